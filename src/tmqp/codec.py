@@ -53,6 +53,7 @@ class FrameDecoder:
     __slots__ = (
         "_have",
         "_max_block",
+        "_max_body",
         "_max_name",
         "_max_payload",
         "_need",
@@ -67,6 +68,7 @@ class FrameDecoder:
         self.error: RemoteProtocolError | None = None
         self._max_payload: int = bounds.max_payload_bytes
         self._max_block: int = bounds.max_header_bytes
+        self._max_body: int = _UNLIMITED
         self._max_name: int = bounds.max_name_bytes
         self._parts: list[bytes] = []
         self._tail: bytearray = bytearray()
@@ -79,10 +81,20 @@ class FrameDecoder:
         """Bytes kept from earlier chunks: the beginning of a frame, or what was held back."""
         return self._have
 
-    def restrict(self, max_payload_bytes: int, max_header_bytes: int) -> None:
-        """Set other bounds from the next frame on (a server does after the hello)."""
+    def restrict(self, max_payload_bytes: int, max_header_bytes: int, max_body_bytes: int) -> None:
+        """Set other bounds from the next frame on (a server does before and after the hello).
+
+        :param max_body_bytes: bound of payload and header block together.
+        """
         self._max_payload = max_payload_bytes
         self._max_block = max_header_bytes
+        self._max_body = max_body_bytes
+
+    def clear(self) -> None:
+        """Forget everything put aside: the connection is over."""
+        self._parts = []
+        self._tail = bytearray()
+        self._have = 0
 
     def feed(self, data: bytes, most: int = _UNLIMITED) -> list[Frame]:
         """Take the next bytes and return the frames they complete, at the most ``most`` of them.
@@ -153,9 +165,7 @@ class FrameDecoder:
 
     def _fail(self, error: RemoteProtocolError) -> None:
         self.error = error
-        self._parts = []
-        self._tail = bytearray()
-        self._have = 0
+        self.clear()
 
     def _scan(self, data: bytes, pos: int, frames: list[Frame], most: int) -> int:
         """Cut frames out of ``data`` from ``pos`` on; return how many more may be taken."""
@@ -187,8 +197,8 @@ class FrameDecoder:
                         self._wait(data, pos, body - pos, False)
                         return most
                     block: int = data[names_end] | data[names_end + 1] << 8
-                    if block > self._max_block:
-                        self._fail(_block_too_large(block, self._max_block))
+                    if block > self._max_block or block + size > self._max_body:
+                        self._fail(_block_too_large(block, min(self._max_block, self._max_body)))
                         return 0
                     body += block
                 if self._max_name < MAX_NAME_BYTES and self._names_fault(

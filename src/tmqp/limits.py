@@ -49,9 +49,9 @@ class Limits:
     """Seconds without anything received after which a ping is sent (F38: only received traffic
     counts)."""
 
-    max_missed_pings: int = 2
-    """Intervals of silence, from the last byte received, before the peer is taken for dead: with
-    2, a ping goes out after one interval and the connection ends after the second."""
+    max_missed_pings: int = 1
+    """Pings that may stay without any answer, one interval each: with 1 the connection ends two
+    intervals after the last byte received."""
 
     max_pending_pulls: int = 1_024
     """Pull requests a client may have unanswered on one connection."""
