@@ -17,7 +17,13 @@ declarations in ``options``, ``information`` and ``events``.
 
 from __future__ import annotations
 
-from tmqp.models._json import MAX_NESTING_DEPTH, MAX_NUMBER_DIGITS, MIN_BYTES_PER_CONTAINER
+from tmqp.models._json import (
+    MAX_NESTING_DEPTH,
+    MAX_NUMBER_DIGITS,
+    MAX_PROPERTIES,
+    MIN_BYTES_PER_CONTAINER,
+    MIN_BYTES_PER_VALUE,
+)
 from tmqp.models._model import (
     MAX_BODY_BYTES,
     MAX_LIST_BYTES,
@@ -52,8 +58,10 @@ __all__ = [
     "MAX_LIST_BYTES",
     "MAX_NESTING_DEPTH",
     "MAX_NUMBER_DIGITS",
+    "MAX_PROPERTIES",
     "MAX_TEXT_CHARACTERS",
     "MIN_BYTES_PER_CONTAINER",
+    "MIN_BYTES_PER_VALUE",
     "BindingInformation",
     "ChannelEvent",
     "ChannelInformation",

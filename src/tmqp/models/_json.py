@@ -12,11 +12,12 @@ A JSON body comes from a stranger, and the standard library's parser gives him t
    is split at the quotes and every second piece kept.  Should a stray backslash or quote make this
    view wrong, then from that point on only: it is also where the parser stops with an error, and
    everything before it was seen rightly;
-4. in that rest, runs of digits and the nesting of brackets are bounded, and so is the number of
-   objects and arrays, because each costs many times its bytes in memory.
+4. in that rest, runs of digits and the nesting of brackets are bounded, and so are the numbers of
+   values and of objects and arrays, because each costs many times its bytes in memory.
 
-Then the parser runs, with two hooks: a name given twice in one object is refused (two readers could
-disagree about which one counts), and so are the words NaN and Infinity, which are not JSON.
+Then the parser runs, with two hooks: an object with a great many properties or with one name twice
+is refused (two readers could disagree about which one counts), and so are the words NaN and
+Infinity, which are not JSON.
 
 Text is written as the original server writes it (F65): no spaces, nulls kept, everything but
 quotes, backslashes, control characters and three line separators as it is.
@@ -30,7 +31,9 @@ from typing import Final
 __all__ = [
     "MAX_NESTING_DEPTH",
     "MAX_NUMBER_DIGITS",
+    "MAX_PROPERTIES",
     "MIN_BYTES_PER_CONTAINER",
+    "MIN_BYTES_PER_VALUE",
     "JsonRefusedError",
     "dump",
     "load",
@@ -41,13 +44,18 @@ __all__ = [
 MAX_NESTING_DEPTH: Final = 32
 #: Digits in a row; a 64-bit number has 19, the rest is room for fractions in unknown properties.
 MAX_NUMBER_DIGITS: Final = 40
+#: Properties of one object; the largest model has 27, the rest is room for later versions.
+MAX_PROPERTIES: Final = 256
 #: A body may hold one object or array for so many bytes of its size bound: a smallest item of a
 #: list has about 40 bytes, and an empty array costs the reader 56 bytes for 3.
 MIN_BYTES_PER_CONTAINER: Final = 16
+#: The same for values of any kind: a queue id of five digits and its comma.
+MIN_BYTES_PER_VALUE: Final = 6
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _NOT_A_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _DIGIT_TO_ZERO: Final = bytes(0x30 if byte in b"0123456789" else 0x20 for byte in range(256))
+_SHOWN_CHARACTERS: Final = 40
 _TOO_MANY_DIGITS: Final = b"0" * (MAX_NUMBER_DIGITS + 1)
 #: Newtonsoft escapes these although JSON does not ask for it; they can only stand in strings.
 _LINE_SEPARATORS: Final = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
@@ -63,13 +71,17 @@ class JsonRefusedError(Exception):
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Make the dict of one JSON object; refuse a name that comes twice."""
+    """Make the dict of one JSON object; refuse too many names, or one twice."""
+    if len(pairs) > MAX_PROPERTIES:
+        got = f"{len(pairs)} of them"
+        raise JsonRefusedError(f"JSON with at most {MAX_PROPERTIES} properties an object", got)
     result = dict(pairs)
     if len(result) != len(pairs):
         seen = set()
         for name, _value in pairs:
             if name in seen:
-                raise JsonRefusedError("JSON with each name once in an object", f"{name:.40} twice")
+                got = f"{name[:_SHOWN_CHARACTERS]!r} twice"
+                raise JsonRefusedError("JSON with each name once in an object", got)
             seen.add(name)
     return result
 
@@ -117,12 +129,15 @@ def load(data: bytes | str, max_bytes: int) -> object:
 
 
 def _check_bounds(raw: bytes, max_bytes: int) -> None:
-    """Bound numbers, nesting and the count of containers in what stands outside of strings."""
+    """Bound numbers, nesting and the count of values in what stands outside of strings."""
     if b"\\" in raw:
         raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
     outside = b'"'.join(raw.split(b'"')[::2])
     if _TOO_MANY_DIGITS in outside.translate(_DIGIT_TO_ZERO):
         raise JsonRefusedError(f"JSON with numbers of at most {MAX_NUMBER_DIGITS} digits", "more")
+    most = max(max_bytes // MIN_BYTES_PER_VALUE, 1)
+    if outside.count(b",") >= most:
+        raise JsonRefusedError(f"JSON with at most {most} values", "more")
     brackets = outside.translate(None, _NOT_A_BRACKET)
     most = max(max_bytes // MIN_BYTES_PER_CONTAINER, 1)
     if len(brackets) > 2 * most:
