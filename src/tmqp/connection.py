@@ -129,6 +129,7 @@ class Connection:
         self._out: list[bytes] = []
         self._started: float = now
         self._last_received: float = now
+        self._quiet_since: float = now
         self._pings: int = 0
         self._pulls: dict[str, int] = {}
 
@@ -153,6 +154,7 @@ class Connection:
         if not chunk or self._state == _CLOSED:
             return events
         self._last_received = now
+        self._quiet_since = now
         self._pings = 0
         if self._state == _OPEN:
             self._work(chunk, events)
@@ -500,7 +502,7 @@ class Connection:
         limits = self.limits
         if self._state != _OPEN:
             return self._started + limits.handshake_timeout_s
-        return self._last_received + limits.ping_interval_s * (self._pings + 1)
+        return self._quiet_since + limits.ping_interval_s
 
     def on_deadline(self, now: float) -> list[Event]:
         """Do what is due at ``now``: queue a ping, or give the peer up.
@@ -524,7 +526,9 @@ class Connection:
             )
         elif self._pings < limits.max_missed_pings:
             self._advance(Input.SILENCE)
-            # Late calls must not send several pings at once.
+            # Counted from now, not from when it was due: after a pause of this process the peer
+            # still gets its whole interval to answer.
+            self._quiet_since = now
             self._pings += 1
             self._out.append(PING_BYTES)
         else:

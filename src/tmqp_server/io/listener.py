@@ -1,0 +1,112 @@
+"""Owns the listening sockets: accepting connections within the limits, and surviving bad moments."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket
+import stat
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from tmqp.address import Address
+
+__all__ = ["ListenError", "Listener", "open_listener"]
+
+logger = logging.getLogger("tmqp_server.listener")
+
+_BACKLOG = 1_024
+#: Pause after a failure that only time heals: no descriptor or no memory left.
+_EXHAUSTED_PAUSE_S = 0.1
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+#: Connections accepted in a row before others get their turn.
+_ACCEPT_BURST = 64
+
+
+class ListenError(Exception):
+    """An address cannot be listened on; the text says which and why."""
+
+
+class Listener:
+    """One listening socket."""
+
+    def __init__(self, sock: socket.socket, address: Address) -> None:
+        self._socket = sock
+        self.address = address
+
+    async def serve(self, handle: Callable[[socket.socket], Awaitable[None] | None]) -> None:
+        """Accept for ever; ``handle`` gets each connected socket and must not wait."""
+        while True:
+            await anyio.wait_readable(self._socket)
+            for _ in range(_ACCEPT_BURST):
+                try:
+                    connected, _peer = self._socket.accept()
+                except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                    break
+                except OSError as error:
+                    if error.errno not in _EXHAUSTED:
+                        raise
+                    logger.error("%s: cannot accept: %s", self.address, error.strerror)
+                    await anyio.sleep(_EXHAUSTED_PAUSE_S)
+                    break
+                handle(connected)
+
+    def close(self) -> None:
+        """Stop listening; a Unix socket's file is removed."""
+        self._socket.close()
+        if self.address.socket_path:
+            try:
+                os.unlink(self.address.socket_path)
+            except FileNotFoundError:
+                pass
+
+
+async def open_listener(address: Address) -> Listener:
+    """Listen on an address; port 0 takes a free one, which the listener's address then names.
+
+    :raises ListenError: when that is not possible.
+    """
+    try:
+        if address.socket_path:
+            return Listener(_listen_unix(address.socket_path), address)
+        infos = await anyio.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, _kind, _protocol, _name, place = infos[0]
+        sock = socket.create_server(
+            place, family=socket.AddressFamily(family), backlog=_BACKLOG, reuse_port=False
+        )
+        sock.setblocking(False)
+        bound = Address(address.host, sock.getsockname()[1])
+        return Listener(sock, bound)
+    except OSError as error:
+        raise ListenError(f"cannot listen on {address}: {error.strerror or error}") from error
+
+
+def _listen_unix(path: str) -> socket.socket:
+    """Bind a Unix socket; a file left behind by a server that died is replaced, a live one not."""
+    try:
+        if stat.S_ISSOCK(os.stat(path).st_mode):
+            probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                probe.connect(path)
+            except OSError:
+                os.unlink(path)
+            else:
+                raise OSError(errno.EADDRINUSE, "another server listens there")
+            finally:
+                probe.close()
+    except FileNotFoundError:
+        pass
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.bind(path)
+        os.chmod(path, 0o600)
+        sock.listen(_BACKLOG)
+        sock.setblocking(False)
+    except OSError:
+        sock.close()
+        raise
+    return sock

@@ -1,0 +1,183 @@
+"""Owns one connection's life in the event loop: its reading task and its bounded outbound buffer.
+
+Theory of operation.  The reading task waits for bytes, hands each chunk to the driver, and after
+it the driver writes to every session the chunk touched.  :meth:`Session.write` sends directly; only
+what the kernel does not take at once is kept, and only then a writing task exists.  Past the high
+water mark the broker is told to hold this session's deliveries back; past the hard limit, or
+without progress for the stall time, the connection is cut: a slow reader costs a known amount of
+memory and time, and nobody else's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.abc
+
+from tmqp_server.config import OutboundLimits
+from tmqp_server.io.transport import Transport
+
+if TYPE_CHECKING:
+    from tmqp_server.io.driver import Driver
+
+__all__ = ["Session"]
+
+logger = logging.getLogger("tmqp_server.session")
+
+#: Small pieces are joined up to this size before they are sent.
+_JOIN_BYTES = 262_144
+
+
+class Session:
+    """One connection; made by the listener, run as one task."""
+
+    def __init__(
+        self, number: int, transport: Transport, driver: Driver, limits: OutboundLimits
+    ) -> None:
+        self.number = number
+        self.transport = transport
+        self._driver = driver
+        self._limits = limits
+        self._waiting: deque[bytes] = deque()
+        self._waiting_bytes = 0
+        self._blocked = False
+        self._writing = False
+        self._idle = anyio.Event()
+        self._scope = anyio.CancelScope()
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._cut_reason = ""
+        self._stopping = False
+
+    @property
+    def outbound_bytes(self) -> int:
+        """Bytes that wait for the peer to read."""
+        return self._waiting_bytes
+
+    async def run(self) -> None:
+        """Read until the connection ends, then flush and close it."""
+        driver = self._driver
+        driver.opened(self)
+        reason = "the server stopped"
+        try:
+            with self._scope:
+                async with anyio.create_task_group() as self._tasks:
+                    reason = await self._read()
+                    await self._flush()
+                    self._tasks.cancel_scope.cancel()
+        except OSError as error:
+            reason = str(error) or type(error).__name__
+        finally:
+            self._tasks = None
+            driver.closed(self, self._cut_reason or driver.close_reason(self) or reason)
+            with anyio.CancelScope(shield=True):
+                await self.transport.aclose()
+
+    async def _read(self) -> str:
+        """Hand on chunks until the peer or the protocol ends it; return why."""
+        driver = self._driver
+        while True:
+            try:
+                data = await self.transport.receive()
+            except OSError as error:
+                driver.ended(self)
+                return str(error) or type(error).__name__
+            if data:
+                driver.received(self, data)
+            else:
+                driver.ended(self)
+            reason = driver.close_reason(self)
+            if reason:
+                return reason
+            # A peer that always has bytes ready must not starve the others.
+            await anyio.lowlevel.checkpoint()
+
+    def write(self, data: bytes) -> None:
+        """Send, or keep what cannot be sent now; never waits, never raises."""
+        if self._cut_reason:
+            return
+        if not self._waiting:
+            try:
+                sent = self.transport.send_now(data)
+            except OSError as error:
+                self.cut(str(error) or type(error).__name__)
+                return
+            if sent == len(data):
+                return
+            if sent:
+                data = data[sent:]
+        self._waiting.append(data)
+        self._waiting_bytes += len(data)
+        if self._waiting_bytes > self._limits.max_outbound_bytes:
+            self.cut(f"slow reader: over {self._limits.max_outbound_bytes} bytes are waiting")
+            return
+        if not self._blocked and self._waiting_bytes > self._limits.high_water_bytes:
+            self._blocked = True
+            self._driver.block(self)
+        if not self._writing and self._tasks is not None:
+            self._writing = True
+            self._idle = anyio.Event()
+            self._tasks.start_soon(self._write_waiting)
+
+    async def _write_waiting(self) -> None:
+        """Send what waits, piece by piece, until nothing does."""
+        limits = self._limits
+        try:
+            while self._waiting:
+                piece = self._next_piece()
+                sent = 0
+                with anyio.move_on_after(limits.stall_timeout_s):
+                    sent = await self.transport.send_some(piece)
+                if not sent:
+                    self.cut(f"slow reader: no progress for {limits.stall_timeout_s:g} seconds")
+                    return
+                self._waiting_bytes -= sent
+                if sent < len(piece):
+                    self._waiting.appendleft(piece[sent:])
+                if self._blocked and self._waiting_bytes <= limits.low_water_bytes:
+                    self._blocked = False
+                    self._driver.unblock(self)
+        except OSError as error:
+            self.cut(str(error) or type(error).__name__)
+        finally:
+            self._writing = False
+            self._idle.set()
+
+    def _next_piece(self) -> bytes:
+        """Take the next piece off; small ones are joined, so that they share one system call."""
+        waiting = self._waiting
+        piece = waiting.popleft()
+        if not waiting or len(piece) >= _JOIN_BYTES:
+            return piece
+        pieces = [piece]
+        size = len(piece)
+        while waiting and size + len(waiting[0]) <= _JOIN_BYTES:
+            pieces.append(waiting.popleft())
+            size += len(pieces[-1])
+        return b"".join(pieces)
+
+    async def _flush(self) -> None:
+        """Give the peer a little time to read the last bytes."""
+        if self._writing:
+            with anyio.move_on_after(self._limits.flush_timeout_s):
+                await self._idle.wait()
+
+    def cut(self, reason: str) -> None:
+        """End it without another word."""
+        if not self._cut_reason:
+            self._cut_reason = reason
+            self._waiting.clear()
+            self._waiting_bytes = 0
+            self._scope.cancel()
+
+    def stop(self) -> None:
+        """The protocol is closed (from a timer, or by the broker): flush and end."""
+        if self._tasks is not None and not self._stopping:
+            self._stopping = True
+            self._tasks.start_soon(self._stop)
+
+    async def _stop(self) -> None:
+        await self._flush()
+        self._scope.cancel()
