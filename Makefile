@@ -1,0 +1,145 @@
+# Owns the commands of a checkout.  Each does its own set-up, in ./.venv, and nothing outside this
+# folder is touched.  A second run is quick: stamp files remember what was done and from what.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+# Candidates, best first; the first that is new enough makes the environment.
+PYTHON ?= python3 python3.13 python3.12 python3.11 python3.14
+# Processes for the tests.
+JOBS ?= 2
+# Handed to pytest: make test ARGS='-k frames -x'
+ARGS ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check
+MADE := $(VENV)/.stamp-made
+READY := $(VENV)/.stamp-ready
+
+# What is type-checked and linted, as far as it exists.
+CODE := $(wildcard setup.py src tests fuzz examples)
+# What a build is made of: the files, and the folders so that a deleted file counts as a change.
+SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conformance) -mindepth 1 \
+	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
+
+.PHONY: help demo test setup compiled test-builds lint format typecheck imports tidy coverage \
+	bench-codec ci clean distclean
+
+help:
+	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
+	@echo
+	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile \
+	  | awk -F'|' '{ printf "%-19s %s\n", $$1, $$2 }'
+	@echo
+	@echo 'Settings:  PYTHON=python3.12 (for a new .venv)   JOBS=4   ARGS="-k frames -x" (for pytest)'
+	@echo 'Compiled or not: TMQP_COMPILE=0|1|auto, explained at the top of setup.py.'
+
+demo: build/auto/.stamp ## watch real messages go through a real broker
+	@PYTHONPATH=build/auto $(PY) examples/demo.py
+
+test: $(READY) ## run every test
+	$(call run_tests,src,interpreted,)
+
+setup: $(READY) ## make or refresh ./.venv with everything the other commands need
+
+compiled: build/compiled/.stamp ## compile the hot modules: use it with PYTHONPATH=build/compiled
+
+test-builds: build/compiled/.stamp ## run the hot modules' tests interpreted, then compiled
+	$(call run_tests,src,interpreted,hot and)
+	$(call run_tests,build/compiled,compiled,hot and not cold and)
+
+lint: $(READY) ## check style and formatting (make format repairs what it can)
+	$(PY) -m ruff check $(CODE)
+	$(PY) -m ruff format --check $(CODE)
+
+format: $(READY) ## repair style and formatting
+	$(PY) -m ruff check --fix $(CODE)
+	$(PY) -m ruff format $(CODE)
+
+typecheck: $(READY) ## mypy, strict
+	$(PY) -m mypy $(CODE)
+
+imports: $(READY) ## check who may import whom (.importlinter)
+	PYTHONPATH=src:fuzz $(VENV)/bin/lint-imports --cache-dir build/cache/imports
+
+tidy: $(READY) ## check sizes, public names and banned words
+	PYTHONPATH=src $(PY) -m pytest -q tests/test_tidy.py tests/test_public.py $(ARGS)
+
+coverage: $(READY) ## run the tests and show the lines and branches they miss
+	PYTHONPATH=src $(PY) -m coverage erase
+	PYTHONPATH=src $(PY) -m coverage run -m pytest -q -m 'not alone' $(ARGS)
+	PYTHONPATH=src $(PY) -m coverage combine -q
+	PYTHONPATH=src $(PY) -m coverage report
+
+bench-codec: build/compiled/.stamp ## measure the codec, both builds, beside other projects' parsers
+	PYTHONPATH=src:fuzz $(PY) -m tmqp_bench codec
+	PYTHONPATH=build/compiled:fuzz $(PY) -m tmqp_bench codec
+
+ci: ## everything that is checked before a change is taken
+	.ci/run
+
+clean: ## remove what was built (keeps .venv)
+	rm -rf build dist src/*.egg-info
+	find src tests fuzz examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean ## remove .venv too
+	rm -rf $(VENV)
+
+# Tests that measure come first, one after the other, while nothing else runs; there may be none of
+# them in a selection (pytest's status 5).  The rest share the processors.
+# $(1) where the packages are, $(2) the build that must be found there, $(3) a marker expression
+define run_tests
+	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) alone' $(ARGS) \
+	  || test $$? -eq 5
+	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) not alone' \
+	  -n $(JOBS) --dist worksteal $(ARGS)
+endef
+
+# --- Set-up -------------------------------------------------------------------------------------
+
+$(MADE):
+	@chosen=''; for name in $(PYTHON); do \
+	  if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	    chosen=$$name; break; \
+	  fi; \
+	done; \
+	if [ -z "$$chosen" ]; then \
+	  echo 'make: Python 3.11 or newer is needed, and none of these is it: $(PYTHON)' >&2; \
+	  echo 'make: name one with  make setup PYTHON=/path/to/python3.12' >&2; exit 1; \
+	fi; \
+	echo "Making $(VENV) with $$chosen ($$($$chosen -c 'import platform; print(platform.python_version())'))"; \
+	$$chosen -m venv $(VENV) || { \
+	  echo "make: $$chosen has no working venv module (Debian, Ubuntu: install python3-venv)" >&2; \
+	  exit 1; }
+	@$(PIP) install --quiet --upgrade pip 'setuptools>=77'
+	@touch $@
+
+# The sources are installed in place, uncompiled: an edit counts at once.  (py.typed stands for each
+# package, because a new one must be installed; setuptools' note on editable installs is no news.)
+$(READY): $(MADE) pyproject.toml setup.py $(wildcard src/*/py.typed)
+	@echo 'Installing the tools (once, and again when pyproject.toml changes)'
+	@TMQP_COMPILE=0 PYTHONWARNINGS=ignore $(PIP) install --quiet --no-build-isolation --editable '.[dev,bench]' || { \
+	  echo 'make: installing failed; it needs the network or a package cache that pip knows' >&2; \
+	  exit 1; }
+	@touch $@
+
+# --- Builds: complete copies of the packages, for PYTHONPATH -------------------------------------
+
+# $(1) TMQP_COMPILE, $(2) the folder
+define install_copy
+	@echo 'Building $(2) (TMQP_COMPILE=$(1))'
+	@rm -rf $(2)
+	@TMQP_COMPILE=$(1) $(PIP) install --quiet --no-deps --no-build-isolation --target $(2) .
+	@cat build/compile-report.txt
+	@touch $(2)/.stamp
+endef
+
+build/compiled/.stamp: $(READY) $(SOURCES)
+	$(call install_copy,1,build/compiled)
+
+build/auto/.stamp: $(READY) $(SOURCES)
+	$(call install_copy,auto,build/auto)
