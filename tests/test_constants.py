@@ -218,11 +218,14 @@ def test_queue_statuses() -> None:
     f72 = "BROADCAST PUSH ROUND_ROBIN PULL CACHE PAUSED STOPPED"
     assert [status.name for status in QueueStatus] == f72.split()
     assert [status.value for status in QueueStatus] == list(range(7))
-    assert (
-        tuple(
-            ["broadcast", "push", "roundrobin", "pull", "cache", "paused", "stopped"]  # F68
-        )
-        == STATUS_INFORMATION_WORDS
+    assert STATUS_INFORMATION_WORDS == (
+        "broadcast",
+        "push",
+        "roundrobin",
+        "pull",
+        "cache",
+        "paused",
+        "stopped",
     )
     assert tuple(camel(status.name) for status in QueueStatus) == STATUS_EVENT_WORDS
 

@@ -77,12 +77,10 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
         raise JsonRefusedError(f"JSON with at most {MAX_PROPERTIES} properties an object", got)
     result = dict(pairs)
     if len(result) != len(pairs):
-        seen = set()
-        for name, _value in pairs:
-            if name in seen:
-                got = f"{name[:_SHOWN_CHARACTERS]!r} twice"
-                raise JsonRefusedError("JSON with each name once in an object", got)
-            seen.add(name)
+        names = [name for name, _value in pairs]
+        doubled = next(name for name in names if names.count(name) > 1)
+        got = f"{doubled[:_SHOWN_CHARACTERS]!r} twice"
+        raise JsonRefusedError("JSON with each name once in an object", got)
     return result
 
 
@@ -130,12 +128,14 @@ def load(data: bytes | str, max_bytes: int) -> object:
 
 def _check_bounds(raw: bytes, max_bytes: int) -> None:
     """Bound numbers, nesting and the count of values in what stands outside of strings."""
+    most = max(max_bytes // MIN_BYTES_PER_VALUE, 1)
     if b"\\" in raw:
         raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if raw.count(b'"') > 4 * most:  # a value has two for its name and two for its text
+        raise JsonRefusedError(f"JSON with at most {most} values", "more")
     outside = b'"'.join(raw.split(b'"')[::2])
     if _TOO_MANY_DIGITS in outside.translate(_DIGIT_TO_ZERO):
         raise JsonRefusedError(f"JSON with numbers of at most {MAX_NUMBER_DIGITS} digits", "more")
-    most = max(max_bytes // MIN_BYTES_PER_VALUE, 1)
     if outside.count(b",") >= most:
         raise JsonRefusedError(f"JSON with at most {most} values", "more")
     brackets = outside.translate(None, _NOT_A_BRACKET)
