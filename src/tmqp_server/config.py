@@ -6,6 +6,7 @@ Every mistake is one sentence that names the key; nothing is guessed.
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import tomllib
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ import attrs
 from tmqp.address import DEFAULT_PORT, Address, parse_address
 from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
+from tmqp_server.engine.limits import EngineLimits
 
 __all__ = ["ConfigError", "OutboundLimits", "ServerConfig", "parse_config"]
 
@@ -24,19 +26,19 @@ class ConfigError(Exception):
     """The configuration cannot be used; the text says which key and why."""
 
 
-def _positive(_instance: object, attribute: attrs.Attribute[Any], value: float) -> None:
+def _positive(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
         raise ConfigError(f"{attribute.name} must be a positive number, got {value!r}")
 
 
 def _bytes(default: int) -> int:
-    return attrs.field(  # type: ignore[no-any-return]
+    return attrs.field(
         default=default, validator=[attrs.validators.instance_of(int), _positive]
     )
 
 
 def _seconds(default: float) -> float:
-    return attrs.field(default=default, validator=_positive)  # type: ignore[no-any-return]
+    return attrs.field(default=default, validator=_positive)
 
 
 @attrs.frozen(kw_only=True)
@@ -108,6 +110,9 @@ class ServerConfig:
     connection: Limits = attrs.field(factory=Limits)
     """What one peer may cost on the wire."""
 
+    broker: EngineLimits = attrs.field(factory=EngineLimits)
+    """What all clients together may cost."""
+
     outbound: OutboundLimits = attrs.field(factory=OutboundLimits)
     """What a slow reader may cost."""
 
@@ -125,8 +130,8 @@ class ServerConfig:
 def parse_config(text: str) -> dict[str, Any]:
     """Read a TOML configuration into keyword arguments for :class:`ServerConfig`.
 
-    Tables ``[connection]`` and ``[outbound]`` hold the fields of :class:`tmqp.Limits` and
-    :class:`OutboundLimits`.
+    Tables ``[connection]``, ``[broker]`` and ``[outbound]`` hold the fields of
+    :class:`tmqp.Limits`, ``EngineLimits`` and :class:`OutboundLimits`.
 
     :raises ConfigError: for a syntax error, an unknown key (naming the nearest) or a bad value.
     """
@@ -135,20 +140,27 @@ def parse_config(text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"not a TOML file: {error}") from error
     values = _known(table, [field.name for field in attrs.fields(ServerConfig)], "")
-    if "connection" in values:
-        names = list(Limits.__dataclass_fields__)
-        limits = _known(_table(values, "connection"), names, "connection.")
-        for key, value in limits.items():
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise ConfigError(f"connection.{key} must be a number, got {value!r}")
-        try:
-            values["connection"] = Limits(**limits)
-        except LocalProtocolError as error:
-            raise ConfigError(f"connection: {error}") from error
+    for key, kind in (("connection", Limits), ("broker", EngineLimits)):
+        if key in values:
+            values[key] = _limits(key, kind, _table(values, key))
     if "outbound" in values:
         names = [field.name for field in attrs.fields(OutboundLimits)]
-        values["outbound"] = OutboundLimits(**_known(_table(values, "outbound"), names, "outbound."))
+        outbound = _known(_table(values, "outbound"), names, "outbound.")
+        values["outbound"] = OutboundLimits(**outbound)
     return values
+
+
+def _limits(
+    key: str, kind: type[Limits] | type[EngineLimits], table: Mapping[str, Any]
+) -> Limits | EngineLimits:
+    numbers = _known(table, [field.name for field in dataclasses.fields(kind)], f"{key}.")
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ConfigError(f"{key}.{name} must be a number, got {value!r}")
+    try:
+        return kind(**numbers)
+    except (LocalProtocolError, ValueError) as error:
+        raise ConfigError(f"{key}: {error}") from error
 
 
 def _table(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:

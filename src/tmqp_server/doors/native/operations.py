@@ -1,4 +1,4 @@
-"""Owns the reading of what operations and pushes say: headers and JSON bodies into engine options.
+"""Owns the reading of what operations and pushes say: numbers, headers and bodies into commands.
 
 A mistake in them is a :class:`BadRequest`, answered with its result code; the connection stays
 (F43, recommended reading).
@@ -6,17 +6,55 @@ A mistake in them is a :class:`BadRequest`, answered with its result code; the c
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tmqp.constants import (
+    HEADER_VALUE_YES,
     MAX_QUEUE_ID,
+    OP_CHANNEL_CONSUMERS,
+    OP_CHANNEL_INFORMATION,
+    OP_CHANNEL_LIST,
+    OP_CLEAR_MESSAGES,
+    OP_CLIENT_LIST,
+    OP_CREATE_CHANNEL,
+    OP_CREATE_QUEUE,
+    OP_JOIN,
+    OP_LEAVE,
+    OP_QUEUE_INFORMATION,
+    OP_QUEUE_LIST,
+    OP_REMOVE_CHANNEL,
+    OP_REMOVE_QUEUE,
+    OP_UPDATE_QUEUE,
     RESULT_BAD_REQUEST,
+    WIRE_OPERATION_OF_DOCUMENT,
     HeaderName,
+    Operation,
+    ResultCode,
     queue_status_from_word,
 )
 from tmqp.frames import Frame
 from tmqp.models import ChannelOptions, ModelError, QueueOptions
+from tmqp_server.engine.commands import (
+    ClearMessages,
+    Command,
+    CreateChannel,
+    CreateQueue,
+    DescribeChannel,
+    DescribeQueue,
+    Join,
+    Leave,
+    ListChannels,
+    ListClients,
+    ListConsumers,
+    ListQueues,
+    PushExtras,
+    RemoveChannel,
+    RemoveQueue,
+    UpdateQueue,
+)
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 
-__all__ = ["BadRequest", "channel_changes", "queue_changes", "queue_id_of"]
+__all__ = ["BadRequest", "command_of", "push_extras"]
 
 _TRUE_WORDS = ("1", "true")
 _QUEUE_ID_BYTES = 2
@@ -30,7 +68,7 @@ class BadRequest(Exception):
         self.code = code
 
 
-def queue_id_of(frame: Frame, *, body_may_hold_it: bool) -> int:
+def _queue_id_of(frame: Frame, *, body_may_hold_it: bool) -> int:
     """The queue an operation is about.
 
     The specification puts it into the header Queue-Id; the original's clients send it as a body of
@@ -49,7 +87,7 @@ def queue_id_of(frame: Frame, *, body_may_hold_it: bool) -> int:
     raise BadRequest("the operation names no queue: send the header Queue-Id")
 
 
-def queue_changes(frame: Frame, *, has_body: bool) -> QueueChanges | None:
+def _queue_options_of(frame: Frame, *, has_body: bool) -> QueueChanges | None:
     """Queue options an operation or a pushed message gives, in the body and in headers.
 
     A header wins over the body, as it does in the original (F54, F74).
@@ -84,7 +122,7 @@ def queue_changes(frame: Frame, *, has_body: bool) -> QueueChanges | None:
     return _queue_changes(body or QueueOptions(), status, wait, tag, handler)
 
 
-def channel_changes(frame: Frame) -> ChannelChanges | None:
+def _channel_changes(frame: Frame) -> ChannelChanges | None:
     """Channel options in an operation's body (F70, F71); None when there is none.
 
     :raises BadRequest: when the body is not such an object.
@@ -121,3 +159,103 @@ def _queue_changes(
         delivery_handler=handler or body.message_delivery_handler,
         tag=tag,
     )
+
+
+#: What a header block must hold, in lower case, for a push to say something about its queue.
+_QUEUE_HEADERS = (b"queue-status:", b"wait-for-acknowledge:", b"queue-tag:", b"delivery-handler:")
+
+
+def push_extras(frame: Frame) -> PushExtras | None:
+    """What a pushed message says about a queue that may have to be created (F74).
+
+    :raises BadRequest: as the headers demand.
+    """
+    block = frame.header_block.lower()
+    if not any(header in block for header in _QUEUE_HEADERS):
+        return None
+    changes = _queue_options_of(frame, has_body=False)
+    return None if changes is None else PushExtras(changes)
+
+
+def command_of(session: int, frame: Frame) -> Command:
+    """The command a server operation asks for, by either numbering (F19, F48-F60).
+
+    The frame itself is the request's token.
+
+    :raises BadRequest: 400 for a number that is no operation or contents that make no sense, 501
+        for an operation this server does not serve.
+    """
+    number = WIRE_OPERATION_OF_DOCUMENT.get(frame.content_type, frame.content_type)
+    build = _BUILDERS.get(number)
+    if build is not None:
+        return build(session, frame)
+    if number in Operation._value2member_map_:
+        name = Operation(number).name
+        raise BadRequest(f"{name} is not served", int(ResultCode.NOT_IMPLEMENTED))
+    raise BadRequest(f"{frame.content_type} is no server operation")
+
+
+def _create_channel(session: int, frame: Frame) -> Command:
+    return CreateChannel(session, frame, frame.target, _channel_changes(frame))
+
+
+def _create_queue(session: int, frame: Frame) -> Command:
+    queue_id = _queue_id_of(frame, body_may_hold_it=False)
+    changes = _queue_options_of(frame, has_body=True)
+    # A body may hold channel options too; they count if the channel has to be created (F54).
+    return CreateQueue(session, frame, frame.target, queue_id, changes, _channel_changes(frame))
+
+
+def _update_queue(session: int, frame: Frame) -> Command:
+    queue_id = _queue_id_of(frame, body_may_hold_it=False)
+    if not frame.payload_size:
+        raise BadRequest("the new options are missing: send them as a JSON body")
+    changes = _queue_options_of(frame, has_body=True)
+    assert changes is not None, "a body was given"
+    return UpdateQueue(session, frame, frame.target, queue_id, changes)
+
+
+def _remove_queue(session: int, frame: Frame) -> Command:
+    queue_id = _queue_id_of(frame, body_may_hold_it=True)
+    return RemoveQueue(session, frame, frame.target, queue_id)
+
+
+def _describe_queue(session: int, frame: Frame) -> Command:
+    queue_id = _queue_id_of(frame, body_may_hold_it=True)
+    return DescribeQueue(session, frame, frame.target, queue_id)
+
+
+def _clear_messages(session: int, frame: Frame) -> Command:
+    queue_id = _queue_id_of(frame, body_may_hold_it=False)
+    high = _says_yes(frame, HeaderName.PRIORITY_MESSAGES)
+    return ClearMessages(
+        session, frame, frame.target, queue_id, high, _says_yes(frame, HeaderName.MESSAGES)
+    )
+
+
+def _says_yes(frame: Frame, name: str) -> bool:
+    value = frame.header(name)
+    return value is not None and value.strip().lower() == HEADER_VALUE_YES.lower()
+
+
+def _list_channels(session: int, frame: Frame) -> Command:
+    # The specification's filter is the target, the original reads a header (contradiction 6).
+    return ListChannels(session, frame, frame.header(HeaderName.CHANNEL_NAME) or frame.target)
+
+
+_BUILDERS: dict[int, Callable[[int, Frame], Command]] = {
+    OP_JOIN: lambda session, frame: Join(session, frame, frame.target),
+    OP_LEAVE: lambda session, frame: Leave(session, frame, frame.target),
+    OP_CREATE_CHANNEL: _create_channel,
+    OP_REMOVE_CHANNEL: lambda session, frame: RemoveChannel(session, frame, frame.target),
+    OP_CHANNEL_INFORMATION: lambda session, frame: DescribeChannel(session, frame, frame.target),
+    OP_CHANNEL_LIST: _list_channels,
+    OP_CHANNEL_CONSUMERS: lambda session, frame: ListConsumers(session, frame, frame.target),
+    OP_CREATE_QUEUE: _create_queue,
+    OP_UPDATE_QUEUE: _update_queue,
+    OP_REMOVE_QUEUE: _remove_queue,
+    OP_CLEAR_MESSAGES: _clear_messages,
+    OP_QUEUE_INFORMATION: _describe_queue,
+    OP_QUEUE_LIST: lambda session, frame: ListQueues(session, frame, frame.target),
+    OP_CLIENT_LIST: lambda session, frame: ListClients(session, frame, frame.target),
+}

@@ -1,0 +1,340 @@
+"""Owns the native door: TMQP's messages into the engine's commands, its effects into messages.
+
+Theory of operation.  A :class:`NativeSession` drives one :class:`tmqp.Connection`; each of its
+events becomes commands, chosen by the event's type.  A command that can be answered carries the
+request's frame as its token, so an answer knows its id and flags.  A pushed frame travels through
+the engine as the message's ``wire`` and leaves by :meth:`NativeDoor.encode_delivery` with only its
+first two bytes rewritten; it is rebuilt only when the engine hides or changes an address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tmqp.connection import Connection
+from tmqp.constants import RESULT_BAD_REQUEST, TYPE_DIRECT_MESSAGE, ResultCode
+from tmqp.errors import RemoteProtocolError
+from tmqp.events import (
+    AcknowledgeReceived,
+    ConnectionClosed,
+    DirectMessageReceived,
+    Event,
+    EventSubscriptionReceived,
+    HandshakeReceived,
+    PullRequestReceived,
+    QueueMessageReceived,
+    RouterMessageReceived,
+    ServerMessageReceived,
+)
+from tmqp.frames import Frame
+from tmqp.limits import Limits
+from tmqp.state import Role, State
+from tmqp_server.doors.native.answers import (
+    acknowledge_frame,
+    confirm_frame,
+    pull_refusal,
+    response_frame,
+    rendered,
+    router_refusal,
+)
+from tmqp_server.doors.native.operations import BadRequest, command_of, push_extras
+from tmqp_server.doors.port import IdSource
+from tmqp_server.engine.commands import Acknowledge, Command, Connect, Disconnect, Push
+from tmqp_server.engine.effects import (
+    Accept,
+    CloseSession,
+    Confirm,
+    Deliver,
+    Effect,
+    Refuse,
+    Reply,
+)
+
+__all__ = ["NativeDoor", "NativeSession"]
+
+_NOTHING: tuple[Command, ...] = ()
+
+
+class NativeDoor:
+    """TMQP/2.0.
+
+    :param new_id: makes message and client ids for those who bring none (F30, F41).
+    :param limits: what one peer may cost.
+    :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
+    """
+
+    name = "tmqp"
+
+    def __init__(self, new_id: IdSource, limits: Limits, wall_clock_offset_s: float = 0.0) -> None:
+        self.new_id = new_id
+        self.limits = limits
+        self.wall_clock_offset_s = wall_clock_offset_s
+
+    def open(self, session: int, now: float) -> NativeSession:
+        """A new connection."""
+        return NativeSession(self, session, now)
+
+    def encode_delivery(self, effect: Deliver) -> bytes:
+        """The bytes of a delivery: the received ones with flags and time to live rewritten."""
+        message = effect.message
+        frame = message.wire
+        assert isinstance(frame, Frame), "this door delivers what it received"
+        ttl = frame.ttl - 1  # one hop less than received, however often it is sent (F11, F12)
+        if effect.hide_source or message.readdressed:
+            frame = frame.replace(
+                source="" if effect.hide_source else None,
+                target=message.channel if message.readdressed else None,
+                content_type=message.queue_id if message.readdressed else None,
+            )
+        return frame.forwarded(effect.first_acquirer, effect.wants_acknowledge, ttl)
+
+
+class NativeSession:
+    """One TMQP connection."""
+
+    def __init__(self, door: NativeDoor, number: int, now: float) -> None:
+        self._door = door
+        self._number = number
+        self._connection = Connection(Role.SERVER, door.limits, now=now)
+        self._connected = False
+        self._now = now
+        self.close_reason = ""
+
+    @property
+    def closed(self) -> bool:
+        """The connection is over."""
+        return self._connection.state is State.CLOSED
+
+    # -- bytes and time in ----------------------------------------------------------------------
+
+    def receive(self, data: bytes, now: float) -> Sequence[Command]:
+        """Turn bytes into commands."""
+        return self._commands(self._connection.receive(data, now), now)
+
+    def receive_eof(self, now: float) -> Sequence[Command]:
+        """The peer will send no more."""
+        return self._commands(self._connection.receive_eof(now), now)
+
+    def close(self, reason: str, now: float) -> Sequence[Command]:
+        """Close from this side, announcing it (F40)."""
+        self.close_reason = self.close_reason or reason
+        return self._commands(self._connection.close(), now)
+
+    def next_deadline(self) -> float | None:
+        """The connection's."""
+        return self._connection.next_deadline()
+
+    def on_deadline(self, now: float) -> Sequence[Command]:
+        """Ping, or give the peer up."""
+        return self._commands(self._connection.on_deadline(now), now)
+
+    def data_to_send(self) -> bytes:
+        """Everything queued since the last call."""
+        return self._connection.data_to_send()
+
+    # -- events to commands ---------------------------------------------------------------------
+
+    def _commands(self, events: Sequence[Event], now: float) -> list[Command]:
+        self._now = now
+        commands: list[Command] = []
+        for event in events:
+            kind = type(event)
+            if kind is QueueMessageReceived:
+                assert isinstance(event, QueueMessageReceived)
+                self._push(event.frame, commands)
+            elif kind is AcknowledgeReceived:
+                assert isinstance(event, AcknowledgeReceived)
+                self._acknowledge(event, commands)
+            else:
+                handle = _HANDLERS.get(kind)
+                if handle is not None:
+                    handle(self, event, commands)
+        return commands
+
+    def _own(self, frame: Frame, commands: list[Command]) -> Frame | None:
+        """The frame under its sender's true name, or None if it bears another's (F42)."""
+        source = frame.source
+        client_id = self._connection.client_id
+        if source == client_id:
+            return frame
+        if source:
+            error = RemoteProtocolError(
+                "source", "the source of a message must be the sender's own id"
+            )
+            commands.extend(self._commands(self._connection.reject(error), self._now))
+            return None
+        return frame.replace(source=client_id)
+
+    def _push(self, frame: Frame, commands: list[Command]) -> None:
+        own = self._own(frame, commands)
+        if own is None:
+            return
+        message_id = own.message_id
+        if not message_id:
+            # Nobody can wait for the answer to a message without an id (F41).
+            message_id = self._door.new_id()
+            own = own.replace(message_id=message_id, pending_response=False)
+        extras = None
+        if own.has_header:
+            try:
+                extras = push_extras(own)
+            except BadRequest as error:
+                self._refuse_push(own, error.code)
+                return
+        commands.append(
+            Push(
+                self._number,
+                message_id,
+                own.target,
+                own.content_type,
+                own.high_priority,
+                own.pending_acknowledge,
+                len(own.raw),
+                own,
+                extras,
+            )
+        )
+
+    def _refuse_push(self, frame: Frame, code: int) -> None:
+        """A push the engine never sees is refused as the engine would (F75, contradiction 22)."""
+        self._connection.send(response_frame(frame, code, self._connection.client_id))
+        if frame.pending_acknowledge:
+            self._connection.send(acknowledge_frame(frame, code))
+
+    def _acknowledge(self, event: AcknowledgeReceived, commands: list[Command]) -> None:
+        frame = self._own(event.frame, commands)
+        if frame is None or frame.high_priority:
+            return  # high priority marks the acknowledge of a direct message (F116)
+        reason = frame.header("Nack-Reason") if frame.has_header else None
+        commands.append(
+            Acknowledge(
+                self._number,
+                frame.message_id,
+                frame.target,
+                frame.content_type,
+                reason is None,
+                reason or "",
+                frame,
+            )
+        )
+
+    def _handshake(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, HandshakeReceived)
+        who = event.information
+        commands.append(
+            Connect(
+                self._number,
+                None,
+                who.client_id or self._door.new_id(),
+                who.name or None,
+                who.type or None,
+                self._door.name,
+                who,
+            )
+        )
+
+    def _operation(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, ServerMessageReceived)
+        frame = self._own(event.frame, commands)
+        if frame is None:
+            return
+        try:
+            commands.append(command_of(self._number, frame))
+        except BadRequest as error:
+            self._reply(frame, error.code, b"")
+
+    def _unserved(self, event: Event, commands: list[Command]) -> None:
+        """Direct messages and event subscriptions have no receiver here: say so (F115, F127)."""
+        assert isinstance(event, (DirectMessageReceived, EventSubscriptionReceived))
+        frame = self._own(event.frame, commands)
+        if frame is None:
+            return
+        asked = frame.pending_response or frame.type == TYPE_DIRECT_MESSAGE
+        if asked and frame.message_id:
+            code = int(ResultCode.NOT_IMPLEMENTED)
+            self._connection.send(response_frame(frame, code, self._connection.client_id))
+
+    def _router(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, RouterMessageReceived)
+        frame = self._own(event.frame, commands)
+        if frame is not None:
+            answer = router_refusal(frame, self._connection.client_id)
+            if answer is not None:
+                self._connection.send(answer)
+
+    def _pull(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, PullRequestReceived)
+        frame = self._own(event.frame, commands)
+        if frame is not None:
+            self._connection.send(pull_refusal(frame))
+
+    def _closed(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, ConnectionClosed)
+        error = self._connection.error
+        if not self.close_reason:
+            self.close_reason = event.reason if error is None else f"{event.reason}: {error}"
+        if self._connected:
+            self._connected = False
+            commands.append(Disconnect(self._number))
+
+    # -- effects --------------------------------------------------------------------------------
+
+    def deliver(self, data: bytes) -> None:
+        """Queue a delivery made by :meth:`NativeDoor.encode_delivery`."""
+        if not self.close_reason:
+            self._connection.send_bytes(data)
+
+    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
+        """Carry out an effect meant for this session."""
+        if self.closed:
+            return _NOTHING
+        if isinstance(effect, Confirm):
+            self._connection.send_bytes(confirm_frame(effect))
+        elif isinstance(effect, Reply):
+            self._answer(effect)
+        elif isinstance(effect, Accept):
+            self._connected = True
+            events = self._connection.accept(effect.client_id, self._door.new_id())
+            return self._commands(events, now)
+        elif isinstance(effect, Refuse):
+            return self._commands(
+                self._connection.refuse(effect.code, self._door.new_id()), now
+            )
+        else:
+            assert isinstance(effect, CloseSession), f"no session carries out {effect!r}"
+            self._connected = False
+            return self.close(effect.reason, now)
+        return _NOTHING
+
+    def _answer(self, effect: Reply) -> None:
+        frame = effect.request
+        assert isinstance(frame, Frame), "the token of every request is its frame"
+        door = self._door
+        body = rendered(effect.body, self._now, door.wall_clock_offset_s)
+        self._reply(frame, effect.code, body)
+
+    def _reply(self, frame: Frame, code: int, body: bytes) -> None:
+        """Answer a request in each way it asks for; a push's failure is always told (F75)."""
+        if frame.type == _QUEUE_MESSAGE:
+            self._connection.send(response_frame(frame, code, frame.target))
+            return
+        if not frame.message_id:
+            return
+        if frame.pending_response:
+            answer = response_frame(frame, code, self._connection.client_id, body)
+            self._connection.send(answer)
+        if frame.pending_acknowledge:
+            self._connection.send(acknowledge_frame(frame, code))
+
+
+_Handler = Callable[[NativeSession, Event, list[Command]], None]
+
+_HANDLERS: dict[type[Event], _Handler] = {
+    HandshakeReceived: NativeSession._handshake,
+    ServerMessageReceived: NativeSession._operation,
+    DirectMessageReceived: NativeSession._unserved,
+    EventSubscriptionReceived: NativeSession._unserved,
+    RouterMessageReceived: NativeSession._router,
+    PullRequestReceived: NativeSession._pull,
+    ConnectionClosed: NativeSession._closed,
+}
