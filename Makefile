@@ -111,7 +111,7 @@ $(MADE):
 	  echo 'make: Python 3.11 or newer is needed, and none of these is it: $(PYTHON)' >&2; \
 	  echo 'make: name one with  make setup PYTHON=/path/to/python3.12' >&2; exit 1; \
 	fi; \
-	echo "Making $(VENV) with $$chosen ($$($$chosen -c 'import platform; print(platform.python_version())'))"; \
+	echo "Making $(VENV) with $$chosen ($$($$chosen --version))"; \
 	$$chosen -m venv $(VENV) || { \
 	  echo "make: $$chosen has no working venv module (Debian, Ubuntu: install python3-venv)" >&2; \
 	  exit 1; }
@@ -122,7 +122,8 @@ $(MADE):
 # package, because a new one must be installed; setuptools' note on editable installs is no news.)
 $(READY): $(MADE) pyproject.toml setup.py $(wildcard src/*/py.typed)
 	@echo 'Installing the tools (once, and again when pyproject.toml changes)'
-	@TMQP_COMPILE=0 PYTHONWARNINGS=ignore $(PIP) install --quiet --no-build-isolation --editable '.[dev,bench]' || { \
+	@TMQP_COMPILE=0 PYTHONWARNINGS=ignore $(PIP) install --quiet --no-build-isolation \
+	  --editable '.[dev,bench]' || { \
 	  echo 'make: installing failed; it needs the network or a package cache that pip knows' >&2; \
 	  exit 1; }
 	@touch $@

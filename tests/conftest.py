@@ -1,0 +1,57 @@
+"""Owns what holds for every test: the event loops, Hypothesis' profiles, the marker ``hot``."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+
+from tests.project import ROOT, hot_modules
+
+# Deadlines belong to the tests marked `alone`: on a shared machine a slow example proves nothing.
+settings.register_profile("fixed", deadline=None, derandomize=True)
+settings.register_profile(
+    "search",
+    deadline=None,
+    max_examples=5_000,
+    print_blob=True,
+    database=DirectoryBasedExampleDatabase(ROOT / "build" / "cache" / "hypothesis"),
+)
+settings.load_profile("fixed")
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """Run an async test once on each event loop."""
+    name: str = request.param
+    return name
+
+
+@cache
+def imports_hot_modules(path: Path) -> bool:
+    """Whether a test module imports something that a compiled build compiles.
+
+    The package ``tmqp`` itself counts, for its public names come from such modules; a pure
+    submodule (``tmqp.constants``) does not.
+    """
+    hot = {"tmqp", "tmqp.testing", *hot_modules()}
+    imported: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            imported.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            imported.add(node.module)
+            imported.update(f"{node.module}.{alias.name}" for alias in node.names)
+    within = ("tmqp.testing.", "tmqp_server.engine")
+    return any(name in hot or name.startswith(within) for name in imported)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that a compiled build must pass as well."""
+    for item in items:
+        if imports_hot_modules(item.path):
+            item.add_marker("hot")

@@ -1,0 +1,275 @@
+"""Owns the proof that every import contract holds, and that each can be broken.
+
+The contracts (``.importlinter``) meet an invented tree in which every module that they name exists,
+those to come included.  As it stands the tree keeps them all; then one forbidden import is added
+for each line of the table below, and each must be reported under the contract it breaks.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.project import ROOT, source_packages
+
+#: The invented tree: each module with the imports it may have.
+TREE: Final[dict[str, tuple[str, ...]]] = {
+    "tmqp": (),
+    "tmqp._compat": (),
+    "tmqp.address": ("tmqp.errors",),
+    "tmqp.codec": ("tmqp.frames",),
+    "tmqp.connection": ("tmqp.codec", "tmqp.state", "tmqp.greetings"),
+    "tmqp.constants": ("enum",),
+    "tmqp.errors": ("tmqp.constants",),
+    "tmqp.events": ("tmqp.hello",),
+    "tmqp.frames": ("tmqp.limits", "tmqp._compat"),
+    "tmqp.greetings": (),
+    "tmqp.headers": (),
+    "tmqp.hello": ("tmqp.errors",),
+    "tmqp.limits": ("tmqp.errors",),
+    "tmqp.models": ("json",),
+    "tmqp.models.options": (),
+    "tmqp.state": ("tmqp.constants",),
+    "tmqp.testing": ("tmqp.connection", "hypothesis"),
+    "tmqp_bench": ("tmqp",),
+    "tmqp_client": (),
+    "tmqp_client._machine": ("tmqp.connection",),
+    "tmqp_client.cli": ("tmqp_client.client",),
+    "tmqp_client.client": ("tmqp_client._machine", "anyio"),
+    "tmqp_conformance": ("tmqp", "tmqp.testing", "anyio"),
+    "tmqp_conformance.peer": ("tmqp.address", "tmqp.constants", "tmqp.models"),
+    "tmqp_server": (),
+    "tmqp_server.__main__": ("tmqp_server.app",),
+    "tmqp_server.admin": ("tmqp_server.hub",),
+    "tmqp_server.app": ("tmqp_server.io", "tmqp_server.storage.memory", "tmqp_server.admin"),
+    "tmqp_server.auth": ("tmqp_server.config",),
+    "tmqp_server.config": ("os", "tmqp_server.engine.limits"),
+    "tmqp_server.doors": (),
+    "tmqp_server.doors.native": (),
+    "tmqp_server.doors.native.codec": ("tmqp.frames",),
+    "tmqp_server.doors.native.door": (
+        "tmqp_server.doors.native.codec",
+        "tmqp_server.doors.port",
+        "tmqp_server.engine.commands",
+        "tmqp_server.engine.effects",
+        "tmqp_server.engine.limits",
+    ),
+    "tmqp_server.doors.other": (),
+    "tmqp_server.doors.other.codec": (),
+    "tmqp_server.doors.other.door": ("tmqp_server.engine.effects",),
+    "tmqp_server.doors.port": ("tmqp_server.engine.commands",),
+    "tmqp_server.doors.registry": (
+        "tmqp_server.doors.native.door",
+        "tmqp_server.doors.other.door",
+    ),
+    "tmqp_server.engine": (),
+    "tmqp_server.engine.broker": ("tmqp_server.engine.queues",),
+    "tmqp_server.engine.commands": ("tmqp_server.engine.message", "tmqp_server.engine.options"),
+    "tmqp_server.engine.effects": ("tmqp_server.engine.message",),
+    "tmqp_server.engine.limits": (),
+    "tmqp_server.engine.message": (),
+    "tmqp_server.engine.options": (),
+    "tmqp_server.engine.queues": (),
+    "tmqp_server.hub": ("tmqp_server.engine.broker", "tmqp_server.doors.port"),
+    "tmqp_server.io": ("tmqp_server.hub", "socket", "tmqp_server.storage.port"),
+    "tmqp_server.metrics": (),
+    "tmqp_server.storage": (),
+    "tmqp_server.storage.file": ("tmqp_server.storage.port", "os"),
+    "tmqp_server.storage.memory": ("tmqp_server.storage.port", "tmqp_server.storage.records"),
+    "tmqp_server.storage.port": (),
+    "tmqp_server.storage.records": (),
+    "tmqp_sim": ("tmqp_server.engine.broker", "tmqp_client._machine"),
+    "tmqp_spark": ("tmqp_client",),
+}
+
+PACKAGES: Final = "Packages stand on the protocol and not on each other"
+SPARK: Final = "Spark is a client and nothing else"
+PURE: Final = "The pure set does no I/O, reads no clock and draws no random numbers"
+PROTOCOL: Final = "Layers of the protocol"
+SERVER: Final = "Layers of the server"
+DOORS: Final = "A door knows no other door"
+ENGINE: Final = "A door knows of the engine only commands, effects and limits"
+CODECS: Final = "The codec of a door knows nothing of the broker"
+STORAGE: Final = "A storage adapter knows no other adapter"
+STORAGE_USERS: Final = "Only the application chooses a storage adapter"
+SIMULATOR: Final = "The simulator never touches real I/O"
+CONFORMANCE: Final = "The conformance tool uses the public face of the protocol, and its test kit"
+CYCLES: Final = "No import cycles"
+
+#: What hands out time, chance or bytes: nothing of the pure set may import it.
+# fmt: off
+AMBIENT: Final = [
+    "anyio", "asyncio", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random",
+    "secrets", "select", "socket", "sqlite3", "ssl", "subprocess", "threading", "time", "trio",
+    "uuid",
+]
+# fmt: on
+
+#: What each contract forbids: the contract, who imports, what.
+FORBIDDEN: Final[list[tuple[str, str, str]]] = [
+    (PACKAGES, "tmqp.codec", "tmqp_server.config"),
+    (PACKAGES, "tmqp.codec", "tmqp_client.client"),
+    (PACKAGES, "tmqp_server.app", "tmqp_client.client"),
+    (PACKAGES, "tmqp_client.client", "tmqp_server.config"),
+    (PACKAGES, "tmqp_conformance.peer", "tmqp_client.client"),
+    (PACKAGES, "tmqp_client.client", "tmqp_spark"),
+    (SPARK, "tmqp_spark", "tmqp_server.config"),
+    *[(PURE, "tmqp.codec", name) for name in AMBIENT],
+    (PURE, "tmqp.models.options", "time"),
+    (PURE, "tmqp.testing", "random"),
+    (PURE, "tmqp_server.engine.queues", "time"),
+    (PURE, "tmqp_server.doors.native.door", "uuid"),
+    (PURE, "tmqp_server.doors.port", "asyncio"),
+    (PURE, "tmqp_server.hub", "time"),
+    (PURE, "tmqp_server.storage.port", "os"),
+    (PURE, "tmqp_server.storage.records", "io"),
+    (PURE, "tmqp_client._machine", "random"),
+    (PROTOCOL, "tmqp.connection", "tmqp.testing"),
+    (PROTOCOL, "tmqp.state", "tmqp.connection"),
+    (PROTOCOL, "tmqp.state", "tmqp.codec"),
+    (PROTOCOL, "tmqp.events", "tmqp.codec"),
+    (PROTOCOL, "tmqp.models.options", "tmqp.events"),
+    (PROTOCOL, "tmqp.models.options", "tmqp.hello"),
+    (PROTOCOL, "tmqp.headers", "tmqp.models"),
+    (PROTOCOL, "tmqp.frames", "tmqp.hello"),
+    (PROTOCOL, "tmqp.limits", "tmqp.frames"),
+    (PROTOCOL, "tmqp.errors", "tmqp.limits"),
+    (PROTOCOL, "tmqp.constants", "tmqp.errors"),
+    (PROTOCOL, "tmqp._compat", "tmqp.constants"),
+    (SERVER, "tmqp_server.app", "tmqp_server.__main__"),
+    (SERVER, "tmqp_server.io", "tmqp_server.app"),
+    (SERVER, "tmqp_server.io", "tmqp_server.admin"),
+    (SERVER, "tmqp_server.hub", "tmqp_server.io"),
+    (SERVER, "tmqp_server.doors.native.door", "tmqp_server.hub"),
+    (SERVER, "tmqp_server.doors.native.door", "tmqp_server.storage.port"),
+    (SERVER, "tmqp_server.auth", "tmqp_server.metrics"),
+    (SERVER, "tmqp_server.engine.broker", "tmqp_server.doors.port"),
+    (SERVER, "tmqp_server.engine.broker", "tmqp_server.config"),
+    (DOORS, "tmqp_server.doors.native.door", "tmqp_server.doors.other.codec"),
+    (DOORS, "tmqp_server.doors.other", "tmqp_server.doors.native"),
+    (DOORS, "tmqp_server.doors.native.door", "tmqp_server.doors.registry"),
+    (ENGINE, "tmqp_server.doors.native.door", "tmqp_server.engine.broker"),
+    (ENGINE, "tmqp_server.doors.other.door", "tmqp_server.engine"),
+    (ENGINE, "tmqp_server.doors.port", "tmqp_server.engine.queues"),
+    (CODECS, "tmqp_server.doors.native.codec", "tmqp_server.engine.commands"),
+    (CODECS, "tmqp_server.doors.native.codec", "tmqp_server.doors.native.door"),
+    (CODECS, "tmqp_server.doors.other.codec", "tmqp_server.doors.port"),
+    (STORAGE, "tmqp_server.storage.file", "tmqp_server.storage.memory"),
+    (STORAGE_USERS, "tmqp_server.io", "tmqp_server.storage.memory"),
+    (STORAGE_USERS, "tmqp_server.admin", "tmqp_server.storage.file"),
+    (SIMULATOR, "tmqp_sim", "socket"),
+    (SIMULATOR, "tmqp_sim", "tmqp_server.io"),
+    (CONFORMANCE, "tmqp_conformance", "tmqp.codec"),
+    (CONFORMANCE, "tmqp_conformance.peer", "tmqp.models.options"),
+]
+#: Two siblings of one layer that need each other.
+CYCLE: Final = [
+    ("tmqp_server.engine.limits", "tmqp_server.engine.options"),
+    ("tmqp_server.engine.options", "tmqp_server.engine.limits"),
+]
+
+
+def write_tree(root: Path, extra: list[tuple[str, str]]) -> None:
+    """Write the invented packages, with further imports, and the contracts about them."""
+    for name, imports in TREE.items():
+        lines = [*imports, *(imported for importer, imported in extra if importer == name)]
+        is_package = any(other.startswith(f"{name}.") for other in TREE) or "." not in name
+        stem = root.joinpath(*name.split("."))
+        path = stem / "__init__.py" if is_package else stem.with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"import {line}\n" for line in lines), encoding="utf-8")
+    contracts = read_contracts()
+    names = sorted({name.partition(".")[0] for name in TREE})
+    contracts["importlinter"]["root_packages"] = "\n" + "\n".join(names)
+    with (root / ".importlinter").open("w", encoding="utf-8") as file:
+        contracts.write(file)
+
+
+def read_contracts() -> configparser.ConfigParser:
+    """The project's contracts as they are written."""
+    contracts = configparser.ConfigParser(interpolation=None)
+    contracts.read(ROOT / ".importlinter", encoding="utf-8")
+    return contracts
+
+
+def lint_imports(root: Path) -> str:
+    """What import-linter says about the packages under ``root``."""
+    program = "import sys; from importlinter.cli import lint_imports_command as run; run()"
+    answer = subprocess.run(
+        [sys.executable, "-c", program, "--no-cache"],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(ROOT)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode in (0, 1), answer.stderr
+    return re.sub(r"\x1b\[[0-9;]*m", "", answer.stdout)
+
+
+def broken_contracts(said: str) -> dict[str, str]:
+    """The reasons that import-linter gives, by the name of the broken contract."""
+    _, _, reasons = said.partition("Broken contracts\n")
+    parts = re.split(r"^(.+)\n-{3,}\n", reasons, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+@pytest.fixture(scope="module")
+def reasons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What is said about a tree with every forbidden import at once."""
+    root = tmp_path_factory.mktemp("broken")
+    write_tree(root, [(importer, imported) for _, importer, imported in FORBIDDEN])
+    return broken_contracts(lint_imports(root))
+
+
+def test_a_tree_that_keeps_to_the_rules(tmp_path: Path) -> None:
+    write_tree(tmp_path, [])
+    said = lint_imports(tmp_path)
+    assert " 0 broken." in said, said
+    names = [section["name"] for section in read_contracts().values() if "name" in section]
+    assert sorted(names) == sorted({contract for contract, _, _ in FORBIDDEN} | {CYCLES})
+    for name in names:
+        assert re.search(rf"^{re.escape(name)} KEPT", said, re.MULTILINE), name
+
+
+@pytest.mark.parametrize(("contract", "importer", "imported"), FORBIDDEN)
+def test_a_forbidden_import_is_found(
+    reasons: dict[str, str], contract: str, importer: str, imported: str
+) -> None:
+    said = reasons[contract]
+    assert re.search(rf"\b{re.escape(importer)} -> {re.escape(imported)}\b", said), said
+
+
+def test_a_cycle_is_found(tmp_path: Path) -> None:
+    write_tree(tmp_path, CYCLE)
+    said = broken_contracts(lint_imports(tmp_path))
+    assert list(said) == [CYCLES]
+    assert "No cycles are allowed in tmqp_server.engine." in said[CYCLES]
+
+
+def test_a_module_of_no_layer_is_found(tmp_path: Path) -> None:
+    write_tree(tmp_path, [])
+    for name in ("tmqp/helpers.py", "tmqp_server/helpers.py"):
+        (tmp_path / name).touch()
+    said = broken_contracts(lint_imports(tmp_path))
+    assert "- tmqp.helpers" in said[PROTOCOL]
+    assert "- tmqp_server.helpers" in said[SERVER]
+
+
+def test_the_contracts_know_every_package() -> None:
+    contracts = read_contracts()
+    roots = contracts["importlinter"]["root_packages"].split()
+    assert sorted(roots) == source_packages()
+    assert contracts["importlinter:contract:acyclic"]["ancestors"].split() == roots
+
+
+def test_the_project_keeps_its_contracts() -> None:
+    said = lint_imports(ROOT)
+    assert " 0 broken." in said, said
