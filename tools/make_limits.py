@@ -1,0 +1,238 @@
+"""Owns ``docs/limits.md``: makes it from the sources that define the bounds.
+
+    python -m tools.make_limits            write the page
+    python -m tools.make_limits --check    only tell whether it is up to date
+
+The page cannot drift from the code: names, defaults and explanations are read from the classes and
+constants themselves.  The one thing said here is what happens at a bound, in :data:`OUTCOMES`; a
+bound without such a line, or a line without its bound, is an error.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+from tmqp import Limits, constants
+from tmqp import models as json_models
+
+__all__ = ["OUTCOMES", "PAGE", "main", "render"]
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PAGE: Final = ROOT / "docs" / "limits.md"
+_LIMITS: Final = ROOT / "src" / "tmqp" / "limits.py"
+_JSON: Final = (
+    ROOT / "src" / "tmqp" / "models" / "_model.py",
+    ROOT / "src" / "tmqp" / "models" / "_json.py",
+)
+_ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
+
+#: What happens past each bound of a connection: a rule of protocol.md, or words.
+OUTCOMES: Final[dict[str, str]] = {
+    "max_payload_bytes": "rule payload-limit",
+    "max_header_bytes": "rule header-limit",
+    "max_name_bytes": "rule name-limit",
+    "max_hello_bytes": "rule payload-limit or header-limit",
+    "max_early_bytes": "rule early-limit",
+    "handshake_timeout_s": "rule handshake-timeout",
+    "ping_interval_s": "a ping is sent",
+    "max_missed_pings": "rule ping-timeout",
+    "max_pending_pulls": "`LocalProtocolError` from `send`: the program's own fault",
+}
+
+_WIRE: Final = (
+    ("MAX_NAME_BYTES", "bytes of a message id, source or target", "f6"),
+    ("MAX_HEADER_BLOCK_BYTES", "bytes of a header block", "f6"),
+    ("MAX_QUEUE_ID", "largest queue id, and largest content type", "f3"),
+    ("MAX_TTL", "largest time to live of a message", "f11"),
+    ("DEFAULT_TTL", "time to live of a new message", "f11"),
+)
+
+_HEAD: Final = """\
+# Limits
+
+<!-- Made by `python -m tools.make_limits` from the sources; edit those. -->
+
+Everything that a peer can make us keep, compute or wait for has a bound. On the wire the bounds are
+checked from a message's head, before any of its body is stored, and passing one ends the connection
+with a rule of [protocol.md](protocol.md#violations). In the server a bound that is reached is an
+answer, 482 or 503, and the connection stays.
+"""
+
+_CONNECTION: Final = """\
+## One connection
+
+`tmqp.Limits`, given to `tmqp.Connection` (all of it) and to `tmqp.FrameDecoder` (the first three).
+"""
+
+_AT_ONCE: Final = """\
+What one connection may keep of a peer's bytes follows from these. Once accepted: the beginning of
+one message, at most {message} bytes with the defaults (head, names, header block, payload), and the
+chunk that was fed last. Before: `max_early_bytes` and that chunk. What is queued *to be sent* is
+the caller's to bound: see [io-contract.md](io-contract.md#back-pressure).
+"""
+
+_WIRE_HEAD: Final = """\
+## The wire
+
+What a frame can express at all; no setting goes beyond. Payload lengths have 64 bits
+([F4](protocol.md#f4)).
+"""
+
+_JSON_HEAD: Final = """\
+## JSON bodies
+
+`tmqp.models` bounds every body before it is parsed; past a bound `ModelError` is raised, which a
+server answers with 400 ([F43](protocol.md#f43)). `from_json` and `parse_list` take another size as
+`max_bytes`.
+"""
+
+_ENGINE_HEAD: Final = """\
+## The server's engine
+
+`tmqp_server.engine.limits.EngineLimits`.
+"""
+
+
+def documented_fields(path: Path, name: str) -> list[tuple[str, str, str]]:
+    """Fields of a class: name, default as written, and the string that stands below each.
+
+    :raises ValueError: if the class is missing, or a field has no default or no explanation.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return _fields_of(node)
+    raise ValueError(f"{path} has no class {name}")
+
+
+def _fields_of(node: ast.ClassDef) -> list[tuple[str, str, str]]:
+    result: list[tuple[str, str, str]] = []
+    for index, item in enumerate(node.body):
+        if not isinstance(item, ast.AnnAssign) or not isinstance(item.target, ast.Name):
+            continue
+        below = node.body[index + 1] if index + 1 < len(node.body) else None
+        text = below.value if isinstance(below, ast.Expr) else None
+        if item.value is None or not isinstance(text, ast.Constant):
+            raise ValueError(f"{node.name}.{item.target.id} needs a default and an explanation")
+        result.append((item.target.id, ast.unparse(item.value), str(text.value)))
+    return result
+
+
+def commented_constants(path: Path) -> list[tuple[str, str]]:
+    """Constants whose name begins with MAX or MIN, with the ``#:`` comment above each."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    result: list[tuple[str, str]] = []
+    comment: list[str] = []
+    for line in lines:
+        if line.startswith("#:"):
+            comment.append(line[2:].strip())
+            continue
+        found = re.match(r"(M(?:AX|IN)_\w+): Final = ", line)
+        if found is not None:
+            if not comment:
+                raise ValueError(f"{path}: {found.group(1)} needs a comment with #:")
+            result.append((found.group(1), " ".join(comment)))
+        comment = []
+    return result
+
+
+def _prose(text: str) -> str:
+    """A docstring as one line of Markdown, its rules as links."""
+    line = " ".join(text.split()).replace("``", "`").replace("|", "\\|")
+    return re.sub(r"\bF(\d+)\b", lambda rule: f"[F{rule[1]}](protocol.md#f{rule[1]})", line)
+
+
+def _number(value: object) -> str:
+    """A default for people: groups of three digits, no needless fraction."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _outcome(name: str) -> str:
+    text = OUTCOMES[name]
+    if not text.startswith("rule "):
+        return text
+    rules = text.removeprefix("rule ").split(" or ")
+    return " or ".join(f"[{rule}](protocol.md#rule-{rule})" for rule in rules)
+
+
+def _connection_table() -> list[str]:
+    explained = documented_fields(_LIMITS, "Limits")
+    if {name for name, _, _ in explained} != set(OUTCOMES):
+        raise ValueError("tools/make_limits.py: OUTCOMES and Limits name different bounds")
+    defaults = {field.name: field.default for field in fields(Limits)}
+    rows = ["| bound | default | what it bounds | past it |", "|---|---|---|---|"]
+    rows += [
+        f"| `{name}` | {_number(defaults[name])} | {_prose(text)} | {_outcome(name)} |"
+        for name, _, text in explained
+    ]
+    return rows
+
+
+def _wire_table() -> list[str]:
+    rows = ["| constant | value | |", "|---|---|---|"]
+    for name, text, rule in _WIRE:
+        value = _number(getattr(constants, name))
+        link = f"[{rule.upper()}](protocol.md#{rule})"
+        rows.append(f"| `{name}` | {value} | {text} ({link}) |")
+    return rows
+
+
+def _json_table() -> list[str]:
+    rows = ["| constant | value | |", "|---|---|---|"]
+    for path in _JSON:
+        for name, text in commented_constants(path):
+            value = _number(getattr(json_models, name))
+            rows.append(f"| `{name}` | {value} | {_prose(text)} |")
+    return rows
+
+
+def _engine_table() -> list[str]:
+    rows = ["| bound | default | what it bounds, and what happens past it |", "|---|---|---|"]
+    for name, default, text in documented_fields(_ENGINE, "EngineLimits"):
+        value = ast.literal_eval(default) if default[0].isdigit() else getattr(constants, default)
+        rows.append(f"| `{name}` | {_number(value)} | {_prose(text)} |")
+    return rows
+
+
+def render() -> str:
+    """The page as it should be."""
+    bounds = Limits()
+    message = (
+        8 + 8 + 3 * bounds.max_name_bytes + 2 + bounds.max_header_bytes + bounds.max_payload_bytes
+    )
+    parts = [
+        _HEAD,
+        _CONNECTION,
+        "\n".join([*_connection_table(), ""]),
+        _AT_ONCE.format(message=_number(message)),
+        _WIRE_HEAD,
+        "\n".join([*_wire_table(), ""]),
+        _JSON_HEAD,
+        "\n".join([*_json_table(), ""]),
+        _ENGINE_HEAD,
+        "\n".join([*_engine_table(), ""]),
+    ]
+    return "\n".join(parts)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or with ``--check`` compare it; 1 if it is out of date."""
+    page = render()
+    if "--check" in arguments:
+        if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == page:
+            return 0
+        sys.stderr.write(f"{PAGE.name} is out of date: run python -m tools.make_limits\n")
+        return 1
+    PAGE.write_text(page, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
