@@ -51,9 +51,7 @@ Example: the connections of the first two recordings are used by the third.
     is_flag=True,
     help="Test a server that is not on this machine. Only test servers that are yours.",
 )
-def replay(
-    address: str, recordings: tuple[Path, ...], patience: float, allow_remote: bool
-) -> None:
+def replay(address: str, recordings: tuple[Path, ...], patience: float, allow_remote: bool) -> None:
     """Say to the server at ADDRESS what the clients in RECORDINGS said, compare the answers.
 
     Recordings are JSON files of exchanges between the original client and server; they are played

@@ -180,9 +180,7 @@ class Connection:
         torn = self._decoder.buffered > 0 or len(self._greeting) > 0
         if torn and self._state != _AWAIT_DECISION:
             self._advance(Input.TORN)
-            self._violate(
-                RemoteProtocolError("torn", "the stream ended inside a message"), events
-            )
+            self._violate(RemoteProtocolError("torn", "the stream ended inside a message"), events)
         else:
             self._advance(Input.END)
             self._end("end-of-stream", events)

@@ -7,8 +7,8 @@
     +-- RemoteProtocolError    the peer broke a rule; carries the rule's slug and the answer's code
         +-- AbuseError         the peer went past a limit; counted apart, for it smells of an attack
 
-A ``RemoteProtocolError`` is never *raised* out of :meth:`tmqp.Connection.receive`: it travels inside
-a :class:`tmqp.ProtocolViolated` event, so that what a peer sends cannot unwind an I/O loop.
+A ``RemoteProtocolError`` is never *raised* out of :meth:`tmqp.Connection.receive`: it travels
+inside a :class:`tmqp.ProtocolViolated` event, so that what a peer sends cannot unwind an I/O loop.
 """
 
 from __future__ import annotations

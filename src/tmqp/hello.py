@@ -1,10 +1,10 @@
-"""Owns the connection information: the text a client sends as its first message (F26-F30).
+r"""Owns the connection information: the text a client sends as its first message (F26-F30).
 
 Its form is that of an HTTP request head: one line with method and path, then properties::
 
-    CONNECT /\\r\\n
-    Client-Name: producer\\r\\n
-    Client-Id: prod-1\\r\\n
+    CONNECT /\r\n
+    Client-Name: producer\r\n
+    Client-Id: prod-1\r\n
 
 The specification prints the first line the other way round (``tmq://remote-host CONNECT``); the
 original client writes method and path.  Both are read, the latter is written.

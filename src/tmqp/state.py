@@ -176,9 +176,7 @@ def _flowing(state: State) -> _Row:
 
 def _closed() -> _Row:
     """Nothing can hurt a closed connection; the program may close it again."""
-    row: _Row = {
-        item: (Action.IGNORE, State.CLOSED) for item in Input if item not in _FROM_PROGRAM
-    }
+    row: _Row = {item: (Action.IGNORE, State.CLOSED) for item in Input if item not in _FROM_PROGRAM}
     row[Input.CLOSE] = (Action.IGNORE, State.CLOSED)
     return row
 

@@ -1,4 +1,4 @@
-"""The command ``tmqp-server``: reads its options, runs the server, says what went wrong in a line."""
+"""The command ``tmqp-server``: reads its options, runs the server, says in a line what failed."""
 
 from __future__ import annotations
 

@@ -32,9 +32,7 @@ def _positive(_instance: object, attribute: attrs.Attribute[Any], value: object)
 
 
 def _bytes(default: int) -> int:
-    return attrs.field(
-        default=default, validator=[attrs.validators.instance_of(int), _positive]
-    )
+    return attrs.field(default=default, validator=[attrs.validators.instance_of(int), _positive])
 
 
 def _seconds(default: float) -> float:
@@ -93,9 +91,7 @@ class ServerConfig:
     )
     """Addresses to listen on."""
 
-    allow_remote: bool = attrs.field(
-        default=False, validator=attrs.validators.instance_of(bool)
-    )
+    allow_remote: bool = attrs.field(default=False, validator=attrs.validators.instance_of(bool))
     """Listen on addresses other machines can reach although nobody is authenticated."""
 
     max_connections: int = _bytes(10_000)
@@ -151,7 +147,7 @@ def parse_config(text: str) -> dict[str, Any]:
 
 
 def _limits(
-    key: str, kind: type[Limits] | type[EngineLimits], table: Mapping[str, Any]
+    key: str, kind: type[Limits | EngineLimits], table: Mapping[str, Any]
 ) -> Limits | EngineLimits:
     numbers = _known(table, [field.name for field in dataclasses.fields(kind)], f"{key}.")
     for name, value in numbers.items():

@@ -42,7 +42,10 @@ def test_a_file_sets_every_part() -> None:
         ("[connection]\nmax_payload = 1", "connection.max_payload_bytes"),
         ("[outbound]\nnothing_like_it_at_all = 1", "unknown key outbound"),
         ("connection = 3", "must be a table"),
-        ("[connection]\nmax_payload_bytes = 'big'", "connection.max_payload_bytes must be a number"),
+        (
+            "[connection]\nmax_payload_bytes = 'big'",
+            "connection.max_payload_bytes must be a number",
+        ),
         ("[connection]\nmax_payload_bytes = 0", "connection: max_payload_bytes must be positive"),
         ("[outbound]\nhigh_water_bytes = 1", "must not decrease"),
     ],

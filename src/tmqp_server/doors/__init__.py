@@ -1,4 +1,4 @@
-"""Doors: how clients of one protocol reach the broker.  Each is a folder of its own; all are pure."""
+"""Doors: how clients of each protocol reach the broker, a folder each; all of them are pure."""
 
 from __future__ import annotations
 

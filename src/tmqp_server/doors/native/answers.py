@@ -1,4 +1,4 @@
-"""Owns the shapes of what the server says: responses, acknowledges, refusals (F44, F75, F78, F79)."""
+"""Owns the shapes of what the server says: responses, acknowledges, refusals (F44, F75-F79)."""
 
 from __future__ import annotations
 

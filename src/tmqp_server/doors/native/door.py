@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmqp.connection import Connection
-from tmqp.constants import RESULT_BAD_REQUEST, TYPE_DIRECT_MESSAGE, ResultCode
+from tmqp.constants import TYPE_DIRECT_MESSAGE, ResultCode
 from tmqp.errors import RemoteProtocolError
 from tmqp.events import (
     AcknowledgeReceived,
@@ -33,8 +33,8 @@ from tmqp_server.doors.native.answers import (
     acknowledge_frame,
     confirm_frame,
     pull_refusal,
-    response_frame,
     rendered,
+    response_frame,
     router_refusal,
 )
 from tmqp_server.doors.native.operations import BadRequest, command_of, push_extras
@@ -297,9 +297,7 @@ class NativeSession:
             events = self._connection.accept(effect.client_id, self._door.new_id())
             return self._commands(events, now)
         elif isinstance(effect, Refuse):
-            return self._commands(
-                self._connection.refuse(effect.code, self._door.new_id()), now
-            )
+            return self._commands(self._connection.refuse(effect.code, self._door.new_id()), now)
         else:
             assert isinstance(effect, CloseSession), f"no session carries out {effect!r}"
             self._connected = False

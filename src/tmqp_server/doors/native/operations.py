@@ -1,6 +1,6 @@
 """Owns the reading of what operations and pushes say: numbers, headers and bodies into commands.
 
-A mistake in them is a :class:`BadRequest`, answered with its result code; the connection stays
+A mistake in them is a :class:`BadRequestError`, answered with its result code; the connection stays
 (F43, recommended reading).
 """
 
@@ -54,13 +54,13 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 
-__all__ = ["BadRequest", "command_of", "push_extras"]
+__all__ = ["BadRequestError", "command_of", "push_extras"]
 
 _TRUE_WORDS = ("1", "true")
 _QUEUE_ID_BYTES = 2
 
 
-class BadRequest(Exception):
+class BadRequestError(Exception):
     """An operation cannot be understood; ``code`` is the answer, the text says why."""
 
     def __init__(self, message: str, code: int = RESULT_BAD_REQUEST) -> None:
@@ -74,17 +74,17 @@ def _queue_id_of(frame: Frame, *, body_may_hold_it: bool) -> int:
     The specification puts it into the header Queue-Id; the original's clients send it as a body of
     two bytes for removal and information (F57).  Both are read, the header first.
 
-    :raises BadRequest: when it is missing or not a queue id.
+    :raises BadRequestError: when it is missing or not a queue id.
     """
     text = frame.header(HeaderName.QUEUE_ID)
     if text is not None:
         text = text.strip()
         if not (text.isascii() and text.isdigit()) or len(text) > 5 or int(text) > MAX_QUEUE_ID:
-            raise BadRequest(f"Queue-Id must be a number 0..65535, got {text[:32]!r}")
+            raise BadRequestError(f"Queue-Id must be a number 0..65535, got {text[:32]!r}")
         return int(text)
     if body_may_hold_it and frame.payload_size == _QUEUE_ID_BYTES:
         return int.from_bytes(frame.payload, "little")
-    raise BadRequest("the operation names no queue: send the header Queue-Id")
+    raise BadRequestError("the operation names no queue: send the header Queue-Id")
 
 
 def _queue_options_of(frame: Frame, *, has_body: bool) -> QueueChanges | None:
@@ -94,14 +94,14 @@ def _queue_options_of(frame: Frame, *, has_body: bool) -> QueueChanges | None:
 
     :param has_body: the payload is a JSON object of options (an operation), not a message.
     :returns: None when nothing is given.
-    :raises BadRequest: when the body is not such an object.
+    :raises BadRequestError: when the body is not such an object.
     """
     body: QueueOptions | None = None
     if has_body and frame.payload_size:
         try:
             body = QueueOptions.from_json(frame.payload)
         except ModelError as error:
-            raise BadRequest(str(error)) from error
+            raise BadRequestError(str(error)) from error
     if not frame.has_header:
         return None if body is None else _queue_changes(body, None, None, None, None)
     status_word = frame.header(HeaderName.QUEUE_STATUS)
@@ -114,7 +114,7 @@ def _queue_options_of(frame: Frame, *, has_body: bool) -> QueueChanges | None:
         # would be lost without a sign.
         known = queue_status_from_word(status_word.strip())
         if known is None:
-            raise BadRequest(f"Queue-Status: {status_word[:32]!r} is no status of a queue")
+            raise BadRequestError(f"Queue-Status: {status_word[:32]!r} is no status of a queue")
         status = int(known)
     wait = wait_word.strip().lower() in _TRUE_WORDS if wait_word else None
     if body is None and status is None and wait is None and tag is None and handler is None:
@@ -125,14 +125,14 @@ def _queue_options_of(frame: Frame, *, has_body: bool) -> QueueChanges | None:
 def _channel_changes(frame: Frame) -> ChannelChanges | None:
     """Channel options in an operation's body (F70, F71); None when there is none.
 
-    :raises BadRequest: when the body is not such an object.
+    :raises BadRequestError: when the body is not such an object.
     """
     if not frame.payload_size:
         return None
     try:
         body = ChannelOptions.from_json(frame.payload)
     except ModelError as error:
-        raise BadRequest(str(error)) from error
+        raise BadRequestError(str(error)) from error
     return ChannelChanges(
         body.allow_multiple_queues,
         body.allowed_queues,
@@ -168,7 +168,7 @@ _QUEUE_HEADERS = (b"queue-status:", b"wait-for-acknowledge:", b"queue-tag:", b"d
 def push_extras(frame: Frame) -> PushExtras | None:
     """What a pushed message says about a queue that may have to be created (F74).
 
-    :raises BadRequest: as the headers demand.
+    :raises BadRequestError: as the headers demand.
     """
     block = frame.header_block.lower()
     if not any(header in block for header in _QUEUE_HEADERS):
@@ -182,7 +182,7 @@ def command_of(session: int, frame: Frame) -> Command:
 
     The frame itself is the request's token.
 
-    :raises BadRequest: 400 for a number that is no operation or contents that make no sense, 501
+    :raises BadRequestError: 400 for a number that is no operation or contents that make no sense, 501
         for an operation this server does not serve.
     """
     number = WIRE_OPERATION_OF_DOCUMENT.get(frame.content_type, frame.content_type)
@@ -191,8 +191,8 @@ def command_of(session: int, frame: Frame) -> Command:
         return build(session, frame)
     if number in Operation._value2member_map_:
         name = Operation(number).name
-        raise BadRequest(f"{name} is not served", int(ResultCode.NOT_IMPLEMENTED))
-    raise BadRequest(f"{frame.content_type} is no server operation")
+        raise BadRequestError(f"{name} is not served", int(ResultCode.NOT_IMPLEMENTED))
+    raise BadRequestError(f"{frame.content_type} is no server operation")
 
 
 def _create_channel(session: int, frame: Frame) -> Command:
@@ -209,7 +209,7 @@ def _create_queue(session: int, frame: Frame) -> Command:
 def _update_queue(session: int, frame: Frame) -> Command:
     queue_id = _queue_id_of(frame, body_may_hold_it=False)
     if not frame.payload_size:
-        raise BadRequest("the new options are missing: send them as a JSON body")
+        raise BadRequestError("the new options are missing: send them as a JSON body")
     changes = _queue_options_of(frame, has_body=True)
     assert changes is not None, "a body was given"
     return UpdateQueue(session, frame, frame.target, queue_id, changes)

@@ -1,0 +1,123 @@
+"""Transports: the same promises from a real socket and from a stream."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+
+import anyio
+import pytest
+
+from tmqp_server.io.transport import SocketTransport, StreamTransport, Transport, peer_name
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["tcp", "unix", "stream"])
+async def pair(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Transport, socket.socket]]:
+    """A transport and the plain socket at its other end."""
+    if request.param == "tcp":
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            far = socket.create_connection(listener.getsockname())
+            near, _ = listener.accept()
+    else:
+        near, far = socket.socketpair()
+    transport: Transport
+    if request.param == "stream":
+        near.setblocking(False)
+        stream = await anyio.abc.UNIXSocketStream.from_socket(near)
+        transport = StreamTransport(stream, "stream")
+    else:
+        transport = SocketTransport(near, peer_name(near))
+    far.settimeout(5)
+    yield transport, far
+    await transport.aclose()
+    far.close()
+
+
+async def test_it_receives_what_was_sent_then_the_end(
+    pair: tuple[Transport, socket.socket],
+) -> None:
+    transport, far = pair
+    far.sendall(b"hello")
+    with anyio.fail_after(5):
+        assert await transport.receive() == b"hello"
+        far.shutdown(socket.SHUT_WR)
+        assert await transport.receive() == b""
+
+
+async def test_waiting_for_bytes_does_not_block_the_loop(
+    pair: tuple[Transport, socket.socket],
+) -> None:
+    transport, far = pair
+
+    async def later() -> None:
+        await anyio.sleep(0.02)
+        far.sendall(b"late")
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(later)
+            assert await transport.receive() == b"late"
+
+
+async def test_what_send_now_leaves_send_some_sends(
+    pair: tuple[Transport, socket.socket],
+) -> None:
+    transport, far = pair
+    data = bytes(range(256)) * 16_384  # 4 MiB: more than any socket buffer here
+    received = bytearray()
+    offset = transport.send_now(data)
+
+    def read_all() -> None:
+        while len(received) < len(data):
+            received.extend(far.recv(1_048_576))
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.to_thread.run_sync, read_all)
+            while offset < len(data):
+                sent = await transport.send_some(data[offset : offset + 1_000_000])
+                assert sent > 0
+                offset += sent
+    assert bytes(received) == data
+
+
+async def test_a_reset_is_an_oserror(pair: tuple[Transport, socket.socket]) -> None:
+    transport, far = pair
+    far.close()
+    with anyio.fail_after(5), pytest.raises(OSError):
+        while True:
+            await transport.send_some(b"x" * 65_536)
+
+
+async def test_closing_ends_a_wait() -> None:
+    """Anyio would otherwise wait for a descriptor that may be somebody else's by then."""
+    near, far = socket.socketpair()
+    transport = SocketTransport(near, "x")
+    failed = anyio.Event()
+
+    async def wait() -> None:
+        with pytest.raises(OSError):
+            await transport.receive()
+        failed.set()
+
+    with far, anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            await anyio.sleep(0.01)
+            await transport.aclose()
+            await failed.wait()
+
+
+def test_a_peer_has_a_name() -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        assert peer_name(near) == "unix"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with pytest.raises(OSError):
+            listener.getpeername()
+        assert peer_name(listener) == "unknown"
+        with socket.create_connection(listener.getsockname()) as client:
+            port = listener.getsockname()[1]
+            assert peer_name(client) == f"127.0.0.1:{port}"
