@@ -116,8 +116,7 @@ class Server:
         self._close_listeners()
         self._driver.close_all("the server stops")
         with anyio.move_on_after(self.config.shutdown_timeout_s):
-            while self._driver.sessions:
-                await anyio.sleep(0.01)
+            await self._driver.wait_for_none()
 
     def _close_listeners(self) -> None:
         for listener in self._listeners:

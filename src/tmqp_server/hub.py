@@ -1,7 +1,7 @@
 """Owns the meeting of doors and broker: carries commands in, effects out, and nothing else.
 
-Theory of operation.  The hub knows the broker and, by number, the sessions of all doors.  Bytes that
-came in become commands (the session's work), each command is one step of the broker, and each
+Theory of operation.  The hub knows the broker and, by number, the sessions of all doors.  Bytes
+that came in become commands (the session's work), each command is one step of the broker, and each
 effect goes to the session it names; what a session answers to an effect (the messages that waited
 for its acceptance) is worked off in the same way.  Sessions with something to send are remembered
 in the order they were touched, so that the caller writes to each of them once a turn.

@@ -39,6 +39,7 @@ class Driver:
         self._wake_at = math.inf
         self._wake = anyio.Event()
         self._flushing = False
+        self._none_left = anyio.Event()
 
     @property
     def sessions(self) -> int:
@@ -71,6 +72,14 @@ class Driver:
         self.hub.forget(session.number, anyio.current_time())
         self._turn()
         logger.info("%s: closed: %s", session.transport.peer, reason)
+        if not self._sessions:
+            self._none_left.set()
+
+    async def wait_for_none(self) -> None:
+        """Wait until no session is left."""
+        while self._sessions:
+            self._none_left = anyio.Event()
+            await self._none_left.wait()
 
     def block(self, session: Session) -> None:
         """A session's peer does not read."""

@@ -1,13 +1,13 @@
-"""Owns the listening sockets: accepting connections within the limits, and surviving bad moments."""
+"""Owns the listening sockets: making them, accepting from them, surviving bad moments."""
 
 from __future__ import annotations
 
 import errno
 import logging
-import os
 import socket
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from pathlib import Path
 
 import anyio
 
@@ -36,7 +36,7 @@ class Listener:
         self._socket = sock
         self.address = address
 
-    async def serve(self, handle: Callable[[socket.socket], Awaitable[None] | None]) -> None:
+    async def serve(self, handle: Callable[[socket.socket], None]) -> None:
         """Accept for ever; ``handle`` gets each connected socket and must not wait."""
         while True:
             await anyio.wait_readable(self._socket)
@@ -57,10 +57,7 @@ class Listener:
         """Stop listening; a Unix socket's file is removed."""
         self._socket.close()
         if self.address.socket_path:
-            try:
-                os.unlink(self.address.socket_path)
-            except FileNotFoundError:
-                pass
+            Path(self.address.socket_path).unlink(missing_ok=True)
 
 
 async def open_listener(address: Address) -> Listener:
@@ -88,12 +85,12 @@ async def open_listener(address: Address) -> Listener:
 def _listen_unix(path: str) -> socket.socket:
     """Bind a Unix socket; a file left behind by a server that died is replaced, a live one not."""
     try:
-        if stat.S_ISSOCK(os.stat(path).st_mode):
+        if stat.S_ISSOCK(Path(path).stat().st_mode):
             probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
                 probe.connect(path)
             except OSError:
-                os.unlink(path)
+                Path(path).unlink()
             else:
                 raise OSError(errno.EADDRINUSE, "another server listens there")
             finally:
@@ -103,7 +100,7 @@ def _listen_unix(path: str) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.bind(path)
-        os.chmod(path, 0o600)
+        Path(path).chmod(0o600)
         sock.listen(_BACKLOG)
         sock.setblocking(False)
     except OSError:

@@ -46,6 +46,7 @@ class SocketTransport:
         self.peer = peer
 
     async def receive(self) -> bytes:
+        """The next bytes, at most 64 KiB; empty at the end of the stream."""
         while True:
             try:
                 return self._socket.recv(_READ_BYTES)
@@ -53,12 +54,14 @@ class SocketTransport:
                 await self._wait(anyio.wait_readable)
 
     def send_now(self, data: bytes) -> int:
+        """Send what the kernel takes at once."""
         try:
             return self._socket.send(data)
         except (BlockingIOError, InterruptedError):
             return 0
 
     async def send_some(self, data: bytes) -> int:
+        """Wait until at least one byte was sent."""
         while True:
             sent = self.send_now(data)
             if sent:
@@ -73,6 +76,7 @@ class SocketTransport:
             raise ConnectionAbortedError("closed on this side") from error
 
     async def aclose(self) -> None:
+        """Close at once."""
         anyio.notify_closing(self._socket)
         self._socket.close()
 
@@ -85,6 +89,7 @@ class StreamTransport:
         self.peer = peer
 
     async def receive(self) -> bytes:
+        """The next bytes, at most 64 KiB; empty at the end of the stream."""
         try:
             return await self._stream.receive(_READ_BYTES)
         except anyio.EndOfStream:
@@ -93,9 +98,11 @@ class StreamTransport:
             raise ConnectionResetError("the stream broke") from error
 
     def send_now(self, data: bytes) -> int:
+        """A stream takes nothing without waiting: 0."""
         return 0
 
     async def send_some(self, data: bytes) -> int:
+        """Wait until at least one byte was sent."""
         try:
             await self._stream.send(data)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
@@ -103,6 +110,7 @@ class StreamTransport:
         return len(data)
 
     async def aclose(self) -> None:
+        """Close at once."""
         await anyio.aclose_forcefully(self._stream)
 
 

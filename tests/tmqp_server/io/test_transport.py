@@ -86,9 +86,13 @@ async def test_what_send_now_leaves_send_some_sends(
 async def test_a_reset_is_an_oserror(pair: tuple[Transport, socket.socket]) -> None:
     transport, far = pair
     far.close()
-    with anyio.fail_after(5), pytest.raises(OSError):
+
+    async def send_for_ever() -> None:
         while True:
             await transport.send_some(b"x" * 65_536)
+
+    with anyio.fail_after(5), pytest.raises(OSError):
+        await send_for_ever()
 
 
 async def test_closing_ends_a_wait() -> None:

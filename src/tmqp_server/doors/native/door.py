@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmqp.connection import Connection
-from tmqp.constants import TYPE_DIRECT_MESSAGE, ResultCode
+from tmqp.constants import TYPE_DIRECT_MESSAGE, TYPE_QUEUE_MESSAGE, ResultCode
 from tmqp.errors import RemoteProtocolError
 from tmqp.events import (
     AcknowledgeReceived,
@@ -37,7 +37,7 @@ from tmqp_server.doors.native.answers import (
     response_frame,
     router_refusal,
 )
-from tmqp_server.doors.native.operations import BadRequest, command_of, push_extras
+from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Disconnect, Push
 from tmqp_server.engine.effects import (
@@ -178,7 +178,7 @@ class NativeSession:
         if own.has_header:
             try:
                 extras = push_extras(own)
-            except BadRequest as error:
+            except BadRequestError as error:
                 self._refuse_push(own, error.code)
                 return
         commands.append(
@@ -240,7 +240,7 @@ class NativeSession:
             return
         try:
             commands.append(command_of(self._number, frame))
-        except BadRequest as error:
+        except BadRequestError as error:
             self._reply(frame, error.code, b"")
 
     def _unserved(self, event: Event, commands: list[Command]) -> None:
@@ -313,7 +313,7 @@ class NativeSession:
 
     def _reply(self, frame: Frame, code: int, body: bytes) -> None:
         """Answer a request in each way it asks for; a push's failure is always told (F75)."""
-        if frame.type == _QUEUE_MESSAGE:
+        if frame.type == TYPE_QUEUE_MESSAGE:
             self._connection.send(response_frame(frame, code, frame.target))
             return
         if not frame.message_id:
