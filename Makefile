@@ -50,7 +50,7 @@ compiled: build/compiled/.stamp ## compile the hot modules: use it with PYTHONPA
 
 test-builds: build/compiled/.stamp ## run the hot modules' tests interpreted, then compiled
 	$(call run_tests,src,interpreted,hot and)
-	$(call run_tests,build/compiled,compiled,hot and not cold and)
+	$(call run_tests,build/compiled,compiled,hot and)
 
 lint: $(READY) ## check style and formatting (make format repairs what it can)
 	$(PY) -m ruff check $(CODE)

@@ -53,5 +53,5 @@ def imports_hot_modules(path: Path) -> bool:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that a compiled build must pass as well."""
     for item in items:
-        if imports_hot_modules(item.path):
+        if item.get_closest_marker("cold") is None and imports_hot_modules(item.path):
             item.add_marker("hot")

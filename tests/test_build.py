@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 import tmqp
-from tests.project import ROOT, hot_modules, settings
+from tests.project import ROOT, hot_modules, project_files, settings
 
 BUILDS: Final = ("interpreted", "compiled")
 SUFFIXES: Final = {"interpreted": (".py",), "compiled": tuple(EXTENSION_SUFFIXES)}
@@ -77,6 +77,14 @@ def test_a_wrong_build_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_console_script_leads_somewhere(script: tuple[str, str]) -> None:
     module, _, function = script[1].partition(":")
     assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_every_data_file_of_a_package_is_shipped() -> None:
+    patterns = settings()["tool"]["setuptools"]["package-data"]["*"]
+    for path in project_files():
+        if path.suffix == ".py" or not path.is_relative_to(ROOT / "src"):
+            continue
+        assert any(path.match(pattern) for pattern in patterns), path
 
 
 def test_the_protocol_needs_nothing() -> None:
@@ -189,6 +197,7 @@ has_compiler: Final = pytest.mark.skipif(
 
 
 @pytest.mark.alone
+@pytest.mark.cold
 @has_compiler
 @pytest.mark.timeout(300)
 def test_compile_then_change_then_do_without(project: Path) -> None:
@@ -208,6 +217,7 @@ def test_compile_then_change_then_do_without(project: Path) -> None:
 
 
 @pytest.mark.alone
+@pytest.mark.cold
 @has_compiler
 @pytest.mark.timeout(300)
 def test_auto_compiles_where_it_can(project: Path) -> None:
@@ -216,6 +226,7 @@ def test_auto_compiles_where_it_can(project: Path) -> None:
 
 
 @pytest.mark.alone
+@pytest.mark.cold
 def test_zero_never_compiles(project: Path) -> None:
     assert build(project, "0").returncode == 0
     assert_interpreted(project)
@@ -223,6 +234,7 @@ def test_zero_never_compiles(project: Path) -> None:
 
 
 @pytest.mark.alone
+@pytest.mark.cold
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("obstacle", "words"),
@@ -262,6 +274,7 @@ def test_an_obstacle_stops_one_and_not_auto(
     assert list(project.glob("out/**/*.so")) == []
 
 
+@pytest.mark.cold
 def test_another_value_is_refused(project: Path) -> None:
     done = build(project, "yes")
     assert done.returncode != 0
@@ -269,6 +282,7 @@ def test_another_value_is_refused(project: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.cold
 @pytest.mark.parametrize("command", ["egg_info", "sdist", "editable_wheel"])
 def test_nothing_is_compiled_where_it_would_be_wasted(
     command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
