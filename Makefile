@@ -21,7 +21,7 @@ MADE := $(VENV)/.stamp-made
 READY := $(VENV)/.stamp-ready
 
 # What is type-checked and linted, as far as it exists.
-CODE := $(wildcard setup.py src tests fuzz examples)
+CODE := $(wildcard setup.py src tests fuzz examples tools)
 # What a build is made of: the files, and the folders so that a deleted file counts as a change.
 SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conformance) -mindepth 1 \
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
@@ -83,8 +83,8 @@ ci: ## everything that is checked before a change is taken
 	.ci/run
 
 clean: ## remove what was built (keeps .venv)
-	rm -rf build dist src/*.egg-info
-	find src tests fuzz examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	rm -rf build dist *.egg-info .hypothesis
+	find src tests fuzz examples tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## remove .venv too
 	rm -rf $(VENV)

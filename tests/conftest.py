@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 from tests.project import ROOT, hot_modules
+
+CACHE = ROOT / "build" / "cache" / "hypothesis"
+set_hypothesis_home_dir(CACHE)
 
 # Deadlines belong to the tests marked `alone`: on a shared machine a slow example proves nothing.
 settings.register_profile("fixed", deadline=None, derandomize=True)
@@ -19,7 +23,7 @@ settings.register_profile(
     deadline=None,
     max_examples=5_000,
     print_blob=True,
-    database=DirectoryBasedExampleDatabase(ROOT / "build" / "cache" / "hypothesis"),
+    database=DirectoryBasedExampleDatabase(CACHE / "examples"),
 )
 settings.load_profile("fixed")
 

@@ -77,7 +77,7 @@ def project_files() -> list[Path]:
     try:
         answer = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        folders = ("src", "tests", "fuzz", "examples", "docs", ".ci")
+        folders = ("src", "tests", "fuzz", "examples", "tools", "docs", ".ci")
         found = [path for name in folders for path in (ROOT / name).rglob("*")]
         found += ROOT.glob("*")
         return sorted(path for path in found if path.is_file() and "__pycache__" not in path.parts)
