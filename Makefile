@@ -84,7 +84,7 @@ ci: ## everything that is checked before a change is taken
 
 clean: ## remove what was built (keeps .venv)
 	rm -rf build dist *.egg-info .hypothesis
-	find src tests fuzz examples tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## remove .venv too
 	rm -rf $(VENV)
