@@ -1,0 +1,212 @@
+"""Owns the effects: what the engine tells the world to do, in the order in which to do it.
+
+An effect names sessions by number and says nothing of bytes: the door of each session turns it
+into its own protocol (rule 3).  ``request`` and ``wire`` are handed back exactly as the command
+brought them.
+"""
+
+from __future__ import annotations
+
+from tmqp._compat import mypyc_attr
+from tmqp_server.engine.events import Fact
+from tmqp_server.engine.message import Message
+from tmqp_server.engine.records import Record
+
+__all__ = [
+    "Accept",
+    "Append",
+    "CloseSession",
+    "Confirm",
+    "Deliver",
+    "Effect",
+    "Erase",
+    "Notify",
+    "Refuse",
+    "Reply",
+]
+
+
+@mypyc_attr(acyclic=True)
+class Effect(Record):
+    """Something for the world to do."""
+
+    __slots__ = ()
+
+
+@mypyc_attr(acyclic=True)
+class Accept(Effect):
+    """The session is connected; ``client_id`` is its name from now on (F31)."""
+
+    __slots__ = ("session", "request", "client_id")
+
+    def __init__(self, session: int, request: object, client_id: str) -> None:
+        self.session = session
+        self.request = request
+        self.client_id = client_id
+
+
+@mypyc_attr(acyclic=True)
+class Refuse(Effect):
+    """The session is not connected: tell it ``code`` and close it (F32, F33).
+
+    The engine knows nothing of the session; no Disconnect need follow.
+    """
+
+    __slots__ = ("session", "request", "code")
+
+    def __init__(self, session: int, request: object, code: int) -> None:
+        self.session = session
+        self.request = request
+        self.code = code
+
+
+@mypyc_attr(acyclic=True)
+class Reply(Effect):
+    """The answer to an operation, or the refusal of a push (F44, F75).
+
+    ``code`` is a result code, 0 for success; ``body`` a snapshot, a list of snapshots or None.
+    Whether the peer asked for an answer is the door's to know, from ``request``.
+    """
+
+    __slots__ = ("session", "request", "code", "body")
+
+    def __init__(self, session: int, request: object, code: int, body: object = None) -> None:
+        self.session = session
+        self.request = request
+        self.code = code
+        self.body = body
+
+
+@mypyc_attr(acyclic=True)
+class Deliver(Effect):
+    """Send one message to all of ``sessions``, which get the very same bytes, in this order.
+
+    The list may be shared with other effects: never change it.  ``channel`` is the channel's real
+    name, ``message.channel`` the producer's spelling of it.  ``wants_acknowledge`` tells consumers
+    to answer (F94); ``first_acquirer`` is the flag of F87; ``redelivered`` is true when the
+    message was sent before; ``hide_source`` blanks the producer's name (F76).
+    """
+
+    __slots__ = (
+        "sessions",
+        "message",
+        "channel",
+        "first_acquirer",
+        "wants_acknowledge",
+        "redelivered",
+        "hide_source",
+    )
+
+    def __init__(
+        self,
+        sessions: list[int],
+        message: Message,
+        channel: str,
+        first_acquirer: bool,
+        wants_acknowledge: bool,
+        redelivered: bool,
+        hide_source: bool,
+    ) -> None:
+        self.sessions = sessions
+        self.message = message
+        self.channel = channel
+        self.first_acquirer = first_acquirer
+        self.wants_acknowledge = wants_acknowledge
+        self.redelivered = redelivered
+        self.hide_source = hide_source
+
+
+@mypyc_attr(acyclic=True)
+class Confirm(Effect):
+    """Tell a producer what became of its message; at most once a message (F77-F80).
+
+    ``channel`` is the message's spelling.  ``first_acquirer`` is the message's flag at this moment
+    (F78).  When a consumer's own acknowledge is passed on, ``source`` is that consumer's id (empty
+    when names are hidden) and ``forwarded`` its acknowledge as its door brought it (F79);
+    otherwise ``source`` is empty and ``forwarded`` None.  ``reason`` counts when not ``positive``.
+    """
+
+    __slots__ = (
+        "session",
+        "message_id",
+        "channel",
+        "queue_id",
+        "positive",
+        "reason",
+        "first_acquirer",
+        "source",
+        "forwarded",
+    )
+
+    def __init__(
+        self,
+        session: int,
+        message_id: str,
+        channel: str,
+        queue_id: int,
+        positive: bool,
+        reason: str,
+        first_acquirer: bool,
+        source: str,
+        forwarded: object,
+    ) -> None:
+        self.session = session
+        self.message_id = message_id
+        self.channel = channel
+        self.queue_id = queue_id
+        self.positive = positive
+        self.reason = reason
+        self.first_acquirer = first_acquirer
+        self.source = source
+        self.forwarded = forwarded
+
+
+@mypyc_attr(acyclic=True)
+class Append(Effect):
+    """Save a message and answer with the command Synced under the same ticket (rule 1).
+
+    Tickets rise and are never used twice.  A world without storage answers Synced(ticket, False).
+    """
+
+    __slots__ = ("ticket", "message", "channel", "queue_id")
+
+    def __init__(self, ticket: int, message: Message, channel: str, queue_id: int) -> None:
+        self.ticket = ticket
+        self.message = message
+        self.channel = channel
+        self.queue_id = queue_id
+
+
+@mypyc_attr(acyclic=True)
+class Erase(Effect):
+    """The message saved under this ticket is settled and need not be kept.
+
+    May come before the ticket's Synced; it is never answered.
+    """
+
+    __slots__ = ("ticket",)
+
+    def __init__(self, ticket: int) -> None:
+        self.ticket = ticket
+
+
+@mypyc_attr(acyclic=True)
+class CloseSession(Effect):
+    """Close a session that the engine has already forgotten; ``reason`` is for the log."""
+
+    __slots__ = ("session", "reason")
+
+    def __init__(self, session: int, reason: str) -> None:
+        self.session = session
+        self.reason = reason
+
+
+@mypyc_attr(acyclic=True)
+class Notify(Effect):
+    """Something happened: ``event`` is one bit of ``events.py``, ``fact`` what it is about."""
+
+    __slots__ = ("event", "fact")
+
+    def __init__(self, event: int, fact: Fact) -> None:
+        self.event = event
+        self.fact = fact
