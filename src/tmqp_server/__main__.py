@@ -96,8 +96,8 @@ def main(
     try:
         anyio.run(serve_forever, config, _announce, backend=backend)
     except* ListenError as group:
-        for error in group.exceptions:
-            click.echo(f"tmqp-server: {error}", err=True)
+        for failure in group.exceptions:
+            click.echo(f"tmqp-server: {failure}", err=True)
         sys.exit(1)
 
 

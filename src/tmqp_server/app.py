@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import signal
 import socket
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -46,7 +47,9 @@ class Server:
         self.config = config
         self.broker = Broker(config.broker)
         self.addresses: list[Address] = []
-        self._door = NativeDoor(_new_id, config.connection)
+        self._door = NativeDoor(
+            _new_id, config.connection, wall_clock_offset_s=time.time() - anyio.current_time()
+        )
         self._driver = Driver(Hub(self.broker), self._door)
         self._tasks = tasks
         self._listeners: list[Listener] = []

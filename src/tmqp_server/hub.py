@@ -18,7 +18,17 @@ from typing import final
 from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Block, Command, Disconnect, Synced, Unblock
-from tmqp_server.engine.effects import Append, Deliver, Effect, Notify
+from tmqp_server.engine.effects import (
+    Accept,
+    Append,
+    CloseSession,
+    Confirm,
+    Deliver,
+    Effect,
+    Notify,
+    Refuse,
+    Reply,
+)
 
 __all__ = ["Hub"]
 
@@ -143,11 +153,11 @@ class Hub:
                 if isinstance(effect, Deliver):
                     self._deliver(effect)
                 elif isinstance(effect, Append):
-                    # Nothing is stored yet, so nothing is ever confirmed as saved.
+                    # Nothing is stored, so nothing is ever confirmed as saved (nor erased).
                     waiting.append(Synced(effect.ticket, False))
                 elif isinstance(effect, Notify):
                     self.notified += 1
-                else:
+                elif isinstance(effect, (Reply, Confirm, Accept, Refuse, CloseSession)):
                     session = self._sessions.get(effect.session)
                     if session is not None:
                         waiting.extend(session.apply(effect, now))

@@ -33,10 +33,10 @@ from tmqp_server.doors.native.answers import (
     acknowledge_frame,
     confirm_frame,
     pull_refusal,
-    rendered,
     response_frame,
     router_refusal,
 )
+from tmqp_server.doors.native.information import rendered
 from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Disconnect, Push
@@ -307,9 +307,7 @@ class NativeSession:
     def _answer(self, effect: Reply) -> None:
         frame = effect.request
         assert isinstance(frame, Frame), "the token of every request is its frame"
-        door = self._door
-        body = rendered(effect.body, self._now, door.wall_clock_offset_s)
-        self._reply(frame, effect.code, body)
+        self._reply(frame, effect.code, rendered(effect.body, self._door.wall_clock_offset_s))
 
     def _reply(self, frame: Frame, code: int, body: bytes) -> None:
         """Answer a request in each way it asks for; a push's failure is always told (F75)."""

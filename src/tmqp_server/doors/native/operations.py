@@ -84,7 +84,10 @@ def _queue_id_of(frame: Frame, *, body_may_hold_it: bool) -> int:
         return int(text)
     if body_may_hold_it and frame.payload_size == _QUEUE_ID_BYTES:
         return int.from_bytes(frame.payload, "little")
-    raise BadRequestError("the operation names no queue: send the header Queue-Id")
+    # The original answers 406 too, and then goes on and creates queue 0 (F54).
+    raise BadRequestError(
+        "the operation names no queue: send the header Queue-Id", int(ResultCode.UNACCEPTABLE)
+    )
 
 
 def _queue_options_of(frame: Frame, *, has_body: bool) -> QueueChanges | None:
@@ -182,8 +185,8 @@ def command_of(session: int, frame: Frame) -> Command:
 
     The frame itself is the request's token.
 
-    :raises BadRequestError: 400 for a number that is no operation or contents that make no sense, 501
-        for an operation this server does not serve.
+    :raises BadRequestError: 400 for a number that is no operation or contents that make no sense,
+        501 for an operation this server does not serve.
     """
     number = WIRE_OPERATION_OF_DOCUMENT.get(frame.content_type, frame.content_type)
     build = _BUILDERS.get(number)

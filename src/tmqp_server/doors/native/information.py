@@ -1,0 +1,95 @@
+"""Owns the JSON bodies of information answers: the engine's snapshots as models (F65-F69)."""
+
+from __future__ import annotations
+
+from tmqp.constants import QueueStatus
+from tmqp.models import ChannelInformation, ClientInformation, Model, QueueInformation, dump_list
+from tmqp_server.engine.snapshots import ChannelSnapshot, ClientSnapshot, QueueSnapshot
+
+__all__ = ["rendered"]
+
+
+def rendered(body: object, wall_clock_offset_s: float) -> bytes:
+    """The payload of an answer: empty for None, else a JSON object or array.
+
+    :param wall_clock_offset_s: what to add to the engine's times to get Unix time.
+    """
+    if body is None:
+        return b""
+    if isinstance(body, (list, tuple)):
+        return dump_list([_model(item, wall_clock_offset_s) for item in body])
+    return _model(body, wall_clock_offset_s).to_json()
+
+
+def _model(item: object, offset_s: float) -> Model:
+    if isinstance(item, QueueSnapshot):
+        return _queue(item, offset_s)
+    if isinstance(item, ChannelSnapshot):
+        return _channel(item)
+    assert isinstance(item, ClientSnapshot), f"no model renders {item!r}"
+    return ClientInformation(
+        id=item.client_id,
+        name=item.name,
+        type=item.client_type,
+        online_ms=item.online_ms,
+        is_authenticated=item.is_authenticated,
+    )
+
+
+def _channel(item: ChannelSnapshot) -> ChannelInformation:
+    options = item.options
+    queue = options.queue
+    return ChannelInformation(
+        name=item.name,
+        queues=item.queues,
+        allow_multiple_queues=options.allow_multiple_queues,
+        allowed_queues=options.allowed_queues,
+        only_first_acquirer=queue.send_only_first_acquirer,
+        request_acknowledge=queue.request_acknowledge,
+        acknowledge_timeout_ms=queue.acknowledge_timeout_ms,
+        message_timeout_ms=queue.message_timeout_ms,
+        use_message_id=queue.use_message_id,
+        wait_for_acknowledge=queue.wait_for_acknowledge,
+        hide_client_names=queue.hide_client_names,
+        active_clients=item.active_clients,
+        client_limit=options.client_limit,
+        queue_limit=options.queue_limit,
+        destroy_when_empty=options.destroy_when_empty,
+    )
+
+
+def _queue(item: QueueSnapshot, offset_s: float) -> QueueInformation:
+    options = item.options
+    return QueueInformation(
+        channel=item.channel,
+        tag_name=options.tag,
+        id=item.queue_id,
+        priority_messages=item.priority_messages,
+        messages=item.messages,
+        status=QueueStatus(options.status),
+        only_first_acquirer=options.send_only_first_acquirer,
+        request_acknowledge=options.request_acknowledge,
+        acknowledge_timeout_ms=options.acknowledge_timeout_ms,
+        message_timeout_ms=options.message_timeout_ms,
+        use_message_id=options.use_message_id,
+        wait_for_acknowledge=options.wait_for_acknowledge,
+        hide_client_names=options.hide_client_names,
+        received_messages=item.received_messages,
+        sent_messages=item.sent_messages,
+        deliveries=item.deliveries,
+        negative_acks=item.negative_acks,
+        acks=item.acks,
+        timeout_messages=item.timeout_messages,
+        saved_messages=item.saved_messages,
+        removed_messages=item.removed_messages,
+        errors=item.errors,
+        last_message_received_ms=_unix_ms(item.last_message_received_s, offset_s),
+        last_message_sent_ms=_unix_ms(item.last_message_sent_s, offset_s),
+        message_limit=options.message_limit,
+        message_size_limit=options.message_size_limit,
+    )
+
+
+def _unix_ms(seconds: float | None, offset_s: float) -> int:
+    """A time of the engine as Unix milliseconds, 0 for never (F68)."""
+    return 0 if seconds is None else int((seconds + offset_s) * 1000)

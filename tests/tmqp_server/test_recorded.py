@@ -1,0 +1,175 @@
+"""The recorded exchanges of the original client and server, replayed against ours.
+
+Every exchange is in one of four classes: *matched* (all answers as recorded, ids and times aside);
+*differs on purpose* (the original is wrong there, or our answer is the recommended one; the reason
+stands beside it); *not yet* (it uses an operation that is not served so far); *other settings* (the
+recorded server was configured in a way the exchange does not show).  The classes are exact: an
+exchange that begins to match, or stops, fails the test until it is moved.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import load_exchanges
+from tests.tmqp_server.world import World
+from tmqp.testing.replay import Outcome, Player
+from tmqp.testing.vectors import Exchange
+from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
+
+ANSWERED = "the original is silent or closes; ours always answers and stays (F43)"
+DUPLICATE = "a client id in use is refused with 503 (F32)"
+OPTIONS = "options the original parses and ignores are applied (F71)"
+HELLO = "a refused hello is told why before the close (F34)"
+
+ON_PURPOSE = {
+    "real-004": DUPLICATE,
+    "real-007": ANSWERED,
+    "real-008": OPTIONS,
+    "real-010": OPTIONS,
+    "real-011": OPTIONS,
+    "real-036": OPTIONS,
+    "real-038": OPTIONS,
+    "real-039": OPTIONS,
+    "real-041": OPTIONS,
+    "real-057": "a broadcast without consumers is lost (F86); the recording's was still on its way",
+    "probe-001": "the protocol answer does not wait for the hello (F21)",
+    "probe-002": "a preamble may come in two segments (F22)",
+    "probe-010": HELLO,
+    "probe-011": HELLO,
+    "probe-012": HELLO,
+    "probe-014": DUPLICATE,
+    "probe-017": "a header flag with an empty block is accepted (F9)",
+    "probe-019": "the close for a forged source is announced with Terminate (F42)",
+    "probe-020": "a missing Queue-Id creates no queue 0 (F54)",
+    "probe-021": ANSWERED,
+    "probe-022": ANSWERED,
+    "probe-023": ANSWERED,
+    "probe-024": ANSWERED,
+    "probe-025": ANSWERED,
+    "probe-026": ANSWERED,
+    "probe-027": ANSWERED,
+    "probe-028": "the specification's operation numbers are served (F19)",
+    "probe-029": ANSWERED,
+    "probe-030": OPTIONS,
+    "probe-031": ANSWERED,
+    "probe-036": ANSWERED,
+    "probe-043": "a cache queue keeps the latest message (F91)",
+    "probe-056": "an acknowledge time-out is told with its own reason (F80)",
+    "probe-062": HELLO,
+    "probe-201": "a header flag with an empty block is accepted (F9)",
+    "probe-202": "a message for the first acquirer only is redelivered, not lost (F88)",
+    "probe-205": "an unknown status word is refused, not read as broadcast (F55)",
+    "probe-206": "a channel list is filtered by its target too (F52)",
+}
+
+NOT_YET = {
+    "probe-013": "direct messages",
+    "probe-018": "direct messages",
+    "probe-032": "direct messages",
+    "probe-037": "direct messages",
+    "probe-038": "direct messages",
+    "probe-039": "direct messages",
+    "probe-040": "pull",
+    "probe-041": "pull",
+    "probe-042": "pull",
+    "probe-045": "cc copies",
+    "probe-046": "routers",
+    "probe-047": "routers",
+    "probe-048": "events",
+    "probe-059": "pull",
+    "real-062": "cc copies",
+    **{f"real-{number:03}": "pull" for number in (64, 65, 66, 67, 68, 69, 70)},
+    **{f"real-{number:03}": "direct messages" for number in range(74, 85)},
+    **{f"real-{number:03}": "events" for number in range(85, 103)},
+    **{f"real-{number:03}": "routers" for number in (103, 104, 105, 106, 107, *range(110, 119))},
+    "real-121": "nodes",
+    "real-123": "events",
+    **{f"fixed-{number:03}": "routers" for number in range(4, 17)},
+}
+
+OTHER_SETTINGS = {
+    "real-122": "time passed between two recordings: messages went round by time-outs",
+    "probe-050": "the server had a message limit",
+    "probe-051": "the server had a channel limit",
+    "probe-052": "the server had a queue limit",
+    "probe-053": "the server had a client limit",
+    "probe-054": "the server had an authenticator",
+    "probe-055": "the server had no admin authorization, no auto creation and hid names",
+    "probe-060": "the server pinged after three seconds",
+    "probe-208": "that the first consumer left was not recorded",
+}
+
+#: A long message of the client was not recorded whole, and the recording does not say so.
+CUT = ("probe-207",)
+
+
+def _play_all() -> list[Outcome | Exchange]:
+    """All outcomes; an exchange that cannot be replayed stands for itself."""
+    exchanges = load_exchanges()
+    outcomes: list[Outcome | Exchange] = []
+    for series in ("real", "fixed"):  # each is one long session: connections live across files
+        player = Player(World().open_link)
+        for exchange in exchanges:
+            if exchange.name.startswith(series):
+                outcomes.append(_play(player, exchange))
+    for exchange in exchanges:
+        if exchange.name.startswith("probe"):
+            world = World(_settings(exchange.name))
+            outcomes.append(_play(Player(world.open_link, world.advance_to), exchange))
+    return outcomes
+
+
+def _settings(name: str) -> BrokerOptions:
+    """What the recorded server of a probe was started with: its second series was in a hurry."""
+    timeout_ms = 1_200 if name.startswith("probe-2") else 1_500
+    return BrokerOptions(
+        channel=ChannelOptions(queue=QueueOptions(acknowledge_timeout_ms=timeout_ms))
+    )
+
+
+def _play(player: Player, exchange: Exchange) -> Outcome | Exchange:
+    cut = any(step.truncated and step.direction == "c2s" for step in exchange.steps)
+    if cut or _number(exchange.name) in CUT:
+        return exchange
+    return player.play(exchange)
+
+
+def _number(name: str) -> str:
+    return "-".join(name.split("-")[:2])
+
+
+def test_each_recorded_exchange_is_answered_as_recorded_or_differs_for_a_known_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    matched: list[Outcome] = []
+    table: dict[str, list[str]] = {"on purpose": [], "not yet": [], "other settings": [], "cut": []}
+    wrong: list[str] = []
+    for outcome in _play_all():
+        number = _number(outcome.name)
+        expected = [
+            kind
+            for kind, names in (
+                ("on purpose", ON_PURPOSE),
+                ("not yet", NOT_YET),
+                ("other settings", OTHER_SETTINGS),
+            )
+            if number in names
+        ]
+        if isinstance(outcome, Exchange):
+            table["cut"].append(outcome.name)
+        elif outcome.matched and not expected:
+            matched.append(outcome)
+        elif outcome.matched:
+            wrong.append(f"{outcome.name} matches now: take it out of the list")
+        elif len(expected) == 1:
+            table[expected[0]].append(outcome.name)
+        else:
+            wrong.append(f"{outcome.name}: {expected} {outcome.differences[:3]}")
+    with capsys.disabled():
+        answers = sum(outcome.compared for outcome in matched)
+        print(f"\nrecorded exchanges: {len(matched)} matched ({answers} answers)", end="")
+        for kind, names in table.items():
+            print(f", {len(names)} {kind}", end="")
+        print()
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,86 @@
+"""Owns a server in memory for tests: hub, broker and native door, with a clock the test holds."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from tmqp.limits import Limits
+from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.options import BrokerOptions
+from tmqp_server.hub import Hub
+
+__all__ = ["MemoryLink", "World"]
+
+_LARGE = Limits(max_payload_bytes=16_777_216)
+
+
+class World:
+    """A server without sockets; ``now`` is its clock, in seconds."""
+
+    def __init__(self, options: BrokerOptions | None = None, limits: Limits = _LARGE) -> None:
+        numbers = count(1)
+        self.broker = Broker(options=options)
+        self.hub = Hub(self.broker)
+        self.door = NativeDoor(lambda: f"{next(numbers):032x}", limits)
+        self.began = 1_000.0
+        self.now = self.began
+        self._sessions = 0
+
+    def open_link(self, _number: int = 0) -> MemoryLink:
+        """A new connection."""
+        self._sessions += 1
+        self.hub.open(self._sessions, self.door, self.now)
+        return MemoryLink(self, self._sessions)
+
+    def advance_to(self, at_s: float) -> None:
+        """Let time pass until so many seconds after the beginning."""
+        self._pass_until(self.began + at_s)
+
+    def settle(self) -> None:
+        """Let the broker finish what is due now."""
+        self._pass_until(self.now)
+
+    def _pass_until(self, until: float) -> None:
+        while (due := self._next_due()) is not None and due <= until:
+            self.now = max(self.now, due)
+            self.hub.on_broker_deadline(self.now)
+            for number in range(1, self._sessions + 1):
+                self.hub.on_session_deadline(number, self.now)
+        self.now = max(self.now, until)
+
+    def _next_due(self) -> float | None:
+        dues = [self.hub.session_deadline(number) for number in range(1, self._sessions + 1)]
+        dues.append(self.hub.broker_deadline())
+        return min((due for due in dues if due is not None), default=None)
+
+
+class MemoryLink:
+    """A connection to a :class:`World`; :class:`tmqp.testing.replay.Link`."""
+
+    def __init__(self, world: World, number: int) -> None:
+        self._world = world
+        self.number = number
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """The server has closed it, or this side has."""
+        return self._closed or bool(self._world.hub.close_reason(self.number))
+
+    def send(self, data: bytes) -> None:
+        """The server reads these bytes, as one chunk."""
+        self._world.hub.receive(self.number, data, self._world.now)
+        self._world.settle()
+
+    def receive(self) -> bytes:
+        """What the server has sent and nobody has taken."""
+        return self._world.hub.data_to_send(self.number)
+
+    def close(self) -> None:
+        """The transport ends."""
+        if not self._closed:
+            self._closed = True
+            self._world.hub.receive_eof(self.number, self._world.now)
+            self._world.hub.forget(self.number, self._world.now)
+            self._world.settle()
