@@ -189,11 +189,15 @@ class FrameDecoder:
                 target_len: int = data[pos + 4]
                 names_end = at + id_len + source_len + target_len
                 body = names_end
+                # Before the header block, whose length may not have come: the verdict must not
+                # depend on how the stream was cut.
+                if self._max_name < MAX_NAME_BYTES and self._names_fault(
+                    id_len, source_len, target_len
+                ):
+                    return 0
                 if data[pos + 1] & _HAS_HEADER and _takes_header(data[pos] & 0x3F):
                     body += 2
                     if body > end:
-                        if self._names_fault(id_len, source_len, target_len):
-                            return 0
                         self._wait(data, pos, body - pos, False)
                         return most
                     block: int = data[names_end] | data[names_end + 1] << 8
@@ -201,10 +205,6 @@ class FrameDecoder:
                         self._fail(_block_too_large(block, min(self._max_block, self._max_body)))
                         return 0
                     body += block
-                if self._max_name < MAX_NAME_BYTES and self._names_fault(
-                    id_len, source_len, target_len
-                ):
-                    return 0
                 stop = body + size
                 if stop > end:
                     self._wait(data, pos, stop - pos, True)

@@ -246,6 +246,9 @@ class PullMessageReceived(MessageReceived):
         self.index = index
         self.count = count
 
+    def __repr__(self) -> str:
+        return f"<PullMessageReceived {self.index} of {self.count} {self.frame!r}>"
+
 
 class PullCompleted(MessageReceived):
     """Client: a pull is over.
@@ -263,6 +266,9 @@ class PullCompleted(MessageReceived):
         self.reason = reason
         self.received = received
 
+    def __repr__(self) -> str:
+        return f"<PullCompleted {self.reason[:64]!r} after {self.received} {self.frame!r}>"
+
 
 class MessageDropped(MessageReceived):
     """A message was read and ignored; ``reason`` is ``ttl`` (F11), ``unknown-type`` (F17) or
@@ -273,6 +279,9 @@ class MessageDropped(MessageReceived):
     def __init__(self, frame: Frame, reason: str) -> None:
         self.frame = frame
         self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"<MessageDropped {self.reason} {self.frame!r}>"
 
 
 # --- Ending --------------------------------------------------------------------------------------

@@ -21,7 +21,8 @@ that exists is well formed.
 
 from __future__ import annotations
 
-from typing import Final, Iterable, final
+from collections.abc import Iterable
+from typing import Final, final
 
 from tmqp._compat import mypyc_attr
 from tmqp.constants import (
@@ -29,8 +30,10 @@ from tmqp.constants import (
     MAX_HEADER_BLOCK_BYTES,
     MAX_NAME_BYTES,
     MAX_TTL,
+    SERVER_HELLO,
     TYPE_PING,
     TYPE_PONG,
+    TYPE_SERVER,
     MessageType,
 )
 from tmqp.errors import LocalProtocolError
@@ -50,6 +53,8 @@ _TIER_U32: Final = 254
 _TIER_U64: Final = 255
 _MAX_U16: Final = 65_535
 _REPR_PAYLOAD_BYTES: Final = 32
+_REPR_BLOCK_BYTES: Final = 200
+_REPR_NAME_CHARACTERS: Final = 64
 
 #: One-byte strings by value: joining two of them is cheaper than building ``bytes((a, b))``.
 _ONE_BYTE: Final = tuple([bytes((value,)) for value in range(256)])
@@ -196,8 +201,9 @@ class Frame:
         source: str | None = None,
         more_headers: Iterable[tuple[str, str]] = (),
         ttl: int | None = None,
+        pending_response: bool | None = None,
     ) -> Frame:
-        """Return a copy with some fields changed; the header block keeps its bytes.
+        """Return a copy with some fields changed; None keeps a field, the header block its bytes.
 
         :param more_headers: pairs appended behind the existing ones (F107).
         :raises LocalProtocolError: as :meth:`build`.
@@ -210,15 +216,24 @@ class Frame:
             raise LocalProtocolError(f"a message type is 0..63, got {message_type}")
         if content_type is not None and not 0 <= content_type <= _MAX_U16:
             raise LocalProtocolError(f"a content type is 0..65535, got {content_type}")
-        if ttl is not None and not 0 <= ttl <= MAX_TTL:
-            raise LocalProtocolError(f"a time to live is 0..31, got {ttl}")
         b0, b1 = raw[0], raw[1]
+        kind = b0 & _TYPE_BITS if message_type is None else message_type
+        bare = kind == TYPE_PING or kind == TYPE_PONG
+        if block and bare:
+            raise LocalProtocolError("ping and pong carry no header block (F10)")
+        if ttl is None:
+            ttl = self.ttl if bare else self.ttl & _TTL_BITS
+        elif not 0 <= ttl <= (_TYPE_BITS if bare else MAX_TTL):
+            raise LocalProtocolError(f"a time to live is 0..{_TYPE_BITS if bare else 31}: {ttl}")
+        if pending_response is not None:
+            b1 = b1 & ~_PENDING_RESPONSE | (_PENDING_RESPONSE if pending_response else 0)
         at = self._at
         source_at = at + raw[2]
         target_at = source_at + raw[3]
         return _assemble(
             b0 if message_type is None else (b0 & ~_TYPE_BITS) | message_type,
-            b1 & ~_HAS_HEADER if ttl is None else (b1 & ~(_HAS_HEADER | _TTL_BITS)) | ttl,
+            # Built anew, not masked: one bit is "has header" or, on ping and pong, time to live.
+            (b1 & (_PENDING_RESPONSE | _PENDING_ACKNOWLEDGE)) | ttl,
             self.content_type if content_type is None else content_type,
             raw[at:source_at] if message_id is None else _name("message id", message_id),
             raw[source_at:target_at] if source is None else _name("source", source),
@@ -379,9 +394,7 @@ class Frame:
 
     def fields(
         self,
-    ) -> tuple[
-        int, bool, bool, bool, bool, int, str, str, str, int, list[tuple[str, str]], bytes
-    ]:
+    ) -> tuple[int, bool, bool, bool, bool, int, str, str, str, int, list[tuple[str, str]], bytes]:
         """Everything at once: type, first acquirer, high priority, pending response, pending
         acknowledge, time to live, message id, source, target, content type, headers, payload."""
         raw = self.raw
@@ -437,13 +450,23 @@ class Frame:
             flags += letter if on else ""
         payload = self.payload
         shown = repr(payload[:_REPR_PAYLOAD_BYTES])
-        if len(payload) > _REPR_PAYLOAD_BYTES:
+        if self.type == TYPE_SERVER and self.content_type == SERVER_HELLO:
+            shown = f"{len(payload)} bytes"  # it may hold a token, which must not reach a log
+        elif len(payload) > _REPR_PAYLOAD_BYTES:
             shown += f"... {len(payload)} bytes"
+        block = self.header_block
+        headers = f"{len(block)} bytes" if len(block) > _REPR_BLOCK_BYTES else repr(self.headers)
         return (
             f"<Frame {_TYPE_NAMES.get(self.type, hex(self.type))} {flags or '-'} ttl={self.ttl}"
-            f" content_type={self.content_type} id={self.message_id!r} source={self.source!r}"
-            f" target={self.target!r} headers={self.headers!r} payload={shown}>"
+            f" content_type={self.content_type} id={_short(self.message_id)}"
+            f" source={_short(self.source)} target={_short(self.target)} headers={headers}"
+            f" payload={shown}>"
         )
+
+
+def _short(text: str) -> str:
+    shown = repr(text[:_REPR_NAME_CHARACTERS])
+    return shown if len(text) <= _REPR_NAME_CHARACTERS else f"{shown}..."
 
 
 def _tier_bytes(size: int) -> int:

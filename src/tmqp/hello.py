@@ -25,6 +25,9 @@ _STANDARD = (
     HeaderName.CLIENT_TYPE.value,
     HeaderName.CLIENT_TOKEN.value,
 )
+_STANDARD_LOWER = tuple([key.lower() for key in _STANDARD])
+_SHOWN_CHARACTERS = 64
+_SHOWN_PROPERTIES = 8
 
 
 class ConnectionInformation:
@@ -63,12 +66,16 @@ class ConnectionInformation:
         """The hello's payload, ``Client-Id`` last as the original client writes it (F27).
 
         :raises LocalProtocolError: when a part cannot be written: CR or LF, a colon or space where
-            it would change the meaning, a standard property among ``properties``, a client id
-            over 255 bytes.
+            it would change the meaning, a standard property among ``properties``, or what
+            :meth:`parse` would refuse: an id, name or type over 255 bytes or with a control
+            character.
         """
         for what, word in (("method", self.method), ("path", self.path)):
             if not word or ":" in word or len(word.split()) != 1:
                 raise LocalProtocolError(f"the {what} is one word without colon, got {word!r}")
+        for key in self.properties:
+            if key.strip().lower() in _STANDARD_LOWER:
+                raise LocalProtocolError(f"{key} is not one of the further properties")
         lines = [f"{self.method} {self.path}"]
         named = (
             (HeaderName.CLIENT_NAME.value, self.name),
@@ -88,8 +95,14 @@ class ConnectionInformation:
             seen.add(key.lower())
             lines.append(f"{key}: {value}")
         try:
-            if len(self.client_id.encode("utf-8")) > MAX_NAME_BYTES:
-                raise LocalProtocolError("the client id is at most 255 bytes")
+            for what, value in (
+                ("client id", self.client_id),
+                ("client name", self.name),
+                ("client type", self.type),
+            ):
+                fault = _identity_fault(what, value)
+                if fault:
+                    raise LocalProtocolError(fault)
             return "".join(f"{line}\r\n" for line in lines).encode("utf-8")
         except UnicodeEncodeError:
             raise LocalProtocolError("the connection information is not valid Unicode") from None
@@ -160,10 +173,18 @@ class ConnectionInformation:
 
     def __repr__(self) -> str:
         token = "'...'" if self.token else "''"  # a token must not reach a log
+        keys = [key[:_SHOWN_CHARACTERS] for key in self.properties][:_SHOWN_PROPERTIES]
+        more = len(self.properties) - len(keys)
         return (
-            f"<ConnectionInformation {self.client_id!r} name={self.name!r} type={self.type!r}"
-            f" token={token} properties={list(self.properties)!r}>"
+            f"<ConnectionInformation {_short(self.client_id)} name={_short(self.name)}"
+            f" type={_short(self.type)} token={token} properties={keys!r}"
+            f"{f' and {more} more' if more else ''}>"
         )
+
+
+def _short(text: str) -> str:
+    shown = repr(text[:_SHOWN_CHARACTERS])
+    return shown if len(text) <= _SHOWN_CHARACTERS else f"{shown}..."
 
 
 def _one_line(text: str) -> bool:
@@ -171,12 +192,20 @@ def _one_line(text: str) -> bool:
 
 
 def _identity(what: str, value: str) -> str:
-    """Ids, names and types stand in frames and in logs: at most 255 bytes, no control character."""
-    if len(value.encode("utf-8")) > MAX_NAME_BYTES:
-        raise _invalid(f"the {what} is over {MAX_NAME_BYTES} bytes")
-    if any(ord(character) < 32 or ord(character) == 127 for character in value):
-        raise _invalid(f"the {what} holds a control character")
+    fault = _identity_fault(what, value)
+    if fault:
+        raise _invalid(fault)
     return value
+
+
+def _identity_fault(what: str, value: str) -> str:
+    """Ids, names and types stand in frames and in logs: at most 255 bytes, no control character.
+    Say what is wrong, or nothing."""
+    if len(value.encode("utf-8")) > MAX_NAME_BYTES:
+        return f"the {what} is over {MAX_NAME_BYTES} bytes"
+    if any(ord(character) < 32 or ord(character) == 127 for character in value):
+        return f"the {what} holds a control character"
+    return ""
 
 
 def _invalid(message: str) -> RemoteProtocolError:
