@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import anyio
 import anyio.abc
@@ -20,10 +20,7 @@ import anyio.abc
 from tmqp_server.config import OutboundLimits
 from tmqp_server.io.transport import Transport
 
-if TYPE_CHECKING:
-    from tmqp_server.io.driver import Driver
-
-__all__ = ["Session"]
+__all__ = ["Session", "SessionOwner"]
 
 logger = logging.getLogger("tmqp_server.session")
 
@@ -31,11 +28,36 @@ logger = logging.getLogger("tmqp_server.session")
 _JOIN_BYTES = 262_144
 
 
+class SessionOwner(Protocol):
+    """Whom a session reports to: the driver."""
+
+    def opened(self, session: Session) -> None:
+        """It begins."""
+
+    def received(self, session: Session, data: bytes) -> None:
+        """It read a chunk."""
+
+    def ended(self, session: Session) -> None:
+        """Its peer sends no more."""
+
+    def closed(self, session: Session, reason: str) -> None:
+        """It is over."""
+
+    def block(self, session: Session) -> None:
+        """Its peer does not read."""
+
+    def unblock(self, session: Session) -> None:
+        """Its peer reads again."""
+
+    def close_reason(self, session: Session) -> str:
+        """Why its protocol is closed; empty while it is not."""
+
+
 class Session:
     """One connection; made by the listener, run as one task."""
 
     def __init__(
-        self, number: int, transport: Transport, driver: Driver, limits: OutboundLimits
+        self, number: int, transport: Transport, driver: SessionOwner, limits: OutboundLimits
     ) -> None:
         self.number = number
         self.transport = transport
