@@ -85,11 +85,7 @@ def deleted_names(tree: ast.Module) -> set[str]:
 
 
 def public_names(path: Path, tree: ast.Module) -> set[str]:
-    """What a module offers: what it defines, and for a package what it takes from its own modules.
-
-    A package passes on names of its own modules only; anything else that it needs for itself it
-    imports as a private name.
-    """
+    """What a module may list: what it defines, and for a package what it takes from elsewhere."""
     names: set[str] = set()
     for node in statements(tree.body):
         names.update(defined_names(node))
@@ -97,6 +93,17 @@ def public_names(path: Path, tree: ast.Module) -> set[str]:
             names.update(imported_names(node))
     names -= deleted_names(tree) | UNLISTED
     return {name for name in names if not name.startswith("_")}
+
+
+def names_for_own_use(tree: ast.Module) -> set[str]:
+    """What a module imports and uses itself; a package only passes on what it does not use."""
+    imported = {name for node in statements(tree.body) for name in imported_names(node)}
+    used = {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    return imported & used
 
 
 def complaints_about(path: Path) -> list[str]:
@@ -107,7 +114,8 @@ def complaints_about(path: Path) -> list[str]:
         return ["has no __all__"]
     real = public_names(path, tree)
     found = [f"lists {name}, which is not there" for name in sorted({*listed} - real - DUNDERS)]
-    found += [f"has {name}, which is not listed" for name in sorted(real - {*listed})]
+    unlisted = real - {*listed} - names_for_own_use(tree)
+    found += [f"has {name}, which is not listed" for name in sorted(unlisted)]
     found += [f"lists {name} twice" for name in sorted(listed) if listed.count(name) > 1]
     return found
 
@@ -143,6 +151,7 @@ def test_every_listed_name_can_be_imported(path: Path) -> None:
         ("a.py", "x = 1\n", ["has no __all__"]),
         ("__init__.py", "__all__ = ['e']\nfrom d import e\nimport f\n", []),
         ("__init__.py", "__all__ = []\nfrom d import e\n", ["has e, which is not listed"]),
+        ("__init__.py", "__all__ = []\nfrom d import e\n_f = e()\n", []),
     ],
 )
 def test_a_difference_is_found(
