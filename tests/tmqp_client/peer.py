@@ -1,4 +1,4 @@
-"""Owns a scripted server: the real protocol over real sockets, with a test deciding every answer."""
+"""Owns a scripted server: the real protocol on real sockets, with a test deciding each answer."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ WAIT_S = 5.0
 
 def response_to(frame: Frame, code: int = 0) -> Frame:
     """The answer to an operation, as the original sends it (F44)."""
-    return Frame.build(
-        MessageType.RESPONSE, frame.source, code, message_id=frame.message_id
-    )
+    return Frame.build(MessageType.RESPONSE, frame.source, code, message_id=frame.message_id)
 
 
 def ack_of(frame: Frame, reason: str | None = None) -> Frame:
