@@ -8,8 +8,10 @@ from typing import Final
 
 import pytest
 
+from tests.docs.broker import World
 from tests.docs.cases import CHECKS
 from tests.docs.pages import page
+from tmqp import Frame, MessageType, Operation
 
 MODULES: Final = [
     f"tests.docs.checks_{subject}" for subject in ("connection", "operations", "messages")
@@ -53,3 +55,35 @@ def test_the_cases_in_force_are_those_with_a_check() -> None:
 @pytest.mark.parametrize("number", sorted(CHECKS))
 def test_case(number: int) -> None:
     CHECKS[number]()
+
+
+SERVED: Final = [*range(601, 608), *range(610, 614), 615, 616, 631]
+
+
+def test_the_table_of_what_is_served() -> None:
+    client = World().connect(join="ch")
+    queue = [("Queue-Id", "1")]
+    answers = {number: client.ask(number, "ch", headers=queue) for number in map(int, Operation)}
+    assert {number for number, codes in answers.items() if codes != [501]} == set(SERVED)
+    assert all(len(codes) == 1 for codes in answers.values())
+    for name in ("621", "651-653", "661-663"):
+        assert name in PAGE
+
+
+def test_the_table_of_what_is_not_served() -> None:
+    client = World().connect(join="ch")
+    client.create_queue("ch", 1, Queue_Status="pull")
+    client.create_queue("ch", 2, Delivery_Handler="ack-ifsaved")
+    build = Frame.build
+    client.take()
+    client.send(build(MessageType.PULL_REQUEST, "ch", 1, message_id="p", headers=[("Count", "1")]))
+    assert [frame.header("No-Content") for frame in client.take()] == ["Unacceptable"]
+    client.send(build(MessageType.DIRECT_MESSAGE, "c", message_id="d", pending_response=True))
+    client.send(build(MessageType.EVENT, "ClientJoined", 1, message_id="e", pending_response=True))
+    client.send(build(MessageType.ROUTER, "r", message_id="r", pending_response=True))
+    assert [frame.content_type for frame in client.take()] == [501, 501, 404]
+    client.push("ch", 3, "original", headers=[("CC", "ch;4")])
+    assert [frame.message_id for frame in client.deliveries()] == ["original"]
+    client.push("ch", 2, "m", pending_acknowledge=True)
+    kinds = [(frame.type, frame.header("Nack-Reason")) for frame in client.take()]
+    assert (MessageType.ACKNOWLEDGE, "error") in kinds
