@@ -12,13 +12,13 @@ import json
 import pickle
 import types
 import typing
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.project import ROOT
 from tmqp import models
 from tmqp.constants import (
     BindingInteraction,
@@ -57,7 +57,7 @@ ALL_MODELS: Final[list[type[Model]]] = [
 each_model = pytest.mark.parametrize("model", ALL_MODELS, ids=lambda model: model.__name__)
 
 BODIES: Final = json.loads(
-    (Path(__file__).parent / "data" / "model_bodies.json").read_text(encoding="utf-8")
+    (ROOT / "tests" / "data" / "model_bodies.json").read_text(encoding="utf-8")
 )
 
 
