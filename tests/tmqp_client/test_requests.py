@@ -1,0 +1,195 @@
+"""Golden bytes: what the client writes is what the original client was recorded to write.
+
+Ids are taken from the recordings, for each client makes its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from tests.project import ROOT
+from tmqp import ConnectionInformation, Frame, FrameDecoder, LocalProtocolError, QueueStatus
+from tmqp.models import ChannelOptions, QueueOptions
+from tmqp_client import ClientLimits, _requests
+from tmqp_client._machine import ClientMachine
+
+CAPTURES = ROOT / "tests" / "data" / "captures"
+
+
+def recorded(name: str, direction: str) -> list[bytes]:
+    """The pieces one side sent in a recorded exchange."""
+    (path,) = CAPTURES.glob(f"{name}-*.json")
+    items: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return [
+        bytes.fromhex(item["hex"]) for item in items if item["dir"] == direction and item["hex"]
+    ]
+
+
+def frame_of(data: bytes) -> Frame:
+    (frame,) = FrameDecoder().feed(data)
+    return frame
+
+
+def options_006() -> ChannelOptions:
+    return ChannelOptions(
+        allow_multiple_queues=True,
+        allowed_queues=(1, 2),
+        client_limit=5,
+        destroy_when_empty=False,
+        send_only_first_acquirer=True,
+        acknowledge_timeout_ms=33_000,
+        status=QueueStatus.PULL,
+    )
+
+
+def queue(
+    channel: str,
+    queue_id: int,
+    options: QueueOptions | None = None,
+    status: QueueStatus | str | None = None,
+    tag: str | None = None,
+    handler: str | None = None,
+    wait: bool | None = None,
+    headers: Iterable[tuple[str, str]] = (),
+) -> _requests.Request:
+    return _requests.create_queue(
+        channel, queue_id, options, status, tag, handler, wait, tuple(headers)
+    )
+
+
+Build = Callable[[str], _requests.Request]
+
+OPERATIONS: dict[str, Build] = {
+    "real-005": lambda name: _requests.create_channel(name, None),
+    "real-006": lambda name: _requests.create_channel(name, options_006()),
+    "real-012": _requests.join,
+    "real-014": _requests.join,
+    "real-016": _requests.leave,
+    "real-019": lambda name: queue(name, 100),
+    "real-021": lambda name: queue(name, 101, status=QueueStatus.BROADCAST),
+    "real-023": lambda name: queue(name, 102, status="push"),
+    "real-025": lambda name: queue(name, 103, status=QueueStatus.ROUND_ROBIN),
+    "real-027": lambda name: queue(name, 104, status="Pull"),
+    "real-029": lambda name: queue(name, 105, status="cache"),
+    "real-031": lambda name: queue(name, 106, status="pause"),
+    "real-033": lambda name: queue(name, 107, status=QueueStatus.STOPPED),
+    "real-035": lambda name: queue(
+        name,
+        1,
+        QueueOptions(acknowledge_timeout_ms=7_000, status=QueueStatus.PULL, message_limit=3),
+    ),
+    "real-049": lambda name: queue(name, 1, handler="ack-received"),
+    "real-061": lambda name: queue(name, 1, status="push", wait=True),
+    "real-042": lambda name: _requests.remove_queue(name, 2),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_are_the_originals_bytes(name: str) -> None:
+    data = recorded(name, "c2s")[0]
+    golden = frame_of(data)
+    request = OPERATIONS[name](golden.target)
+    assert request.to_frame(golden.message_id, golden.source, True).raw == data
+
+
+@pytest.mark.parametrize("name", ["real-044", "real-045", "real-046", "real-047"])
+def test_pushes_are_the_originals_bytes(name: str) -> None:
+    compared = 0
+    for data in recorded(name, "c2s"):
+        frames = FrameDecoder().feed(data)
+        if not frames or frames[0].type != 0x11:
+            continue  # cut short by the recording, or not a push
+        golden = frames[0]
+        made = _requests.push_frame(
+            golden.target,
+            golden.content_type,
+            golden.payload,
+            golden.message_id,
+            golden.source,
+            golden.headers,
+            golden.high_priority,
+            golden.pending_acknowledge,
+        )
+        assert made.raw == data
+        compared += 1
+    assert compared
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("real-051", None), ("real-052", "my-reason"), ("real-054", "retry")]
+)
+def test_acknowledges_are_the_originals_bytes(name: str, reason: str | None) -> None:
+    decoder = FrameDecoder()
+    messages = {
+        frame.message_id: frame
+        for data in recorded(name, "s2c")
+        for frame in decoder.feed(data)
+        if frame.type == 0x11
+    }
+    first = next(data for data in recorded(name, "c2s") if frame_of(data).type == 0x13)
+    golden = frame_of(first)
+    delivered = next(iter(messages.values()))
+    if golden.first_acquirer:
+        delivered = frame_of(delivered.forwarded(True, True, delivered.ttl))
+    made = _requests.acknowledge_frame(delivered, golden.source, reason)
+    assert made.raw == first
+
+
+@pytest.mark.parametrize("name", ["real-000", "real-001", "real-003"])
+def test_the_greeting_is_the_originals_bytes(name: str) -> None:
+    preamble, hello = recorded(name, "c2s")[:2]
+    golden = frame_of(hello)
+    information = ConnectionInformation.parse(golden.payload)
+    machine = ClientMachine(information, ClientLimits(), lambda: golden.message_id)
+    machine.start(0.0)
+    assert machine.data_to_send() == preamble + hello
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a@b", "a;b", "a*", "a\nb", "a\rb"])
+def test_a_name_that_cannot_be_a_channels_is_refused_here(name: str) -> None:
+    with pytest.raises(LocalProtocolError, match="channel's name"):
+        _requests.check_channel(name)
+
+
+@pytest.mark.parametrize("queue_id", [-1, 65_536])
+def test_a_queue_id_has_sixteen_bits(queue_id: int) -> None:
+    with pytest.raises(LocalProtocolError, match=r"0\.\.65535"):
+        queue("orders", queue_id)
+    assert queue("orders", 65_535).headers[1] == ("Queue-Id", "65535")
+
+
+def test_an_unknown_status_is_named_with_the_known_ones() -> None:
+    with pytest.raises(LocalProtocolError, match=r"'fast' is no queue status.*round-robin"):
+        queue("orders", 1, status="fast")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(b"a", b"a"), ("ü", b"\xc3\xbc"), (bytearray(b"b"), b"b"), (memoryview(b"c"), b"c")],
+)
+def test_a_payload_is_bytes_or_text(given: _requests.Payload, expected: bytes) -> None:
+    assert _requests.payload_bytes(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "words"), [("\ud800", "not valid Unicode"), (17, "got int"), (None, "got NoneType")]
+)
+def test_anything_else_is_no_payload(given: Any, words: str) -> None:
+    with pytest.raises(LocalProtocolError, match=words):
+        _requests.payload_bytes(given)
+
+
+def test_more_headers_follow_the_standard_ones() -> None:
+    request = queue("orders", 1, tag="t", handler="h", wait=False, headers=[("X-Own", "1")])
+    assert request.headers == (
+        ("Channel-Name", "orders"),
+        ("Queue-Id", "1"),
+        ("Delivery-Handler", "h"),
+        ("Queue-Tag", "t"),
+        ("Wait-For-Acknowledge", "0"),
+        ("X-Own", "1"),
+    )
