@@ -92,6 +92,14 @@ _OPEN: Final = 6
 _CLOSED: Final = 7
 _DELIVER: Final = 4
 
+#: Violations that get no answer: the peer does not speak TMQP, has not been spoken to, or is gone.
+_UNTOLD_RULES: Final = (
+    "preamble",
+    "unexpected-message",
+    "torn",
+    "handshake-timeout",
+    "ping-timeout",
+)
 _PREAMBLE_BYTES: Final = 8
 _UNLIMITED: Final = 1 << 60
 _REQUEST_ID: Final = HeaderName.REQUEST_ID.value
@@ -393,8 +401,10 @@ class Connection:
     def accept(self, client_id: str, message_id: str = "") -> list[Event]:
         """Server: accept the client under this id; return the events of what it sent meanwhile.
 
-        :raises LocalProtocolError: unless a client waits for the decision.
+        :raises LocalProtocolError: unless a client waits for the decision, and for an empty id.
         """
+        if not client_id:
+            raise LocalProtocolError("a client is accepted under an id (F30): make one")
         reply = Frame.build(
             TYPE_SERVER, client_id, SERVER_ACCEPTED, message_id=message_id, first_acquirer=True
         )
@@ -568,7 +578,7 @@ class Connection:
     def _violate(self, error: RemoteProtocolError, events: list[Event]) -> None:
         """End it for the peer's fault; tell a peer that speaks the protocol why."""
         self.error = error
-        if error.rule not in ("preamble", "torn", "handshake-timeout", "ping-timeout"):
+        if error.rule not in _UNTOLD_RULES:
             in_handshake = self._server and not self.client_id
             self._out.append(
                 Frame.build(

@@ -197,7 +197,7 @@ class NativeSession:
 
     def _refuse_push(self, frame: Frame, code: int) -> None:
         """A push the engine never sees is refused as the engine would (F75, contradiction 22)."""
-        self._connection.send(response_frame(frame, code, self._connection.client_id))
+        self._connection.send(response_frame(frame, code, frame.target))
         if frame.pending_acknowledge:
             self._connection.send(acknowledge_frame(frame, code))
 
