@@ -50,7 +50,7 @@ CONNECTION_RULES: Final = CODEC_RULES | {
 }
 _SHOWN_BYTES: Final = 200
 
-FrameLike = TypeVar("FrameLike")
+_FrameLike = TypeVar("_FrameLike")
 
 
 class Decoder(Protocol):
@@ -163,9 +163,9 @@ def check_chunking(
 
 
 def check_round_trip(
-    encode: Callable[[FrameLike], bytes],
+    encode: Callable[[_FrameLike], bytes],
     make_decoder: Callable[[], Decoder],
-    frame: FrameLike,
+    frame: _FrameLike,
 ) -> None:
     """What is written is read again: one frame, equal to the one written, written the same."""
     data = encode(frame)
