@@ -153,7 +153,7 @@ class DeliveryHandler:
     """Decides at each step what becomes of a message; subclass it and override some methods."""
 
     def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
-        """A push arrived.  Not allowed: it is not queued, unless the decision puts it back."""
+        """A push arrived.  Not allowed: it is not taken in, unless the decision puts it back."""
         return ALLOW
 
     def begin_send(self, queue: QueueFacts, message: Message) -> Decision:

@@ -99,6 +99,8 @@ class Workflow:
             and queue.audience.can_take(queue.exclusive)
         ):
             self._sender.send(queue, message, now)
+            if queue.high_count or queue.regular_count:
+                self._pump.pump(queue, now)  # a decision has put it back at once
             return
         else:
             queue.put_last(message)
@@ -108,7 +110,7 @@ class Workflow:
             self._core.arm(queue)
 
     def _refused(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
-        """The handler does not allow a push: forget it, or keep it without sending it now."""
+        """The handler does not allow a push: forget it, or let it wait if it is put back."""
         outcomes = self._outcomes
         if decision.put_back == PUT_BACK_NO or not queue.discipline.stores:
             queue.refused += 1
@@ -120,6 +122,8 @@ class Workflow:
             queue.put_first(message)
         else:
             queue.put_last(message)
+        if not queue.runnable:
+            self._pump.pump(queue, now)
         self._core.arm(queue)
 
     def _produced(self, message: Message) -> None:

@@ -1,0 +1,305 @@
+"""No step works without end: what is too much for one step goes on in the next ``on_deadline``."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.tmqp_server.engine.world import World
+from tmqp.constants import STATUS_PAUSED, STATUS_PUSH, STATUS_STOPPED
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.commands import (
+    Block,
+    ClearMessages,
+    Connect,
+    CreateQueue,
+    Join,
+    ListChannels,
+    Push,
+    PushExtras,
+    RemoveChannel,
+    Unblock,
+    UpdateQueue,
+)
+from tmqp_server.engine.delivery import PUT_BACK_AT_START, Decision, DeliveryHandler, QueueFacts
+from tmqp_server.engine.effects import Deliver, Effect
+from tmqp_server.engine.handlers import built_in_handlers
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.message import Message
+from tmqp_server.engine.options import QueueChanges
+
+SMALL = EngineLimits(max_work_per_step=10)
+
+
+def deliveries(effects: list[Effect]) -> int:
+    return sum(1 for effect in effects if isinstance(effect, Deliver))
+
+
+def test_a_join_delivers_a_portion_and_the_rest_follows_in_order() -> None:
+    world = World(SMALL)
+    for number in range(35):
+        world.push(f"m{number:02}")
+    words = world.join("a")
+    assert 1 <= deliveries(world.last) <= 10
+    assert words[-1] == "a join: 0"
+    assert world.broker.next_deadline() == world.now
+    words = words[:-1]
+    portions = 0
+    while (deadline := world.broker.next_deadline()) is not None and deadline <= world.now:
+        words += world.told(world.broker.on_deadline(world.now))
+        assert deliveries(world.last) <= 10
+        portions += 1
+    assert words == [f"a <- m{number:02} FA" for number in range(35)]
+    assert portions >= 3
+
+
+def test_commands_in_between_keep_the_order() -> None:
+    world = World(SMALL)
+    for number in range(15):
+        world.push(f"m{number:02}")
+    words = world.join("a")[:-1]
+    words += world.push("m15")
+    words += world.finish()
+    assert words == [f"a <- m{number:02} FA" for number in range(16)]
+
+
+def test_many_consumers_cost_more_than_one() -> None:
+    world = World(SMALL)
+    for name in "abcdefgh":
+        world.join(name)
+    for name in "abcdefgh":
+        world.step(Block(world.numbers[name]))
+    for number in range(10):
+        world.push(f"m{number}")
+    for name in "abcdefgh":
+        world.step(Unblock(world.numbers[name]))
+    # Each message counts for itself and for each acknowledge that is awaited.
+    assert deliveries(world.last) == 2 * 1
+    world.finish()
+    assert world.books()["in_flight"] == 10
+
+
+def test_queues_take_turns() -> None:
+    world = World(EngineLimits(max_work_per_step=200))
+    for number in range(1_000):
+        world.push(f"a{number}")
+    world.push("b", queue_id=2)
+    words = world.join("c")
+    assert "c <- b FA" not in words
+    assert "c <- b FA" in world.told(world.broker.on_deadline(world.now))
+
+
+def test_a_put_back_storm_is_bounded() -> None:
+    class Storm(DeliveryHandler):
+        """Puts everything back, always."""
+
+        def begin_send(self, queue: QueueFacts, message: Message) -> Decision:
+            return Decision(False, False, 1)
+
+        def end_send(self, queue: QueueFacts, message: Message) -> Decision:
+            return PUT_BACK_AT_START
+
+    world = World(SMALL, handlers={"storm": Storm()})
+    world.create(QueueChanges(delivery_handler="storm", put_back_limit=1_000))
+    world.join("a")
+    assert world.push("m") == []
+    assert world.books()["requeued"] <= 11
+    steps = 0
+    while (deadline := world.broker.next_deadline()) is not None and deadline <= world.now:
+        world.told(world.broker.on_deadline(world.now))
+        steps += 1
+    assert world.books()["dropped"] == 1
+    assert steps >= 90
+
+
+def test_time_outs_come_in_portions() -> None:
+    world = World(SMALL)
+    world.create(QueueChanges(delivery_handler="putback-end", acknowledge_timeout_ms=1_000))
+    world.join("a")
+    for number in range(35):
+        world.push(f"m{number:02}")
+    world.leave("a")
+    world.now += 2
+    steps = 0
+    while (deadline := world.broker.next_deadline()) is not None and deadline <= world.now:
+        before = world.books().get("ack_timeouts", 0)
+        world.told(world.broker.on_deadline(world.now))
+        assert world.books().get("ack_timeouts", 0) - before <= 10
+        steps += 1
+    assert steps >= 4
+    assert world.books()["messages"] == 35
+    assert [message.message_id for message in all_waiting(world)] == [
+        f"m{number:02}" for number in range(35)
+    ]
+
+
+def all_waiting(world: World) -> list[Message]:
+    queue = world.queue()
+    return [queue.take() for _ in range(queue.high_count + queue.regular_count)]
+
+
+def test_expiry_comes_in_portions() -> None:
+    world = World(SMALL)
+    world.create(QueueChanges(message_timeout_ms=1_000))
+    for number in range(35):
+        world.push(f"m{number}")
+    world.now += 2
+    world.told(world.broker.on_deadline(world.now))
+    assert world.books()["expired"] <= 10
+    assert world.finish() == []
+    assert world.books()["expired"] == 35
+
+
+def test_clearing_is_booked_at_once_and_disposed_of_in_portions() -> None:
+    world = World(SMALL)
+    world.create()
+    for number in range(35):
+        world.push(f"m{number}")
+    world.step(ClearMessages(world.numbers["admin"], None, "ch", 1, True, True))
+    assert world.books() == {"accepted": 35, "cleared": 35, "received_messages": 35}
+    assert world.queue().bytes == 350
+    world.told(world.broker.on_deadline(world.now))
+    assert world.queue().bytes == 250
+    world.finish()
+    assert world.queue().bytes == 0
+    assert world.broker.next_deadline() is None
+
+
+# --- The clock's word (no step over 20 ms) -------------------------------------------------------
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """The garbage collector looks at all objects there are; that is not the step's work."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+#: Seconds a step may take, on a machine that has other things to do as well.
+PATIENCE_S = 0.020
+MANY = 100_000
+
+
+class Stopwatch:
+    """Runs steps and keeps the longest time one took, of processor time."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.longest_s = 0.0
+
+    def step(self, command: object, now: float = 0.0) -> list[Effect]:
+        started = time.process_time()
+        effects = self.broker.step(command, now)  # type: ignore[arg-type]
+        self.longest_s = max(self.longest_s, time.process_time() - started)
+        return effects
+
+    def finish(self, now: float) -> int:
+        steps = 0
+        while True:
+            deadline = self.broker.next_deadline()
+            if deadline is None or deadline > now:
+                return steps
+            started = time.process_time()
+            self.broker.on_deadline(now)
+            self.longest_s = max(self.longest_s, time.process_time() - started)
+            steps += 1
+
+
+def crowded(changes: QueueChanges | None = None, count: int = MANY) -> Stopwatch:
+    """A queue with many messages and nobody to take them."""
+    broker = Broker(EngineLimits(), None, built_in_handlers())
+    watch = Stopwatch(broker)
+    watch.step(Connect(1, None, "p"))
+    watch.step(Connect(2, None, "c"))
+    watch.step(CreateQueue(1, None, "ch", 1, changes))
+    for number in range(count):
+        watch.step(Push(1, f"m{number}", "ch", 1, number % 7 == 0, False, 100, b"x"))
+    watch.longest_s = 0.0
+    return watch
+
+
+@pytest.mark.alone
+@pytest.mark.usefixtures("no_collector")
+def test_pace_of_draining() -> None:
+    watch = crowded(QueueChanges(request_acknowledge=False))
+    watch.step(Join(2, None, "ch"))
+    assert watch.finish(0.0) >= MANY / 1_000 - 2
+    assert watch.broker.queues()[0].done == MANY
+    assert watch.longest_s < PATIENCE_S
+
+
+@pytest.mark.alone
+@pytest.mark.usefixtures("no_collector")
+def test_pace_of_expiry() -> None:
+    watch = crowded(QueueChanges(message_timeout_ms=1_000))
+    watch.finish(10.0)
+    assert watch.broker.queues()[0].expired == MANY
+    assert watch.longest_s < PATIENCE_S
+
+
+@pytest.mark.alone
+@pytest.mark.usefixtures("no_collector")
+def test_pace_of_mixed_expiry() -> None:
+    """Messages expire in the middle of the list, behind ones that stay."""
+    watch = crowded(QueueChanges(status=STATUS_PAUSED), 10)
+    extras = PushExtras(expires_in_ms=1_000)
+    for number in range(MANY):
+        chosen = extras if number % 10 else None
+        watch.step(Push(1, f"x{number}", "ch", 1, False, False, 100, b"x", chosen))
+    watch.longest_s = 0.0
+    watch.finish(10.0)
+    queue = watch.broker.queues()[0]
+    assert queue.expired == MANY * 9 // 10
+    assert watch.longest_s < PATIENCE_S
+    assert queue.imbalance() == 0
+
+
+@pytest.mark.alone
+@pytest.mark.usefixtures("no_collector")
+@pytest.mark.parametrize("how", ["clear", "stop", "remove"])
+def test_pace_of_clearing(how: str) -> None:
+    watch = crowded()
+    if how == "clear":
+        watch.step(ClearMessages(1, None, "ch", 1, True, True))
+    elif how == "stop":
+        watch.step(UpdateQueue(1, None, "ch", 1, QueueChanges(status=STATUS_STOPPED)))
+    else:
+        watch.step(RemoveChannel(1, None, "ch"))
+    watch.finish(0.0)
+    assert watch.broker.statistics().bytes == 0
+    assert watch.longest_s < PATIENCE_S
+
+
+@pytest.mark.alone
+@pytest.mark.usefixtures("no_collector")
+def test_pace_of_time_outs() -> None:
+    watch = crowded(
+        QueueChanges(delivery_handler="putback-end", status=STATUS_PUSH, put_back_limit=2)
+    )
+    watch.step(Join(2, None, "ch"))
+    now = 0.0
+    for _ in range(40):
+        watch.finish(now)
+        now += 15.0
+    assert watch.broker.queues()[0].requeued > 0
+    assert watch.longest_s < PATIENCE_S
+
+
+@pytest.mark.alone
+@pytest.mark.usefixtures("no_collector")
+def test_pace_of_lists() -> None:
+    broker = Broker()
+    watch = Stopwatch(broker)
+    watch.step(Connect(1, None, "p"))
+    for number in range(broker.limits.max_channels):
+        watch.step(CreateQueue(1, None, f"channel-{number}", 1))
+    assert watch.longest_s < PATIENCE_S
+    effects = watch.step(ListChannels(1, "r"))
+    assert len(effects) == 1
+    # The longest answer there can be; it is asked for by people.
+    assert watch.longest_s < 5 * PATIENCE_S

@@ -1,0 +1,158 @@
+"""Each bound of the engine: at the limit it works, one above is refused with its own code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+
+import pytest
+
+from tests.tmqp_server.engine.world import World, queue_defaults
+from tmqp_server.engine.commands import Batch, Connect, CreateChannel, Push
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.options import QueueChanges
+
+Case = tuple[EngineLimits, Callable[[World, int], list[str]], str]
+
+
+def fill(world: World, count: int, size: int = 10, queues: int = 1) -> list[str]:
+    """Push so many messages; the words of the last push."""
+    words: list[str] = []
+    for number in range(count):
+        words = world.push(f"m{number}", size=size, queue_id=number % queues)
+    return words
+
+
+def sessions(world: World, count: int) -> list[str]:
+    words: list[str] = []
+    for number in range(1, count + 1):
+        world.names[number] = f"c{number}"
+        words = world.step(Connect(number, None, f"c{number}"))
+    return words
+
+
+def named(world: World, count: int) -> list[str]:
+    world.connect("admin")
+    return world.step(CreateChannel(1, "r", "x" * count))
+
+
+def batch(world: World, count: int) -> list[str]:
+    world.connect("admin")
+    pushes = [Push(1, f"m{n}", "ch", 1, False, False, 1, "w") for n in range(count)]
+    return world.step(Batch(1, "r", list(pushes)))
+
+
+def in_flight(world: World, count: int) -> list[str]:
+    world.join("a")
+    return fill(world, count)
+
+
+def hops(world: World, count: int) -> list[str]:
+    """Let one message die in so many queues; who gets it from the last one's dead letters."""
+    for queue_id in range(1, count + 2):
+        changes = QueueChanges(
+            delivery_handler="putback-start", put_back_limit=1, dead_letter=("ch", queue_id + 1)
+        )
+        world.create(changes, queue_id=queue_id)
+    world.join("a")
+    words = world.push("m")
+    for queue_id in range(1, count + 1):
+        for _ in range(2):
+            words = world.nack("a", "m", queue_id=queue_id)
+        words += world.finish()
+    return words
+
+
+CASES: dict[str, Case] = {
+    "max_sessions": (
+        EngineLimits(max_sessions=3),
+        sessions,
+        "session 4 refused 482",
+    ),
+    "max_channels": (
+        EngineLimits(max_channels=3),
+        lambda world, n: [world.create(channel=f"c{i}") for i in range(n)][-1],
+        "admin create: 482",
+    ),
+    "max_queues_per_channel": (
+        EngineLimits(max_queues_per_channel=3),
+        lambda world, n: [world.create(queue_id=i) for i in range(n)][-1],
+        "admin create: 482",
+    ),
+    "max_subscriptions_per_session": (
+        EngineLimits(max_subscriptions_per_session=3),
+        lambda world, n: [world.join("a", f"c{i}") for i in range(n)][-1],
+        "a join: 482",
+    ),
+    "max_messages_per_queue": (EngineLimits(max_messages_per_queue=3), fill, "p wire of m3: 482"),
+    "max_message_bytes": (
+        EngineLimits(max_message_bytes=3),
+        lambda world, n: fill(world, 1, n),
+        "p wire of m0: 482",
+    ),
+    "max_queue_bytes": (
+        EngineLimits(max_queue_bytes=3),
+        lambda world, n: fill(world, n, 1),
+        "p wire of m3: 482",
+    ),
+    "max_total_bytes": (
+        EngineLimits(max_total_bytes=3),
+        lambda world, n: fill(world, n, 1, queues=2),
+        "p wire of m3: 503",
+    ),
+    "max_in_flight_per_session": (EngineLimits(max_in_flight_per_session=3), in_flight, ""),
+    "max_name_bytes": (EngineLimits(max_name_bytes=5), named, "admin r: 400"),
+    "max_batch_length": (EngineLimits(max_batch_length=3), batch, "admin r: 482"),
+    "max_put_backs": (
+        EngineLimits(max_put_backs=3),
+        lambda world, n: world.create(QueueChanges(put_back_limit=n)),
+        "admin create: 482",
+    ),
+    "max_dead_letter_hops": (EngineLimits(max_dead_letter_hops=3), hops, ""),
+    "max_acknowledge_timeout_ms": (
+        EngineLimits(max_acknowledge_timeout_ms=3),
+        lambda world, n: world.create(QueueChanges(acknowledge_timeout_ms=n)),
+        "admin create: 482",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_at_the_limit_it_works_and_one_above_is_refused(name: str) -> None:
+    limits, attempt, refusal = CASES[name]
+    options = queue_defaults(put_back_limit=1, acknowledge_timeout_ms=1)
+    limit = getattr(limits, name)
+    at_limit = attempt(World(limits, options), limit)
+    above = attempt(World(limits, options), limit + 1)
+    if refusal:
+        assert refusal not in at_limit
+        assert refusal in above
+    else:
+        # A bound on what is sent: nothing is refused, it is only not sent.
+        assert at_limit != []
+        assert above == []
+
+
+def test_no_limit_is_forgotten() -> None:
+    # How much a step works is measured in test_bounded_steps.py.
+    assert {field.name for field in fields(EngineLimits)} == {*CASES, "max_work_per_step"}
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(EngineLimits)])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "7"])
+def test_values_that_are_no_limit(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be a positive whole number"):
+        EngineLimits(**{name: value})  # type: ignore[arg-type]
+
+
+def test_values_past_the_protocols_own() -> None:
+    EngineLimits(max_queues_per_channel=65_536, max_name_bytes=255)
+    with pytest.raises(ValueError, match="max_queues_per_channel is at most 65536"):
+        EngineLimits(max_queues_per_channel=65_537)
+    with pytest.raises(ValueError, match="max_name_bytes is at most 255"):
+        EngineLimits(max_name_bytes=256)
+
+
+def test_limits_do_not_change() -> None:
+    with pytest.raises(AttributeError):
+        EngineLimits().max_sessions = 5  # type: ignore[misc]

@@ -1,0 +1,353 @@
+"""Owns a small world around a broker for tests: clients by name, a clock, effects as short words.
+
+After every step the world checks what must hold whatever happens: each queue's books balance,
+sessions and queues agree about what is in flight, and no message was confirmed twice.
+"""
+
+from __future__ import annotations
+
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    Command,
+    Connect,
+    CreateQueue,
+    Disconnect,
+    Join,
+    Leave,
+    Push,
+    PushExtras,
+    UpdateQueue,
+)
+from tmqp_server.engine.delivery import DeliveryHandler
+from tmqp_server.engine.effects import (
+    Accept,
+    Append,
+    CloseSession,
+    Confirm,
+    Deliver,
+    Effect,
+    Erase,
+    Notify,
+    Refuse,
+    Reply,
+)
+from tmqp_server.engine.events import NO_EVENTS, event_name
+from tmqp_server.engine.handlers import built_in_handlers
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.message import Message, SubscriptionFilter
+from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
+from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.snapshots import QueueSnapshot
+from tmqp_server.engine.timers import NEVER
+
+__all__ = ["World", "queue_defaults"]
+
+
+class World:
+    """A broker, its clients, and the time."""
+
+    def __init__(
+        self,
+        limits: EngineLimits | None = None,
+        options: BrokerOptions | None = None,
+        handlers: dict[str, DeliveryHandler] | None = None,
+    ) -> None:
+        registry = built_in_handlers()
+        for name, handler in (handlers or {}).items():
+            registry.register(name, handler)
+        self.options = BrokerOptions(events=NO_EVENTS) if options is None else options
+        self.broker = Broker(limits, self.options, registry)
+        self.now = 100.0
+        self.numbers: dict[str, int] = {}
+        self.names: dict[int, str] = {}
+        self.confirmed: set[tuple[int, str]] = set()
+        self.last: list[Effect] = []
+
+    # --- Steps -----------------------------------------------------------------------------------
+
+    def step(self, command: Command) -> list[str]:
+        """One command; its effects in words."""
+        return self.told(self.broker.step(command, self.now))
+
+    def told(self, effects: list[Effect]) -> list[str]:
+        """Effects in words, after the checks that hold always."""
+        self.last = effects
+        self.check(effects)
+        return [self.word(effect) for effect in effects]
+
+    def wait(self, seconds: float) -> list[str]:
+        """Let time pass; everything that becomes due on the way happens when it is due."""
+        words: list[str] = []
+        end = self.now + seconds
+        for _ in range(10_000):
+            deadline = self.broker.next_deadline()
+            if deadline is None or deadline > end:
+                self.now = end
+                return words
+            self.now = max(self.now, deadline)
+            words += self.told(self.broker.on_deadline(self.now))
+        raise AssertionError("the broker always wants to be called at once")
+
+    def finish(self) -> list[str]:
+        """Let the broker finish what it left for later, without time passing."""
+        words: list[str] = []
+        for _ in range(10_000):
+            deadline = self.broker.next_deadline()
+            if deadline is None or deadline > self.now:
+                return words
+            words += self.told(self.broker.on_deadline(self.now))
+        raise AssertionError("the broker always wants to be called at once")
+
+    # --- Clients ---------------------------------------------------------------------------------
+
+    def connect(self, *names: str) -> list[str]:
+        """Connect clients with these names as ids."""
+        words: list[str] = []
+        for name in names:
+            number = len(self.names) + 1
+            self.numbers[name] = number
+            self.names[number] = name
+            words += self.step(Connect(number, "hello", name, f"{name}-name", f"{name}-type"))
+        return words
+
+    def disconnect(self, name: str) -> list[str]:
+        """End a client's connection."""
+        return self.step(Disconnect(self.numbers[name]))
+
+    def join(
+        self,
+        name: str,
+        channel: str = "ch",
+        credit: int = -1,
+        filter: SubscriptionFilter | None = None,
+    ) -> list[str]:
+        """Let a client join, connected first if need be."""
+        if name not in self.numbers:
+            self.connect(name)
+        return self.step(Join(self.numbers[name], "join", channel, credit, filter))
+
+    def leave(self, name: str, channel: str = "ch") -> list[str]:
+        """Let a client leave."""
+        return self.step(Leave(self.numbers[name], "leave", channel))
+
+    # --- Queues and messages ---------------------------------------------------------------------
+
+    def create(
+        self,
+        changes: QueueChanges | None = None,
+        channel: str = "ch",
+        queue_id: int = 1,
+        owner: str = "admin",
+    ) -> list[str]:
+        """Create a queue."""
+        if owner not in self.numbers:
+            self.connect(owner)
+        return self.step(CreateQueue(self.numbers[owner], "create", channel, queue_id, changes))
+
+    def update(self, changes: QueueChanges, channel: str = "ch", queue_id: int = 1) -> list[str]:
+        """Change a queue's options."""
+        if "admin" not in self.numbers:
+            self.connect("admin")
+        return self.step(UpdateQueue(self.numbers["admin"], "update", channel, queue_id, changes))
+
+    def push(
+        self,
+        message_id: str,
+        high: bool = False,
+        wants: bool = False,
+        size: int = 10,
+        channel: str = "ch",
+        queue_id: int = 1,
+        producer: str = "p",
+        extras: PushExtras | None = None,
+    ) -> list[str]:
+        """Push a message, its producer connected first if need be."""
+        if producer not in self.numbers:
+            self.connect(producer)
+        number = self.numbers[producer]
+        wire = f"wire of {message_id}"
+        return self.step(
+            Push(number, message_id, channel, queue_id, high, wants, size, wire, extras)
+        )
+
+    def ack(
+        self,
+        name: str,
+        message_id: str,
+        channel: str = "ch",
+        queue_id: int = 1,
+        wire: object = None,
+    ) -> list[str]:
+        """Acknowledge a message."""
+        number = self.numbers[name]
+        return self.step(Acknowledge(number, message_id, channel, queue_id, True, "", wire))
+
+    def nack(
+        self,
+        name: str,
+        message_id: str,
+        reason: str = "no",
+        channel: str = "ch",
+        queue_id: int = 1,
+        wire: object = None,
+    ) -> list[str]:
+        """Refuse a message."""
+        number = self.numbers[name]
+        return self.step(Acknowledge(number, message_id, channel, queue_id, False, reason, wire))
+
+    def queue(self, channel: str = "ch", queue_id: int = 1) -> Queue:
+        """A queue as it is."""
+        for queue in self.broker.queues():
+            if queue.channel_name == channel and queue.queue_id == queue_id:
+                return queue
+        raise AssertionError(f"there is no queue {channel}/{queue_id}")
+
+    def books(self, channel: str = "ch", queue_id: int = 1) -> dict[str, int]:
+        """The counters of a queue that are not 0."""
+        snapshot = QueueSnapshot(self.queue(channel, queue_id))
+        books: dict[str, int] = {}
+        for name in snapshot_counters(snapshot):
+            value = getattr(snapshot, name)
+            if value:
+                books[name] = value
+        return books
+
+    # --- Words -----------------------------------------------------------------------------------
+
+    def word(self, effect: Effect) -> str:
+        """One effect in words."""
+        if isinstance(effect, Deliver):
+            return self._delivery(effect)
+        if isinstance(effect, Confirm):
+            return self._confirm(effect)
+        if isinstance(effect, Reply):
+            body = "" if effect.body is None else " with body"
+            return f"{self.names[effect.session]} {effect.request}: {effect.code}{body}"
+        if isinstance(effect, Accept):
+            return f"{self.names[effect.session]} accepted"
+        if isinstance(effect, Refuse):
+            return f"session {effect.session} refused {effect.code}"
+        if isinstance(effect, Append):
+            return f"append {effect.ticket} {effect.message.message_id}"
+        if isinstance(effect, Erase):
+            return f"erase {effect.ticket}"
+        if isinstance(effect, CloseSession):
+            return f"close {self.names[effect.session]}"
+        assert isinstance(effect, Notify)
+        return f"event {event_name(effect.event)}"
+
+    def _delivery(self, effect: Deliver) -> str:
+        """Such as ``a b <- m1 FA`` (F first acquirer, A acknowledge wanted, R redelivered)."""
+        names = " ".join([self.names[number] for number in effect.sessions])
+        flags = "F" if effect.first_acquirer else ""
+        flags += "A" if effect.wants_acknowledge else ""
+        flags += "R" if effect.redelivered else ""
+        flags += " hidden" if effect.hide_source else ""
+        return f"{names} <- {effect.message.message_id} {flags}".rstrip()
+
+    def _confirm(self, effect: Confirm) -> str:
+        """Such as ``p: m1 ok F`` or ``p: m1 no timeout`` (F first acquirer)."""
+        name = self.names[effect.session]
+        outcome = "ok" if effect.positive else f"no {effect.reason}"
+        flag = " F" if effect.first_acquirer else ""
+        via = f" from {effect.source or '?'}" if effect.forwarded is not None else ""
+        return f"{name}: {effect.message_id} {outcome}{flag}{via}"
+
+    # --- What must always hold -------------------------------------------------------------------
+
+    def check(self, effects: list[Effect]) -> None:
+        """Books, windows and confirms after a step."""
+        held: dict[int, int] = {}
+        core = self.broker._core
+        for queue in self.broker.queues():
+            assert queue.imbalance() == 0, f"{queue!r}: {queue.imbalance()}"
+            self._check_found_again(queue)
+            for message in queue.flights.values():
+                for client in holders_of(message):
+                    held[client.number] = held.get(client.number, 0) + 1
+                assert holders_of(message), f"{message!r} is in flight with nobody"
+        if not core.trash:
+            for number, session in core.sessions.items():
+                assert session.in_flight == held.get(number, 0), self.names.get(number)
+                assert session.in_flight <= self.broker.limits.max_in_flight_per_session
+            total = sum(queue.bytes for queue in self.broker.queues())
+            assert core.total_bytes == total
+        self._check_audiences()
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                assert effect.sessions, "a delivery to nobody"
+                assert all(number in core.sessions for number in effect.sessions)
+
+    def _check_found_again(self, queue: Queue) -> None:
+        """A queue that has messages and does not send them stands where it will be found."""
+        core = self.broker._core
+        in_line = queue in queue.audience.line or any(queue in line for line in core.awake)
+        assert queue.waiting == in_line
+        assert queue.runnable == (queue in core.runnable)
+        if (queue.high_count or queue.regular_count) and queue.discipline.sends:
+            assert queue.waiting or queue.runnable or queue.held is not None, repr(queue)
+        if queue.held is not None:
+            assert queue.held in queue.flights.values()
+        if queue.next_due() != NEVER:
+            assert queue.timer.wake_at <= queue.next_due()
+
+    def _check_audiences(self) -> None:
+        """What audiences count is what is there."""
+        for channel in self.broker._core.channels.by_key.values():
+            audience = channel.audience
+            everybody = list(audience.subscriptions.values())
+            stalled = [
+                each
+                for each in everybody
+                if each.session.blocked or each.session.full or each.credit == 0
+            ]
+            special = [each for each in everybody if each.credit >= 0 or each.filter is not None]
+            assert audience.stalled == len(stalled)
+            assert audience.special == len(special)
+            for subscription in everybody:
+                assert subscription.credit >= -1
+
+
+def holders_of(message: Message) -> list[object]:
+    """The clients that have a message."""
+    if message.holder is not None:
+        return [message.holder]
+    return list((message.holders or {}).values())
+
+
+def snapshot_counters(snapshot: QueueSnapshot) -> list[str]:
+    """The names of a snapshot's counters."""
+    return [
+        "priority_messages",
+        "messages",
+        "deferred",
+        "in_flight",
+        "accepted",
+        "done",
+        "expired",
+        "dead",
+        "cleared",
+        "dropped",
+        "received_messages",
+        "sent_messages",
+        "deliveries",
+        "negative_acks",
+        "acks",
+        "unknown_acks",
+        "ack_timeouts",
+        "timeout_messages",
+        "saved_messages",
+        "removed_messages",
+        "errors",
+        "refused",
+        "requeued",
+        "skipped",
+        "untracked",
+    ]
+
+
+def queue_defaults(**values: object) -> BrokerOptions:
+    """Broker options whose queues start from these queue options, with no events."""
+    queue = QueueOptions(**values)  # type: ignore[arg-type]
+    return BrokerOptions(channel=ChannelOptions(queue=queue), events=NO_EVENTS)
