@@ -120,7 +120,7 @@ class Session:
         """Send, or keep what cannot be sent now; never waits, never raises."""
         if self._cut_reason:
             return
-        if not self._waiting:
+        if not self._writing:  # else a piece may be half sent, and nothing may overtake it
             try:
                 sent = self.transport.send_now(data)
             except OSError as error:

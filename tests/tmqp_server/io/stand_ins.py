@@ -1,0 +1,141 @@
+"""Owns stand-ins around a session: a transport whose kernel the test plays, and a driver's ears."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, cast
+
+import anyio
+
+from tmqp_server.config import OutboundLimits
+from tmqp_server.io.session import Session
+
+if TYPE_CHECKING:
+    from tmqp_server.io.driver import Driver
+
+__all__ = ["Ears", "Pipe", "Stage", "running_session"]
+
+
+class Pipe:
+    """A transport of which the test decides what comes in and how much goes out.
+
+    ``room`` is how many bytes the other end takes before it has to read; ``failure`` is raised by
+    everything once it is set.
+    """
+
+    def __init__(self, room: int = 1_000_000_000) -> None:
+        self.peer = "pipe"
+        self.room = room
+        self.sent = bytearray()
+        self.calls = 0
+        self.failure: OSError | None = None
+        self.closed = 0
+        self._in: deque[bytes] = deque()
+        self._arrived = anyio.Event()
+        self._writable = anyio.Event()
+
+    def give(self, data: bytes) -> None:
+        """The peer sends; nothing is its end of stream."""
+        self._in.append(data)
+        self._arrived.set()
+
+    def read(self, count: int) -> None:
+        """The peer reads: so many more bytes find room."""
+        self.room += count
+        self._writable.set()
+
+    def fail(self, failure: OSError) -> None:
+        """The connection breaks."""
+        self.failure = failure
+        self._arrived.set()
+        self._writable.set()
+
+    async def receive(self) -> bytes:
+        while not self._in:
+            if self.failure is not None:
+                raise self.failure
+            self._arrived = anyio.Event()
+            await self._arrived.wait()
+        return self._in.popleft()
+
+    def send_now(self, data: bytes) -> int:
+        if self.failure is not None:
+            raise self.failure
+        self.calls += 1
+        count = min(len(data), self.room)
+        self.room -= count
+        self.sent += data[:count]
+        return count
+
+    async def send_some(self, data: bytes) -> int:
+        while not (count := self.send_now(data)):
+            self._writable = anyio.Event()
+            await self._writable.wait()
+        return count
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+class Ears:
+    """What a session says to its driver, in order; ``reason`` is what the protocol says."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.reason = ""
+        self.end_reason = ""
+
+    def opened(self, session: Session) -> None:
+        self.heard.append("opened")
+
+    def received(self, session: Session, data: bytes) -> None:
+        self.heard.append(f"received {data.decode()}")
+
+    def ended(self, session: Session) -> None:
+        self.heard.append("ended")
+        self.reason = self.reason or "end-of-stream"
+
+    def closed(self, session: Session, reason: str) -> None:
+        self.heard.append("closed")
+        self.end_reason = reason
+
+    def block(self, session: Session) -> None:
+        self.heard.append("block")
+
+    def unblock(self, session: Session) -> None:
+        self.heard.append("unblock")
+
+    def close_reason(self, session: Session) -> str:
+        return self.reason
+
+
+class Stage:
+    """A session with its stand-ins; ``over`` is set when it has ended."""
+
+    def __init__(self, limits: OutboundLimits, room: int) -> None:
+        self.pipe = Pipe(room)
+        self.ears = Ears()
+        self.session = Session(1, self.pipe, cast("Driver", self.ears), limits)
+        self.over = anyio.Event()
+
+    async def run(self) -> None:
+        try:
+            await self.session.run()
+        finally:
+            self.over.set()
+
+
+@asynccontextmanager
+async def running_session(
+    limits: OutboundLimits | None = None, *, room: int = 1_000_000_000
+) -> AsyncIterator[Stage]:
+    """A session that runs, waiting for bytes; cancelled at the end if it has not ended."""
+    stage = Stage(limits or OutboundLimits(), room)
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stage.run)
+            await anyio.wait_all_tasks_blocked()
+            yield stage
+            tasks.cancel_scope.cancel()
