@@ -128,8 +128,8 @@ async def stream(address: Address) -> bool:
             async with client.consume(CHANNEL, QUEUE) as messages:
                 ready[name].set()
                 async for message in messages:
+                    # Asking for the next message acknowledges this one.
                     tallies[name].add(message.payload)
-                    await message.ack()
                     if tallies[name].messages == len(lines):
                         return
 
@@ -142,7 +142,7 @@ async def stream(address: Address) -> bool:
             for event in ready.values():
                 await event.wait()
             began = time.perf_counter()
-            await producer.push_many(CHANNEL, QUEUE, lines, max_in_flight=IN_FLIGHT)
+            await producer.push_many(CHANNEL, QUEUE, lines, in_flight=IN_FLIGHT)
             confirmed = time.perf_counter() - began
         consumed = time.perf_counter() - began
 
