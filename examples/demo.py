@@ -124,14 +124,16 @@ async def stream(address: Address) -> bool:
     ready = {name: anyio.Event() for name in tallies}
 
     async def consume(name: str) -> None:
-        async with connect(str(address), name=name, type="consumer") as client:
-            async with client.consume(CHANNEL, QUEUE) as messages:
-                ready[name].set()
-                async for message in messages:
-                    # Asking for the next message acknowledges this one.
-                    tallies[name].add(message.payload)
-                    if tallies[name].messages == len(lines):
-                        return
+        async with (
+            connect(str(address), name=name, type="consumer") as client,
+            client.consume(CHANNEL, QUEUE) as messages,
+        ):
+            ready[name].set()
+            async for message in messages:
+                # Asking for the next message acknowledges this one.
+                tallies[name].add(message.payload)
+                if tallies[name].messages == len(lines):
+                    return
 
     async with connect(str(address), name="producer", type="producer") as producer:
         await producer.create_channel(CHANNEL)
