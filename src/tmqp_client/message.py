@@ -135,9 +135,9 @@ class Message:
     def _answer_now(self, reason: str | None) -> None:
         """Answer without waiting if nobody has: for a consumer that is leaving."""
         if not self._answered:
-            self._answered = True
-            if self.frame.pending_acknowledge:
-                self._session.acknowledge_now(self.frame, reason)
+            self._answered = not self.frame.pending_acknowledge or self._session.acknowledge_now(
+                self.frame, reason
+            )
 
     async def __aenter__(self) -> Message:
         return self

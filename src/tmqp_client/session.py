@@ -430,11 +430,13 @@ class Session:
         self._machine.acknowledge(message, reason)
         self._after_send(awaited=False)
 
-    def acknowledge_now(self, message: Frame, reason: str | None) -> None:
-        """Answer without waiting, for a consumer that is leaving; does nothing when it is late."""
-        if self._machine.accepted:
-            self._machine.acknowledge(message, reason)
-            self._after_send(awaited=False)
+    def acknowledge_now(self, message: Frame, reason: str | None) -> bool:
+        """Answer without waiting, for a consumer that is leaving; False when it is too late."""
+        if not self._machine.accepted:
+            return False
+        self._machine.acknowledge(message, reason)
+        self._after_send(awaited=False)
+        return True
 
     async def _wait(self, pending: Pending) -> Pending:
         waiter = _OneWaiter()

@@ -118,18 +118,29 @@ class Peer:
         await self.flush()
         return hello
 
+    async def refuse(self, code: int) -> None:
+        """Refuse the client and close."""
+        await self.expect(HandshakeReceived)
+        self.connection.refuse(code)
+        await self.flush()
+        await self.stream.aclose()
+
     async def send(self, *frames: Frame) -> None:
         """Send frames in one write."""
         for frame in frames:
             self.connection.send(frame)
         await self.flush()
 
+    async def operation_frame(self) -> Frame:
+        """Expect an operation, whichever."""
+        return (await self.expect(ServerMessageReceived)).frame
+
     async def operation(self, number: int, code: int = 0) -> Frame:
         """Expect an operation and answer it."""
-        event = await self.expect(ServerMessageReceived)
-        assert event.frame.content_type == number
-        await self.send(response_to(event.frame, code))
-        return event.frame
+        frame = await self.operation_frame()
+        assert frame.content_type == number
+        await self.send(response_to(frame, code))
+        return frame
 
     async def pushed(self) -> Frame:
         """Expect a push."""
