@@ -79,23 +79,34 @@ class Session:
         return self._waiting_bytes
 
     async def run(self) -> None:
-        """Read until the connection ends, then flush and close it."""
+        """Read until the connection ends, then flush and close it.
+
+        :raises ExceptionGroup: with whatever the driver raised; the transport is closed then too.
+        """
         driver = self._driver
-        driver.opened(self)
         reason = "the server stopped"
         try:
+            driver.opened(self)
             with self._scope:
-                async with anyio.create_task_group() as self._tasks:
-                    reason = await self._read()
-                    await self._flush()
-                    self._tasks.cancel_scope.cancel()
-        except OSError as error:
-            reason = str(error) or type(error).__name__
+                async with anyio.create_task_group() as tasks:
+                    self._tasks = tasks
+                    try:
+                        reason = await self._read()
+                        await self._flush()
+                    finally:
+                        # A group that is ending takes no more tasks, so write() must not try.
+                        self._tasks = None
+                        tasks.cancel_scope.cancel()
+        except Exception:
+            reason = "an internal error"
+            raise
         finally:
             self._tasks = None
-            driver.closed(self, self._cut_reason or driver.close_reason(self) or reason)
-            with anyio.CancelScope(shield=True):
-                await self.transport.aclose()
+            try:
+                driver.closed(self, self._cut_reason or driver.close_reason(self) or reason)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self.transport.aclose()
 
     async def _read(self) -> str:
         """Hand on chunks until the peer or the protocol ends it; return why."""
@@ -117,8 +128,11 @@ class Session:
             await anyio.lowlevel.checkpoint()
 
     def write(self, data: bytes) -> None:
-        """Send, or keep what cannot be sent now; never waits, never raises."""
-        if self._cut_reason:
+        """Send, or keep what cannot be sent now; never waits, never raises.
+
+        Nothing is sent before the session runs and after it has begun to end.
+        """
+        if self._tasks is None or self._cut_reason:
             return
         if not self._writing:  # else a piece may be half sent, and nothing may overtake it
             try:
@@ -138,7 +152,7 @@ class Session:
         if not self._blocked and self._waiting_bytes > self._limits.high_water_bytes:
             self._blocked = True
             self._driver.block(self)
-        if not self._writing and self._tasks is not None:
+        if not self._writing:
             self._writing = True
             self._idle = anyio.Event()
             self._tasks.start_soon(self._write_waiting)

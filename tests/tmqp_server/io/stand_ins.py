@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, cast
 
 import anyio
 
 from tmqp_server.config import OutboundLimits
 from tmqp_server.io.session import Session
-
-if TYPE_CHECKING:
-    from tmqp_server.io.driver import Driver
 
 __all__ = ["Ears", "Pipe", "Stage", "running_session"]
 
@@ -21,8 +17,8 @@ __all__ = ["Ears", "Pipe", "Stage", "running_session"]
 class Pipe:
     """A transport of which the test decides what comes in and how much goes out.
 
-    ``room`` is how many bytes the other end takes before it has to read; ``failure`` is raised by
-    everything once it is set.
+    ``room`` is how many bytes the other end takes before it has to read; once set, ``failure`` is
+    raised by everything and ``send_failure`` by all that sends.
     """
 
     def __init__(self, room: int = 1_000_000_000) -> None:
@@ -31,6 +27,7 @@ class Pipe:
         self.sent = bytearray()
         self.calls = 0
         self.failure: OSError | None = None
+        self.send_failure: OSError | None = None
         self.closed = 0
         self._in: deque[bytes] = deque()
         self._arrived = anyio.Event()
@@ -61,8 +58,9 @@ class Pipe:
         return self._in.popleft()
 
     def send_now(self, data: bytes) -> int:
-        if self.failure is not None:
-            raise self.failure
+        failure = self.failure or self.send_failure
+        if failure is not None:
+            raise failure
         self.calls += 1
         count = min(len(data), self.room)
         self.room -= count
@@ -80,49 +78,61 @@ class Pipe:
 
 
 class Ears:
-    """What a session says to its driver, in order; ``reason`` is what the protocol says."""
+    """What a session says to its driver, in order; ``reason`` is what the protocol says.
+
+    What begins with ``faulty`` raises.
+    """
 
     def __init__(self) -> None:
         self.heard: list[str] = []
         self.reason = ""
         self.end_reason = ""
+        self.faulty = ""
+
+    def _hear(self, what: str) -> None:
+        self.heard.append(what)
+        if self.faulty and what.startswith(self.faulty):
+            raise ValueError(f"a fault in {self.faulty}")
 
     def opened(self, session: Session) -> None:
-        self.heard.append("opened")
+        self._hear("opened")
 
     def received(self, session: Session, data: bytes) -> None:
-        self.heard.append(f"received {data.decode()}")
+        self._hear(f"received {data.decode()}")
 
     def ended(self, session: Session) -> None:
-        self.heard.append("ended")
+        self._hear("ended")
         self.reason = self.reason or "end-of-stream"
 
     def closed(self, session: Session, reason: str) -> None:
-        self.heard.append("closed")
         self.end_reason = reason
+        self._hear("closed")
 
     def block(self, session: Session) -> None:
-        self.heard.append("block")
+        self._hear("block")
 
     def unblock(self, session: Session) -> None:
-        self.heard.append("unblock")
+        self._hear("unblock")
 
     def close_reason(self, session: Session) -> str:
         return self.reason
 
 
 class Stage:
-    """A session with its stand-ins; ``over`` is set when it has ended."""
+    """A session with its stand-ins; ``over`` is set when it has ended, ``error`` if by a fault."""
 
     def __init__(self, limits: OutboundLimits, room: int) -> None:
         self.pipe = Pipe(room)
         self.ears = Ears()
-        self.session = Session(1, self.pipe, cast("Driver", self.ears), limits)
+        self.session = Session(1, self.pipe, self.ears, limits)
         self.over = anyio.Event()
+        self.error: Exception | None = None
 
     async def run(self) -> None:
         try:
             await self.session.run()
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            self.error = error
         finally:
             self.over.set()
 
