@@ -1,8 +1,9 @@
 """Owns ``Frame``: one TMQP message in memory, kept in the form it has on the wire.
 
 A frame *is* its bytes.  The decoder cuts the bytes of one message out of the stream, checks them
-once and remembers two offsets; every field is read from those bytes when somebody asks.  So a
-broker that only forwards a message never builds the fields, and sending it again costs nothing:
+once and keeps what the check yields: the three names as text, and where the payload begins.  Every
+other field is read from the bytes when somebody asks.  So a broker that only forwards a message
+builds neither headers nor payload, and sending it again costs nothing:
 ``frame.raw`` goes out as it came, or with its first two bytes rewritten (:meth:`Frame.forwarded`).
 
 Layout (specification, "Protocol Frame"; F1-F7, all integers little-endian)::
@@ -24,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, final
 
-from tmqp._compat import mypyc_attr
+from tmqp._compat import i64, mypyc_attr
 from tmqp.constants import (
     DEFAULT_TTL,
     MAX_HEADER_BLOCK_BYTES,
@@ -56,8 +57,11 @@ _REPR_PAYLOAD_BYTES: Final = 32
 _REPR_BLOCK_BYTES: Final = 200
 _REPR_NAME_CHARACTERS: Final = 64
 
-#: One-byte strings by value: joining two of them is cheaper than building ``bytes((a, b))``.
-_ONE_BYTE: Final = tuple([bytes((value,)) for value in range(256)])
+#: One-byte strings by value: a head written with them costs a quarter of ``bytes((a, b, ...))``,
+#: which boxes each number and unpacks it again.
+_ONE_BYTE: Final = [bytes((value,)) for value in range(256)]
+#: Told apart by identity, so that a frame without headers pays nothing for them.
+_NO_HEADERS: Final[tuple[tuple[str, str], ...]] = ()
 _TYPE_NAMES: Final = {int(member): member.name for member in MessageType}
 
 
@@ -98,7 +102,7 @@ def encode_headers(headers: Iterable[tuple[str, str]]) -> bytes:
 
 def _utf8(what: str, text: str) -> bytes:
     try:
-        return text.encode("utf-8")
+        return text.encode()
     except UnicodeEncodeError:
         raise LocalProtocolError(f"the {what} is not valid Unicode text") from None
 
@@ -119,21 +123,19 @@ class Frame:
     Two frames are equal when their bytes are.  Use :meth:`build` to make one.
     """
 
-    __slots__ = ("_at", "_body", "_names", "raw")
+    __slots__ = ("_body", "_message_id", "_source", "_target", "raw")
 
-    def __init__(self, raw: bytes, names: str, at: int, body: int) -> None:
+    def __init__(self, raw: bytes, message_id: str, source: str, target: str, body: i64) -> None:
         """For the decoder and :meth:`build` only: wrap bytes that have been checked.
 
-        :param raw: the whole frame.
-        :param names: message id, source and target as one string if all three are ASCII (then the
-            lengths in the head count characters too), else empty.
-        :param at: offset of the message id.
+        :param raw: the whole frame; the three names are what stands in it.
         :param body: offset of the payload.
         """
         self.raw: bytes = raw
-        self._names: str = names
-        self._at: int = at
-        self._body: int = body
+        self._message_id: str = message_id
+        self._source: str = source
+        self._target: str = target
+        self._body: i64 = body
 
     # -- making ---------------------------------------------------------------------------------
 
@@ -146,7 +148,7 @@ class Frame:
         *,
         message_id: str = "",
         source: str = "",
-        headers: Iterable[tuple[str, str]] = (),
+        headers: Iterable[tuple[str, str]] = _NO_HEADERS,
         first_acquirer: bool = False,
         high_priority: bool = False,
         pending_response: bool = False,
@@ -168,29 +170,20 @@ class Frame:
         bare = message_type == TYPE_PING or message_type == TYPE_PONG
         if not 0 <= ttl <= (_TYPE_BITS if bare else MAX_TTL):
             raise LocalProtocolError(f"a time to live is 0..{_TYPE_BITS if bare else 31}: {ttl}")
-        block = encode_headers(headers)
+        block = b"" if headers is _NO_HEADERS else encode_headers(headers)
         if block and bare:
             raise LocalProtocolError("ping and pong carry no header block (F10)")
-        b0 = message_type
+        b0: i64 = message_type
         if first_acquirer:
             b0 |= _FIRST_ACQUIRER
         if high_priority:
             b0 |= _HIGH_PRIORITY
-        b1 = ttl
+        b1: i64 = ttl
         if pending_response:
             b1 |= _PENDING_RESPONSE
         if pending_acknowledge:
             b1 |= _PENDING_ACKNOWLEDGE
-        return _assemble(
-            b0,
-            b1,
-            content_type,
-            _name("message id", message_id),
-            _name("source", source),
-            _name("target", target),
-            block,
-            payload,
-        )
+        return _assemble(b0, b1, content_type, message_id, source, target, block, payload)
 
     def replace(
         self,
@@ -227,17 +220,14 @@ class Frame:
             raise LocalProtocolError(f"a time to live is 0..{_TYPE_BITS if bare else 31}: {ttl}")
         if pending_response is not None:
             b1 = b1 & ~_PENDING_RESPONSE | (_PENDING_RESPONSE if pending_response else 0)
-        at = self._at
-        source_at = at + raw[2]
-        target_at = source_at + raw[3]
         return _assemble(
             b0 if message_type is None else (b0 & ~_TYPE_BITS) | message_type,
             # Built anew, not masked: one bit is "has header" or, on ping and pong, time to live.
             (b1 & (_PENDING_RESPONSE | _PENDING_ACKNOWLEDGE)) | ttl,
             self.content_type if content_type is None else content_type,
-            raw[at:source_at] if message_id is None else _name("message id", message_id),
-            raw[source_at:target_at] if source is None else _name("source", source),
-            raw[target_at : target_at + raw[4]] if target is None else _name("target", target),
+            self._message_id if message_id is None else message_id,
+            self._source if source is None else source,
+            self._target if target is None else target,
             block,
             self.payload,
         )
@@ -248,15 +238,18 @@ class Frame:
         Only the first two bytes differ; everything behind them is the received form (F11, F76).
         """
         raw = self.raw
-        b0 = raw[0] & ~_FIRST_ACQUIRER
+        was0: i64 = raw[0]
+        was1: i64 = raw[1]
+        b0 = was0 & ~_FIRST_ACQUIRER
         if first_acquirer:
             b0 |= _FIRST_ACQUIRER
-        b1 = (raw[1] & (_PENDING_RESPONSE | _HAS_HEADER)) | (ttl & _TTL_BITS)
+        b1 = (was1 & (_PENDING_RESPONSE | _HAS_HEADER)) | (ttl & _TTL_BITS)
         if pending_acknowledge:
             b1 |= _PENDING_ACKNOWLEDGE
-        if b0 == raw[0] and b1 == raw[1]:
+        if b0 == was0 and b1 == was1:
             return raw
-        return _ONE_BYTE[b0] + _ONE_BYTE[b1] + raw[2:]
+        # Formatting compiles to one allocation; `+` needs one more.
+        return b"%b%b%b" % (_ONE_BYTE[b0], _ONE_BYTE[b1], raw[2:])
 
     # -- the head -------------------------------------------------------------------------------
 
@@ -309,30 +302,17 @@ class Frame:
     @property
     def message_id(self) -> str:
         """The message id; empty if none was given."""
-        end: int = self.raw[2]
-        if self._names:
-            return self._names[:end]
-        return self.raw[self._at : self._at + end].decode("utf-8")
+        return self._message_id
 
     @property
     def source(self) -> str:
         """Who sent it; empty if not said."""
-        raw = self.raw
-        start: int = raw[2]
-        end: int = start + raw[3]
-        if self._names:
-            return self._names[start:end]
-        return raw[self._at + start : self._at + end].decode("utf-8")
+        return self._source
 
     @property
     def target(self) -> str:
         """Channel, client, router or event it is for; empty if not said."""
-        raw = self.raw
-        start: int = raw[2] + raw[3]
-        end: int = start + raw[4]
-        if self._names:
-            return self._names[start:end]
-        return raw[self._at + start : self._at + end].decode("utf-8")
+        return self._target
 
     # -- headers and payload --------------------------------------------------------------------
 
@@ -340,7 +320,7 @@ class Frame:
     def header_block(self) -> bytes:
         """The header block's bytes without its length; empty if there is none."""
         raw = self.raw
-        start: int = self._at + raw[2] + raw[3] + raw[4] + 2
+        start: i64 = _names_at(raw) + raw[2] + raw[3] + raw[4] + 2
         if start > self._body:
             return b""
         return raw[start : self._body]
@@ -388,7 +368,7 @@ class Frame:
     def canonical(self) -> bool:
         """Written as :func:`tmqp.encode` would: smallest length tier (F4), no empty block (F9)."""
         size = len(self.raw) - self._body
-        if self._at != _HEAD_BYTES + _tier_bytes(size):
+        if _names_at(self.raw) != _HEAD_BYTES + _tier_bytes(size):
             return False
         return not self.has_header or bool(self.header_block)
 
@@ -398,31 +378,24 @@ class Frame:
         """Everything at once: type, first acquirer, high priority, pending response, pending
         acknowledge, time to live, message id, source, target, content type, headers, payload."""
         raw = self.raw
-        b0: int = raw[0]
-        b1: int = raw[1]
+        b0: i64 = raw[0]
+        b1: i64 = raw[1]
+        low: i64 = raw[5]
+        high: i64 = raw[6]
         kind = b0 & _TYPE_BITS
-        source_at: int = raw[2]
-        target_at: int = source_at + raw[3]
-        end: int = target_at + raw[4]
-        names = self._names
-        if names or end == 0:
-            message_id = names[:source_at]
-            source = names[source_at:target_at]
-            target = names[target_at:]
-        else:
-            message_id, source, target = self.message_id, self.source, self.target
+        ttl = b1 & (_TYPE_BITS if kind == TYPE_PING or kind == TYPE_PONG else _TTL_BITS)
         return (
             kind,
             b0 & _FIRST_ACQUIRER != 0,
             b0 & _HIGH_PRIORITY != 0,
             b1 & _PENDING_RESPONSE != 0,
             b1 & _PENDING_ACKNOWLEDGE != 0,
-            self.ttl if kind == TYPE_PING or kind == TYPE_PONG else b1 & _TTL_BITS,
-            message_id,
-            source,
-            target,
-            raw[5] | raw[6] << 8,
-            self.headers if self._at + end + 2 < self._body else [],
+            ttl,
+            self._message_id,
+            self._source,
+            self._target,
+            low | high << 8,
+            self.headers if b1 & _HAS_HEADER else [],
             raw[self._body :],
         )
 
@@ -436,8 +409,8 @@ class Frame:
     def __hash__(self) -> int:
         return hash(self.raw)
 
-    def __reduce__(self) -> tuple[object, tuple[bytes, str, int, int]]:
-        return (Frame, (self.raw, self._names, self._at, self._body))
+    def __reduce__(self) -> tuple[object, tuple[bytes, str, str, str, int]]:
+        return (Frame, (self.raw, self._message_id, self._source, self._target, self._body))
 
     def __repr__(self) -> str:
         flags = ""
@@ -469,6 +442,12 @@ def _short(text: str) -> str:
     return shown if len(text) <= _REPR_NAME_CHARACTERS else f"{shown}..."
 
 
+def _names_at(raw: bytes) -> i64:
+    """Where the message id begins: behind the head and the length that may follow it (F4)."""
+    tier: i64 = raw[7]
+    return _HEAD_BYTES if tier < _TIER_U16 else _HEAD_BYTES + (1 << (tier - 252))
+
+
 def _tier_bytes(size: int) -> int:
     """How many bytes follow the head to hold this payload length (F4)."""
     if size < _TIER_U16:
@@ -479,48 +458,50 @@ def _tier_bytes(size: int) -> int:
 
 
 def _assemble(
-    b0: int,
-    b1: int,
-    content_type: int,
-    message_id: bytes,
-    source: bytes,
-    target: bytes,
+    b0: i64,
+    b1: i64,
+    content_type: i64,
+    message_id: str,
+    source: str,
+    target: str,
     block: bytes,
     payload: bytes,
 ) -> Frame:
-    """Write a frame from checked parts, payload length in the smallest tier (F4)."""
+    """Write a frame from its parts, payload length in the smallest tier (F4)."""
+    id_bytes = _name("message id", message_id)
+    source_bytes = _name("source", source)
+    target_bytes = _name("target", target)
     size = len(payload)
-    if size < _TIER_U16:
-        extended = b""
-        tier = size
-    elif size <= _MAX_U16:
-        extended = size.to_bytes(2, "little")
-        tier = _TIER_U16
-    elif size <= 0xFFFF_FFFF:
-        extended = size.to_bytes(4, "little")
-        tier = _TIER_U32
-    else:
-        extended = size.to_bytes(8, "little")
-        tier = _TIER_U64
+    extended = b""
+    tier = size
+    if size >= _TIER_U16:
+        if size <= _MAX_U16:
+            extended = size.to_bytes(2, "little")
+            tier = _TIER_U16
+        elif size <= 0xFFFF_FFFF:
+            extended = size.to_bytes(4, "little")
+            tier = _TIER_U32
+        else:
+            extended = size.to_bytes(8, "little")
+            tier = _TIER_U64
     if block:
         b1 |= _HAS_HEADER
         block = len(block).to_bytes(2, "little") + block
-    names = message_id + source + target
-    head = bytes(
-        (
-            b0,
-            b1,
-            len(message_id),
-            len(source),
-            len(target),
-            content_type & 0xFF,
-            content_type >> 8,
-            tier,
-        )
+    # Formatting compiles to one allocation and a copy of each part: half the time of a join.
+    raw = b"%b%b%b%b%b%b%b%b%b%b%b%b%b%b" % (
+        _ONE_BYTE[b0],
+        _ONE_BYTE[b1],
+        _ONE_BYTE[len(id_bytes)],
+        _ONE_BYTE[len(source_bytes)],
+        _ONE_BYTE[len(target_bytes)],
+        _ONE_BYTE[content_type & 0xFF],
+        _ONE_BYTE[content_type >> 8],
+        _ONE_BYTE[tier],
+        extended,
+        id_bytes,
+        source_bytes,
+        target_bytes,
+        block,
+        payload,
     )
-    at = _HEAD_BYTES + len(extended)
-    raw = b"".join((head, extended, names, block, payload))
-    text = names.decode("utf-8")
-    if len(text) != len(names):
-        text = ""
-    return Frame(raw, text, at, at + len(names) + len(block))
+    return Frame(raw, message_id, source, target, len(raw) - size)

@@ -233,7 +233,7 @@ def conversations(draw: st.DrawFn, most: int = 6) -> Conversation:
     )
     accepted = Frame.build(TYPE_SERVER, client_id, SERVER_ACCEPTED, message_id=draw(ids()))
     flowing = message_types().filter(lambda kind: kind not in _SPECIAL)
-    pings = st.sampled_from((PING_BYTES, PONG_BYTES)).map(lambda raw: Frame(raw, "", 8, 8))
+    pings = st.sampled_from((PING_BYTES, PONG_BYTES)).map(lambda raw: Frame(raw, "", "", "", 8))
     message = st.one_of(frames(flowing, 300), frames(flowing, 300), pings)
     return Conversation(
         information,
