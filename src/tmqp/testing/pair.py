@@ -96,13 +96,14 @@ class ConnectionPair:
         return self.exchange()
 
     def advance(self, seconds: float) -> tuple[list[Event], list[Event]]:
-        """Let time pass, stopping at every deadline on the way, and exchange at each; return what
-        happened meanwhile.
+        """Exchange, then let time pass, stopping to exchange at every deadline on the way; return
+        what happened meanwhile.
 
         :raises AssertionError: when a deadline does not move although it was served.
         """
         client_before, server_before = len(self.client_events), len(self.server_events)
         until = self.now + seconds
+        self.exchange()
         for _ in range(_MAX_TURNS):
             due = self._next_deadline()
             if due is None or due > until:
