@@ -115,8 +115,9 @@ class Session:
             try:
                 data = await self.transport.receive()
             except OSError as error:
+                self._lose(error)
                 driver.ended(self)
-                return str(error) or type(error).__name__
+                return str(error)
             if data:
                 driver.received(self, data)
             else:
@@ -138,7 +139,7 @@ class Session:
             try:
                 sent = self.transport.send_now(data)
             except OSError as error:
-                self.cut(str(error) or type(error).__name__)
+                self._lose(error)
                 return
             if sent == len(data):
                 return
@@ -166,6 +167,8 @@ class Session:
                 sent = 0
                 with anyio.move_on_after(limits.stall_timeout_s):
                     sent = await self.transport.send_some(piece)
+                if self._cut_reason:
+                    return
                 if not sent:
                     self.cut(f"slow reader: no progress for {limits.stall_timeout_s:g} seconds")
                     return
@@ -176,7 +179,7 @@ class Session:
                     self._blocked = False
                     self._driver.unblock(self)
         except OSError as error:
-            self.cut(str(error) or type(error).__name__)
+            self._lose(error)
         finally:
             self._writing = False
             self._idle.set()
@@ -202,11 +205,23 @@ class Session:
 
     def cut(self, reason: str) -> None:
         """End it without another word."""
+        self._drop(reason)
+        self._scope.cancel()
+
+    def _lose(self, error: OSError) -> None:
+        """The connection broke: there is nobody to send to, but what had come is worked off.
+
+        Reading finds the end by itself, and soon; the deadline is for a connection that does not.
+        """
+        self._drop(str(error) or type(error).__name__)
+        self._scope.deadline = anyio.current_time() + self._limits.flush_timeout_s
+
+    def _drop(self, reason: str) -> None:
+        """Send nothing any more; the first reason given is the one that counts."""
         if not self._cut_reason:
             self._cut_reason = reason
-            self._waiting.clear()
-            self._waiting_bytes = 0
-            self._scope.cancel()
+        self._waiting.clear()
+        self._waiting_bytes = 0
 
     def stop(self) -> None:
         """The protocol is closed (from a timer, or by the broker): flush and end."""

@@ -44,3 +44,183 @@ async def test_whatever_fails_the_transport_is_closed(where: str) -> None:
     assert stage.pipe.closed == 1
     assert stage.error is not None
     assert stage.ears.heard[-1] == "closed"
+
+
+async def test_a_reset_is_the_reason_not_the_end_of_stream_it_causes() -> None:
+    async with running_session() as stage:
+        stage.pipe.fail(ConnectionResetError("reset by peer"))
+        await stage.over.wait()
+    assert stage.ears.heard == ["opened", "ended", "closed"]
+    assert stage.ears.end_reason == "reset by peer"
+
+
+async def test_what_came_before_a_failed_send_is_still_worked_off() -> None:
+    """A producer that closes without reading its acknowledges has pushed all the same."""
+    async with running_session() as stage:
+        stage.pipe.send_failure = BrokenPipeError("broken pipe")
+        stage.pipe.give(b"1")
+        stage.pipe.give(b"2")
+        stage.session.write(b"answer")
+        stage.session.write(b"another")
+        await anyio.wait_all_tasks_blocked()
+        assert stage.ears.heard == ["opened", "received 1", "received 2"]
+        stage.pipe.give(b"")
+        await stage.over.wait()
+    assert stage.ears.end_reason == "broken pipe"
+
+
+async def test_a_failed_send_ends_a_session_whose_reading_does_not() -> None:
+    async with running_session(OutboundLimits(flush_timeout_s=0.01)) as stage:
+        stage.pipe.send_failure = BrokenPipeError("broken pipe")
+        stage.session.write(b"answer")
+        await stage.over.wait()
+    assert stage.ears.heard == ["opened", "closed"]
+    assert stage.ears.end_reason == "broken pipe"
+
+
+async def test_a_send_that_fails_later_is_the_same() -> None:
+    async with running_session(OutboundLimits(flush_timeout_s=0.01), room=3) as stage:
+        stage.session.write(b"answer")
+        await anyio.wait_all_tasks_blocked()
+        stage.pipe.send_failure = BrokenPipeError("broken pipe")
+        stage.pipe.read(1)
+        stage.pipe.give(b"1")
+        await stage.over.wait()
+    assert stage.ears.heard == ["opened", "received 1", "closed"]
+    assert stage.ears.end_reason == "broken pipe"
+
+
+async def test_a_slow_reader_is_held_back_then_served_again() -> None:
+    limits = OutboundLimits(low_water_bytes=50, high_water_bytes=100)
+    async with running_session(limits, room=0) as stage:
+        for _ in range(4):
+            stage.session.write(b"x" * 30)
+        assert stage.ears.heard == ["opened", "block"]
+        stage.pipe.read(60)
+        await anyio.wait_all_tasks_blocked()
+        assert stage.ears.heard == ["opened", "block"]  # 60 bytes wait: above the low mark
+        stage.pipe.read(10)
+        await anyio.wait_all_tasks_blocked()
+        assert stage.ears.heard == ["opened", "block", "unblock"]
+        stage.pipe.read(1_000)
+        await anyio.wait_all_tasks_blocked()
+        assert stage.session.outbound_bytes == 0
+        assert stage.ears.heard == ["opened", "block", "unblock"]
+    assert stage.pipe.sent == b"x" * 120
+
+
+async def test_what_the_kernel_takes_at_once_needs_no_task() -> None:
+    async with running_session() as stage:
+        for _ in range(10):
+            stage.session.write(b"x")
+        assert stage.pipe.calls == 10
+        assert stage.pipe.sent == b"x" * 10
+        assert stage.ears.heard == ["opened"]
+
+
+async def test_small_pieces_share_a_send() -> None:
+    async with running_session(room=0) as stage:
+        for _ in range(1_000):
+            stage.session.write(b"0123456789")
+        await anyio.wait_all_tasks_blocked()
+        before = stage.pipe.calls
+        stage.pipe.read(10_000)
+        await anyio.wait_all_tasks_blocked()
+        assert stage.pipe.sent == b"0123456789" * 1_000
+        # The first piece was in hand already; all others went out together.
+        assert stage.pipe.calls - before <= 2
+
+
+async def test_no_progress_for_the_stall_time_cuts() -> None:
+    limits = OutboundLimits(stall_timeout_s=0.05)
+    async with running_session(limits, room=5) as stage:
+        stage.session.write(b"0123456789")
+        await stage.over.wait()
+    assert stage.ears.end_reason == "slow reader: no progress for 0.05 seconds"
+    assert stage.ears.heard == ["opened", "closed"]
+    assert stage.pipe.closed == 1
+
+
+async def test_a_byte_now_and_then_is_progress() -> None:
+    limits = OutboundLimits(stall_timeout_s=0.5)
+    async with running_session(limits, room=0) as stage:
+        stage.session.write(bytes(range(12)))
+        for _ in range(12):  # 1.2 s in all, more than twice the stall time
+            await anyio.sleep(0.1)
+            stage.pipe.read(1)
+        await anyio.wait_all_tasks_blocked()
+        assert not stage.over.is_set()
+        assert stage.pipe.sent == bytes(range(12))
+
+
+async def test_the_end_of_the_stream_leaves_time_for_what_waits() -> None:
+    async with running_session(room=0) as stage:
+        stage.session.write(b"last words")
+        stage.pipe.give(b"")
+        await anyio.wait_all_tasks_blocked()
+        assert not stage.over.is_set()
+        stage.pipe.read(10)
+        await stage.over.wait()
+    assert stage.pipe.sent == b"last words"
+    assert stage.ears.end_reason == "end-of-stream"
+
+
+async def test_but_not_for_ever() -> None:
+    async with running_session(OutboundLimits(flush_timeout_s=0.02), room=0) as stage:
+        stage.session.write(b"last words")
+        stage.pipe.give(b"")
+        await stage.over.wait()
+    assert stage.ears.end_reason == "end-of-stream"
+    assert stage.pipe.closed == 1
+
+
+async def test_a_stopped_session_flushes_and_ends_though_its_peer_is_silent() -> None:
+    async with running_session(room=0) as stage:
+        stage.session.write(b"Terminate")
+        stage.ears.reason = "local"
+        stage.session.stop()
+        stage.session.stop()
+        await anyio.wait_all_tasks_blocked()
+        assert not stage.over.is_set()
+        stage.pipe.read(9)
+        await stage.over.wait()
+        stage.session.stop()  # harmless
+    assert stage.pipe.sent == b"Terminate"
+    assert stage.ears.end_reason == "local"
+    assert stage.ears.heard == ["opened", "closed"]
+
+
+async def test_a_cut_session_sends_nothing_more_and_keeps_the_first_reason() -> None:
+    async with running_session(room=3) as stage:
+        stage.session.write(b"0123456789")
+        stage.session.cut("first")
+        stage.session.cut("second")
+        stage.pipe.read(100)
+        stage.session.write(b"more")
+        await stage.over.wait()
+        assert stage.session.outbound_bytes == 0
+    assert stage.pipe.sent == b"012"
+    assert stage.ears.end_reason == "first"
+
+
+async def test_cancelling_from_outside_closes_it() -> None:
+    stage = Stage(OutboundLimits(), 0)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stage.run)
+            await anyio.wait_all_tasks_blocked()
+            stage.session.write(b"x")
+            tasks.cancel_scope.cancel()
+    assert stage.ears.heard == ["opened", "closed"]
+    assert stage.ears.end_reason == "the server stopped"
+    assert stage.pipe.closed == 1
+
+
+async def test_a_fault_of_the_driver_is_named_as_such() -> None:
+    async with running_session() as stage:
+        stage.ears.faulty = "received"
+        stage.pipe.give(b"x")
+        await stage.over.wait()
+    assert stage.ears.end_reason == "an internal error"
+    assert isinstance(stage.error, ExceptionGroup)
+    assert isinstance(stage.error.exceptions[0], ValueError)
