@@ -164,20 +164,22 @@ class Session:
         try:
             while self._waiting:
                 piece = self._next_piece()
-                sent = 0
-                with anyio.move_on_after(limits.stall_timeout_s):
-                    sent = await self.transport.send_some(piece)
-                if self._cut_reason:
-                    return
-                if not sent:
-                    self.cut(f"slow reader: no progress for {limits.stall_timeout_s:g} seconds")
-                    return
-                self._waiting_bytes -= sent
-                if sent < len(piece):
-                    self._waiting.appendleft(piece[sent:])
-                if self._blocked and self._waiting_bytes <= limits.low_water_bytes:
-                    self._blocked = False
-                    self._driver.unblock(self)
+                at = 0
+                while at < len(piece):
+                    sent = 0
+                    with anyio.move_on_after(limits.stall_timeout_s):
+                        # A window of a large piece: each try would copy all the rest otherwise.
+                        sent = await self.transport.send_some(piece[at : at + _JOIN_BYTES])
+                    if self._cut_reason:
+                        return
+                    if not sent:
+                        self.cut(f"slow reader: no progress for {limits.stall_timeout_s:g} seconds")
+                        return
+                    at += sent
+                    self._waiting_bytes -= sent
+                    if self._blocked and self._waiting_bytes <= limits.low_water_bytes:
+                        self._blocked = False
+                        self._driver.unblock(self)
         except OSError as error:
             self._lose(error)
         finally:

@@ -18,7 +18,8 @@ class Pipe:
     """A transport of which the test decides what comes in and how much goes out.
 
     ``room`` is how many bytes the other end takes before it has to read; once set, ``failure`` is
-    raised by everything and ``send_failure`` by all that sends.
+    raised by everything and ``send_failure`` by all that sends.  ``calls`` counts the sends,
+    ``largest`` is the most that one waited with.
     """
 
     def __init__(self, room: int = 1_000_000_000) -> None:
@@ -26,6 +27,7 @@ class Pipe:
         self.room = room
         self.sent = bytearray()
         self.calls = 0
+        self.largest = 0
         self.failure: OSError | None = None
         self.send_failure: OSError | None = None
         self.closed = 0
@@ -68,6 +70,7 @@ class Pipe:
         return count
 
     async def send_some(self, data: bytes) -> int:
+        self.largest = max(self.largest, len(data))
         while not (count := self.send_now(data)):
             self._writable = anyio.Event()
             await self._writable.wait()

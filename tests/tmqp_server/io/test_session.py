@@ -224,3 +224,15 @@ async def test_a_fault_of_the_driver_is_named_as_such() -> None:
     assert stage.ears.end_reason == "an internal error"
     assert isinstance(stage.error, ExceptionGroup)
     assert isinstance(stage.error.exceptions[0], ValueError)
+
+
+async def test_a_large_piece_is_not_copied_again_for_each_part_of_it() -> None:
+    size = 3_000_000
+    limits = OutboundLimits(max_outbound_bytes=size)
+    async with running_session(limits, room=0) as stage:
+        stage.session.write(bytes(range(250)) * (size // 250))
+        while len(stage.pipe.sent) < size:
+            stage.pipe.read(100_000)
+            await anyio.wait_all_tasks_blocked()
+        assert stage.pipe.sent == bytes(range(250)) * (size // 250)
+        assert stage.pipe.largest <= 262_144
