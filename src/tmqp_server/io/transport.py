@@ -17,6 +17,8 @@ import anyio.abc
 __all__ = ["SocketTransport", "StreamTransport", "Transport", "peer_name"]
 
 _READ_BYTES = 65_536
+#: What a stream is given at once, so that a slow peer's progress can be seen.
+_SEND_BYTES = 65_536
 
 
 class Transport(Protocol):
@@ -102,12 +104,13 @@ class StreamTransport:
         return 0
 
     async def send_some(self, data: bytes) -> int:
-        """Wait until at least one byte was sent."""
+        """Wait until some of it was sent: a stream says nothing before it has sent all it got."""
+        part = data[:_SEND_BYTES]
         try:
-            await self._stream.send(data)
+            await self._stream.send(part)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise ConnectionResetError("the stream broke") from error
-        return len(data)
+        return len(part)
 
     async def aclose(self) -> None:
         """Close at once."""

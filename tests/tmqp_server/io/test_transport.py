@@ -125,3 +125,15 @@ def test_a_peer_has_a_name() -> None:
         with socket.create_connection(listener.getsockname()) as client:
             port = listener.getsockname()[1]
             assert peer_name(client) == f"127.0.0.1:{port}"
+
+
+async def test_sending_some_of_much_does_not_wait_for_all(
+    pair: tuple[Transport, socket.socket],
+) -> None:
+    """Or a peer that reads steadily would look stalled while a large piece goes out."""
+    transport, far = pair
+    far.settimeout(5)
+    data = b"x" * 4_000_000
+    with anyio.fail_after(5):
+        sent = await transport.send_some(data)  # nobody reads
+    assert 0 < sent < len(data)
