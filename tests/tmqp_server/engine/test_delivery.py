@@ -389,7 +389,7 @@ def test_a_handler_raises_at_an_answer() -> None:
     world, _ = scripted(acknowledge_received=[RuntimeError("boom")])
     world.join("a")
     world.push("m1", wants=True)
-    # The decision of exception_thrown stands for the failed one; the consumer's answer is passed on.
+    # The rescue's decision stands for the failed one; the consumer's answer is passed on.
     assert world.ack("a", "m1", wire="raw") == ["p: m1 ok from a"]
     assert world.books()["done"] == 1
 

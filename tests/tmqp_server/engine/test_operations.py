@@ -451,8 +451,10 @@ def test_what_events_are_about() -> None:
     ]
     world.push("m1", channel="EV", queue_id=2, producer="a")
     assert facts(world.last) == [
-        "MessageFact(channel='EV', queue_id=2, message_id='m1', saved=False, producer_id='a',"
-        " producer_name='a-name', producer_type='a-type')"
+        (
+            "MessageFact(channel='EV', queue_id=2, message_id='m1', saved=False,"
+            " producer_id='a', producer_name='a-name', producer_type='a-type')"
+        )
     ]
     world.leave("a", "ev")
     world.push("m2", channel="EV", queue_id=2, producer="a")
