@@ -24,7 +24,8 @@ def test_lists_are_made_when_somebody_comes_or_goes() -> None:
     first = subscribe(audience, 7)
     audience.refresh()
     assert (audience.everyone, audience.first, audience.rest) == ([7], [7], [])
-    assert audience.only is first.session
+    only = audience.only
+    assert only is first.session
     for number in (3, 5):
         subscribe(audience, number)
     audience.refresh()
