@@ -43,7 +43,9 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.effects import Append, Confirm, Deliver, Effect
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.message import MARK_ANSWERED, MARK_BACK
 from tmqp_server.engine.options import QueueChanges
+from tmqp_server.engine.queues import Queue
 
 LIMITS = EngineLimits(
     max_work_per_step=12,
@@ -174,6 +176,8 @@ class BrokerMachine(RuleBasedStateMachine):
         self.sessions: dict[int, int] = {}
         self.last_session = 0
         self.count = 0
+        #: Queues whose options were changed, by identity, kept so that none is made anew.
+        self.touched: dict[int, Queue] = {}
 
     # --- Doing -----------------------------------------------------------------------------------
 
@@ -224,8 +228,10 @@ class BrokerMachine(RuleBasedStateMachine):
         for channel in CHANNELS:
             self.do(CreateQueue(self.connected(1), "r", channel, 1, one))
             self.do(CreateQueue(self.connected(1), "r", channel, 2, two))
-        for client in (2, 3):
-            self.join(client, CHANNELS[0], -1)
+        # One consumer here and two there: they go different ways.
+        self.join(2, CHANNELS[0], -1)
+        self.join(2, CHANNELS[1], -1)
+        self.join(3, CHANNELS[1], -1)
 
     @rule(
         what=st.sampled_from(["create", "update", "update", "clear", "remove", "remove channel"]),
@@ -238,6 +244,9 @@ class BrokerMachine(RuleBasedStateMachine):
         if what == "create":
             self.do(CreateQueue(number, "r", channel, queue_id, given))
         elif what == "update":
+            for queue in self.world.broker.queues():
+                if (queue.channel_name, queue.queue_id) == (channel, queue_id):
+                    self.touched[id(queue)] = queue
             self.do(UpdateQueue(number, "r", channel, queue_id, given))
         elif what == "clear":
             high = given.wait_for_acknowledge is not True
@@ -358,7 +367,20 @@ class BrokerMachine(RuleBasedStateMachine):
             if not held:
                 return
             number, channel, queue_id, message_id = data.draw(st.sampled_from(held))
-            self.do(Acknowledge(number, message_id, channel, queue_id, positive, "no", "wire"))
+            command = Acknowledge(number, message_id, channel, queue_id, positive, "no", "wire")
+            effects = self.do(command)
+            if not any(
+                isinstance(effect, Deliver) and effect.message.message_id == message_id
+                for effect in effects
+            ):
+                self.must_not_hold(number, channel, queue_id, message_id)
+
+    def must_not_hold(self, number: int, channel: str, queue_id: int, message_id: str) -> None:
+        """Who has answered has the message no longer."""
+        queue = self.world.queue(channel, queue_id)
+        message = queue.flights.get(message_id)
+        if message is not None:
+            assert all(client.number != number for client in holders_of(message))
 
     @rule(client=clients, channel=channels, queue_id=queue_ids)
     def acknowledge_nonsense(self, client: int, channel: str, queue_id: int) -> None:
@@ -407,6 +429,19 @@ class BrokerMachine(RuleBasedStateMachine):
             assert queue.count <= LIMITS.max_messages_per_queue + 6
             if queue.held is not None:
                 assert queue.options.wait_for_acknowledge
+            if id(queue) in self.touched:
+                continue
+            if queue.waits:
+                # One message is out at a time, until somebody answers (F96).
+                unanswered = [
+                    message
+                    for message in queue.flights.values()
+                    if not message.marks & MARK_ANSWERED or message.marks & MARK_BACK
+                ]
+                assert len(unanswered) <= 1, "the queue did not wait"
+            if queue.discipline.stores:
+                assert queue.untracked == 0, "sent without being tracked"
+                assert queue.skipped == 0 or queue.exclusive, "somebody was passed over"
 
     def teardown(self) -> None:
         if not self.history:
