@@ -20,17 +20,32 @@ from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Block, Command, Disconnect, Synced, Unblock
 from tmqp_server.engine.effects import (
     Accept,
+    AnswerPull,
     Append,
     CloseSession,
     Confirm,
     Deliver,
+    DeliverPulled,
     Effect,
+    EndPull,
     Notify,
     Refuse,
     Reply,
 )
 
 __all__ = ["Hub"]
+
+#: Effects that one session carries out.
+_FOR_ONE = (
+    Reply,
+    Confirm,
+    DeliverPulled,
+    EndPull,
+    AnswerPull,
+    Accept,
+    Refuse,
+    CloseSession,
+)
 
 
 @final
@@ -157,7 +172,7 @@ class Hub:
                     waiting.append(Synced(effect.ticket, False))
                 elif isinstance(effect, Notify):
                     self.notified += 1
-                elif isinstance(effect, (Reply, Confirm, Accept, Refuse, CloseSession)):
+                elif isinstance(effect, _FOR_ONE):
                     session = self._sessions.get(effect.session)
                     if session is not None:
                         waiting.extend(session.apply(effect, now))
