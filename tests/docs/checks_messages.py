@@ -10,6 +10,35 @@ from tmqp_server.engine.delivery import Decision, combine
 __all__: list[str] = []
 
 
+@case(18)
+def key_of_copies() -> None:
+    client = World().connect(join="ch")
+    for key in ("cc", "CC", "Cc"):
+        client.push("ch", 1, "m", headers=[(key, f"ch;2;{key}")])
+        assert [frame.message_id for frame in client.deliveries()] == ["m", key]
+    client.push("ch", 1, "many", headers=[("CC", "ch")] * 33)
+    assert [frame.content_type for frame in client.take()] == [482]
+
+
+@case(19)
+def address_of_copies() -> None:
+    world = World()
+    client = world.connect(join="ch")
+    client.ask(Operation.JOIN, "other")
+    client.push("ch", 1, "m", headers=[("CC", "other;7;copy"), ("CC", "other;8")])
+    frames = client.deliveries()
+    assert [(frame.target, frame.content_type) for frame in frames] == [
+        ("ch", 1),
+        ("other", 7),
+        ("other", 8),
+    ]
+    assert len({frame.message_id for frame in frames}) == 3
+    for frame in frames:
+        client.acknowledge(frame)
+        told = queue_information(frame.target, frame.content_type, world)
+        assert told["Acks"] == 1
+
+
 @case(20)
 def acknowledge_to_the_producer() -> None:
     for handler, asked, expected in (
@@ -86,7 +115,7 @@ def count_of_a_pull() -> None:
 
 @case(24)
 def refused_pulls() -> None:
-    world, client = pulling()
+    _, client = pulling()
     for channel, queue_id, word in (("other", 1, "No-Channel"), ("ch", 9, "No-Queue")):
         (answer,) = pull(client, channel, queue_id, Count="1")
         assert answer.headers == [("Request-Id", "p"), ("No-Content", word)]

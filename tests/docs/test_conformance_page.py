@@ -79,8 +79,6 @@ def test_the_table_of_what_is_not_served() -> None:
     client.send(build(MessageType.EVENT, "ClientJoined", 1, message_id="e", pending_response=True))
     client.send(build(MessageType.ROUTER, "r", message_id="r", pending_response=True))
     assert [frame.content_type for frame in client.take()] == [501, 501, 404]
-    client.push("ch", 3, "original", headers=[("CC", "ch;4")])
-    assert [frame.message_id for frame in client.deliveries()] == ["original"]
     client.push("ch", 2, "m", pending_acknowledge=True)
     kinds = [(frame.type, frame.header("Nack-Reason")) for frame in client.take()]
     assert (MessageType.ACKNOWLEDGE, "error") in kinds

@@ -21,6 +21,7 @@ ANSWERED = "the original is silent or closes; ours always answers and stays (F43
 DUPLICATE = "a client id in use is refused with 503 (F32)"
 OPTIONS = "options the original parses and ignores are applied (F71)"
 COUNT = "the Count of a pull is what will be sent, not what was asked for (F107)"
+ADDRESS = "a copy bears the address of the queue it lies in (F83)"
 KEPT = "a pull takes out what it sends, not one message more (F109)"
 HELLO = "a refused hello is told why before the close (F34)"
 
@@ -35,6 +36,7 @@ ON_PURPOSE = {
     "real-039": OPTIONS,
     "real-041": OPTIONS,
     "real-057": "a broadcast without consumers is lost (F86); the recording's was still on its way",
+    "real-062": ADDRESS,
     "real-067": COUNT,
     "real-068": KEPT,
     "real-070": KEPT,  # the counters include the message that real-068 lost
@@ -64,6 +66,7 @@ ON_PURPOSE = {
     "probe-041": COUNT,
     "probe-042": KEPT,
     "probe-043": "a cache queue keeps the latest message (F91)",
+    "probe-045": ADDRESS,
     "probe-056": "an acknowledge time-out is told with its own reason (F80)",
     "probe-059": ANSWERED,
     "probe-062": HELLO,
@@ -80,11 +83,9 @@ NOT_YET = {
     "probe-037": "direct messages",
     "probe-038": "direct messages",
     "probe-039": "direct messages",
-    "probe-045": "cc copies",
     "probe-046": "routers",
     "probe-047": "routers",
     "probe-048": "events",
-    "real-062": "cc copies",
     **{f"real-{number:03}": "direct messages" for number in range(74, 85)},
     **{f"real-{number:03}": "events" for number in range(85, 103)},
     **{f"real-{number:03}": "routers" for number in (103, 104, 105, 106, 107, *range(110, 119))},

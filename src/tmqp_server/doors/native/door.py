@@ -40,6 +40,7 @@ from tmqp_server.doors.native.answers import (
     response_frame,
     router_refusal,
 )
+from tmqp_server.doors.native.copies import add_copies, copy_addresses
 from tmqp_server.doors.native.information import rendered
 from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
 from tmqp_server.doors.native.pulls import (
@@ -189,9 +190,11 @@ class NativeSession:
             message_id = self._door.new_id()
             own = own.replace(message_id=message_id, pending_response=False)
         extras = None
+        copies = None
         if own.has_header:
             try:
                 extras = push_extras(own)
+                copies = copy_addresses(own)
             except BadRequestError as error:
                 self._refuse_push(own, error.code)
                 return
@@ -208,6 +211,8 @@ class NativeSession:
                 extras,
             )
         )
+        if copies:
+            add_copies(self._number, own, copies, self._door.new_id, commands)
 
     def _refuse_push(self, frame: Frame, code: int) -> None:
         """A push the engine never sees is refused as the engine would (F75, contradiction 22)."""

@@ -16,6 +16,7 @@ from tmqp.constants import (
 )
 from tmqp.frames import Frame, encode_headers
 from tmqp_server.doors.native.answers import response_frame
+from tmqp_server.doors.native.rewriting import rewritten, writable_headers
 from tmqp_server.engine.commands import Pull
 from tmqp_server.engine.effects import AnswerPull, DeliverPulled
 
@@ -109,9 +110,11 @@ def pulled_message(effect: DeliverPulled) -> bytes:
     ttl = frame.ttl - 1  # one hop less than received, however often it is sent (F11, F12)
     block = frame.header_block
     if not block.endswith(b"\r\n") and block:
-        frame = _rewritten(frame, _writable(frame))  # ours must not become part of its last line
+        frame = rewritten(
+            frame, writable_headers(frame)
+        )  # ours must not become part of its last line
     if len(block) + len(encode_headers(headers)) > MAX_HEADER_BLOCK_BYTES:
-        frame = _rewritten(frame, _as_many_as_fit(frame, headers))
+        frame = rewritten(frame, _as_many_as_fit(frame, headers))
     frame = frame.replace(
         source="" if effect.hide_source else None,
         target=message.channel if message.readdressed else None,
@@ -126,38 +129,12 @@ def _as_many_as_fit(frame: Frame, headers: list[tuple[str, str]]) -> list[tuple[
     could not tell what the message is."""
     room = MAX_HEADER_BLOCK_BYTES - len(encode_headers(headers))
     kept: list[tuple[str, str]] = []
-    for pair in _writable(frame):
+    for pair in writable_headers(frame):
         room -= len(encode_headers([pair]))
         if room < 0:
             break
         kept.append(pair)
     return kept
-
-
-def _writable(frame: Frame) -> list[tuple[str, str]]:
-    """The frame's headers, but for those that hold half a line end and cannot be written anew."""
-    found: list[tuple[str, str]] = []
-    for key, value in frame.headers:
-        text = key + value
-        if "\r" not in text and "\n" not in text:
-            found.append((key, value))
-    return found
-
-
-def _rewritten(frame: Frame, headers: list[tuple[str, str]]) -> Frame:
-    """The frame with these headers for its own."""
-    return Frame.build(
-        frame.type,
-        frame.target,
-        frame.content_type,
-        frame.payload,
-        message_id=frame.message_id,
-        source=frame.source,
-        headers=headers,
-        high_priority=frame.high_priority,
-        pending_response=frame.pending_response,
-        ttl=frame.ttl,
-    )
 
 
 def end_of_pull(request: Frame, reason: str) -> Frame:
