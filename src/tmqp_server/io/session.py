@@ -3,9 +3,10 @@
 Theory of operation.  The reading task waits for bytes, hands each chunk to the driver, and after
 it the driver writes to every session the chunk touched.  :meth:`Session.write` sends directly; only
 what the kernel does not take at once is kept, and only then a writing task exists.  Past the high
-water mark the broker is told to hold this session's deliveries back; past the hard limit, or
-without progress for the stall time, the connection is cut: a slow reader costs a known amount of
-memory and time, and nobody else's.
+water mark the broker is told to hold this session's deliveries back; if what waits then grows past
+the hard limit all the same, or there is no progress for the stall time, the connection is cut: a
+slow reader costs a known amount of memory and time, and nobody else's.  What comes at one go before
+the broker was told is let through: a large message to a healthy consumer is no reason to cut it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Protocol
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 
 from tmqp_server.config import OutboundLimits
 from tmqp_server.io.transport import Transport
@@ -34,8 +36,11 @@ class SessionOwner(Protocol):
     def opened(self, session: Session) -> None:
         """It begins."""
 
-    def received(self, session: Session, data: bytes) -> None:
-        """It read a chunk."""
+    def received(self, session: Session, data: bytes) -> bool:
+        """It read a chunk; True when a part of the work waits for :meth:`go_on`."""
+
+    def go_on(self, session: Session) -> bool:
+        """Its turn has come again; True when it must have another."""
 
     def ended(self, session: Session) -> None:
         """Its peer sends no more."""
@@ -111,22 +116,24 @@ class Session:
     async def _read(self) -> str:
         """Hand on chunks until the peer or the protocol ends it; return why."""
         driver = self._driver
-        while True:
+        while not (reason := driver.close_reason(self)):
             try:
                 data = await self.transport.receive()
             except OSError as error:
                 self._lose(error)
                 driver.ended(self)
                 return str(error)
+            more = False
             if data:
-                driver.received(self, data)
+                more = driver.received(self, data)
             else:
                 driver.ended(self)
-            reason = driver.close_reason(self)
-            if reason:
-                return reason
-            # A peer that always has bytes ready must not starve the others.
+            # A peer that always has bytes ready, or asks for much, must not starve the others.
             await anyio.lowlevel.checkpoint()
+            while more:
+                more = driver.go_on(self)
+                await anyio.lowlevel.checkpoint()
+        return reason
 
     def write(self, data: bytes) -> None:
         """Send, or keep what cannot be sent now; never waits, never raises.
@@ -147,10 +154,12 @@ class Session:
                 data = data[sent:]
         self._waiting.append(data)
         self._waiting_bytes += len(data)
-        if self._waiting_bytes > self._limits.max_outbound_bytes:
-            self.cut(f"slow reader: over {self._limits.max_outbound_bytes} bytes are waiting")
-            return
-        if not self._blocked and self._waiting_bytes > self._limits.high_water_bytes:
+        if self._blocked:
+            # Deliveries are held back, and still it has more to read: answers it asks for.
+            if self._waiting_bytes > self._limits.max_outbound_bytes:
+                self.cut(f"slow reader: over {self._limits.max_outbound_bytes} bytes are waiting")
+                return
+        elif self._waiting_bytes > self._limits.high_water_bytes:
             self._blocked = True
             self._driver.block(self)
         if not self._writing:

@@ -22,18 +22,20 @@ from tmqp.errors import RemoteProtocolError
 from tmqp.events import (
     AcknowledgeReceived,
     ConnectionClosed,
+    CustomMessageReceived,
     DirectMessageReceived,
     Event,
     EventSubscriptionReceived,
     HandshakeReceived,
     PullRequestReceived,
     QueueMessageReceived,
+    ResponseReceived,
     RouterMessageReceived,
     ServerMessageReceived,
 )
 from tmqp.frames import Frame
 from tmqp.limits import Limits
-from tmqp.state import Role, State
+from tmqp.state import Role
 from tmqp_server.doors.native.answers import (
     acknowledge_frame,
     confirm_frame,
@@ -113,12 +115,10 @@ class NativeSession:
         self._connection = Connection(Role.SERVER, door.limits, now=now)
         self._connected = False
         self._now = now
+        self._forged = False
+        self.closed = False
         self.close_reason = ""
-
-    @property
-    def closed(self) -> bool:
-        """The connection is over."""
-        return self._connection.state is State.CLOSED
+        self.outbound_bytes = 0
 
     # -- bytes and time in ----------------------------------------------------------------------
 
@@ -145,13 +145,25 @@ class NativeSession:
 
     def data_to_send(self) -> bytes:
         """Everything queued since the last call."""
+        self.outbound_bytes = 0
         return self._connection.data_to_send()
+
+    def _send(self, data: bytes) -> None:
+        """Queue a message, unless the connection has closed: then nobody waits for it.
+
+        That is so for what stands before a Terminate, or a violation, in the same chunk.
+        """
+        if not self.closed:
+            self.outbound_bytes += len(data)
+            self._connection.send_bytes(data)
 
     # -- events to commands ---------------------------------------------------------------------
 
     def _commands(self, events: Sequence[Event], now: float) -> list[Command]:
         self._now = now
         commands: list[Command] = []
+        if events and type(events[-1]) is ConnectionClosed:
+            self.closed = True  # although messages stand before it, nothing can be sent any more
         for event in events:
             kind = type(event)
             if kind is QueueMessageReceived:
@@ -164,6 +176,12 @@ class NativeSession:
                 handle = _HANDLERS.get(kind)
                 if handle is not None:
                     handle(self, event, commands)
+            if self._forged:
+                # Whoever forges a source is not listened to any longer, not even to the end of
+                # the chunk; which may have held the end of the connection as well.
+                if not self.close_reason:
+                    self._closed(events[-1], commands)
+                break
         return commands
 
     def _own(self, frame: Frame, commands: list[Command]) -> Frame | None:
@@ -177,6 +195,7 @@ class NativeSession:
                 "source", "the source of a message must be the sender's own id"
             )
             commands.extend(self._commands(self._connection.reject(error), self._now))
+            self._forged = True
             return None
         return frame.replace(source=client_id)
 
@@ -216,9 +235,9 @@ class NativeSession:
 
     def _refuse_push(self, frame: Frame, code: int) -> None:
         """A push the engine never sees is refused as the engine would (F75, contradiction 22)."""
-        self._connection.send(response_frame(frame, code, frame.target))
+        self._send(response_frame(frame, code, frame.target).raw)
         if frame.pending_acknowledge:
-            self._connection.send(acknowledge_frame(frame, code))
+            self._send(acknowledge_frame(frame, code).raw)
 
     def _acknowledge(self, event: AcknowledgeReceived, commands: list[Command]) -> None:
         frame = self._own(event.frame, commands)
@@ -271,7 +290,12 @@ class NativeSession:
         asked = frame.pending_response or frame.type == TYPE_DIRECT_MESSAGE
         if asked and frame.message_id:
             code = int(ResultCode.NOT_IMPLEMENTED)
-            self._connection.send(response_frame(frame, code, self._connection.client_id))
+            self._send(response_frame(frame, code, self._connection.client_id).raw)
+
+    def _unheard(self, event: Event, commands: list[Command]) -> None:
+        """Nobody takes these so far, but a forged source is one in them as well (F42)."""
+        assert isinstance(event, (CustomMessageReceived, ResponseReceived))
+        self._own(event.frame, commands)
 
     def _router(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, RouterMessageReceived)
@@ -279,7 +303,7 @@ class NativeSession:
         if frame is not None:
             answer = router_refusal(frame, self._connection.client_id)
             if answer is not None:
-                self._connection.send(answer)
+                self._send(answer.raw)
 
     def _pull(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, PullRequestReceived)
@@ -288,7 +312,7 @@ class NativeSession:
             return
         reason = problem_of_id(frame)
         if reason:
-            self._connection.send(end_of_pull(frame, reason))
+            self._send(end_of_pull(frame, reason).raw)
         else:
             commands.append(pull_of(self._number, frame))
 
@@ -305,15 +329,14 @@ class NativeSession:
 
     def deliver(self, data: bytes) -> None:
         """Queue a delivery made by :meth:`NativeDoor.encode_delivery`."""
-        if not self.close_reason:
-            self._connection.send_bytes(data)
+        self._send(data)
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
         """Carry out an effect meant for this session."""
         if self.closed:
             return _NOTHING
         if isinstance(effect, Confirm):
-            self._connection.send_bytes(confirm_frame(effect))
+            self._send(confirm_frame(effect))
         elif isinstance(effect, (DeliverPulled, EndPull, AnswerPull)):
             self._answer_pull(effect)
         elif isinstance(effect, Reply):
@@ -334,10 +357,10 @@ class NativeSession:
         if isinstance(effect, DeliverPulled):
             self.deliver(pulled_message(effect))
         elif isinstance(effect, AnswerPull):
-            self._connection.send(pull_answer(effect, self._connection.client_id))
+            self._send(pull_answer(effect, self._connection.client_id).raw)
         else:
             assert isinstance(effect.request, Frame), "the token of every request is its frame"
-            self._connection.send(end_of_pull(effect.request, effect.reason))
+            self._send(end_of_pull(effect.request, effect.reason).raw)
 
     def _answer(self, effect: Reply) -> None:
         frame = effect.request
@@ -348,18 +371,18 @@ class NativeSession:
         """Answer a request in each way it asks for; the failure of a push and the answer of a cache
         queue are always told (F75, F112)."""
         if frame.type == TYPE_QUEUE_MESSAGE:
-            self._connection.send(response_frame(frame, code, frame.target))
+            self._send(response_frame(frame, code, frame.target).raw)
             return
         if frame.type == TYPE_PULL_REQUEST:
-            self._connection.send(response_frame(frame, code, self._connection.client_id))
+            self._send(response_frame(frame, code, self._connection.client_id).raw)
             return
         if not frame.message_id:
             return
         if frame.pending_response:
             answer = response_frame(frame, code, self._connection.client_id, body)
-            self._connection.send(answer)
+            self._send(answer.raw)
         if frame.pending_acknowledge:
-            self._connection.send(acknowledge_frame(frame, code))
+            self._send(acknowledge_frame(frame, code).raw)
 
 
 _Handler = Callable[[NativeSession, Event, list[Command]], None]
@@ -371,5 +394,7 @@ _HANDLERS: dict[type[Event], _Handler] = {
     EventSubscriptionReceived: NativeSession._unserved,
     RouterMessageReceived: NativeSession._router,
     PullRequestReceived: NativeSession._pull,
+    ResponseReceived: NativeSession._unheard,
+    CustomMessageReceived: NativeSession._unheard,
     ConnectionClosed: NativeSession._closed,
 }
