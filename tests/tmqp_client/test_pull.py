@@ -11,9 +11,9 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.tmqp_client.machine_pair import LIMITS, Pair, only
 from tests.tmqp_client.peer import Peer, response_to, serve
 from tests.tmqp_client.server import running_server
-from tests.tmqp_client.test_machine import LIMITS, Pair, only
 from tmqp import Frame, LocalProtocolError, MessageType, PullRequestReceived
 from tmqp_client import (
     ClientClosed,
