@@ -19,6 +19,7 @@ from typing import Final
 
 from tmqp import Limits, constants
 from tmqp import models as json_models
+from tmqp_server.doors.native import copies
 
 __all__ = ["OUTCOMES", "PAGE", "main", "render"]
 
@@ -29,6 +30,7 @@ _JSON: Final = (
     ROOT / "src" / "tmqp" / "models" / "_model.py",
     ROOT / "src" / "tmqp" / "models" / "_json.py",
 )
+_COPIES: Final = ROOT / "src" / "tmqp_server" / "doors" / "native" / "copies.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
 #: What happens past each bound of a connection: a rule of protocol.md, or words.
@@ -95,6 +97,13 @@ _ENGINE_HEAD: Final = """\
 ## The server's engine
 
 `tmqp_server.engine.limits.EngineLimits`.
+"""
+
+
+_DOOR_HEAD: Final = """\
+## The server's door
+
+What one message may ask of the server before the engine sees it.
 """
 
 
@@ -193,6 +202,13 @@ def _json_table() -> list[str]:
     return rows
 
 
+def _door_table() -> list[str]:
+    rows = ["| constant | value | |", "|---|---|---|"]
+    for name, text in commented_constants(_COPIES):
+        rows.append(f"| `{name}` | {_number(getattr(copies, name))} | {_prose(text)} |")
+    return rows
+
+
 def _engine_table() -> list[str]:
     rows = ["| bound | default | what it bounds, and what happens past it |", "|---|---|---|"]
     for name, default, text in documented_fields(_ENGINE, "EngineLimits"):
@@ -216,6 +232,8 @@ def render() -> str:
         "\n".join([*_wire_table(), ""]),
         _JSON_HEAD,
         "\n".join([*_json_table(), ""]),
+        _DOOR_HEAD,
+        "\n".join([*_door_table(), ""]),
         _ENGINE_HEAD,
         "\n".join([*_engine_table(), ""]),
     ]

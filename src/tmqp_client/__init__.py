@@ -41,8 +41,10 @@ from tmqp_client.errors import (
     OperationError,
     OperationFailed,
     OperationTimeout,
+    PullRefused,
 )
 from tmqp_client.message import Message
+from tmqp_client.pull import Pull
 from tmqp_client.statistics import ClientStatistics
 
 __all__ = [
@@ -69,6 +71,8 @@ __all__ = [
     "OperationFailed",
     "OperationTimeout",
     "Payload",
+    "Pull",
+    "PullRefused",
     "Unclaimed",
     "connect",
 ]

@@ -51,6 +51,8 @@ from tmqp.events import (
     PingReceived,
     PongReceived,
     ProtocolViolated,
+    PullCompleted,
+    PullMessageReceived,
     QueueMessageReceived,
     ResponseReceived,
 )
@@ -59,15 +61,16 @@ from tmqp.hello import ConnectionInformation
 from tmqp.state import Role
 from tmqp_client import _requests
 from tmqp_client._inbox import Inbox, Mailboxes
-from tmqp_client._outcomes import Accepted, Counters, Lost, Outcome
-from tmqp_client._pending import NO_QUEUE, Kind, Pending, PendingTable
-from tmqp_client._requests import Headers, Request
+from tmqp_client._outcomes import Accepted, Counters, Lost, Outcome, explained
+from tmqp_client._pending import NO_QUEUE, Kind, Pending, PendingTable, check_timeout, timeout_error
+from tmqp_client._pulls import PullTable, PullUnderWay
+from tmqp_client._requests import Headers, PullRequest, Request
 from tmqp_client.config import ClientLimits
 from tmqp_client.errors import (
     ClientClosed,
     NegativeAcknowledge,
     OperationFailed,
-    OperationTimeout,
+    PullRefused,
     code_words,
 )
 
@@ -77,10 +80,6 @@ __all__ = ["ClientMachine"]
 #: not taken for news: as many as a server can have under way in a few reads.
 _MAX_ECHOES: Final = 1_024
 _PING_SIZE: Final = len(PING_BYTES)
-_NO_ACKNOWLEDGE: Final = (
-    "; a queue acknowledges to the producer only if its delivery handler does (F77)"
-)
-_PAUSED: Final = "; reading was paused because a consumer's buffer is full"
 
 
 class ClientMachine:
@@ -113,6 +112,7 @@ class ClientMachine:
         self._pendings = PendingTable()
         self._pings: deque[Pending | None] = deque()
         self._mailboxes = Mailboxes(limits)
+        self._pulls = PullTable(limits)
         self._joins: dict[str, str] = {}
         self._echoes: dict[str, None] = {}
         self._fault: Lost | None = None
@@ -212,8 +212,8 @@ class ClientMachine:
         limits = self.limits
         if self.queued_bytes + unsent_bytes > limits.outbound_bytes * limits.overflow_factor:
             return True
-        awaited = len(self._pendings) > 0 or not self.accepted
-        return self._mailboxes.crowded(awaited)
+        awaited = len(self._pendings) > 0 or not self.accepted or self._pulls.awaited()
+        return self._mailboxes.crowded(awaited) or self._pulls.crowded(awaited)
 
     def pause(self, now: float) -> None:
         """Reading stops."""
@@ -246,17 +246,10 @@ class ClientMachine:
         """
         connection = self._ready(confirm=answer)
         message_id = self._new_id()
+        timeout_s = check_timeout(timeout_s, self.limits.response_timeout_s)
         frame = request.to_frame(message_id, self.client_id, answer)
-        pending = Pending(
-            Kind.OPERATION,
-            message_id,
-            request.word,
-            request.target,
-            request.queue_id,
-            now,
-            self._timeout(timeout_s, self.limits.response_timeout_s),
-            request.operation,
-        )
+        what = (request.word, request.target, request.queue_id)
+        pending = Pending(Kind.OPERATION, message_id, *what, now, timeout_s, request.operation)
         connection.send_bytes(frame.raw)
         self.queued_bytes += len(frame.raw)
         if answer:
@@ -290,25 +283,12 @@ class ClientMachine:
             message_id = self._new_id()
         elif confirm and (not message_id or message_id in self._pendings):
             raise LocalProtocolError(f"the message id {message_id!r} is outstanding or empty")
+        timeout_s = check_timeout(timeout_s, self.limits.acknowledge_timeout_s)
+        source = self.client_id
         frame = _requests.push_frame(
-            channel,
-            queue_id,
-            payload,
-            message_id,
-            self.client_id,
-            headers,
-            high_priority,
-            confirm,
+            channel, queue_id, payload, message_id, source, headers, high_priority, confirm
         )
-        pending = Pending(
-            Kind.PUSH,
-            message_id,
-            "push to",
-            channel,
-            queue_id,
-            now,
-            self._timeout(timeout_s, self.limits.acknowledge_timeout_s),
-        )
+        pending = Pending(Kind.PUSH, message_id, "push to", channel, queue_id, now, timeout_s)
         connection.send_bytes(frame.raw)
         self.queued_bytes += len(frame.raw)
         self.counters.pushed += 1
@@ -317,6 +297,34 @@ class ClientMachine:
         else:
             pending.done = True
         return pending
+
+    def pull(self, request: PullRequest) -> PullUnderWay:
+        """Ask for messages of a pull queue (F104).
+
+        :raises LocalProtocolError: when too many pulls are under way (``max_pending_pulls``).
+        :raises ClientError: when there is no connection.
+        """
+        return self._pulls.begin(self._send_pull(request, confirm=False), request.asked)
+
+    def abandon_pull(self, pull: PullUnderWay) -> None:
+        """Nobody waits for its messages any more."""
+        self.counters.dropped += self._pulls.abandon(pull)
+
+    def read_cache(self, request: PullRequest, now: float, timeout_s: float | None) -> Pending:
+        """Ask for the message of a cache queue (F112); as :meth:`request`."""
+        timeout_s = check_timeout(timeout_s, self.limits.response_timeout_s)
+        name = self._send_pull(request, confirm=True)
+        where = (request.channel, request.queue_id)
+        pending = Pending(Kind.CACHE, name, "read cache", *where, now, timeout_s)
+        self._pendings.add(pending)
+        return pending
+
+    def _send_pull(self, request: PullRequest, *, confirm: bool) -> str:
+        connection = self._ready(confirm=confirm)
+        frame = request.to_frame(self._new_id(), self.client_id)
+        connection.send(frame)
+        self.queued_bytes += len(frame.raw)
+        return frame.message_id
 
     def ping(self, now: float, timeout_s: float | None = None) -> Pending:
         """Send a ping and expect its pong (F37).
@@ -327,15 +335,8 @@ class ClientMachine:
         connection = self._ready(confirm=True)
         if len(self._pings) >= self.limits.max_outstanding:
             raise LocalProtocolError("too many pings are unanswered (max_outstanding)")
-        pending = Pending(
-            Kind.PING,
-            self._new_id(),
-            "ping",
-            "",
-            NO_QUEUE,
-            now,
-            self._timeout(timeout_s, self.limits.response_timeout_s),
-        )
+        timeout_s = check_timeout(timeout_s, self.limits.response_timeout_s)
+        pending = Pending(Kind.PING, self._new_id(), "ping", "", NO_QUEUE, now, timeout_s)
         connection.ping()
         self.queued_bytes += _PING_SIZE
         self._pings.append(pending)
@@ -358,14 +359,6 @@ class ClientMachine:
         """Nobody waits for it any more; a late answer will match nothing."""
         if not pending.done:
             self._pendings.remove(pending)
-
-    @staticmethod
-    def _timeout(given: float | None, default: float) -> float:
-        if given is None:
-            return default
-        if not given > 0:
-            raise LocalProtocolError(f"a time-out is a positive number of seconds, got {given!r}")
-        return given
 
     def _ready(self, *, confirm: bool) -> Connection:
         if self.lost is not None:
@@ -425,12 +418,7 @@ class ClientMachine:
             return outcomes
         for pending in self._pendings.expire(now):
             self.counters.timed_out += 1
-            hint = _NO_ACKNOWLEDGE if pending.kind == Kind.PUSH else ""
-            if self._paused:
-                hint = _PAUSED
-            pending.error = OperationTimeout(
-                pending.asked, pending.message_id, pending.timeout_s, hint
-            )
+            pending.error = timeout_error(pending, self._paused)
             pending.settled_at = now
             outcomes.append(pending)
         if now < self._alive_not_before:
@@ -459,6 +447,10 @@ class ClientMachine:
                 self._take_message(event, outcomes)
             elif isinstance(event, ResponseReceived):
                 self._take_response(event, now, outcomes)
+            elif isinstance(event, PullMessageReceived):
+                self._pulls.take(event, self.counters, outcomes)
+            elif isinstance(event, PullCompleted):
+                self._end_pull(event, now, outcomes)
             elif isinstance(event, MessageDropped):
                 self.counters.dropped += 1
             elif isinstance(event, MessageReceived):
@@ -477,7 +469,7 @@ class ClientMachine:
             elif isinstance(event, ProtocolViolated):
                 self._fault = Lost("violation", event.error.message, event.error.rule)
             elif isinstance(event, ConnectionClosed):
-                self._lose(self._explain(event.reason), outcomes)
+                self._lose(explained(event.reason, self._fault, self._greeted), outcomes)
 
     def _take_message(self, event: QueueMessageReceived, outcomes: list[Outcome]) -> None:
         frame = event.frame
@@ -491,6 +483,14 @@ class ClientMachine:
         if not inbox.fresh:
             inbox.fresh = True
             outcomes.append(inbox)
+
+    def _end_pull(self, event: PullCompleted, now: float, outcomes: list[Outcome]) -> None:
+        pending = self._pendings.get(event.request_id)
+        if pending is not None:
+            # It was to be a cache queue, whose answer is a Response and settles this before.
+            pending.error = PullRefused(pending.asked, pending.message_id, event.reason)
+            self._settle(pending, event.frame, now, outcomes)
+        self._pulls.end(event, outcomes)
 
     def _take_acknowledge(
         self, event: AcknowledgeReceived, now: float, outcomes: list[Outcome]
@@ -506,6 +506,8 @@ class ClientMachine:
 
     def _take_response(self, event: ResponseReceived, now: float, outcomes: list[Outcome]) -> None:
         pending = self._pendings.get(event.frame.message_id)
+        if event.frame.message_id in self._pulls:
+            return  # the end of a pull, which is told next
         code = event.code
         # A push is confirmed by an acknowledge; a Response can only refuse it (F75).
         if (
@@ -570,18 +572,6 @@ class ClientMachine:
 
     # -- the end --------------------------------------------------------------------------------
 
-    def _explain(self, reason: str) -> Lost:
-        if self._fault is not None:
-            return Lost(reason, self._fault.message, self._fault.rule, self._fault.code)
-        if reason == "terminated":
-            return Lost(reason, "the server ended it (Terminate)")
-        if reason == "local":
-            return Lost(reason, "closed on this side")
-        if reason == "end-of-stream":
-            when = "" if self._greeted else " before it accepted this client"
-            return Lost(reason, f"the server closed the connection{when}")
-        return Lost(reason, reason)
-
     def _lose(self, lost: Lost, outcomes: list[Outcome]) -> None:
         """Settle everything; keep of what has arrived only what the server will not send again."""
         self.lost = lost
@@ -590,8 +580,8 @@ class ClientMachine:
         for pending in self._pendings.clear():
             pending.error = lost.error()
             outcomes.append(pending)
-        dropped, inboxes = self._mailboxes.lose()
-        self.counters.dropped += dropped
-        outcomes.extend(inboxes)
+        for dropped, inboxes in (self._mailboxes.lose(), self._pulls.lose(lost)):
+            self.counters.dropped += dropped
+            outcomes.extend(inboxes)
         outcomes.append(self.unclaimed)
         outcomes.append(lost)

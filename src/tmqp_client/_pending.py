@@ -10,15 +10,40 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import Final, Protocol
 
-from tmqp.errors import TmqpError
+from tmqp.errors import LocalProtocolError, TmqpError
 from tmqp.frames import Frame
+from tmqp_client.errors import OperationTimeout
 
-__all__ = ["NO_QUEUE", "Kind", "Pending", "PendingTable", "Waiter"]
+__all__ = [
+    "NO_QUEUE",
+    "Kind",
+    "Pending",
+    "PendingTable",
+    "Waiter",
+    "check_timeout",
+    "timeout_error",
+]
 
 #: For what concerns no queue in particular.
 NO_QUEUE: Final = -1
 #: Answered entries that may stand in the heap before it is worth sweeping.
 _SWEEP_ENTRIES: Final = 64
+_NO_ACKNOWLEDGE: Final = (
+    "; a queue acknowledges to the producer only if its delivery handler does (F77)"
+)
+_PAUSED: Final = "; reading was paused because a consumer's buffer is full"
+
+
+def check_timeout(given: float | None, default: float) -> float:
+    """The time-out to keep, in seconds.
+
+    :raises LocalProtocolError: when the one given is not positive.
+    """
+    if given is None:
+        return default
+    if not given > 0:
+        raise LocalProtocolError(f"a time-out is a positive number of seconds, got {given!r}")
+    return given
 
 
 class Waiter(Protocol):
@@ -34,6 +59,7 @@ class Kind:
     OPERATION: Final = 0
     PUSH: Final = 1
     PING: Final = 2
+    CACHE: Final = 3
 
 
 class Pending:
@@ -160,3 +186,11 @@ class PendingTable:
         for pending in everything:
             pending.done = True
         return everything
+
+
+def timeout_error(pending: Pending, paused: bool) -> OperationTimeout:
+    """Why an entry was given up; ``paused`` says that nothing was being read."""
+    hint = _NO_ACKNOWLEDGE if pending.kind == Kind.PUSH else ""
+    if paused:
+        hint = _PAUSED
+    return OperationTimeout(pending.asked, pending.message_id, pending.timeout_s, hint)

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from tmqp.constants import (
     FORBIDDEN_NAME_CHARACTERS,
+    HEADER_VALUE_YES,
     MAX_QUEUE_ID,
     OP_CREATE_CHANNEL,
     OP_CREATE_QUEUE,
@@ -20,10 +21,13 @@ from tmqp.constants import (
     OP_LEAVE,
     OP_REMOVE_CHANNEL,
     OP_REMOVE_QUEUE,
+    ORDER_LIFO,
     TYPE_ACKNOWLEDGE,
+    TYPE_PULL_REQUEST,
     TYPE_QUEUE_MESSAGE,
     TYPE_SERVER,
     HeaderName,
+    PullClear,
     QueueStatus,
     queue_status_from_word,
 )
@@ -35,6 +39,7 @@ from tmqp_client._pending import NO_QUEUE
 __all__ = [
     "Headers",
     "Payload",
+    "PullRequest",
     "Request",
     "acknowledge_frame",
     "check_channel",
@@ -94,6 +99,62 @@ class Request:
             source=source,
             headers=self.headers,
             pending_response=answer,
+        )
+
+
+class PullRequest:
+    """One pull, ready to be given an id (F104); without a ``count`` it is for a cache queue.
+
+    :raises LocalProtocolError: when an argument cannot be what it should be.
+    """
+
+    __slots__ = ("channel", "headers", "queue_id")
+
+    def __init__(
+        self,
+        channel: str,
+        queue_id: int,
+        count: int | None = None,
+        order: str = "fifo",
+        clear: PullClear | str = PullClear.NONE,
+        info: bool = False,
+    ) -> None:
+        self.channel = check_channel(channel)
+        self.queue_id = check_queue_id(queue_id)
+        self.headers: list[tuple[str, str]] = []
+        if count is None:
+            return
+        if count < 1:
+            raise LocalProtocolError(f"a pull asks for 1 message or more, got {count!r}")
+        if order.lower() not in ("fifo", "lifo"):
+            raise LocalProtocolError(f"order is 'fifo' or 'lifo', got {order!r}")
+        cleared = [each for each in PullClear if each.value.lower() == str(clear).lower()]
+        if not cleared:
+            words = ", ".join(PullClear)
+            raise LocalProtocolError(f"{clear!r} is nothing to clear; it is one of {words}")
+        self.headers.append((HeaderName.COUNT.value, str(count)))
+        if cleared[0] is not PullClear.NONE:
+            self.headers.append((HeaderName.CLEAR.value, cleared[0].value))
+        if info:
+            self.headers.append((HeaderName.INFO.value, HEADER_VALUE_YES))
+        if order.lower() == "lifo":
+            self.headers.append((HeaderName.ORDER.value, ORDER_LIFO))
+
+    @property
+    def asked(self) -> str:
+        """In words what is asked, for an error's message."""
+        return f"pull from {self.channel!r}/{self.queue_id}"
+
+    def to_frame(self, message_id: str, source: str) -> Frame:
+        """The frame to send; a cache queue's answer is asked for as the original asks."""
+        return Frame.build(
+            TYPE_PULL_REQUEST,
+            self.channel,
+            self.queue_id,
+            message_id=message_id,
+            source=source,
+            headers=self.headers,
+            pending_response=not self.headers,
         )
 
 

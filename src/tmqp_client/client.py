@@ -11,7 +11,7 @@ import anyio
 import anyio.abc
 
 from tmqp.address import Address, parse_address
-from tmqp.constants import RESULT_DUPLICATE, QueueStatus
+from tmqp.constants import RESULT_DUPLICATE, RESULT_NOT_FOUND, PullClear, QueueStatus
 from tmqp.errors import LocalProtocolError
 from tmqp.events import MessageReceived
 from tmqp.hello import ConnectionInformation
@@ -20,8 +20,9 @@ from tmqp_client import _requests
 from tmqp_client._batch import Batch
 from tmqp_client._ids import IdSource, new_client_id
 from tmqp_client._machine import ClientMachine
+from tmqp_client._pending import check_timeout
 from tmqp_client._report import BatchReport
-from tmqp_client._requests import Headers, Payload, Request, payload_bytes
+from tmqp_client._requests import Headers, Payload, PullRequest, Request, payload_bytes
 from tmqp_client._stream import InboxReader
 from tmqp_client._transport import open_transport
 from tmqp_client.config import ClientLimits
@@ -34,6 +35,7 @@ from tmqp_client.errors import (
     ConnectRefused,
     OperationFailed,
 )
+from tmqp_client.pull import Pull
 from tmqp_client.session import Session
 from tmqp_client.statistics import ClientStatistics
 
@@ -451,6 +453,50 @@ class Client:
         :raises LocalProtocolError: for another ``acknowledge``.
         """
         return Consumer(self, channel, queue_id, acknowledge, join)
+
+    def pull(
+        self,
+        channel: str,
+        queue_id: int,
+        count: int,
+        *,
+        order: str = "fifo",
+        clear: PullClear | str = PullClear.NONE,
+        info: bool = False,
+        timeout_s: float | None = None,
+    ) -> Pull:
+        """Up to ``count`` messages of a pull queue, as an async iterator; see :class:`Pull`.
+
+        The channel has to be joined before (F105).
+
+        :param order: ``fifo``, or ``lifo`` for the newest first; high priority before both (F107).
+        :param clear: what of the rest to remove afterwards: ``none``, ``all``, ``High-Priority``
+            or ``Default-Priority`` (F110).
+        :param info: let each message's headers Priority-Messages and Messages tell what is left.
+        :param timeout_s: seconds without a message after which the pull is given up;
+            ``pull_timeout_s`` of the limits if None.
+        :raises LocalProtocolError: for arguments that make no sense.
+        """
+        request = PullRequest(channel, queue_id, count, order, clear, info)
+        return Pull(self, request, check_timeout(timeout_s, self.limits.pull_timeout_s))
+
+    async def read_cache(
+        self, channel: str, queue_id: int, *, timeout_s: float | None = None
+    ) -> bytes | None:
+        """The payload of a cache queue's message; None when it holds none (F112).
+
+        :raises PullRefused: when the queue is no cache queue, or there is none.
+        :raises OperationFailed: with 401 when the channel was not joined.
+        """
+        request = PullRequest(channel, queue_id)
+        try:
+            pending = await self._session.read_cache(request, timeout_s)
+        except OperationFailed as error:
+            if error.code == RESULT_NOT_FOUND:
+                return None
+            raise
+        assert pending.answer is not None, "a Response has settled it"
+        return pending.answer.payload
 
     def unclaimed(self) -> Unclaimed:
         """What came for nobody in particular, as an async iterator of events.

@@ -30,6 +30,9 @@ class ClientLimits:
     acknowledge_timeout_s: float = 15.0
     """Seconds to wait for the acknowledge of a push; what the original client waits."""
 
+    pull_timeout_s: float = 15.0
+    """Seconds without a message after which a pull is given up; what the original client waits."""
+
     close_timeout_s: float = 5.0
     """Seconds a closing client gives the server to read what was sent and to close its side."""
 

@@ -14,6 +14,7 @@
         +-- OperationError        one operation did not succeed
         |   +-- OperationFailed      the server answered with a result code
         |   +-- NegativeAcknowledge  a push was refused, with a reason
+        |   +-- PullRefused          a pull was refused, with a word
         |   +-- OperationTimeout     no answer came in time
         +-- BatchFailed           some messages of a batch were not confirmed
 
@@ -45,6 +46,7 @@ __all__ = [
     "OperationError",
     "OperationFailed",
     "OperationTimeout",
+    "PullRefused",
     "code_words",
 ]
 
@@ -154,6 +156,18 @@ class NegativeAcknowledge(OperationError):
 
     def __init__(self, asked: str, message_id: str, reason: str) -> None:
         super().__init__(asked, message_id, f"negative acknowledge, reason {reason!r}")
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.asked, self.message_id, self.reason))
+
+
+class PullRefused(OperationError):
+    """The server refuses a pull; ``reason`` is its word: ``Unacceptable``, ``Unauthorized``,
+    ``No-Channel``, ``No-Queue``, ``Id-Required`` (F105)."""
+
+    def __init__(self, asked: str, message_id: str, reason: str) -> None:
+        super().__init__(asked, message_id, f"the server refused the pull: {reason}")
         self.reason = reason
 
     def __reduce__(self) -> tuple[object, ...]:

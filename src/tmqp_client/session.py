@@ -31,7 +31,8 @@ from tmqp_client._inbox import Inbox
 from tmqp_client._machine import ClientMachine
 from tmqp_client._outcomes import Accepted, Lost, Outcome
 from tmqp_client._pending import Pending, Waiter
-from tmqp_client._requests import Headers, Request
+from tmqp_client._pulls import PullUnderWay
+from tmqp_client._requests import Headers, PullRequest, Request
 from tmqp_client._transport import Transport
 
 __all__ = ["Session"]
@@ -384,6 +385,26 @@ class Session:
         await self.admit(confirm=True)
         try:
             pending = self._machine.ping(anyio.current_time(), timeout_s)
+        finally:
+            self._make_room()
+        return await self._wait(pending)
+
+    async def pull(self, request: PullRequest) -> PullUnderWay:
+        """Send a pull request as soon as there is room.
+
+        :raises ClientError: when the connection ends or has ended.
+        :raises LocalProtocolError: when too many pulls are under way.
+        """
+        await self.admit(confirm=False)
+        pull = self._machine.pull(request)
+        self._after_send(awaited=True)
+        return pull
+
+    async def read_cache(self, request: PullRequest, timeout_s: float | None) -> Pending:
+        """Ask a cache queue for its message and wait for it; as :meth:`ask`."""
+        await self.admit(confirm=True)
+        try:
+            pending = self._machine.read_cache(request, anyio.current_time(), timeout_s)
         finally:
             self._make_room()
         return await self._wait(pending)

@@ -20,18 +20,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Block, Command, Disconnect, Synced, Unblock
 from tmqp_server.engine.effects import (
     Accept,
+    AnswerPull,
     Append,
     CloseSession,
     Confirm,
     Deliver,
+    DeliverPulled,
     Effect,
+    EndPull,
     Notify,
     Refuse,
     Reply,
@@ -39,6 +42,20 @@ from tmqp_server.engine.effects import (
 
 __all__ = ["Hub"]
 
+#: Effects that one session carries out.
+_FOR_ONE = (
+    Reply,
+    Confirm,
+    DeliverPulled,
+    EndPull,
+    AnswerPull,
+    Accept,
+    Refuse,
+    CloseSession,
+)
+_ForOne: TypeAlias = (
+    Reply | Confirm | DeliverPulled | EndPull | AnswerPull | Accept | Refuse | CloseSession
+)
 
 #: More than any session has to send.
 _NO_PORTIONS: Final = 1 << 60
@@ -209,13 +226,13 @@ class Hub:
                     following.append(Synced(effect.ticket, False))
                 elif isinstance(effect, Notify):
                     self.notified += 1
-                elif isinstance(effect, (Reply, Confirm, Accept, Refuse, CloseSession)):
+                elif isinstance(effect, _FOR_ONE):
                     self._apply(effect, now)
             if not following:
                 return
             effects = self.broker.step(following.popleft(), now)
 
-    def _apply(self, effect: Reply | Confirm | Accept | Refuse | CloseSession, now: float) -> None:
+    def _apply(self, effect: _ForOne, now: float) -> None:
         """Let the one session an effect is for carry it out."""
         number = effect.session
         session = self._sessions.get(number)

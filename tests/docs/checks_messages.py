@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
-from tests.docs.broker import World
+from tests.docs.broker import Client, World
 from tests.docs.cases import case, queue_information
-from tmqp import (
-    MessageType,
-)
+from tmqp import Frame, MessageType, Operation
 from tmqp_server.engine.delivery import Decision, combine
 
 __all__: list[str] = []
+
+
+@case(18)
+def key_of_copies() -> None:
+    client = World().connect(join="ch")
+    for key in ("cc", "CC", "Cc"):
+        client.push("ch", 1, "m", headers=[(key, f"ch;2;{key}")])
+        assert [frame.message_id for frame in client.deliveries()] == ["m", key]
+    client.push("ch", 1, "many", headers=[("CC", "ch")] * 33)
+    assert [frame.content_type for frame in client.take()] == [482]
+
+
+@case(19)
+def address_of_copies() -> None:
+    world = World()
+    client = world.connect(join="ch")
+    client.ask(Operation.JOIN, "other")
+    client.push("ch", 1, "m", headers=[("CC", "other;7;copy"), ("CC", "other;8")])
+    frames = client.deliveries()
+    assert [(frame.target, frame.content_type) for frame in frames] == [
+        ("ch", 1),
+        ("other", 7),
+        ("other", 8),
+    ]
+    assert len({frame.message_id for frame in frames}) == 3
+    for frame in frames:
+        client.acknowledge(frame)
+        told = queue_information(frame.target, frame.content_type, world)
+        assert told["Acks"] == 1
 
 
 @case(20)
@@ -58,14 +85,88 @@ def failed_pushes() -> None:
     assert [frame.target for frame in frames] == ["ch"] * 3
 
 
-@case(28)
-def cache_keeps_the_latest() -> None:
+def pulling(*messages: str, status: str = "pull") -> tuple[World, Client]:
+    """A world with a pull queue that holds these, and a client that has joined."""
     world = World()
-    client = world.connect()
-    client.create_queue("ch", 1, Queue_Status="cache")
-    client.push("ch", 1, "m1")
-    client.push("ch", 1, "m2")
+    client = world.connect(join="ch")
+    client.create_queue("ch", 1, Queue_Status=status)
+    for message in messages:
+        client.push("ch", 1, message, high_priority=message.startswith("h"))
+    client.take()
+    return world, client
+
+
+def pull(client: Client, channel: str = "ch", queue_id: int = 1, **headers: str) -> list[Frame]:
+    """What answers a pull with the id "p"."""
+    pairs = list(headers.items())
+    kind = MessageType.PULL_REQUEST
+    client.send(Frame.build(kind, channel, queue_id, message_id="p", headers=pairs))
+    return client.take()
+
+
+@case(23)
+def count_of_a_pull() -> None:
+    _, client = pulling("m1", "m2")
+    *frames, end = pull(client, Count="5")
+    shown = [(frame.header("Count"), frame.header("Index")) for frame in frames]
+    assert shown == [("2", "1"), ("2", "2")]
+    assert end.headers == [("Request-Id", "p"), ("No-Content", "End")]
+
+
+@case(24)
+def refused_pulls() -> None:
+    _, client = pulling()
+    for channel, queue_id, word in (("other", 1, "No-Channel"), ("ch", 9, "No-Queue")):
+        (answer,) = pull(client, channel, queue_id, Count="1")
+        assert answer.headers == [("Request-Id", "p"), ("No-Content", word)]
+        assert (answer.type, answer.message_id) == (MessageType.QUEUE_MESSAGE, "p")
+    client.send(Frame.build(MessageType.PULL_REQUEST, "ch", 1, headers=[("Count", "1")]))
+    assert [frame.header("No-Content") for frame in client.take()] == ["Id-Required"]
+    assert client.ask(Operation.CHANNEL_INFORMATION, "other") == [404]
+
+
+@case(25)
+def what_a_pull_leaves() -> None:
+    world, client = pulling("m1", "m2", "m3")
+    assert [frame.message_id for frame in pull(client, Count="1")] == ["m1", "p"]
+    assert queue_information("ch", 1, world)["Messages"] == 2
+
+
+@case(26)
+def pulls_of_strangers() -> None:
+    world, _ = pulling("m1")
+    (answer,) = pull(world.connect("stranger"), Count="1")
+    assert answer.header("No-Content") == "Unauthorized"
     assert queue_information("ch", 1, world)["Messages"] == 1
+
+
+@case(27)
+def clear_in_a_pull() -> None:
+    for clear, count, left in (
+        ("all", 9, (0, 0)),
+        ("ALL", 1, (0, 0)),
+        ("high-priority", 1, (0, 2)),
+        ("Default-Priority", 1, (1, 0)),
+        ("none", 1, (1, 2)),
+    ):
+        world, client = pulling("m1", "m2", "h1", "h2")
+        pull(client, Count=str(count), Clear=clear)
+        told = queue_information("ch", 1, world)
+        assert (told["PriorityMessages"], told["Messages"]) == left
+
+
+@case(28)
+def cache_queues() -> None:
+    world, client = pulling("m1", "m2", status="cache")
+    assert queue_information("ch", 1, world)["Messages"] == 1
+    for _ in range(2):
+        (answer,) = pull(client)
+        shown = (answer.type, answer.message_id, answer.target, answer.content_type, answer.payload)
+        assert shown == (MessageType.RESPONSE, "p", "c", 0, b"m2")
+    (refusal,) = pull(world.connect("stranger"))
+    assert (refusal.type, refusal.content_type) == (MessageType.RESPONSE, 401)
+    _, client = pulling(status="cache")
+    assert [frame.content_type for frame in pull(client)] == [404]
 
 
 @case(29)

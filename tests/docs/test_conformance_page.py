@@ -72,18 +72,13 @@ def test_the_table_of_what_is_served() -> None:
 
 def test_the_table_of_what_is_not_served() -> None:
     client = World().connect(join="ch")
-    client.create_queue("ch", 1, Queue_Status="pull")
     client.create_queue("ch", 2, Delivery_Handler="ack-ifsaved")
     build = Frame.build
     client.take()
-    client.send(build(MessageType.PULL_REQUEST, "ch", 1, message_id="p", headers=[("Count", "1")]))
-    assert [frame.header("No-Content") for frame in client.take()] == ["Unacceptable"]
     client.send(build(MessageType.DIRECT_MESSAGE, "c", message_id="d", pending_response=True))
     client.send(build(MessageType.EVENT, "ClientJoined", 1, message_id="e", pending_response=True))
     client.send(build(MessageType.ROUTER, "r", message_id="r", pending_response=True))
     assert [frame.content_type for frame in client.take()] == [501, 501, 404]
-    client.push("ch", 3, "original", headers=[("CC", "ch;4")])
-    assert [frame.message_id for frame in client.deliveries()] == ["original"]
     client.push("ch", 2, "m", pending_acknowledge=True)
     kinds = [(frame.type, frame.header("Nack-Reason")) for frame in client.take()]
     assert (MessageType.ACKNOWLEDGE, "error") in kinds

@@ -18,6 +18,9 @@ from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptio
 ANSWERED = "the original is silent or closes; ours always answers and stays (F43)"
 DUPLICATE = "a client id in use is refused with 503 (F32)"
 OPTIONS = "options the original parses and ignores are applied (F71)"
+COUNT = "the Count of a pull is what will be sent, not what was asked for (F107)"
+ADDRESS = "a copy bears the address of the queue it lies in (F83)"
+KEPT = "a pull takes out what it sends, not one message more (F109)"
 HELLO = "a refused hello is told why before the close (F34)"
 
 ON_PURPOSE = {
@@ -31,6 +34,11 @@ ON_PURPOSE = {
     "real-039": OPTIONS,
     "real-041": OPTIONS,
     "real-057": "a broadcast without consumers is lost (F86); the recording's was still on its way",
+    "real-062": ADDRESS,
+    "real-067": COUNT,
+    "real-068": KEPT,
+    "real-070": KEPT,  # the counters include the message that real-068 lost
+    "real-073": "a cache queue answers with a Response (F112)",
     "probe-001": "the protocol answer does not wait for the hello (F21)",
     "probe-002": "a preamble may come in two segments (F22)",
     "probe-010": HELLO,
@@ -52,8 +60,13 @@ ON_PURPOSE = {
     "probe-030": OPTIONS,
     "probe-031": ANSWERED,
     "probe-036": ANSWERED,
+    "probe-040": "a pull without an id is refused with a word of its own (F106)",
+    "probe-041": COUNT,
+    "probe-042": KEPT,
     "probe-043": "a cache queue keeps the latest message (F91)",
+    "probe-045": ADDRESS,
     "probe-056": "an acknowledge time-out is told with its own reason (F80)",
+    "probe-059": ANSWERED,
     "probe-062": HELLO,
     "probe-201": "a header flag with an empty block is accepted (F9)",
     "probe-202": "a message for the first acquirer only is redelivered, not lost (F88)",
@@ -68,16 +81,9 @@ NOT_YET = {
     "probe-037": "direct messages",
     "probe-038": "direct messages",
     "probe-039": "direct messages",
-    "probe-040": "pull",
-    "probe-041": "pull",
-    "probe-042": "pull",
-    "probe-045": "cc copies",
     "probe-046": "routers",
     "probe-047": "routers",
     "probe-048": "events",
-    "probe-059": "pull",
-    "real-062": "cc copies",
-    **{f"real-{number:03}": "pull" for number in (64, 65, 66, 67, 68, 69, 70)},
     **{f"real-{number:03}": "direct messages" for number in range(74, 85)},
     **{f"real-{number:03}": "events" for number in range(85, 103)},
     **{f"real-{number:03}": "routers" for number in (103, 104, 105, 106, 107, *range(110, 119))},

@@ -14,8 +14,9 @@ done, the next deadline is at once (not later than the ``now`` of the last step)
 
 The parts: ``core.py`` holds what they share; ``directory.py`` finds and creates; ``intake.py``
 takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; ``pump.py`` drains;
-``workflow.py`` sees a message through; ``administration.py`` and ``information.py`` serve the
-operations.  This module lets clients in and out and hands every command to its part.
+``pulls.py`` gives to those who ask; ``workflow.py`` sees a message through; ``administration.py``
+and ``information.py`` serve the operations.  This module lets clients in and out and hands every
+command to its part.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from tmqp_server.engine.commands import (
     ListClients,
     ListConsumers,
     ListQueues,
+    Pull,
     Push,
     RemoveChannel,
     RemoveQueue,
@@ -62,6 +64,7 @@ from tmqp_server.engine.intake import Intake
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.outcomes import Outcomes
+from tmqp_server.engine.pulls import Puller
 from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue, QueueTimer
 from tmqp_server.engine.sending import Sender
@@ -91,6 +94,7 @@ class Broker:
         "_intake",
         "_outcomes",
         "_performers",
+        "_puller",
         "_pump",
         "_sender",
         "_work_per_step",
@@ -120,6 +124,7 @@ class Broker:
         self._sender = Sender(core, self._outcomes)
         self._pump = Pump(core, self._outcomes, self._sender)
         self._workflow = Workflow(core, self._outcomes, self._sender, self._pump)
+        self._puller = Puller(core, self._outcomes, self._sender, self._workflow)
         self._intake = Intake(core, directory, self._outcomes, self._workflow)
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
@@ -143,6 +148,7 @@ class Broker:
             RemoveQueue: administration.remove_queue,
             ClearMessages: administration.clear_messages,
             Batch: self._intake.batch,
+            Pull: self._puller.pull,
             DescribeChannel: information.describe_channel,
             ListChannels: information.list_channels,
             ListConsumers: information.list_consumers,
@@ -208,6 +214,7 @@ class Broker:
         core.out = out
         core.now = now
         core.budget = self._work_per_step
+        self._puller.go_on(now)
         self._pump.go_on(now)
         while core.budget > 0:
             timer = core.wakeups.take_due(now)
@@ -267,6 +274,7 @@ class Broker:
         """Forget a session; what it has in flight is returned later, see ``workflow.py``."""
         core = self._core
         session.alive = False
+        self._puller.forget(session)
         del core.sessions[session.number]
         del core.clients[session.client_id]
         self._administration.leave_all(session)

@@ -34,6 +34,7 @@ __all__ = [
     "ListClients",
     "ListConsumers",
     "ListQueues",
+    "Pull",
     "Push",
     "PushExtras",
     "RemoveChannel",
@@ -371,6 +372,51 @@ class Push(SessionCommand):
         self.size = size
         self.wire = wire
         self.extras = extras
+
+
+class Pull(SessionCommand):
+    """Take messages out of a pull queue, or read a cache queue (F104-F112).
+
+    A pull queue sends up to ``count`` DeliverPulled, then one EndPull with ``End``; or, when there
+    is nothing to send, one EndPull that says why.  What waits longest comes first, with
+    ``newest_first`` what came last; high priority before both.  ``clear_high`` and
+    ``clear_regular`` remove what is left of these priorities afterwards; ``info`` asks to be told
+    what is left.  A cache queue needs only ``request`` and answers with one AnswerPull or Reply.
+    Nothing is created by asking.  A ``count`` that makes no sense is 0.
+    """
+
+    __slots__ = (
+        "request",
+        "channel",
+        "queue_id",
+        "count",
+        "newest_first",
+        "clear_high",
+        "clear_regular",
+        "info",
+    )
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        channel: str,
+        queue_id: int,
+        count: int,
+        newest_first: bool = False,
+        clear_high: bool = False,
+        clear_regular: bool = False,
+        info: bool = False,
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channel = channel
+        self.queue_id = queue_id
+        self.count = count
+        self.newest_first = newest_first
+        self.clear_high = clear_high
+        self.clear_regular = clear_regular
+        self.info = info
 
 
 @mypyc_attr(acyclic=True)

@@ -2,8 +2,8 @@
 
 One ``Core`` belongs to one ``Broker``.  A step sets ``out`` to a new list, refills ``budget`` and
 lets one of the parts work; each appends its effects and takes its units of work from the budget.
-When the budget is used up, whoever has work left puts it into ``runnable``, ``awake`` or ``trash``
-and the broker's next deadline is at once.
+When the budget is used up, whoever has work left puts it into ``runnable``, ``awake``, ``pulls`` or
+``trash`` and the broker's next deadline is at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.queues import Queue, Trash
-from tmqp_server.engine.sessions import Audience, Session
+from tmqp_server.engine.sessions import Audience, Pulling, Session
 from tmqp_server.engine.timers import Wakeups
 
 __all__ = ["Core", "PendingSave"]
@@ -54,6 +54,7 @@ class Core:
         "wakeups",
         "runnable",
         "awake",
+        "pulls",
         "trash",
         "tickets",
         "last_ticket",
@@ -86,6 +87,8 @@ class Core:
         self.runnable: deque[Queue] = deque()
         #: Lines of queues whose audience can take messages again.
         self.awake: deque[deque[QueueFacts]] = deque()
+        #: Pulls that can go on.
+        self.pulls: deque[Pulling] = deque()
         self.trash: deque[Trash] = deque()
         self.tickets: dict[int, PendingSave] = {}
         self.last_ticket = 0
@@ -109,6 +112,19 @@ class Core:
         if not queue.runnable:
             queue.runnable = True
             self.runnable.append(queue)
+
+    def schedule_pull(self, pulling: Pulling) -> None:
+        """Let a pull go on in the next ``on_deadline``."""
+        if not pulling.runnable:
+            pulling.runnable = True
+            self.pulls.append(pulling)
+
+    def release_pull(self, queue: Queue) -> None:
+        """Let the first pull that waits for the acknowledge of *queue* go on, if it need not."""
+        if queue.parked and queue.held is None:
+            pulling = queue.parked.popleft()
+            pulling.parked = False
+            self.schedule_pull(pulling)
 
     def arm(self, queue: Queue) -> None:
         """Have *queue* woken when something must happen in it by itself."""

@@ -25,7 +25,7 @@ __all__ = ["DISCIPLINES", "Discipline"]
 class Discipline:
     """The behaviour of one status (specification, "Queue Statuses")."""
 
-    __slots__ = ("status", "refuses", "stores", "sends", "exclusive", "replaces")
+    __slots__ = ("status", "refuses", "stores", "sends", "exclusive", "replaces", "pulled")
 
     def __init__(
         self,
@@ -35,6 +35,7 @@ class Discipline:
         sends: bool,
         exclusive: bool,
         replaces: bool,
+        pulled: bool,
     ) -> None:
         self.status = status
         #: Pushes are answered with 401, and what was stored is cleared on entering (F75, F92).
@@ -47,16 +48,20 @@ class Discipline:
         self.exclusive = exclusive
         #: A new message takes the place of the one that waits (contradiction 28).
         self.replaces = replaces
+        #: Messages go to those who ask for them (F104, F112).
+        self.pulled = pulled
 
 
 #: Status number to discipline.
 DISCIPLINES: Final[dict[int, Discipline]] = {
-    #                                    status              refuses stores sends excl. replaces
-    STATUS_BROADCAST: Discipline(STATUS_BROADCAST, False, False, True, False, False),  # F86
-    STATUS_PUSH: Discipline(STATUS_PUSH, False, True, True, False, False),  # F87
-    STATUS_ROUND_ROBIN: Discipline(STATUS_ROUND_ROBIN, False, True, True, True, False),  # F90
-    STATUS_PULL: Discipline(STATUS_PULL, False, True, False, True, False),  # F91
-    STATUS_CACHE: Discipline(STATUS_CACHE, False, True, False, True, True),  # F91, F112
-    STATUS_PAUSED: Discipline(STATUS_PAUSED, False, True, False, False, False),  # F91
-    STATUS_STOPPED: Discipline(STATUS_STOPPED, True, False, False, False, False),  # F75, F92
+    #           refuses, stores, sends, exclusive, replaces, pulled
+    STATUS_BROADCAST: Discipline(STATUS_BROADCAST, False, False, True, False, False, False),  # F86
+    STATUS_PUSH: Discipline(STATUS_PUSH, False, True, True, False, False, False),  # F87
+    STATUS_ROUND_ROBIN: Discipline(
+        STATUS_ROUND_ROBIN, False, True, True, True, False, False
+    ),  # F90
+    STATUS_PULL: Discipline(STATUS_PULL, False, True, False, True, False, True),  # F91, F104
+    STATUS_CACHE: Discipline(STATUS_CACHE, False, True, False, True, True, True),  # F91, F112
+    STATUS_PAUSED: Discipline(STATUS_PAUSED, False, True, False, False, False, False),  # F91
+    STATUS_STOPPED: Discipline(STATUS_STOPPED, True, False, False, False, False, False),  # F75, F92
 }

@@ -14,11 +14,14 @@ from tmqp_server.engine.records import Record
 
 __all__ = [
     "Accept",
+    "AnswerPull",
     "Append",
     "CloseSession",
     "Confirm",
     "Deliver",
+    "DeliverPulled",
     "Effect",
+    "EndPull",
     "Erase",
     "Notify",
     "Refuse",
@@ -114,6 +117,76 @@ class Deliver(Effect):
         self.wants_acknowledge = wants_acknowledge
         self.redelivered = redelivered
         self.hide_source = hide_source
+
+
+@mypyc_attr(acyclic=True)
+class DeliverPulled(Effect):
+    """Send a session one message that it has pulled (F107); the rest is as in Deliver.
+
+    ``request`` is the pull's.  It is number ``index``, from 1, of ``count`` that the pull set out
+    to send.  ``high_left`` and ``regular_left`` are what waits after it, -1 where nobody asked.
+    """
+
+    __slots__ = (
+        "session",
+        "request",
+        "message",
+        "index",
+        "count",
+        "first_acquirer",
+        "wants_acknowledge",
+        "hide_source",
+        "high_left",
+        "regular_left",
+    )
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        message: Message,
+        index: int,
+        count: int,
+        first_acquirer: bool,
+        wants_acknowledge: bool,
+        hide_source: bool,
+        high_left: int,
+        regular_left: int,
+    ) -> None:
+        self.session = session
+        self.request = request
+        self.message = message
+        self.index = index
+        self.count = count
+        self.first_acquirer = first_acquirer
+        self.wants_acknowledge = wants_acknowledge
+        self.hide_source = hide_source
+        self.high_left = high_left
+        self.regular_left = regular_left
+
+
+@mypyc_attr(acyclic=True)
+class EndPull(Effect):
+    """A pull is over; ``reason`` is a word of ``NoContent``, always told (F105, F108)."""
+
+    __slots__ = ("session", "request", "reason")
+
+    def __init__(self, session: int, request: object, reason: str) -> None:
+        self.session = session
+        self.request = request
+        self.reason = reason
+
+
+@mypyc_attr(acyclic=True)
+class AnswerPull(Effect):
+    """The answer to the pull of a cache queue: the latest message, which stays there (F112)."""
+
+    __slots__ = ("session", "request", "message")
+
+    def __init__(self, session: int, request: object, message: Message) -> None:
+        self.session = session
+        self.request = request
+        self.message = message
 
 
 @mypyc_attr(acyclic=True)

@@ -60,6 +60,13 @@ class EngineLimits:
     max_batch_length: int = 1_000
     """Commands in one batch; a longer batch is answered with 482 and none is applied."""
 
+    max_pull_count: int = 1_000_000
+    """Messages one pull may ask for; more is answered with `Unacceptable` (F105)."""
+
+    max_pulls_per_session: int = 1_024
+    """Pulls of one client that wait for it to read or acknowledge; one more is answered with
+    `Unacceptable`."""
+
     max_put_backs: int = 1_000
     """The largest put-back limit a queue may ask for; a queue that asks for none (0) gets this, so
     no message goes round for ever (F98)."""

@@ -350,6 +350,13 @@ class Outcomes:
         The limit counts put-backs, so a message is sent at most once more than that.
         """
         message.marks &= ~(MARK_BACK | MARK_ANSWERED)
+        if queue.discipline.replaces:
+            latest = queue.latest()
+            if latest is not None and latest.sequence > message.sequence:
+                queue.cleared += 1
+                self.settle(queue, message)
+                return
+            self.make_way(queue)
         rare = message.rarely()
         if rare.put_backs >= queue.put_back_limit:
             self._give_up(queue, message)
@@ -361,6 +368,11 @@ class Outcomes:
         else:
             queue.put_last(message)
         self._core.arm(queue)
+
+    def make_way(self, queue: Queue) -> None:
+        """Let go of what waits, for a message that takes its place (contradiction 28)."""
+        if queue.discipline.replaces and queue.waiting_count() != 0:
+            self._core.trash.append(queue.clear_waiting())
 
     def put_back_marked(self, queue: Queue, message: Message) -> None:
         """Put back a message whose marks say where."""
@@ -400,6 +412,7 @@ class Outcomes:
         if message.marks & (MARK_SAVED | MARK_SAVING):
             self._save(target, letter)
         self.settle(queue, message)
+        self.make_way(target)
         target.put_last(letter)
         self._core.arm(target)
         self._core.schedule(target)

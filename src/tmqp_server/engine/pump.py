@@ -97,9 +97,9 @@ class Pump:
         self._dispose()
 
     def has_work(self) -> bool:
-        """Whether anything is left for ``go_on``."""
+        """Whether anything is left for ``go_on``, this one or the pulls'."""
         core = self._core
-        return bool(core.runnable or core.awake or core.trash)
+        return bool(core.runnable or core.awake or core.pulls or core.trash)
 
     def _dispose(self) -> None:
         """Settle cleared messages, as many as the budget allows."""

@@ -38,7 +38,7 @@ from tmqp_server.engine.handlers import receipt_of
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import MARK_GONE, MARK_HIGH, MARK_TWIN, Message
 from tmqp_server.engine.options import QueueOptions
-from tmqp_server.engine.sessions import Audience
+from tmqp_server.engine.sessions import Audience, Pulling
 from tmqp_server.engine.timers import NEVER, ExpiryWheel, Sleeper
 
 __all__ = ["Queue", "QueueTimer", "Trash", "WaitingList"]
@@ -95,6 +95,31 @@ class WaitingList:
             if expires_at > 0.0 and self._wheel is not None:
                 self._wheel.remove(message, expires_at)
         return message
+
+    def take_newest(self) -> Message:
+        """Take out the last message; there must be one."""
+        message = self._messages.pop()
+        while message.marks & MARK_GONE:
+            self._husks -= 1
+            message = self._messages.pop()
+        self.count -= 1
+        if message.rare is not None:
+            expires_at = message.rare.expires_at
+            if expires_at > 0.0 and self._wheel is not None:
+                self._wheel.remove(message, expires_at)
+        return message
+
+    def look(self, newest: bool) -> Message:
+        """The first message, or the last; there must be one."""
+        messages = self._messages
+        at = -1 if newest else 0
+        while messages[at].marks & MARK_GONE:
+            self._husks -= 1
+            if newest:
+                messages.pop()
+            else:
+                messages.popleft()
+        return messages[at]
 
     def next_expiry(self) -> float:
         """When the next message becomes too old, or NEVER."""
@@ -204,6 +229,8 @@ class Queue(QueueFacts):
         "timer",
         "waiting",
         "runnable",
+        "reserved",
+        "parked",
         "closed",
         "sequence",
         "count",
@@ -257,6 +284,10 @@ class Queue(QueueFacts):
         self.timer = QueueTimer(self)
         self.waiting = False
         self.runnable = False
+        #: Messages that pulls under way have promised to send.
+        self.reserved = 0
+        #: Pulls that wait until ``held`` is answered for.
+        self.parked: deque[Pulling] = deque()
         #: The queue is removed from its channel.
         self.closed = False
         #: Position in the audience of the consumer served last (F90).
@@ -367,6 +398,40 @@ class Queue(QueueFacts):
             return self.high.take()
         self.regular_count -= 1
         return self.regular.take()
+
+    def take_newest(self) -> Message:
+        """Take out the message that came last, of the high priority first; there must be one."""
+        if self.high_count:
+            self.high_count -= 1
+            return self.high.take_newest()
+        self.regular_count -= 1
+        return self.regular.take_newest()
+
+    def look(self, newest: bool) -> Message | None:
+        """The message that ``take``, or ``take_newest``, would take out; None if none waits."""
+        if self.high_count:
+            return self.high.look(newest)
+        if self.regular_count:
+            return self.regular.look(newest)
+        return None
+
+    def latest(self) -> Message | None:
+        """The message that came last, whatever its priority; None if none waits."""
+        if self.high_count and self.regular_count:
+            high = self.high.look(True)
+            regular = self.regular.look(True)
+            return high if high.sequence > regular.sequence else regular
+        return self.look(True)
+
+    def clear_waiting(self) -> Trash:
+        """Take out what waits, but for deferred messages; otherwise as ``clear``."""
+        trash = Trash(self)
+        self.cleared += self.high_count + self.regular_count
+        self.high_count = 0
+        self.regular_count = 0
+        trash.lists.append(self.high.detach())
+        trash.lists.append(self.regular.detach())
+        return trash
 
     def take_expired(self, now: float, limit: int) -> list[Message]:
         """Up to *limit* waiting messages that are too old.  The caller must settle each."""

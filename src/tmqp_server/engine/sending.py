@@ -8,13 +8,16 @@ put back, settled or dropped.
 
 Most queues have handlers that decide none of this and an audience of which all can take all.  Then
 the pass is one or two effects with ready-made lists of recipients (``_send_to_all``); otherwise it
-goes the long way (``_send_deciding``).
+goes the long way (``_send_deciding``).  A message that is pulled has one consumer, the one who
+asked; for it the pass is the long way with that consumer alone (``send_pulled``).
 
 The first receiver of a message that was never sent gets the first-acquirer flag (F87); effects
 come before the confirm that a decision makes (seen: delivery, then acknowledge).
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from tmqp.constants import PUT_BACK_NO
 from tmqp_server.engine.client import Client
@@ -29,13 +32,16 @@ from tmqp_server.engine.delivery import (
     Decision,
     combine,
 )
-from tmqp_server.engine.effects import Deliver
+from tmqp_server.engine.effects import Deliver, DeliverPulled
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.outcomes import Outcomes
 from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.sessions import Audience, Session, Subscription
+from tmqp_server.engine.sessions import Audience, Pulling, Session, Subscription
 
 __all__ = ["Sender"]
+
+#: Bytes of a pulled message that count as one unit of work: it is written anew for its request.
+_PULLED_BYTES_PER_UNIT: Final = 16_384
 
 
 class Sender:
@@ -231,6 +237,72 @@ class Sender:
             else:
                 self._give_all(queue, message, chosen)
 
+    def send_pulled(self, queue: Queue, message: Message, pulling: Pulling, now: float) -> bool:
+        """Send *message*, which is in no list any more, to the one who pulls.
+
+        False when the handler keeps it from this consumer and does not put it back: the caller
+        must, for what this one may not have is not lost for the others (F109).
+        """
+        outcomes = self._outcomes
+        hooks = queue.hooks
+        session = pulling.session
+        self._core.budget -= 1 + message.size // _PULLED_BYTES_PER_UNIT
+        decision = ALLOW
+        if hooks & HOOK_BEGIN_SEND:
+            decision = outcomes.ask(HOOK_BEGIN_SEND, queue, message, None, None)
+            outcomes.apply(queue, message, decision)
+            if not decision.allow:
+                self._close_unsent(queue, message, decision, now)
+                return True
+        if hooks & HOOK_CAN_RECEIVE:
+            answer = outcomes.ask(HOOK_CAN_RECEIVE, queue, message, session, None)
+            if not answer.allow:
+                outcomes.apply(queue, message, answer)
+                if answer.put_back == PUT_BACK_NO:
+                    return False
+                outcomes.put_back(queue, message, answer.put_back)
+                return True
+            decision = combine(decision, answer)
+        self._emit_pulled(queue, message, pulling, now)
+        if hooks & HOOK_CONSUMER_RECEIVED:
+            answer = outcomes.ask(HOOK_CONSUMER_RECEIVED, queue, message, session, None)
+            decision = combine(decision, answer)
+        if hooks & HOOK_END_SEND:
+            closing = outcomes.ask(HOOK_END_SEND, queue, message, None, None)
+            decision = combine(decision, closing)
+        if decision is not ALLOW:
+            outcomes.apply(queue, message, decision)
+        self._close_sent(queue, message, decision, now)
+        return True
+
+    def _emit_pulled(self, queue: Queue, message: Message, pulling: Pulling, now: float) -> None:
+        """Make the effect for the one who pulls and register what is in flight."""
+        options = queue.options
+        session = pulling.session
+        pulling.index += 1
+        self._core.out.append(
+            DeliverPulled(
+                session.number,
+                pulling.request,
+                message,
+                pulling.index,
+                pulling.count,
+                message.attempts == 0,
+                options.request_acknowledge,
+                options.hide_client_names,
+                queue.high_count if pulling.info else -1,
+                queue.regular_count if pulling.info else -1,
+            )
+        )
+        session.delivered += 1
+        message.attempts += 1
+        message.sent_at = now
+        queue.sent += 1
+        queue.deliveries += 1
+        queue.last_sent = now
+        if options.request_acknowledge:
+            self._give(queue, message, session)
+
     # --- In flight -------------------------------------------------------------------------------
 
     def _give(self, queue: Queue, message: Message, client: Client) -> None:
@@ -294,6 +366,10 @@ class Sender:
             audience.recount(subscription)
             if not subscription.stalled:
                 core.wake_audience(audience)
+        if not session.blocked and not session.full:
+            for pulling in session.pulls:
+                if not pulling.parked:
+                    core.schedule_pull(pulling)
 
     def block(self, session: Session, blocked: bool) -> None:
         """Note whether a session's outbound buffer is full."""

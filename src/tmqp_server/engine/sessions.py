@@ -18,13 +18,13 @@ from tmqp_server.engine.client import Client
 from tmqp_server.engine.delivery import QueueFacts
 from tmqp_server.engine.message import SubscriptionFilter
 
-__all__ = ["Audience", "Session", "Subscription"]
+__all__ = ["Audience", "Pulling", "Session", "Subscription"]
 
 
 class Session(Client):
     """A connected client with what it has joined, by the channel's key."""
 
-    __slots__ = ("subscriptions",)
+    __slots__ = ("subscriptions", "pulls")
 
     def __init__(
         self,
@@ -41,6 +41,8 @@ class Session(Client):
             number, client_id, name, client_type, door, properties, authenticated, connected_at
         )
         self.subscriptions: dict[str, Subscription] = {}
+        #: Its pulls that are under way, oldest first.
+        self.pulls: list[Pulling] = []
 
     def delivered_in_all(self) -> int:
         """Deliveries to this session, those to whole audiences included."""
@@ -48,6 +50,62 @@ class Session(Client):
         for subscription in self.subscriptions.values():
             total += subscription.audience.fanouts - subscription.fanouts_before
         return total
+
+
+class Pulling:
+    """A pull under way; what it waits for is in ``pulls.py``.
+
+    ``count`` messages were promised, ``left`` of them are still to be sent, ``index`` were.
+    """
+
+    __slots__ = (
+        "session",
+        "queue",
+        "request",
+        "count",
+        "left",
+        "index",
+        "newest_first",
+        "clear_high",
+        "clear_regular",
+        "info",
+        "runnable",
+        "parked",
+        "over",
+        "refused",
+        "returned",
+    )
+
+    def __init__(
+        self,
+        session: Session,
+        queue: QueueFacts,
+        request: object,
+        count: int,
+        newest_first: bool,
+        clear_high: bool,
+        clear_regular: bool,
+        info: bool,
+    ) -> None:
+        self.session = session
+        self.queue = queue
+        self.request = request
+        self.count = count
+        self.left = count
+        self.index = 0
+        self.newest_first = newest_first
+        self.clear_high = clear_high
+        self.clear_regular = clear_regular
+        self.info = info
+        #: It stands in ``Core.pulls``.
+        self.runnable = False
+        #: It stands in ``Queue.parked``.
+        self.parked = False
+        self.over = False
+        #: The handler kept a message from this consumer.
+        self.refused = False
+        #: Sequence numbers of the messages it took that went back at once.
+        self.returned: set[int] = set()
 
 
 class Subscription:

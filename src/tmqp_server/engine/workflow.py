@@ -94,8 +94,7 @@ class Workflow:
         """Send a message now if nothing is before it and somebody can take it; else let it wait."""
         discipline = queue.discipline
         if queue.high_count or queue.regular_count:
-            if discipline.replaces:
-                self.clear(queue, True, True, False)
+            self._outcomes.make_way(queue)
             queue.put_last(message)
             if not queue.waiting and not queue.runnable:
                 self._pump.pump(queue, now)
@@ -125,6 +124,7 @@ class Workflow:
             outcomes.forget(message)
             return
         outcomes.admit(queue, message)
+        outcomes.make_way(queue)
         if decision.put_back == PUT_BACK_START:
             queue.put_first(message)
         else:
@@ -196,6 +196,8 @@ class Workflow:
             queue.held = None
         if (queue.high_count or queue.regular_count) and not queue.runnable:
             self._pump.pump(queue, now)
+        if queue.parked:
+            self._core.release_pull(queue)
 
     def _take_from(self, message: Message, client: Client) -> None:
         """Note that *client*, which has the message, has it no longer."""
@@ -245,6 +247,7 @@ class Workflow:
             self._arrive(queue, deferred, now)
         if not queue.runnable:
             self._pump.pump(queue, now)
+        core.release_pull(queue)
         core.arm(queue)
 
     def time_out(self, queue: Queue, message: Message, now: float) -> None:
@@ -293,6 +296,7 @@ class Workflow:
         """Remove messages from a queue; they are disposed of in portions (F58, F92)."""
         trash = queue.clear(high_priority, regular, in_flight)
         self._core.trash.append(trash)
+        self._core.release_pull(queue)
 
     def reconfigured(self, queue: Queue, was: int, now: float) -> None:
         """Let changed options take effect on what is stored and in flight (F92)."""
@@ -300,6 +304,22 @@ class Workflow:
             self.clear(queue, True, True, True)
         if not queue.waits:
             queue.held = None
+        if queue.discipline.replaces and queue.options.status != was:
+            self._keep_latest(queue)
         if not queue.runnable:
             self._pump.pump(queue, now)
+        self._core.release_pull(queue)
         self._core.arm(queue)
+
+    def _keep_latest(self, queue: Queue) -> None:
+        """Of what waits let only the message stay that came last (F112)."""
+        latest = queue.latest()
+        if latest is None or queue.waiting_count() == 1:
+            return
+        if latest.high_priority or not queue.high_count:
+            queue.take_newest()
+        else:
+            queue.regular_count -= 1
+            queue.regular.take_newest()
+        self._outcomes.make_way(queue)
+        queue.put_last(latest)

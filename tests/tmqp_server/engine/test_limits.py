@@ -8,7 +8,8 @@ from dataclasses import fields
 import pytest
 
 from tests.tmqp_server.engine.world import World, queue_defaults
-from tmqp_server.engine.commands import Batch, Connect, CreateChannel, Push
+from tmqp.constants import STATUS_PULL
+from tmqp_server.engine.commands import Batch, Block, Connect, CreateChannel, Push
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import QueueChanges
 
@@ -45,6 +46,15 @@ def batch(world: World, count: int) -> list[str]:
 def in_flight(world: World, count: int) -> list[str]:
     world.join("a")
     return fill(world, count)
+
+
+def pulls(world: World, times: int, count: int) -> list[str]:
+    """Pull so often while the client does not read."""
+    world.create(QueueChanges(status=STATUS_PULL), queue_id=0)
+    world.join("a")
+    fill(world, times)
+    world.step(Block(world.numbers["a"]))
+    return [word for _ in range(times) for word in world.pull("a", count, queue_id=0)]
 
 
 def hops(world: World, count: int) -> list[str]:
@@ -103,6 +113,16 @@ CASES: dict[str, Case] = {
     "max_in_flight_per_session": (EngineLimits(max_in_flight_per_session=3), in_flight, ""),
     "max_name_bytes": (EngineLimits(max_name_bytes=5), named, "admin r: 400"),
     "max_batch_length": (EngineLimits(max_batch_length=3), batch, "admin r: 482"),
+    "max_pull_count": (
+        EngineLimits(max_pull_count=3),
+        lambda world, n: pulls(world, 1, n),
+        "a pull Unacceptable",
+    ),
+    "max_pulls_per_session": (
+        EngineLimits(max_pulls_per_session=3),
+        lambda world, n: pulls(world, n, 1),
+        "a pull Unacceptable",
+    ),
     "max_put_backs": (
         EngineLimits(max_put_backs=3),
         lambda world, n: world.create(QueueChanges(put_back_limit=n)),

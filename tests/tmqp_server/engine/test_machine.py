@@ -15,7 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.tmqp_server.engine.world import World, holders_of, queue_defaults
 from tmqp.constants import (
     STATUS_BROADCAST,
+    STATUS_CACHE,
     STATUS_PAUSED,
+    STATUS_PULL,
     STATUS_PUSH,
     STATUS_ROUND_ROBIN,
     STATUS_STOPPED,
@@ -32,6 +34,7 @@ from tmqp_server.engine.commands import (
     Grant,
     Join,
     Leave,
+    Pull,
     Push,
     PushExtras,
     RemoveChannel,
@@ -40,16 +43,28 @@ from tmqp_server.engine.commands import (
     Unblock,
     UpdateQueue,
 )
-from tmqp_server.engine.effects import Append, Confirm, Deliver, Effect
+from tmqp_server.engine.effects import (
+    AnswerPull,
+    Append,
+    Confirm,
+    Deliver,
+    DeliverPulled,
+    Effect,
+    EndPull,
+    Reply,
+)
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import MARK_ANSWERED, MARK_BACK
 from tmqp_server.engine.options import QueueChanges
 from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.sessions import Session
 
 LIMITS = EngineLimits(
     max_work_per_step=12,
     max_in_flight_per_session=5,
+    max_pulls_per_session=3,
+    max_pull_count=10,
     max_messages_per_queue=12,
     max_queue_bytes=150,
     max_put_backs=6,
@@ -64,6 +79,10 @@ STATUSES = (
     STATUS_ROUND_ROBIN,
     STATUS_PAUSED,
     STATUS_STOPPED,
+    STATUS_PULL,
+    STATUS_PULL,
+    STATUS_PULL,
+    STATUS_CACHE,
 )
 #: The two that refuse everything teach little.
 HANDLERS = tuple([name for name in built_in_handlers().names() if "reject" not in name])
@@ -98,6 +117,8 @@ class Observer:
         #: The last sequence sent for the first time, by queue and priority.
         self.order: dict[tuple[str, int, bool], int] = {}
         self.pushed: set[str] = set()
+        #: Pulls that were asked and have not ended, with how many messages each has brought.
+        self.pulls: dict[tuple[int, object], int] = {}
 
     def see(
         self,
@@ -119,6 +140,13 @@ class Observer:
                     self._everybody(effect, after)
             elif isinstance(effect, Confirm):
                 self._confirm(effect)
+            elif isinstance(effect, DeliverPulled):
+                self._pulled(effect)
+            elif isinstance(effect, (EndPull, AnswerPull)):
+                self._pull_ended(effect)
+            elif isinstance(effect, Reply) and (effect.session, effect.request) in self.pulls:
+                assert effect.code != 0
+                del self.pulls[effect.session, effect.request]
             elif isinstance(effect, Append):
                 assert effect.ticket not in self.unsynced
                 # The copy in the dead letters has its own ticket, and its producer has heard.
@@ -144,6 +172,22 @@ class Observer:
             assert message.sequence > self.order.get(place, 0), "out of order"
             self.order[place] = message.sequence
 
+    def _pulled(self, effect: DeliverPulled) -> None:
+        assert effect.message.message_id in self.pushed, "invented"
+        assert effect.session in self.connected
+        assert effect.session not in self.blocked, "delivered to a blocked session"
+        pull = (effect.session, effect.request)
+        self.pulls[pull] += 1
+        assert effect.index == self.pulls[pull] <= effect.count, "a message too many, or too few"
+
+    def _pull_ended(self, effect: EndPull | AnswerPull) -> None:
+        count = self.pulls.pop((effect.session, effect.request))
+        if isinstance(effect, AnswerPull):
+            assert count == 0
+            assert effect.message.message_id in self.pushed, "invented"
+        else:
+            assert (effect.reason == "End") == (count > 0)
+
     def _everybody(self, effect: Deliver, after: Effect | None) -> None:
         """The delivery, with the one for the rest right after it, is for all who joined."""
         got = list(effect.sessions)
@@ -162,6 +206,10 @@ class Observer:
         self.told.add(effect.message_id)
         if effect.positive:
             assert effect.message_id not in self.unsynced.values(), "confirmed before it was saved"
+
+
+def sessions_of(world: World) -> list[Session]:
+    return list(world.broker._core.sessions.values())
 
 
 class BrokerMachine(RuleBasedStateMachine):
@@ -204,7 +252,7 @@ class BrokerMachine(RuleBasedStateMachine):
         world.check(effects)
         self.prints.append(repr(effects))
         self.observer.see(effects, exclusive, keeping)
-        work = sum(1 for effect in effects if isinstance(effect, Deliver))
+        work = sum(1 for effect in effects if isinstance(effect, (Deliver, DeliverPulled)))
         assert work <= 2 * LIMITS.max_work_per_step + 8, "a step without end"
         return effects
 
@@ -299,6 +347,9 @@ class BrokerMachine(RuleBasedStateMachine):
             for key in list(self.observer.credit):
                 if key[0] == number:
                     del self.observer.credit[key]
+            for pull in list(self.observer.pulls):
+                if pull[0] == number:
+                    del self.observer.pulls[pull]
             self.do(Disconnect(number))
 
     def a_push(
@@ -349,6 +400,30 @@ class BrokerMachine(RuleBasedStateMachine):
             self.a_push(client, channel, 1 + each % 2, False, wants) for each in range(size)
         ]
         self.do(Batch(self.connected(client), "r", pushes))
+
+    @rule(
+        client=clients,
+        channel=channels,
+        queue_id=queue_ids,
+        count=st.sampled_from([0, 1, 2, 9, 10, 11]),
+        newest_first=st.booleans(),
+        clear=st.sampled_from(["", "", "", "h", "r", "hr"]),
+    )
+    def pull(
+        self,
+        client: int,
+        channel: str,
+        queue_id: int,
+        count: int,
+        newest_first: bool,
+        clear: str,
+    ) -> None:
+        self.count += 1
+        number = self.connected(client)
+        request = f"pull-{self.count}"
+        self.observer.pulls[number, request] = 0
+        high, regular = "h" in clear, "r" in clear
+        self.do(Pull(number, request, channel, queue_id, count, newest_first, high, regular))
 
     @rule(
         positive=st.sampled_from([True, True, False]),
@@ -466,6 +541,11 @@ class BrokerMachine(RuleBasedStateMachine):
                 continue
             if queue.audience.can_take(queue.exclusive):
                 assert queue.high_count + queue.regular_count == 0, f"{queue!r} is stuck"
+
+        # Every pull has ended, but where an acknowledge is awaited for longer than the wait was.
+        waiting = [pull.queue for session in sessions_of(self.world) for pull in session.pulls]
+        assert all(queue.held is not None for queue in waiting if isinstance(queue, Queue))
+        assert len(self.observer.pulls) == len(waiting), "a pull without an end"
 
     def repeat(self) -> None:
         """The same commands at the same times give the same effects."""

@@ -16,6 +16,7 @@ from tmqp_server.engine.commands import (
     Disconnect,
     Join,
     Leave,
+    Pull,
     Push,
     PushExtras,
     UpdateQueue,
@@ -23,11 +24,14 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.delivery import DeliveryHandler
 from tmqp_server.engine.effects import (
     Accept,
+    AnswerPull,
     Append,
     CloseSession,
     Confirm,
     Deliver,
+    DeliverPulled,
     Effect,
+    EndPull,
     Erase,
     Notify,
     Refuse,
@@ -197,6 +201,24 @@ class World:
         number = self.numbers[name]
         return self.step(Acknowledge(number, message_id, channel, queue_id, False, reason, wire))
 
+    def pull(
+        self,
+        name: str,
+        count: int = 1,
+        channel: str = "ch",
+        queue_id: int = 1,
+        newest_first: bool = False,
+        clear: str = "",
+        info: bool = False,
+        request: str = "pull",
+    ) -> list[str]:
+        """Pull messages; *clear* holds ``h``, ``r`` or both."""
+        number = self.numbers[name]
+        high, regular = "h" in clear, "r" in clear
+        return self.step(
+            Pull(number, request, channel, queue_id, count, newest_first, high, regular, info)
+        )
+
     def queue(self, channel: str = "ch", queue_id: int = 1) -> Queue:
         """A queue as it is."""
         for queue in self.broker.queues():
@@ -220,6 +242,13 @@ class World:
         """One effect in words."""
         if isinstance(effect, Deliver):
             return self._delivery(effect)
+        if isinstance(effect, DeliverPulled):
+            return self._pulled(effect)
+        if isinstance(effect, EndPull):
+            return f"{self.names[effect.session]} {effect.request} {effect.reason}"
+        if isinstance(effect, AnswerPull):
+            shown = effect.message.message_id
+            return f"{self.names[effect.session]} {effect.request}: answer {shown}"
         if isinstance(effect, Confirm):
             return self._confirm(effect)
         if isinstance(effect, Reply):
@@ -246,6 +275,17 @@ class World:
         flags += "R" if effect.redelivered else ""
         flags += " hidden" if effect.hide_source else ""
         return f"{names} <- {effect.message.message_id} {flags}".rstrip()
+
+    def _pulled(self, effect: DeliverPulled) -> str:
+        """Such as ``a pull 1/2 m1 FA left 0+3`` (flags as in _delivery)."""
+        flags = "F" if effect.first_acquirer else ""
+        flags += "A" if effect.wants_acknowledge else ""
+        flags += " hidden" if effect.hide_source else ""
+        if effect.high_left >= 0:
+            flags += f" left {effect.high_left}+{effect.regular_left}"
+        name = self.names[effect.session]
+        place = f"{effect.index}/{effect.count}"
+        return f"{name} {effect.request} {place} {effect.message.message_id} {flags}".rstrip()
 
     def _confirm(self, effect: Confirm) -> str:
         """Such as ``p: m1 ok F`` or ``p: m1 no timeout`` (F first acquirer)."""
@@ -275,6 +315,7 @@ class World:
             total = sum(queue.bytes for queue in self.broker.queues())
             assert core.total_bytes == total
         self._check_audiences()
+        self._check_pulls()
         for effect in effects:
             if isinstance(effect, Deliver):
                 assert effect.sessions, "a delivery to nobody"
@@ -292,6 +333,31 @@ class World:
             assert queue.held in queue.flights.values()
         if queue.next_due() != NEVER:
             assert queue.timer.wake_at <= queue.next_due()
+
+    def _check_pulls(self) -> None:
+        """Pulls under way have reserved what they promised, and stand where they are found."""
+        core = self.broker._core
+        reserved: dict[int, int] = {}
+        for session in core.sessions.values():
+            assert len(session.pulls) <= self.broker.limits.max_pulls_per_session
+            for pulling in session.pulls:
+                queue = pulling.queue
+                assert isinstance(queue, Queue)
+                assert pulling.left > 0
+                assert not pulling.over
+                reserved[id(queue)] = reserved.get(id(queue), 0) + pulling.left
+                assert pulling.runnable == (pulling in core.pulls)
+                assert pulling.parked == (pulling in queue.parked)
+                waits_for_session = session.blocked or session.full
+                assert pulling.runnable or pulling.parked or waits_for_session
+        for queue in self.broker.queues():
+            assert queue.reserved == reserved.get(id(queue), 0)
+            assert all(not pulling.over for pulling in queue.parked)
+            if queue.parked and queue.held is None:
+                # The first one was let go on; it lets the next one go on in its turn.
+                assert any(not pulling.over and pulling.queue is queue for pulling in core.pulls)
+            if queue.discipline.replaces:
+                assert queue.waiting_count() <= 1
 
     def _check_audiences(self) -> None:
         """What audiences count is what is there."""

@@ -9,7 +9,6 @@ from tmqp.constants import (
     TYPE_RESPONSE,
     HeaderName,
     NackReason,
-    NoContent,
     ResultCode,
 )
 from tmqp.frames import Frame
@@ -18,7 +17,6 @@ from tmqp_server.engine.effects import Confirm
 __all__ = [
     "acknowledge_frame",
     "confirm_frame",
-    "pull_refusal",
     "response_frame",
     "router_refusal",
 ]
@@ -100,17 +98,3 @@ def router_refusal(frame: Frame, client_id: str) -> Frame | None:
     if frame.pending_response:
         return response_frame(frame, RESULT_NOT_FOUND, client_id)
     return None
-
-
-def pull_refusal(frame: Frame) -> Frame:
-    """The answer to a pull request for a queue that is not in status pull (F105)."""
-    return Frame.build(
-        TYPE_QUEUE_MESSAGE,
-        frame.target,
-        frame.content_type,
-        message_id=frame.message_id,
-        headers=[
-            (HeaderName.REQUEST_ID.value, frame.message_id),
-            (HeaderName.NO_CONTENT.value, NoContent.UNACCEPTABLE.value),
-        ],
-    )

@@ -12,7 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmqp.connection import Connection
-from tmqp.constants import TYPE_DIRECT_MESSAGE, TYPE_QUEUE_MESSAGE, ResultCode
+from tmqp.constants import (
+    TYPE_DIRECT_MESSAGE,
+    TYPE_PULL_REQUEST,
+    TYPE_QUEUE_MESSAGE,
+    ResultCode,
+)
 from tmqp.errors import RemoteProtocolError
 from tmqp.events import (
     AcknowledgeReceived,
@@ -34,20 +39,30 @@ from tmqp.state import Role
 from tmqp_server.doors.native.answers import (
     acknowledge_frame,
     confirm_frame,
-    pull_refusal,
     response_frame,
     router_refusal,
 )
+from tmqp_server.doors.native.copies import add_copies, copy_addresses
 from tmqp_server.doors.native.information import rendered
 from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
+from tmqp_server.doors.native.pulls import (
+    end_of_pull,
+    problem_of_id,
+    pull_answer,
+    pull_of,
+    pulled_message,
+)
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Disconnect, Push
 from tmqp_server.engine.effects import (
     Accept,
+    AnswerPull,
     CloseSession,
     Confirm,
     Deliver,
+    DeliverPulled,
     Effect,
+    EndPull,
     Refuse,
     Reply,
 )
@@ -194,9 +209,11 @@ class NativeSession:
             message_id = self._door.new_id()
             own = own.replace(message_id=message_id, pending_response=False)
         extras = None
+        copies = None
         if own.has_header:
             try:
                 extras = push_extras(own)
+                copies = copy_addresses(own)
             except BadRequestError as error:
                 self._refuse_push(own, error.code)
                 return
@@ -213,6 +230,8 @@ class NativeSession:
                 extras,
             )
         )
+        if copies:
+            add_copies(self._number, own, copies, self._door.new_id, commands)
 
     def _refuse_push(self, frame: Frame, code: int) -> None:
         """A push the engine never sees is refused as the engine would (F75, contradiction 22)."""
@@ -289,8 +308,13 @@ class NativeSession:
     def _pull(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, PullRequestReceived)
         frame = self._own(event.frame, commands)
-        if frame is not None:
-            self._send(pull_refusal(frame).raw)
+        if frame is None:
+            return
+        reason = problem_of_id(frame)
+        if reason:
+            self._send(end_of_pull(frame, reason).raw)
+        else:
+            commands.append(pull_of(self._number, frame))
 
     def _closed(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, ConnectionClosed)
@@ -313,6 +337,8 @@ class NativeSession:
             return _NOTHING
         if isinstance(effect, Confirm):
             self._send(confirm_frame(effect))
+        elif isinstance(effect, (DeliverPulled, EndPull, AnswerPull)):
+            self._answer_pull(effect)
         elif isinstance(effect, Reply):
             self._answer(effect)
         elif isinstance(effect, Accept):
@@ -327,15 +353,28 @@ class NativeSession:
             return self.close(effect.reason, now)
         return _NOTHING
 
+    def _answer_pull(self, effect: DeliverPulled | EndPull | AnswerPull) -> None:
+        if isinstance(effect, DeliverPulled):
+            self.deliver(pulled_message(effect))
+        elif isinstance(effect, AnswerPull):
+            self._send(pull_answer(effect, self._connection.client_id).raw)
+        else:
+            assert isinstance(effect.request, Frame), "the token of every request is its frame"
+            self._send(end_of_pull(effect.request, effect.reason).raw)
+
     def _answer(self, effect: Reply) -> None:
         frame = effect.request
         assert isinstance(frame, Frame), "the token of every request is its frame"
         self._reply(frame, effect.code, rendered(effect.body, self._door.wall_clock_offset_s))
 
     def _reply(self, frame: Frame, code: int, body: bytes) -> None:
-        """Answer a request in each way it asks for; a push's failure is always told (F75)."""
+        """Answer a request in each way it asks for; the failure of a push and the answer of a cache
+        queue are always told (F75, F112)."""
         if frame.type == TYPE_QUEUE_MESSAGE:
             self._send(response_frame(frame, code, frame.target).raw)
+            return
+        if frame.type == TYPE_PULL_REQUEST:
+            self._send(response_frame(frame, code, self._connection.client_id).raw)
             return
         if not frame.message_id:
             return
