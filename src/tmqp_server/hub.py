@@ -25,6 +25,8 @@ from tmqp_server.engine.effects import (
     Confirm,
     Deliver,
     Effect,
+    Forward,
+    Inform,
     Notify,
     Refuse,
     Reply,
@@ -152,6 +154,8 @@ class Hub:
             for effect in effects:
                 if isinstance(effect, Deliver):
                     self._deliver(effect)
+                elif isinstance(effect, (Forward, Inform)):
+                    self._spread(effect)
                 elif isinstance(effect, Append):
                     # Nothing is stored, so nothing is ever confirmed as saved (nor erased).
                     waiting.append(Synced(effect.ticket, False))
@@ -181,3 +185,21 @@ class Hub:
                 data = encoded[door.name] = door.encode_delivery(effect)
             session.deliver(data)
             touched[number] = None
+
+    def _spread(self, effect: Forward | Inform) -> None:
+        """The same for what is no delivery: what clients say to each other, and events."""
+        encoded: dict[str, bytes] = {}
+        for number in effect.sessions:
+            session = self._sessions.get(number)
+            if session is None:
+                continue
+            door = self._doors[number]
+            data = encoded.get(door.name)
+            if data is None:
+                if isinstance(effect, Forward):
+                    data = door.encode_forward(effect)
+                else:
+                    data = door.encode_event(effect)
+                encoded[door.name] = data
+            session.deliver(data)
+            self._touched[number] = None

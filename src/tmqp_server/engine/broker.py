@@ -15,7 +15,9 @@ done, the next deadline is at once (not later than the ``now`` of the last step)
 The parts: ``core.py`` holds what they share; ``directory.py`` finds and creates; ``intake.py``
 takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; ``pump.py`` drains;
 ``workflow.py`` sees a message through; ``administration.py`` and ``information.py`` serve the
-operations.  This module lets clients in and out and hands every command to its part.
+operations; ``direct.py`` passes on what clients say to each other; ``notices.py`` tells of events
+those who asked for it through ``subscribing.py``.  This module lets clients in and out and hands
+every command to its part.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from collections.abc import Callable
 
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp_server.engine.administration import Administration
+from tmqp_server.engine.client_commands import PassAnswer, SendDirect, SubscribeEvent
 from tmqp_server.engine.commands import (
     Acknowledge,
     Batch,
@@ -42,6 +45,7 @@ from tmqp_server.engine.commands import (
     ListChannels,
     ListClients,
     ListConsumers,
+    ListNodes,
     ListQueues,
     Push,
     RemoveChannel,
@@ -53,6 +57,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery import HandlerRegistry
+from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Accept, CloseSession, Effect, Refuse
 from tmqp_server.engine.events import CLIENT_CONNECTED, CLIENT_DISCONNECTED
@@ -67,6 +72,7 @@ from tmqp_server.engine.queues import Queue, QueueTimer
 from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import BrokerStatistics
+from tmqp_server.engine.subscribing import Subscribing
 from tmqp_server.engine.timers import NEVER
 from tmqp_server.engine.workflow import Workflow
 
@@ -87,6 +93,8 @@ class Broker:
         "limits",
         "_administration",
         "_core",
+        "_direct",
+        "_events",
         "_information",
         "_intake",
         "_outcomes",
@@ -118,7 +126,9 @@ class Broker:
         self._sender = Sender(core, self._outcomes)
         self._pump = Pump(core, self._outcomes, self._sender)
         self._workflow = Workflow(core, self._outcomes, self._sender, self._pump)
-        self._intake = Intake(core, directory, self._outcomes, self._workflow)
+        self._direct = Direct(core)
+        self._events = Subscribing(core)
+        self._intake = Intake(core, directory, self._outcomes, self._workflow, self._direct)
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
         self._performers = self._table()
@@ -147,6 +157,10 @@ class Broker:
             DescribeQueue: information.describe_queue,
             ListQueues: information.list_queues,
             ListClients: information.list_clients,
+            ListNodes: information.list_nodes,
+            SendDirect: self._direct.send,
+            PassAnswer: self._direct.pass_answer,
+            SubscribeEvent: self._events.subscribe,
         }
 
     # --- The three ways in -----------------------------------------------------------------------
@@ -252,8 +266,7 @@ class Broker:
             command.authenticated,
             core.now,
         )
-        core.sessions[command.session] = session
-        core.clients[client_id] = session
+        core.enlist(session)
         core.notify_client(CLIENT_CONNECTED, session)  # before the accept (F36)
         core.out.append(Accept(command.session, command.request, client_id))
 
@@ -265,8 +278,7 @@ class Broker:
         """Forget a session; what it has in flight is returned later, see ``workflow.py``."""
         core = self._core
         session.alive = False
-        del core.sessions[session.number]
-        del core.clients[session.client_id]
+        core.strike(session)
         self._administration.leave_all(session)
         core.notify_client(CLIENT_DISCONNECTED, session)
 

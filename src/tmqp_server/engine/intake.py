@@ -21,6 +21,7 @@ from tmqp.constants import (
 )
 from tmqp_server.engine.commands import Acknowledge, Batch, Command, Push, SessionCommand
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm, Reply
 from tmqp_server.engine.message import MARK_HIGH, MARK_WANTS, Message
@@ -45,12 +46,18 @@ REFUSAL_REASONS: Final[dict[int, str]] = {
 class Intake:
     """Takes pushes and acknowledges."""
 
-    __slots__ = ("_core", "_directory", "_outcomes", "_workflow")
+    __slots__ = ("_core", "_direct", "_directory", "_outcomes", "_workflow")
 
     def __init__(
-        self, core: Core, directory: Directory, outcomes: Outcomes, workflow: Workflow
+        self,
+        core: Core,
+        directory: Directory,
+        outcomes: Outcomes,
+        workflow: Workflow,
+        direct: Direct,
     ) -> None:
         self._core = core
+        self._direct = direct
         self._directory = directory
         self._outcomes = outcomes
         self._workflow = workflow
@@ -138,6 +145,8 @@ class Intake:
         channel = core.channels.by_spelling.get(command.channel)
         if channel is None:
             channel = core.channels.find(command.channel)
+        if channel is None and self._direct.pass_acknowledge(command):
+            return  # of a direct message, without the mark that says so (F116)
         queue = None if channel is None else channel.queues.get(command.queue_id)
         if queue is None:
             core.unknown_acks += 1

@@ -18,13 +18,16 @@ from tmqp_server.engine.client import Client
 from tmqp_server.engine.delivery import QueueFacts
 from tmqp_server.engine.message import SubscriptionFilter
 
-__all__ = ["Audience", "Session", "Subscription"]
+__all__ = ["Audience", "EventSubscription", "Session", "Subscription"]
 
 
 class Session(Client):
-    """A connected client with what it has joined, by the channel's key."""
+    """A connected client with what it has joined, by the channel's key.
 
-    __slots__ = ("subscriptions",)
+    ``event_subscriptions`` are kept by ``notices.py``, by the place that they are about.
+    """
+
+    __slots__ = ("event_subscriptions", "subscriptions")
 
     def __init__(
         self,
@@ -41,6 +44,7 @@ class Session(Client):
             number, client_id, name, client_type, door, properties, authenticated, connected_at
         )
         self.subscriptions: dict[str, Subscription] = {}
+        self.event_subscriptions: dict[tuple[int, str, int], EventSubscription] = {}
 
     def delivered_in_all(self) -> int:
         """Deliveries to this session, those to whole audiences included."""
@@ -48,6 +52,16 @@ class Session(Client):
         for subscription in self.subscriptions.values():
             total += subscription.audience.fanouts - subscription.fanouts_before
         return total
+
+
+class EventSubscription:
+    """One session's wish to be told of an event; ``channel`` is spelt as it spelt it (F131)."""
+
+    __slots__ = ("channel", "session")
+
+    def __init__(self, session: Session, channel: str) -> None:
+        self.session = session
+        self.channel = channel
 
 
 class Subscription:

@@ -8,7 +8,8 @@ from dataclasses import fields
 import pytest
 
 from tests.tmqp_server.engine.world import World, queue_defaults
-from tmqp_server.engine.commands import Batch, Connect, CreateChannel, Push
+from tmqp_server.engine.client_commands import PassAnswer, SubscribeEvent
+from tmqp_server.engine.commands import Batch, Block, Connect, CreateChannel, Push
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import QueueChanges
 
@@ -40,6 +41,27 @@ def batch(world: World, count: int) -> list[str]:
     world.connect("admin")
     pushes = [Push(1, f"m{n}", "ch", 1, False, False, 1, "w") for n in range(count)]
     return world.step(Batch(1, "r", list(pushes)))
+
+
+def listening(world: World, count: int) -> list[str]:
+    """Subscribe to so many events."""
+    world.connect("admin")
+    words: list[str] = []
+    for number in range(count):
+        words = world.step(SubscribeEvent(1, "r", 1 << number, "ch"))
+        if number == 0:
+            world.create()
+    return words
+
+
+def answering(world: World, count: int) -> list[str]:
+    """Bring so many bytes of answers to a client that does not read."""
+    world.connect("a", "b")
+    world.step(Block(1))
+    for _ in range(count):
+        world.step(PassAnswer(2, "a", 1, "answer"))
+    dropped = world.broker.statistics().answers_dropped
+    return [f"dropped {dropped}"] if dropped else []
 
 
 def in_flight(world: World, count: int) -> list[str]:
@@ -78,6 +100,16 @@ CASES: dict[str, Case] = {
         EngineLimits(max_queues_per_channel=3),
         lambda world, n: [world.create(queue_id=i) for i in range(n)][-1],
         "admin create: 482",
+    ),
+    "max_event_subscriptions_per_session": (
+        EngineLimits(max_event_subscriptions_per_session=3),
+        listening,
+        "admin r: 482",
+    ),
+    "max_answer_bytes_while_blocked": (
+        EngineLimits(max_answer_bytes_while_blocked=3),
+        answering,
+        "dropped 1",
     ),
     "max_subscriptions_per_session": (
         EngineLimits(max_subscriptions_per_session=3),

@@ -1,4 +1,4 @@
-"""Owns the shapes of what the server says: responses, acknowledges, refusals (F44, F75-F79)."""
+"""Owns the shapes of what the server says, and of what it passes on (F44, F75-F79, F114)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from tmqp.constants import (
     TYPE_ACKNOWLEDGE,
     TYPE_QUEUE_MESSAGE,
     TYPE_RESPONSE,
+    TYPE_SERVER,
     HeaderName,
     NackReason,
     NoContent,
@@ -18,6 +19,7 @@ from tmqp_server.engine.effects import Confirm
 __all__ = [
     "acknowledge_frame",
     "confirm_frame",
+    "forwarded",
     "pull_refusal",
     "response_frame",
     "router_refusal",
@@ -48,7 +50,7 @@ def acknowledge_frame(request: Frame, code: int) -> Frame:
     return Frame.build(
         TYPE_ACKNOWLEDGE,
         request.target,
-        request.content_type if request.type == TYPE_QUEUE_MESSAGE else 0,
+        0 if request.type == TYPE_SERVER else request.content_type,
         message_id=request.message_id,
         headers=headers,
         first_acquirer=request.first_acquirer,
@@ -71,7 +73,7 @@ def confirm_frame(effect: Confirm) -> bytes:
     if isinstance(frame, Frame):
         if frame.source != effect.source:
             frame = frame.replace(source=effect.source)
-        return frame.forwarded(frame.first_acquirer, frame.pending_acknowledge, frame.ttl - 1)
+        return forwarded(frame)
     headers = []
     if not effect.positive:
         # A reason is one line, wherever it came from: it must not forge another header.
@@ -85,6 +87,11 @@ def confirm_frame(effect: Confirm) -> bytes:
         headers=headers,
         first_acquirer=effect.first_acquirer,
     ).raw
+
+
+def forwarded(frame: Frame) -> bytes:
+    """What one client said, for another: as it came, one hop older (F114)."""
+    return frame.forwarded(frame.first_acquirer, frame.pending_acknowledge, frame.ttl - 1)
 
 
 def router_refusal(frame: Frame, client_id: str) -> Frame | None:

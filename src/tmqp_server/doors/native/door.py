@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmqp.connection import Connection
-from tmqp.constants import TYPE_DIRECT_MESSAGE, TYPE_QUEUE_MESSAGE, ResultCode
+from tmqp.constants import TYPE_DIRECT_MESSAGE, TYPE_EVENT, TYPE_QUEUE_MESSAGE
 from tmqp.errors import RemoteProtocolError
 from tmqp.events import (
     AcknowledgeReceived,
@@ -23,6 +23,7 @@ from tmqp.events import (
     HandshakeReceived,
     PullRequestReceived,
     QueueMessageReceived,
+    ResponseReceived,
     RouterMessageReceived,
     ServerMessageReceived,
 )
@@ -32,13 +33,16 @@ from tmqp.state import Role, State
 from tmqp_server.doors.native.answers import (
     acknowledge_frame,
     confirm_frame,
+    forwarded,
     pull_refusal,
     response_frame,
     router_refusal,
 )
-from tmqp_server.doors.native.information import rendered
+from tmqp_server.doors.native.clients import direct_command, names_one_client, subscription_command
+from tmqp_server.doors.native.information import event_frame, rendered
 from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
 from tmqp_server.doors.port import IdSource
+from tmqp_server.engine.client_commands import PassAnswer
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Disconnect, Push
 from tmqp_server.engine.effects import (
     Accept,
@@ -46,6 +50,8 @@ from tmqp_server.engine.effects import (
     Confirm,
     Deliver,
     Effect,
+    Forward,
+    Inform,
     Refuse,
     Reply,
 )
@@ -87,6 +93,16 @@ class NativeDoor:
                 content_type=message.queue_id if message.readdressed else None,
             )
         return frame.forwarded(effect.first_acquirer, effect.wants_acknowledge, ttl)
+
+    def encode_forward(self, effect: Forward) -> bytes:
+        """The bytes of what another client said: the received ones, one hop older (F114)."""
+        frame = effect.wire
+        assert isinstance(frame, Frame), "this door passes on what it received"
+        return forwarded(frame)
+
+    def encode_event(self, effect: Inform) -> bytes:
+        """The bytes of an event (F129)."""
+        return event_frame(effect).raw
 
 
 class NativeSession:
@@ -203,8 +219,11 @@ class NativeSession:
 
     def _acknowledge(self, event: AcknowledgeReceived, commands: list[Command]) -> None:
         frame = self._own(event.frame, commands)
-        if frame is None or frame.high_priority:
-            return  # high priority marks the acknowledge of a direct message (F116)
+        if frame is None:
+            return
+        if frame.high_priority:  # marks the acknowledge of a direct message (F116)
+            commands.append(PassAnswer(self._number, frame.target, len(frame.raw), frame))
+            return
         reason = frame.header("Nack-Reason") if frame.has_header else None
         commands.append(
             Acknowledge(
@@ -215,6 +234,7 @@ class NativeSession:
                 reason is None,
                 reason or "",
                 frame,
+                len(frame.raw),
             )
         )
 
@@ -243,16 +263,30 @@ class NativeSession:
         except BadRequestError as error:
             self._reply(frame, error.code, b"")
 
-    def _unserved(self, event: Event, commands: list[Command]) -> None:
-        """Direct messages and event subscriptions have no receiver here: say so (F115, F127)."""
-        assert isinstance(event, (DirectMessageReceived, EventSubscriptionReceived))
+    def _direct(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, DirectMessageReceived)
+        frame = self._own(event.frame, commands)
+        if frame is not None:
+            if not frame.message_id:
+                # As in a push: nobody can wait for the answer (F41).
+                frame = frame.replace(message_id=self._door.new_id(), pending_response=False)
+            commands.append(direct_command(self._number, frame))
+
+    def _response(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, ResponseReceived)
+        frame = self._own(event.frame, commands)
+        if frame is not None:
+            commands.append(PassAnswer(self._number, frame.target, len(frame.raw), frame))
+
+    def _subscription(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, EventSubscriptionReceived)
         frame = self._own(event.frame, commands)
         if frame is None:
             return
-        asked = frame.pending_response or frame.type == TYPE_DIRECT_MESSAGE
-        if asked and frame.message_id:
-            code = int(ResultCode.NOT_IMPLEMENTED)
-            self._connection.send(response_frame(frame, code, self._connection.client_id))
+        try:
+            commands.append(subscription_command(self._number, frame))
+        except BadRequestError as error:
+            self._reply(frame, error.code, b"")
 
     def _router(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, RouterMessageReceived)
@@ -310,13 +344,16 @@ class NativeSession:
         self._reply(frame, effect.code, rendered(effect.body, self._door.wall_clock_offset_s))
 
     def _reply(self, frame: Frame, code: int, body: bytes) -> None:
-        """Answer a request in each way it asks for; a push's failure is always told (F75)."""
+        """Answer a request in each way it asks for; some are always answered (F75, F115, F127)."""
         if frame.type == TYPE_QUEUE_MESSAGE:
             self._connection.send(response_frame(frame, code, frame.target))
             return
         if not frame.message_id:
             return
-        if frame.pending_response:
+        always = frame.type == TYPE_EVENT or (
+            frame.type == TYPE_DIRECT_MESSAGE and names_one_client(frame)
+        )
+        if always or frame.pending_response:
             answer = response_frame(frame, code, self._connection.client_id, body)
             self._connection.send(answer)
         if frame.pending_acknowledge:
@@ -328,8 +365,9 @@ _Handler = Callable[[NativeSession, Event, list[Command]], None]
 _HANDLERS: dict[type[Event], _Handler] = {
     HandshakeReceived: NativeSession._handshake,
     ServerMessageReceived: NativeSession._operation,
-    DirectMessageReceived: NativeSession._unserved,
-    EventSubscriptionReceived: NativeSession._unserved,
+    DirectMessageReceived: NativeSession._direct,
+    ResponseReceived: NativeSession._response,
+    EventSubscriptionReceived: NativeSession._subscription,
     RouterMessageReceived: NativeSession._router,
     PullRequestReceived: NativeSession._pull,
     ConnectionClosed: NativeSession._closed,

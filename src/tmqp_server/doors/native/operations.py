@@ -18,6 +18,7 @@ from tmqp.constants import (
     OP_CLIENT_LIST,
     OP_CREATE_CHANNEL,
     OP_CREATE_QUEUE,
+    OP_INSTANCE_LIST,
     OP_JOIN,
     OP_LEAVE,
     OP_QUEUE_INFORMATION,
@@ -46,6 +47,7 @@ from tmqp_server.engine.commands import (
     ListChannels,
     ListClients,
     ListConsumers,
+    ListNodes,
     ListQueues,
     PushExtras,
     RemoveChannel,
@@ -54,7 +56,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 
-__all__ = ["BadRequestError", "command_of", "push_extras"]
+__all__ = ["BadRequestError", "command_of", "push_extras", "queue_id_header"]
 
 _TRUE_WORDS = ("1", "true")
 _QUEUE_ID_BYTES = 2
@@ -68,6 +70,20 @@ class BadRequestError(Exception):
         self.code = code
 
 
+def queue_id_header(frame: Frame) -> int | None:
+    """The queue named in the header Queue-Id; None when there is no such header.
+
+    :raises BadRequestError: when it is not a queue id.
+    """
+    text = frame.header(HeaderName.QUEUE_ID)
+    if text is None:
+        return None
+    text = text.strip()
+    if not (text.isascii() and text.isdigit()) or len(text) > 5 or int(text) > MAX_QUEUE_ID:
+        raise BadRequestError(f"Queue-Id must be a number 0..65535, got {text[:32]!r}")
+    return int(text)
+
+
 def _queue_id_of(frame: Frame, *, body_may_hold_it: bool) -> int:
     """The queue an operation is about.
 
@@ -76,12 +92,9 @@ def _queue_id_of(frame: Frame, *, body_may_hold_it: bool) -> int:
 
     :raises BadRequestError: when it is missing or not a queue id.
     """
-    text = frame.header(HeaderName.QUEUE_ID)
-    if text is not None:
-        text = text.strip()
-        if not (text.isascii() and text.isdigit()) or len(text) > 5 or int(text) > MAX_QUEUE_ID:
-            raise BadRequestError(f"Queue-Id must be a number 0..65535, got {text[:32]!r}")
-        return int(text)
+    queue_id = queue_id_header(frame)
+    if queue_id is not None:
+        return queue_id
     if body_may_hold_it and frame.payload_size == _QUEUE_ID_BYTES:
         return int.from_bytes(frame.payload, "little")
     # The original answers 406 too, and then goes on and creates queue 0 (F54).
@@ -260,5 +273,6 @@ _BUILDERS: dict[int, Callable[[int, Frame], Command]] = {
     OP_CLEAR_MESSAGES: _clear_messages,
     OP_QUEUE_INFORMATION: _describe_queue,
     OP_QUEUE_LIST: lambda session, frame: ListQueues(session, frame, frame.target),
+    OP_INSTANCE_LIST: ListNodes,
     OP_CLIENT_LIST: lambda session, frame: ListClients(session, frame, frame.target),
 }
