@@ -28,9 +28,11 @@ from tmqp_client._requests import Headers, Payload
 from tmqp_client.client import Client, Unclaimed, connect
 from tmqp_client.config import ClientLimits
 from tmqp_client.consumer import AcknowledgeMode, Consumer, ConsumerIterator
+from tmqp_client.direct import DirectMessage, DirectMessages, Response, to_name, to_type
 from tmqp_client.errors import (
     AlreadyAcknowledged,
     AlreadyConsuming,
+    AlreadyListening,
     BatchFailed,
     ClientClosed,
     ClientError,
@@ -42,6 +44,7 @@ from tmqp_client.errors import (
     OperationFailed,
     OperationTimeout,
 )
+from tmqp_client.events import AnyEvent, Events
 from tmqp_client.message import Message
 from tmqp_client.statistics import ClientStatistics
 
@@ -49,6 +52,8 @@ __all__ = [
     "AcknowledgeMode",
     "AlreadyAcknowledged",
     "AlreadyConsuming",
+    "AlreadyListening",
+    "AnyEvent",
     "BatchFailed",
     "BatchFailure",
     "BatchReport",
@@ -62,6 +67,9 @@ __all__ = [
     "ConnectionLost",
     "Consumer",
     "ConsumerIterator",
+    "DirectMessage",
+    "DirectMessages",
+    "Events",
     "Headers",
     "Message",
     "NegativeAcknowledge",
@@ -69,6 +77,9 @@ __all__ = [
     "OperationFailed",
     "OperationTimeout",
     "Payload",
+    "Response",
     "Unclaimed",
     "connect",
+    "to_name",
+    "to_type",
 ]

@@ -15,7 +15,8 @@ Bytes and the time go in; what came of them is returned as a list of *outcomes*,
 Answers are matched by message id alone (F44, F78); pongs have none and are matched in order, the
 keep-alive's own among them.  Queue messages go to the inbox subscribed for their channel and queue,
 whatever the case of the channel's name (F46), else to the one for the whole channel, else they are
-kept for a consumer to come.  All else that answers nothing goes to ``unclaimed``.
+kept for a consumer to come.  Direct messages and events go to the inboxes of the ``board``.  All
+else that answers nothing goes to ``unclaimed``.
 
 Reading pauses while an inbox is congested, unless an answer is awaited: the consumer that should
 empty the inbox may be the one who waits.  While it pauses, the peer's silence means nothing, so
@@ -58,9 +59,10 @@ from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp.state import Role, State
 from tmqp_client import _requests
+from tmqp_client._board import Board
 from tmqp_client._inbox import Inbox, Mailboxes
-from tmqp_client._outcomes import Accepted, Counters, Lost, Outcome
-from tmqp_client._pending import NO_QUEUE, Kind, Pending, PendingTable
+from tmqp_client._outcomes import Accepted, Counters, Lost, Outcome, ended
+from tmqp_client._pending import NO_QUEUE, Kind, Pending, PendingTable, time_limit
 from tmqp_client._requests import Headers, Request
 from tmqp_client.config import ClientLimits
 from tmqp_client.errors import (
@@ -90,7 +92,8 @@ class ClientMachine:
     :param limits: bounds and time limits.
     :param new_id: makes message ids that no other message of this client has (F45).
 
-    Attributes to read: ``client_id``, ``lost``, ``counters``, ``unclaimed``, ``queued_bytes``.
+    Attributes to read: ``client_id``, ``lost``, ``counters``, ``board``, ``unclaimed``,
+    ``queued_bytes``.
     """
 
     def __init__(
@@ -113,6 +116,7 @@ class ClientMachine:
         self._pendings = PendingTable()
         self._pings: deque[Pending | None] = deque()
         self._mailboxes = Mailboxes(limits)
+        self.board = Board(limits)
         self._joins: dict[str, str] = {}
         self._echoes: dict[str, None] = {}
         self._fault: Lost | None = None
@@ -214,7 +218,7 @@ class ClientMachine:
         if self.queued_bytes + unsent_bytes > limits.outbound_bytes * limits.overflow_factor:
             return True
         awaited = len(self._pendings) > 0 or not self.accepted
-        return self._mailboxes.crowded(awaited)
+        return self._mailboxes.crowded(awaited) or self.board.crowded(awaited)
 
     def pause(self, now: float) -> None:
         """Reading stops."""
@@ -239,27 +243,28 @@ class ClientMachine:
         *,
         answer: bool = True,
     ) -> Pending:
-        """Send an operation to the server.
+        """Send an operation to the server, or a message that another client may answer.
 
         :param answer: False asks for none; the returned entry is done already.
         :raises LocalProtocolError: when it cannot be written or too much is outstanding.
         :raises ClientError: when there is no connection.
         """
-        connection = self._ready(confirm=answer)
-        message_id = self._new_id()
-        frame = request.to_frame(message_id, self.client_id, answer)
+        self._ready(confirm=answer)
+        limits = self.limits
+        usual_s = limits.response_timeout_s
+        if request.kind == Kind.DIRECT:
+            usual_s = limits.acknowledge_timeout_s
         pending = Pending(
-            Kind.OPERATION,
-            message_id,
+            request.kind,
+            self._new_id(),
             request.word,
             request.target,
             request.queue_id,
             now,
-            self._timeout(timeout_s, self.limits.response_timeout_s),
+            time_limit(timeout_s, usual_s),
             request.operation,
         )
-        connection.send_bytes(frame.raw)
-        self.queued_bytes += len(frame.raw)
+        self.send(request.to_frame(pending.message_id, self.client_id, answer))
         if answer:
             self._pendings.add(pending)
         else:
@@ -308,7 +313,7 @@ class ClientMachine:
             channel,
             queue_id,
             now,
-            self._timeout(timeout_s, self.limits.acknowledge_timeout_s),
+            time_limit(timeout_s, self.limits.acknowledge_timeout_s),
         )
         connection.send_bytes(frame.raw)
         self.queued_bytes += len(frame.raw)
@@ -335,7 +340,7 @@ class ClientMachine:
             "",
             NO_QUEUE,
             now,
-            self._timeout(timeout_s, self.limits.response_timeout_s),
+            time_limit(timeout_s, self.limits.response_timeout_s),
         )
         connection.ping()
         self.queued_bytes += _PING_SIZE
@@ -349,24 +354,19 @@ class ClientMachine:
         :raises LocalProtocolError: when the reason cannot be written.
         :raises ClientError: when there is no connection.
         """
+        self.send(_requests.acknowledge_frame(message, self.client_id, reason))
+        self.counters.acknowledged += 1
+
+    def send(self, frame: Frame) -> None:
+        """Send a message as it is; raises as :meth:`acknowledge`."""
         connection = self._ready(confirm=False)
-        frame = _requests.acknowledge_frame(message, self.client_id, reason)
         connection.send_bytes(frame.raw)
         self.queued_bytes += len(frame.raw)
-        self.counters.acknowledged += 1
 
     def abandon(self, pending: Pending) -> None:
         """Nobody waits for it any more; a late answer will match nothing."""
         if not pending.done:
             self._pendings.remove(pending)
-
-    @staticmethod
-    def _timeout(given: float | None, default: float) -> float:
-        if given is None:
-            return default
-        if not given > 0:
-            raise LocalProtocolError(f"a time-out is a positive number of seconds, got {given!r}")
-        return given
 
     def _ready(self, *, confirm: bool) -> Connection:
         if self.lost is not None:
@@ -427,8 +427,7 @@ class ClientMachine:
         for pending in self._pendings.expire(now):
             self.counters.timed_out += 1
             hint = _NO_ACKNOWLEDGE if pending.kind == Kind.PUSH else ""
-            if self._paused:
-                hint = _PAUSED
+            hint = _PAUSED if self._paused else hint
             pending.error = OperationTimeout(
                 pending.asked, pending.message_id, pending.timeout_s, hint
             )
@@ -463,7 +462,7 @@ class ClientMachine:
             elif isinstance(event, MessageDropped):
                 self.counters.dropped += 1
             elif isinstance(event, MessageReceived):
-                self._take_unclaimed(event, outcomes)
+                self._take_other(event, outcomes)
             elif isinstance(event, PongReceived):
                 self._take_pong(now, outcomes)
             elif isinstance(event, PingReceived):
@@ -478,7 +477,7 @@ class ClientMachine:
             elif isinstance(event, ProtocolViolated):
                 self._fault = Lost("violation", event.error.message, event.error.rule)
             elif isinstance(event, ConnectionClosed):
-                self._lose(self._explain(event.reason), outcomes)
+                self._lose(ended(event.reason, self._fault, self._greeted), outcomes)
 
     def _take_message(self, event: QueueMessageReceived, outcomes: list[Outcome]) -> None:
         frame = event.frame
@@ -498,7 +497,11 @@ class ClientMachine:
     ) -> None:
         pending = self._pendings.get(event.frame.message_id)
         reason = event.reason
-        if pending is None or pending.kind == Kind.PING:
+        if (
+            pending is None
+            or pending.kind == Kind.PING
+            or (pending.kind == Kind.REQUEST and reason is None)  # its response is still to come
+        ):
             self._take_unmatched(event, reason is None, outcomes)
             return
         if reason is not None:
@@ -508,15 +511,16 @@ class ClientMachine:
     def _take_response(self, event: ResponseReceived, now: float, outcomes: list[Outcome]) -> None:
         pending = self._pendings.get(event.frame.message_id)
         code = event.code
-        # A push is confirmed by an acknowledge; a Response can only refuse it (F75).
+        # A message is confirmed by an acknowledge; a Response can only refuse it (F75, F115).
         if (
             pending is None
             or pending.kind == Kind.PING
-            or (pending.kind == Kind.PUSH and code == RESULT_OK)
+            or (code == RESULT_OK and pending.kind in (Kind.PUSH, Kind.DIRECT))
         ):
             self._take_unmatched(event, code == RESULT_OK, outcomes)
             return
-        if code != RESULT_OK:
+        # What another client answers is its own affair; the server's word bears no source (F44).
+        if code != RESULT_OK and not (pending.kind == Kind.REQUEST and event.frame.source):
             pending.error = OperationFailed(pending.asked, pending.message_id, code)
         self._note_membership(pending.operation, pending.target, code)
         self._settle(pending, event.frame, now, outcomes)
@@ -545,6 +549,15 @@ class ClientMachine:
         elif not positive:
             self._take_unclaimed(event, outcomes)
 
+    def _take_other(self, event: MessageReceived, outcomes: list[Outcome]) -> None:
+        """A direct message or an event, if somebody listens; else it is nobody's."""
+        inbox = self.board.take(event)
+        if inbox is None:
+            self._take_unclaimed(event, outcomes)
+        elif not inbox.fresh:
+            inbox.fresh = True
+            outcomes.append(inbox)
+
     def _take_unclaimed(self, event: MessageReceived, outcomes: list[Outcome]) -> None:
         self.counters.unclaimed += 1
         inbox = self.unclaimed
@@ -571,18 +584,6 @@ class ClientMachine:
 
     # -- the end --------------------------------------------------------------------------------
 
-    def _explain(self, reason: str) -> Lost:
-        if self._fault is not None:
-            return Lost(reason, self._fault.message, self._fault.rule, self._fault.code)
-        if reason == "terminated":
-            return Lost(reason, "the server ended it (Terminate)")
-        if reason == "local":
-            return Lost(reason, "closed on this side")
-        if reason == "end-of-stream":
-            when = "" if self._greeted else " before it accepted this client"
-            return Lost(reason, f"the server closed the connection{when}")
-        return Lost(reason, reason)
-
     def _lose(self, lost: Lost, outcomes: list[Outcome]) -> None:
         """Settle everything; keep of what has arrived only what the server will not send again."""
         self.lost = lost
@@ -594,5 +595,6 @@ class ClientMachine:
         dropped, inboxes = self._mailboxes.lose()
         self.counters.dropped += dropped
         outcomes.extend(inboxes)
+        outcomes.extend(self.board.inboxes())
         outcomes.append(self.unclaimed)
         outcomes.append(lost)

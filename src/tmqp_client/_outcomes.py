@@ -10,7 +10,7 @@ from tmqp_client._inbox import Inbox
 from tmqp_client._pending import Pending
 from tmqp_client.errors import ClientClosed, ClientError, ConnectionLost
 
-__all__ = ["Accepted", "Counters", "Lost", "Outcome"]
+__all__ = ["Accepted", "Counters", "Lost", "Outcome", "ended"]
 
 
 class Accepted:
@@ -46,6 +46,25 @@ class Lost:
 
     def __repr__(self) -> str:
         return f"<Lost {self.reason}: {self.message}>"
+
+
+def ended(reason: str, fault: Lost | None, greeted: bool) -> Lost:
+    """What the end of a connection means.
+
+    :param reason: the connection's word for it.
+    :param fault: what went wrong before, if anything did.
+    :param greeted: whether the server had accepted this client.
+    """
+    if fault is not None:
+        return Lost(reason, fault.message, fault.rule, fault.code)
+    if reason == "terminated":
+        return Lost(reason, "the server ended it (Terminate)")
+    if reason == "local":
+        return Lost(reason, "closed on this side")
+    if reason == "end-of-stream":
+        when = "" if greeted else " before it accepted this client"
+        return Lost(reason, f"the server closed the connection{when}")
+    return Lost(reason, reason)
 
 
 class Counters:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import Final, Protocol
 
-from tmqp.errors import TmqpError
+from tmqp.errors import LocalProtocolError, TmqpError
 from tmqp.frames import Frame
 
-__all__ = ["NO_QUEUE", "Kind", "Pending", "PendingTable", "Waiter"]
+__all__ = ["NO_QUEUE", "Kind", "Pending", "PendingTable", "Waiter", "time_limit"]
 
 #: For what concerns no queue in particular.
 NO_QUEUE: Final = -1
@@ -34,6 +34,22 @@ class Kind:
     OPERATION: Final = 0
     PUSH: Final = 1
     PING: Final = 2
+    #: A direct message whose acknowledge is awaited.
+    DIRECT: Final = 3
+    #: A direct message whose response is awaited.
+    REQUEST: Final = 4
+
+
+def time_limit(given: float | None, usual: float) -> float:
+    """How many seconds to wait.
+
+    :raises LocalProtocolError: when the number given is not positive.
+    """
+    if given is None:
+        return usual
+    if not given > 0:
+        raise LocalProtocolError(f"a time-out is a positive number of seconds, got {given!r}")
+    return given
 
 
 class Pending:
