@@ -76,8 +76,7 @@ coverage: $(READY) ## run the tests and show the lines and branches they miss
 	PYTHONPATH=src $(PY) -m coverage report
 
 bench-codec: build/compiled/.stamp ## measure the codec, both builds, beside other projects' parsers
-	PYTHONPATH=src:fuzz $(PY) -m tmqp_bench codec
-	PYTHONPATH=build/compiled:fuzz $(PY) -m tmqp_bench codec
+	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench codec $(ARGS)
 
 ci: ## everything that is checked before a change is taken
 	.ci/run

@@ -32,7 +32,7 @@ _UNLIMITED: Final = 1 << 60
 _ENDLESS: Final = 1 << 62
 #: Smaller pieces are gathered, so that a drip of single bytes does not cost an object each.
 _SMALL_CHUNK_BYTES: Final = 4_096
-_GATHER_BYTES: Final = 65_536
+_GATHER_BYTES: Final = 16_384
 
 
 def encode(frame: Frame) -> bytes:
@@ -239,7 +239,9 @@ class FrameDecoder:
                 if body > names_end:
                     data[names_end + 2 : body].decode()
                 stop = body + size
-                frames.append(Frame(data[pos:stop], message_id, source, target, body - pos))
+                # A compiled slice always copies: a large payload alone in its string shall not be.
+                raw = data[pos:stop] if pos > 0 or stop < end else data
+                frames.append(Frame(raw, message_id, source, target, body - pos))
                 pos = stop
                 most -= 1
         except UnicodeDecodeError:

@@ -34,7 +34,6 @@ from tmqp.constants import (
     TYPE_ROUTER,
     TYPE_SERVER,
     TYPE_TERMINATE,
-    HeaderName,
     ResultCode,
 )
 from tmqp.errors import AbuseError, LocalProtocolError, RemoteProtocolError
@@ -54,8 +53,6 @@ from tmqp.events import (
     PongReceived,
     PreambleReceived,
     ProtocolViolated,
-    PullCompleted,
-    PullMessageReceived,
     PullRequestReceived,
     QueueMessageReceived,
     ResponseReceived,
@@ -67,6 +64,7 @@ from tmqp.frames import Frame
 from tmqp.greetings import name_greeting
 from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
+from tmqp.pulls import PendingPulls
 from tmqp.state import (
     CLIENT_CELLS,
     INPUT_OF_TYPE,
@@ -102,10 +100,6 @@ _UNTOLD_RULES: Final = (
 )
 _PREAMBLE_BYTES: Final = 8
 _UNLIMITED: Final = 1 << 60
-_REQUEST_ID: Final = HeaderName.REQUEST_ID.value
-_NO_CONTENT: Final = HeaderName.NO_CONTENT.value
-_INDEX: Final = HeaderName.INDEX.value
-_COUNT: Final = HeaderName.COUNT.value
 
 
 @final
@@ -139,7 +133,7 @@ class Connection:
         self._last_received: float = now
         self._quiet_since: float = now
         self._pings: int = 0
-        self._pulls: dict[str, int] = {}
+        self._pulls: PendingPulls = PendingPulls(self.limits.max_pending_pulls)
 
     @property
     def state(self) -> State:
@@ -289,9 +283,8 @@ class Connection:
 
     def _deliver(self, kind: int, frame: Frame, events: list[Event]) -> None:
         if kind == TYPE_QUEUE_MESSAGE:
-            if self._pulls and self._take_pulled(frame, events):
-                return
-            events.append(QueueMessageReceived(frame))
+            pulled = self._pulls.message(frame) if self._pulls.any() else None
+            events.append(QueueMessageReceived(frame) if pulled is None else pulled)
         elif kind == TYPE_ACKNOWLEDGE:
             events.append(AcknowledgeReceived(frame))
         elif kind == TYPE_SERVER:
@@ -299,10 +292,10 @@ class Connection:
         elif kind == TYPE_DIRECT_MESSAGE:
             events.append(DirectMessageReceived(frame))
         elif kind == TYPE_RESPONSE:
-            received = self._pulls.pop(frame.message_id, None) if self._pulls else None
             events.append(ResponseReceived(frame))
-            if received is not None:
-                events.append(PullCompleted(frame, frame.message_id, "", received))
+            completed = self._pulls.response(frame) if self._pulls.any() else None
+            if completed is not None:
+                events.append(completed)
         elif kind == TYPE_PULL_REQUEST:
             events.append(PullRequestReceived(frame))
         elif kind == TYPE_EVENT:
@@ -351,29 +344,6 @@ class Connection:
                 ),
                 events,
             )
-
-    def _take_pulled(self, frame: Frame, events: list[Event]) -> bool:
-        """Recognise a message of a pull by the *last* Request-Id: the server appends its headers
-        behind the producer's own (F107), which must not be able to imitate them."""
-        request_id = frame.last_header(_REQUEST_ID)
-        if request_id is None:
-            return False
-        received = self._pulls.get(request_id, -1)
-        if received < 0:
-            return False
-        reason = frame.last_header(_NO_CONTENT)
-        index = frame.last_header(_INDEX)
-        if reason is not None and index is None and frame.payload_size == 0:
-            del self._pulls[request_id]
-            events.append(PullCompleted(frame, request_id, reason, received))
-            return True
-        self._pulls[request_id] = received + 1
-        events.append(
-            PullMessageReceived(
-                frame, request_id, _number(index), _number(frame.last_header(_COUNT))
-            )
-        )
-        return True
 
     # -- out: what the program says -------------------------------------------------------------
 
@@ -438,7 +408,7 @@ class Connection:
         if self._state != _OPEN:
             self._demand(Input.SEND, "send")
         if not self._server and frame.type == TYPE_PULL_REQUEST:
-            self._register_pull(frame.message_id)
+            self._pulls.add(frame.message_id)
         self._out.append(frame.raw)
 
     def send_bytes(self, data: bytes) -> None:
@@ -459,7 +429,7 @@ class Connection:
 
     def forget_pull(self, request_id: str) -> None:
         """Client: stop recognising the results of a pull nobody waits for any more."""
-        self._pulls.pop(request_id, None)
+        self._pulls.forget(request_id)
 
     def close(self) -> list[Event]:
         """Close from this side: announce it with Terminate where messages flow (F40).
@@ -489,17 +459,6 @@ class Connection:
             return b""
         self._out = []
         return out[0] if len(out) == 1 else b"".join(out)
-
-    def _register_pull(self, request_id: str) -> None:
-        if not request_id:
-            raise LocalProtocolError("a pull request must have a message id (F104)")
-        if request_id in self._pulls:
-            raise LocalProtocolError(f"the pull request {request_id!r} is pending already")
-        if len(self._pulls) >= self.limits.max_pending_pulls:
-            raise LocalProtocolError(
-                f"{len(self._pulls)} pull requests are pending, the limit (max_pending_pulls)"
-            )
-        self._pulls[request_id] = 0
 
     # -- time -----------------------------------------------------------------------------------
 
@@ -594,12 +553,5 @@ class Connection:
         assert self._state == _CLOSED, "only the table moves the state"
         self._decoder.clear()
         self._greeting = b""
-        self._pulls = {}
+        self._pulls.clear()
         events.append(ConnectionClosed(reason))
-
-
-def _number(text: str | None) -> int:
-    """A header's number as the server wrote it; 0 for anything else."""
-    if text is None or not text.isascii() or not text.isdigit() or len(text) > 10:
-        return 0
-    return int(text)

@@ -73,6 +73,7 @@ class Session:
         self._reader_wake: anyio.Event | None = None
         self._places: deque[anyio.Event] = deque()
         self._room: deque[anyio.Event] = deque()
+        self._called = 0
         self._greeted = anyio.Event()
         self._ended = anyio.Event()
         self._scope: anyio.CancelScope | None = None
@@ -216,6 +217,7 @@ class Session:
         self._over = True
         self._greeted.set()
         self.read_on()
+        self._called += len(self._places)
         for waiting in (self._places, self._room):
             while waiting:
                 waiting.popleft().set()
@@ -293,28 +295,40 @@ class Session:
         :raises ClientClosed: when this side closes it.
         """
         machine = self._machine
+        most = machine.limits.max_outstanding
+        line = self._places if confirm else self._room
+        called = False
         while True:
             self.check()
             if self.backlog_bytes >= machine.limits.outbound_bytes:
                 self._flush()
-            if self.backlog_bytes < machine.limits.outbound_bytes and not (
-                confirm and machine.full
-            ):
+            if not confirm:
+                full = False
+            elif called:
+                full = machine.full
+            else:  # nobody overtakes those who wait, nor those who were called and did not come yet
+                full = len(line) > 0 or machine.outstanding + self._called >= most
+            if not full and self.backlog_bytes < machine.limits.outbound_bytes:
                 return
-            waiting = self._places if confirm else self._room
             event = anyio.Event()
-            waiting.append(event)
+            if called:
+                line.appendleft(event)
+            else:
+                line.append(event)
             try:
                 await event.wait()
             except BaseException:
                 if event.is_set():
+                    self._called -= confirm
                     self._make_room()  # what was offered goes to the next one
                 else:
-                    waiting.remove(event)
+                    line.remove(event)
                 raise
+            self._called -= confirm
+            called = True
 
     def _make_room(self) -> None:
-        """Wake as many senders as there is room for, in the order they came."""
+        """Call as many senders as there is room for, in the order they came."""
         if not self._places and not self._room:
             return
         machine = self._machine
@@ -322,9 +336,10 @@ class Session:
             return
         while self._room:
             self._room.popleft().set()
-        free = machine.limits.max_outstanding - machine.outstanding
+        free = machine.limits.max_outstanding - machine.outstanding - self._called
         while self._places and free > 0:
             self._places.popleft().set()
+            self._called += 1
             free -= 1
 
     # -- time -----------------------------------------------------------------------------------

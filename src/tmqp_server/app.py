@@ -50,7 +50,7 @@ class Server:
         self._door = NativeDoor(
             _new_id, config.connection, wall_clock_offset_s=time.time() - anyio.current_time()
         )
-        self._driver = Driver(Hub(self.broker), self._door)
+        self._driver = Driver(Hub(self.broker, config.outbound.high_water_bytes), self._door)
         self._tasks = tasks
         self._listeners: list[Listener] = []
         self._last_number = 0

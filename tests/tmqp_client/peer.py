@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import anyio
-import anyio.abc
 import anyio.lowlevel
+from anyio.abc import ByteStream
 
 from tmqp import (
     Connection,
@@ -70,10 +71,56 @@ def delivery(
     )
 
 
+class SocketStream:
+    """A socket that is read only when somebody reads, so that a peer can be truly deaf.
+
+    (The event loop's own streams read ahead, without bound.)
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._socket = sock
+
+    async def receive(self) -> bytes:
+        while True:
+            try:
+                data = self._socket.recv(65_536)
+            except BlockingIOError:
+                await self._wait(anyio.wait_readable)
+            except OSError as error:
+                raise anyio.BrokenResourceError from error
+            else:
+                await anyio.lowlevel.checkpoint()
+                if not data:
+                    raise anyio.EndOfStream
+                return data
+
+    async def send(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[self._socket.send(view) :]
+            except BlockingIOError:
+                await self._wait(anyio.wait_writable)
+            except OSError as error:
+                raise anyio.BrokenResourceError from error
+        await anyio.lowlevel.checkpoint()
+
+    async def _wait(self, ready: Callable[[socket.socket], Awaitable[None]]) -> None:
+        if self._socket.fileno() < 0:
+            raise anyio.ClosedResourceError
+        await ready(self._socket)
+
+    async def aclose(self) -> None:
+        if self._socket.fileno() >= 0:
+            anyio.notify_closing(self._socket)
+            self._socket.close()
+
+
 class Peer:
     """The server's end of one connection."""
 
-    def __init__(self, stream: anyio.abc.ByteStream, limits: Limits | None = None) -> None:
+    def __init__(self, stream: SocketStream | ByteStream, limits: Limits | None = None) -> None:
         self.stream = stream
         self.connection = Connection(Role.SERVER, limits, now=anyio.current_time())
         self.received = bytearray()
@@ -163,22 +210,31 @@ async def serve(script: Script, *, path: Path | None = None) -> AsyncIterator[st
     An error in the script fails the test.
     """
 
-    async def handle(stream: anyio.abc.ByteStream) -> None:
-        async with stream:
+    async def handle(stream: SocketStream) -> None:
+        try:
             await script(Peer(stream))
+        finally:
+            await stream.aclose()
 
-    if path is None:
-        listener: anyio.abc.Listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-        port = listener.extra(anyio.abc.SocketAttribute.local_port)
-        address = f"tmq://127.0.0.1:{port}"
-    else:
-        listener = await anyio.create_unix_listener(path)
-        address = f"unix:{path}"
-    async with listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, handle)
-        await anyio.lowlevel.checkpoint()
-        yield address
-        tasks.cancel_scope.cancel()
+    async def listen() -> None:
+        while True:
+            await anyio.wait_readable(listener)
+            tasks.start_soon(handle, SocketStream(listener.accept()[0]))
+
+    with socket.socket(socket.AF_INET if path is None else socket.AF_UNIX) as listener:
+        listener.setblocking(False)
+        # Small, so that a flood fills them soon; accepted sockets inherit them.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
+        listener.bind(("127.0.0.1", 0) if path is None else str(path))
+        listener.listen()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listen)
+            if path is None:
+                yield f"tmq://127.0.0.1:{listener.getsockname()[1]}"
+            else:
+                yield f"unix:{path}"
+            tasks.cancel_scope.cancel()
 
 
 async def broker(peer: Peer) -> None:

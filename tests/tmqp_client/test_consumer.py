@@ -1,5 +1,7 @@
 """Consuming on each event loop: order, answers by how the body ends, several tasks, leaving."""
 
+# ruff: noqa: ASYNC110, PT012, SIM117 - nested blocks tell the story, and some things can only be polled
+
 from __future__ import annotations
 
 from typing import Any
@@ -99,7 +101,7 @@ async def test_a_message_tells_all_about_itself() -> None:
 async def test_the_next_message_acknowledges_the_one_before_and_leaving_the_last() -> None:
     store = Store(*messages(3))
     async with serve(store) as address, connect(address) as client:
-        seen = []
+        seen: list[bytes] = []
         async with client.consume("orders", 1) as consumer:
             async for message in consumer:
                 assert len(store.answers) <= len(seen)

@@ -135,5 +135,9 @@ class ConnectionPair:
     def _take(self, receiver: Connection, data: bytes, events: list[Event]) -> None:
         for event in receiver.receive(data, self.now):
             events.append(event)
-            if isinstance(event, HandshakeReceived) and self._decide is not None:
+            if (
+                isinstance(event, HandshakeReceived)
+                and self._decide is not None
+                and receiver.state == State.AWAIT_DECISION
+            ):
                 events += self._decide(receiver, event)

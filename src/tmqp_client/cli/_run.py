@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import wraps
 from typing import Any, Final, NoReturn, TypeVar
 
 import anyio
@@ -37,9 +36,9 @@ __all__ = [
     "EXIT_TIMEOUT",
     "EXIT_USAGE",
     "QUEUE_ID",
+    "CommandError",
     "connected",
     "exit_code",
-    "fail",
     "header_option",
     "printable",
     "run",
@@ -52,6 +51,16 @@ EXIT_CONNECTION: Final = 3
 EXIT_TIMEOUT: Final = 4
 EXIT_INTERRUPTED: Final = 130
 EXIT_OUTPUT_CLOSED: Final = 141
+
+
+class CommandError(Exception):
+    """A command has failed: what to say, and the exit code."""
+
+    def __init__(self, sentence: str, code: int) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.code = code
+
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
@@ -143,7 +152,6 @@ def run(
             protocol=Limits(handshake_timeout_s=timeout_s),
         )
 
-    @wraps(work)
     async def whole() -> None:
         async with connect(
             address, name=name, type="tmqp-cli", token=token, limits=limits
@@ -152,17 +160,23 @@ def run(
 
     try:
         anyio.run(whole)
+    except CommandError as error:
+        _end(error.sentence, error.code)
     except KeyboardInterrupt:
-        fail("interrupted", EXIT_INTERRUPTED)
+        click.echo("tmqp: interrupted", err=True)
+        with suppress(OSError):
+            sys.stdout.flush()
+        # A thread may still be reading standard input; an ordinary exit would wait for it.
+        os._exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output has gone; what Python still holds of it must not complain either.
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_OUTPUT_CLOSED)
     except TmqpError as error:
-        fail(str(error), exit_code(error))
+        _end(str(error), exit_code(error))
     except OSError as error:
-        fail(error.strerror or str(error), EXIT_REFUSED)
+        _end(error.strerror or str(error), EXIT_REFUSED)
 
 
 def exit_code(error: TmqpError) -> int:
@@ -176,7 +190,7 @@ def exit_code(error: TmqpError) -> int:
     return EXIT_REFUSED
 
 
-def fail(sentence: str, code: int) -> NoReturn:
+def _end(sentence: str, code: int) -> NoReturn:
     """Say what went wrong and end the process."""
     click.echo(f"tmqp: {printable(sentence)}", err=True)
     sys.exit(code)

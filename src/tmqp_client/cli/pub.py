@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any, BinaryIO, Final
 
 import anyio.to_thread
 import click
 
 from tmqp.events import AcknowledgeReceived, ResponseReceived
-from tmqp_client import BatchFailed, BatchReport, Client, ClientError
-from tmqp_client.cli._run import QUEUE_ID, connected, exit_code, fail, header_option, run
+from tmqp_client import BatchFailed, BatchReport, Client
+from tmqp_client.cli._run import (
+    EXIT_REFUSED,
+    QUEUE_ID,
+    CommandError,
+    connected,
+    exit_code,
+    header_option,
+    printable,
+    run,
+)
 from tmqp_client.errors import code_words
 
 __all__ = ["pub"]
@@ -79,18 +88,17 @@ def pub(
 
     async def work(client: Client) -> None:
         began = time.monotonic()
-        payloads: Iterable[bytes] | AsyncIterator[bytes]
-        if lines is not None:
-            payloads = _read_lines(lines)
-        else:
-            assert text is not None, "one of them is given"
-            payload = await _read_all() if text == "-" else text.encode("utf-8")
-            payloads = itertools.repeat(payload, count or 1)
         failure: BatchFailed | None = None
         try:
-            report = await client.push_many(
-                channel, queue, payloads, headers=headers, high_priority=high_priority, wait=wait
-            )
+            async with aclosing(_payloads(text, lines, count or 1)) as payloads:
+                report = await client.push_many(
+                    channel,
+                    queue,
+                    payloads,
+                    headers=headers,
+                    high_priority=high_priority,
+                    wait=wait,
+                )
         except BatchFailed as error:
             failure, report = error, error.report
         else:
@@ -104,18 +112,25 @@ def pub(
     run(work, **where)
 
 
-async def _read_lines(file: BinaryIO) -> AsyncIterator[bytes]:
-    """Each line without its end; reading happens in a thread, a slow pipe stops nothing else."""
+async def _payloads(
+    text: str | None, lines: BinaryIO | None, count: int
+) -> AsyncGenerator[bytes, None]:
+    """The messages to push.  Reading happens in a thread: a slow pipe must not stop the pongs."""
+    if lines is None:
+        assert text is not None, "one of them is given"
+        if text == "-":
+            payload = await anyio.to_thread.run_sync(sys.stdin.buffer.read, abandon_on_cancel=True)
+        else:
+            payload = text.encode("utf-8", "surrogateescape")  # as it was typed
+        for _ in range(count):
+            yield payload
+        return
     while True:
-        piece = await anyio.to_thread.run_sync(file.readlines, _READ_BYTES, abandon_on_cancel=True)
+        piece = await anyio.to_thread.run_sync(lines.readlines, _READ_BYTES, abandon_on_cancel=True)
         if not piece:
             return
         for line in piece:
             yield line.removesuffix(b"\n").removesuffix(b"\r")
-
-
-async def _read_all() -> bytes:
-    return await anyio.to_thread.run_sync(sys.stdin.buffer.read, abandon_on_cancel=True)
 
 
 async def _show_refusals(client: Client) -> None:
@@ -133,9 +148,10 @@ async def _show_refusals(client: Client) -> None:
             continue
         refused += 1
         if refused <= _SHOWN_FAILURES:
-            click.echo(f"tmqp: message {event.frame.message_id}: {words}", err=True)
+            sentence = f"message {event.frame.message_id}: {words}"
+            click.echo(f"tmqp: {printable(sentence)}", err=True)
     if refused:
-        raise ClientError(f"{refused} messages were refused")
+        raise CommandError(f"{refused} of {client.statistics().pushed} were refused", EXIT_REFUSED)
 
 
 def _show(report: BatchReport, seconds: float, *, wait: bool, as_json: bool) -> None:
@@ -158,12 +174,10 @@ def _show(report: BatchReport, seconds: float, *, wait: bool, as_json: bool) -> 
 
 def _end(failure: BatchFailed) -> None:
     """Show some of what failed, and end with the exit code of the first."""
-    for sentence in _first_failures(failure.report):
-        click.echo(f"tmqp: {sentence}", err=True)
-    first = failure.report.failures[0].error
-    fail(f"{failure.report.failed} of {failure.report.sent} were not confirmed", exit_code(first))
-
-
-def _first_failures(report: BatchReport) -> Iterator[str]:
+    report = failure.report
     for item in report.failures[:_SHOWN_FAILURES]:
-        yield f"message {item.index + 1}: {item.error}"
+        click.echo(f"tmqp: message {item.index + 1}: {printable(str(item.error))}", err=True)
+    raise CommandError(
+        f"{report.failed} of {report.sent} were not confirmed",
+        exit_code(report.failures[0].error),
+    )

@@ -30,6 +30,11 @@ class DoorSession(Protocol):
     def close_reason(self) -> str:
         """Why it is closed, in a few words for a log; empty while it is not."""
 
+    @property
+    def outbound_bytes(self) -> int:
+        """About how much has been queued since the last :meth:`data_to_send`: all that answers
+        and deliveries are, at least."""
+
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """Turn bytes into commands."""
 

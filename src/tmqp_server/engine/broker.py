@@ -101,6 +101,7 @@ class Broker:
         "_performers",
         "_pump",
         "_sender",
+        "_work_per_step",
         "_workflow",
     )
 
@@ -119,6 +120,7 @@ class Broker:
             name = options.channel.queue.delivery_handler
             raise ValueError(f"no delivery handler is registered under the name {name!r}")
         self.limits = limits
+        self._work_per_step = limits.max_work_per_step
         core = Core(limits, options, handlers)
         directory = Directory(core)
         self._core = core
@@ -175,7 +177,7 @@ class Broker:
         out: list[Effect] = []
         core.out = out
         core.now = now
-        core.budget = self.limits.max_work_per_step
+        core.budget = self._work_per_step
         if isinstance(command, Push):
             self._intake.push(command, now)
         elif isinstance(command, Acknowledge):
@@ -219,7 +221,7 @@ class Broker:
         out: list[Effect] = []
         core.out = out
         core.now = now
-        core.budget = self.limits.max_work_per_step
+        core.budget = self._work_per_step
         self._pump.go_on(now)
         while core.budget > 0:
             timer = core.wakeups.take_due(now)

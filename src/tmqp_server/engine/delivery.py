@@ -55,6 +55,7 @@ __all__ = [
     "PUT_BACK_AT_END",
     "PUT_BACK_AT_START",
     "REFUSE",
+    "SEND_HOOKS",
     "Decision",
     "DeliveryHandler",
     "HandlerRegistry",
@@ -144,6 +145,10 @@ class QueueFacts:
         self.high_count = 0
         self.regular_count = 0
 
+    def waiting_count(self) -> int:
+        """Messages waiting, of both priorities."""
+        return self.high_count + self.regular_count
+
     def __repr__(self) -> str:
         return f"<queue {self.channel_name}/{self.queue_id}>"
 
@@ -222,6 +227,8 @@ HOOK_MESSAGE_TIMEOUT: Final = 512
 HOOK_SAVE: Final = 1024
 #: With one of these a send pass must look at each consumer by itself.
 PER_CONSUMER_HOOKS: Final = HOOK_CAN_RECEIVE | HOOK_CONSUMER_RECEIVED | HOOK_CONSUMER_FAILED
+#: With one of these something may be decided in a send pass.
+SEND_HOOKS: Final = PER_CONSUMER_HOOKS | HOOK_BEGIN_SEND | HOOK_END_SEND | HOOK_DEQUEUED
 
 #: The bit of each method that may be left out.
 HOOKS: Final[dict[str, int]] = {

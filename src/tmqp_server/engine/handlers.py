@@ -32,6 +32,7 @@ from tmqp_server.engine.client import Client
 from tmqp_server.engine.delivery import (
     ACKNOWLEDGE,
     ALLOW,
+    HOOK_RECEIVED,
     NEGATIVE,
     PUT_BACK_AT_END,
     PUT_BACK_AT_START,
@@ -40,6 +41,7 @@ from tmqp_server.engine.delivery import (
     DeliveryHandler,
     HandlerRegistry,
     QueueFacts,
+    hooks_of,
 )
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.options import DEFAULT_HANDLER
@@ -55,6 +57,7 @@ __all__ = [
     "Reject",
     "RejectNack",
     "built_in_handlers",
+    "receipt_of",
 ]
 
 _SAVE_AND_ACKNOWLEDGE: Final = Decision(True, True, PUT_BACK_NO, DECIDE_ACK_IF_SAVED)
@@ -161,6 +164,24 @@ class PutBack(DeliveryHandler):
     ) -> Decision:
         """Put it back."""
         return self._decision
+
+
+#: What the built-in handlers answer to a push: when the producer did not ask, when it did.  For
+#: these the answer needs no call, and a push is the one step that every message goes through.
+_RECEIPTS: Final[dict[type, tuple[Decision, Decision]]] = {
+    AckIfAsked: (ALLOW, ACKNOWLEDGE),
+    AckReceived: (ACKNOWLEDGE, ACKNOWLEDGE),
+    AckIfSaved: (_SAVE_AND_ACKNOWLEDGE, _SAVE_AND_ACKNOWLEDGE),
+    Reject: (REFUSE, REFUSE),
+    RejectNack: (_REFUSE_NEGATIVELY, _REFUSE_NEGATIVELY),
+}
+
+
+def receipt_of(handler: DeliveryHandler) -> tuple[Decision, Decision] | None:
+    """What *handler* answers to every push, not asked and asked; None if it must be called."""
+    if not hooks_of(handler) & HOOK_RECEIVED:
+        return (ALLOW, ALLOW)
+    return _RECEIPTS.get(type(handler))
 
 
 def built_in_handlers() -> HandlerRegistry:

@@ -46,7 +46,15 @@ REFUSAL_REASONS: Final[dict[int, str]] = {
 class Intake:
     """Takes pushes and acknowledges."""
 
-    __slots__ = ("_core", "_direct", "_directory", "_outcomes", "_workflow")
+    __slots__ = (
+        "_core",
+        "_direct",
+        "_directory",
+        "_max_queue_bytes",
+        "_max_total_bytes",
+        "_outcomes",
+        "_workflow",
+    )
 
     def __init__(
         self,
@@ -61,6 +69,8 @@ class Intake:
         self._directory = directory
         self._outcomes = outcomes
         self._workflow = workflow
+        self._max_queue_bytes = core.limits.max_queue_bytes
+        self._max_total_bytes = core.limits.max_total_bytes
 
     def push(self, command: Push, now: float) -> None:
         """Put a message into a queue, or refuse it (F74, F75)."""
@@ -78,11 +88,18 @@ class Intake:
             if queue is None:
                 self._refuse(command, session, self._directory.problem)
                 return
-        problem = self._outcomes.problem_of_push(queue, command.size)
-        if problem != RESULT_OK:
-            queue.refused += 1
-            self._refuse(command, session, problem)
-            return
+        size = command.size
+        if (
+            size > queue.size_cap
+            or queue.count >= queue.count_cap
+            or queue.bytes + size > self._max_queue_bytes
+            or core.total_bytes + size > self._max_total_bytes
+        ):
+            problem = self._outcomes.problem_of_push(queue, size)
+            if problem != RESULT_OK:
+                queue.refused += 1
+                self._refuse(command, session, problem)
+                return
         self._enter(queue, command, session, now)
 
     def _enter(self, queue: Queue, command: Push, session: Session, now: float) -> None:

@@ -18,7 +18,8 @@ __all__ = ["EngineLimits"]
 class EngineLimits:
     """What all clients together, and each of them, may cost.
 
-    :raises ValueError: when a value is not a positive whole number or past what the protocol knows.
+    :raises ValueError: when a value is not a positive whole number (for another type a compiled
+        build raises TypeError) or past what the protocol knows.
     """
 
     max_sessions: int = 10_000
@@ -85,7 +86,7 @@ class EngineLimits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value: object = getattr(self, field.name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{field.name} must be a positive whole number, got {value!r}")
         if self.max_queues_per_channel > MAX_QUEUE_ID + 1:
             raise ValueError(f"max_queues_per_channel is at most {MAX_QUEUE_ID + 1}")

@@ -135,12 +135,13 @@ class Outcomes:
         queue.errors += 1
         try:
             decision = queue.handler.exception_thrown(queue, message, error)
-            if isinstance(decision, Decision):
-                return decision
+            if not isinstance(decision, Decision):
+                raise TypeError(_NOT_A_DECISION)
         except Exception:  # noqa: BLE001 - its own rescue failed as well
             queue.errors += 1
-        acknowledge = DECIDE_ACK_NEGATIVE if message.marks & MARK_WANTS else DECIDE_ACK_NONE
-        return Decision(False, False, PUT_BACK_NO, acknowledge, NACK_ERROR)
+            acknowledge = DECIDE_ACK_NEGATIVE if message.marks & MARK_WANTS else DECIDE_ACK_NONE
+            return Decision(False, False, PUT_BACK_NO, acknowledge, NACK_ERROR)
+        return decision
 
     def dequeued(self, queue: Queue, message: Message) -> None:
         """Count a message that leaves the lists without being put back, and tell the handler."""

@@ -26,8 +26,15 @@ from collections import deque
 from typing import Final
 
 from tmqp_server.engine.client import Client
-from tmqp_server.engine.delivery import DeliveryHandler, QueueFacts, hooks_of
+from tmqp_server.engine.delivery import (
+    SEND_HOOKS,
+    Decision,
+    DeliveryHandler,
+    QueueFacts,
+    hooks_of,
+)
 from tmqp_server.engine.disciplines import Discipline
+from tmqp_server.engine.handlers import receipt_of
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import MARK_GONE, MARK_HIGH, MARK_TWIN, Message
 from tmqp_server.engine.options import QueueOptions
@@ -181,6 +188,12 @@ class Queue(QueueFacts):
         "hooks",
         "discipline",
         "exclusive",
+        "plain",
+        "waits",
+        "receipt",
+        "receipt_asked",
+        "size_cap",
+        "count_cap",
         "turn",
         "high",
         "regular",
@@ -300,6 +313,28 @@ class Queue(QueueFacts):
         self.handler = handler
         self.hooks = hooks_of(handler)
         self.exclusive = discipline.exclusive or options.send_only_first_acquirer
+        #: Nothing is decided in a send pass; see Sender.
+        self.plain = not self.exclusive and not self.hooks & SEND_HOOKS
+        #: One message is out at a time (F96); a broadcast cannot be held back.
+        self.waits = (
+            options.wait_for_acknowledge and options.request_acknowledge and discipline.stores
+        )
+        #: The decision about a push whose producer did not ask to be told, and about one that
+        #: did; None where the handler must be called.
+        self.receipt: Decision | None = None
+        self.receipt_asked: Decision | None = None
+        receipt = receipt_of(handler)
+        if receipt is not None:
+            self.receipt, self.receipt_asked = receipt
+        # Within these a push fits without another look (Outcomes.problem_of_push looks closely).
+        self.size_cap = limits.max_message_bytes
+        if options.message_size_limit:
+            self.size_cap = min(self.size_cap, options.message_size_limit)
+        if discipline.refuses:
+            self.size_cap = -1
+        self.count_cap = limits.max_messages_per_queue
+        if options.message_limit:
+            self.count_cap = min(self.count_cap, options.message_limit)
         timeout_ms = options.acknowledge_timeout_ms or limits.max_acknowledge_timeout_ms
         self.ack_timeout_s = timeout_ms / 1000
         self.message_timeout_s = options.message_timeout_ms / 1000

@@ -7,8 +7,8 @@ decisions about all consumers are combined into one and carried out, and the mes
 put back, settled or dropped.
 
 Most queues have handlers that decide none of this and an audience of which all can take all.  Then
-the pass is one or two effects with ready-made lists of recipients (``_send_to_all``); otherwise
-each consumer is looked at (``_send_to_some``).
+the pass is one or two effects with ready-made lists of recipients (``_send_to_all``); otherwise it
+goes the long way (``_send_deciding``).
 
 The first receiver of a message that was never sent gets the first-acquirer flag (F87); effects
 come before the confirm that a decision makes (seen: delivery, then acknowledge).
@@ -26,7 +26,6 @@ from tmqp_server.engine.delivery import (
     HOOK_CONSUMER_FAILED,
     HOOK_CONSUMER_RECEIVED,
     HOOK_END_SEND,
-    PER_CONSUMER_HOOKS,
     Decision,
     combine,
 )
@@ -51,8 +50,15 @@ class Sender:
 
     def send(self, queue: Queue, message: Message, now: float) -> None:
         """Send *message*, which is in no list any more; takes its work from the budget."""
-        core = self._core
-        core.budget -= 1
+        self._core.budget -= 1
+        audience = queue.audience
+        if queue.plain and audience.stalled == 0 and audience.special == 0:
+            self._send_to_all(queue, message, audience, now)
+        else:
+            self._send_deciding(queue, message, now)
+
+    def _send_deciding(self, queue: Queue, message: Message, now: float) -> None:
+        """The long way: every step is asked about, every consumer looked at."""
         hooks = queue.hooks
         decision = ALLOW
         if hooks & HOOK_BEGIN_SEND:
@@ -61,17 +67,7 @@ class Sender:
             if not decision.allow:
                 self._close_unsent(queue, message, decision, now)
                 return
-        audience = queue.audience
-        audience.refresh()
-        if (
-            audience.special
-            or queue.exclusive
-            or hooks & PER_CONSUMER_HOOKS
-            or (audience.stalled and not queue.discipline.stores)
-        ):
-            sent, decision = self._send_to_some(queue, message, audience, decision, now)
-        else:
-            sent = self._send_to_all(queue, message, audience, now)
+        sent, decision = self._send_to_some(queue, message, decision, now)
         if hooks & HOOK_END_SEND:
             closing = self._outcomes.ask(HOOK_END_SEND, queue, message, None, None)
             decision = combine(decision, closing)
@@ -82,12 +78,20 @@ class Sender:
         else:
             self._close_sent(queue, message, decision, now)
 
-    def _send_to_all(self, queue: Queue, message: Message, audience: Audience, now: float) -> bool:
-        """Send to the whole audience."""
+    def _send_to_all(self, queue: Queue, message: Message, audience: Audience, now: float) -> None:
+        """The short way: nothing is decided and everybody takes everything.
+
+        Nearly all messages go this way, so it is one function from the delivery to the books.  It
+        comes to the same as the long way with a handler that allows all; a test compares them.
+        """
+        if audience.stale:
+            audience.refresh()
         everyone = audience.everyone
         count = len(everyone)
+        queue.removed += 1
         if count == 0:
-            return False
+            self._outcomes.drop(queue, message)
+            return
         options = queue.options
         wants = options.request_acknowledge
         hides = options.hide_client_names
@@ -100,29 +104,50 @@ class Sender:
             if count > 1:
                 out.append(Deliver(audience.rest, message, name, False, wants, False, hides))
         audience.fanouts += 1
-        self._count(queue, message, count, now)
+        message.attempts += 1
+        message.sent_at = now
+        queue.sent += 1
+        queue.deliveries += count
+        queue.last_sent = now
         if wants:
             only = audience.only
+            flights = queue.flights
+            if (
+                only is not None
+                and only.in_flight + 1 < self._window
+                and message.message_id not in flights
+            ):
+                # What _give and _take_off would do, in place: most messages end here.
+                only.in_flight += 1
+                message.holder = only
+                flights[message.message_id] = message
+                if now + queue.ack_timeout_s < queue.timer.wake_at:
+                    self._core.wakeups.arm(queue.timer, now + queue.ack_timeout_s)
+                if queue.waits:
+                    queue.held = message
+                return
             if only is not None:
                 self._give(queue, message, only)
             else:
                 self._give_all(queue, message, audience.clients)
-        return True
+            if message.holder is not None or message.holders is not None:
+                self._take_off(queue, message, now)
+                return
+        queue.done += 1
+        self._outcomes.settle(queue, message)
 
     def _send_to_some(
         self,
         queue: Queue,
         message: Message,
-        audience: Audience,
         decision: Decision,
         now: float,
     ) -> tuple[bool, Decision]:
         """Look at each consumer; return whether any got it, and all decisions in one."""
         outcomes = self._outcomes
         hooks = queue.hooks
-        wanting = self._candidates(queue, audience)
         chosen: dict[int, Client] = {}
-        for subscription in wanting:
+        for subscription in self._candidates(queue, queue.audience):
             session = subscription.session
             if subscription.filter is not None and not self._passes(queue, subscription, message):
                 continue
@@ -195,19 +220,16 @@ class Sender:
             if len(numbers) > 1:
                 rest = numbers[1:]
                 out.append(Deliver(rest, message, name, False, wants, False, hides))
-        self._count(queue, message, len(numbers), now)
+        message.attempts += 1
+        message.sent_at = now
+        queue.sent += 1
+        queue.deliveries += len(numbers)
+        queue.last_sent = now
         if wants:
             if len(numbers) == 1:
                 self._give(queue, message, chosen[numbers[0]])
             else:
                 self._give_all(queue, message, chosen)
-
-    def _count(self, queue: Queue, message: Message, deliveries: int, now: float) -> None:
-        message.attempts += 1
-        message.sent_at = now
-        queue.sent += 1
-        queue.deliveries += deliveries
-        queue.last_sent = now
 
     # --- In flight -------------------------------------------------------------------------------
 
@@ -250,8 +272,15 @@ class Sender:
     def give_up_one(self, client: Client) -> None:
         """Note that *client* has one delivery less in flight."""
         client.in_flight -= 1
-        # A quarter must be free again, or a busy session would go to and fro at every message.
-        if client.full and client.in_flight <= self._window - (self._window + 3) // 4:
+        if client.full:
+            self.relieve(client)
+
+    def relieve(self, client: Client) -> None:
+        """Let queues send again to a client that was full, if a quarter of its window is free.
+
+        Otherwise a busy session would be counted to and fro at every message.
+        """
+        if client.in_flight <= self._window - (self._window + 3) // 4:
             client.full = False
             session = self._core.sessions.get(client.number)
             if session is not None:
@@ -280,6 +309,15 @@ class Sender:
             if subscription.credit == 0:
                 subscription.audience.recount(subscription)
 
+    def _take_off(self, queue: Queue, message: Message, now: float) -> None:
+        """Note that a message is in flight, and have its time-out watched."""
+        queue.enter_flight(message)
+        due = now + queue.ack_timeout_s
+        if due < queue.timer.wake_at:
+            self._core.wakeups.arm(queue.timer, due)
+        if queue.waits:
+            queue.held = message
+
     # --- Closing the pass ------------------------------------------------------------------------
 
     def _close_sent(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
@@ -288,12 +326,7 @@ class Sender:
         back = decision.put_back if queue.discipline.stores else PUT_BACK_NO
         if message.holder is not None or message.holders is not None:
             outcomes.mark_put_back(message, back)
-            queue.enter_flight(message)
-            due = now + queue.ack_timeout_s
-            if due < queue.timer.wake_at:
-                self._core.wakeups.arm(queue.timer, due)
-            if queue.options.wait_for_acknowledge and queue.discipline.stores:
-                queue.held = message
+            self._take_off(queue, message, now)
             if back == PUT_BACK_NO:
                 outcomes.dequeued(queue, message)
         elif back != PUT_BACK_NO:

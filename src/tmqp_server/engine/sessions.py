@@ -117,7 +117,7 @@ class Audience:
         "rest",
         "clients",
         "only",
-        "_stale",
+        "stale",
     )
 
     def __init__(self) -> None:
@@ -133,19 +133,20 @@ class Audience:
         self.rest: list[int] = []
         self.clients: dict[int, Client] = {}
         self.only: Client | None = None
-        self._stale = False
+        #: The lists are no longer right.
+        self.stale = False
 
     def add(self, subscription: Subscription) -> None:
         """Let a session that is not in join, as the last."""
         self.subscriptions[subscription.session.number] = subscription
-        self._stale = True
+        self.stale = True
         self.recount(subscription)
 
     def remove(self, subscription: Subscription) -> None:
         """Let a session that is in go."""
         session = subscription.session
         del self.subscriptions[session.number]
-        self._stale = True
+        self.stale = True
         if subscription.stalled:
             self.stalled -= 1
         if subscription.special:
@@ -166,9 +167,9 @@ class Audience:
 
     def refresh(self) -> None:
         """Make the lists of recipients right; new lists, for effects may hold the old ones."""
-        if not self._stale:
+        if not self.stale:
             return
-        self._stale = False
+        self.stale = False
         self.everyone = list(self.subscriptions)
         self.first = self.everyone[:1]
         self.rest = self.everyone[1:]

@@ -35,6 +35,9 @@ from tmqp_server.engine.message import (
     MARK_ANSWERED,
     MARK_BACK,
     MARK_BACK_START,
+    MARK_GONE,
+    MARK_TWIN,
+    MARK_WANTS,
     Message,
 )
 from tmqp_server.engine.outcomes import Outcomes
@@ -64,14 +67,18 @@ class Workflow:
         outcomes = self._outcomes
         queue.received += 1
         queue.last_received = now
-        if queue.hooks & HOOK_RECEIVED:
+        decision = queue.receipt_asked if message.marks & MARK_WANTS else queue.receipt
+        if decision is None:
             decision = outcomes.ask(HOOK_RECEIVED, queue, message, None, None)
-            if decision is not ALLOW:
-                outcomes.apply(queue, message, decision)
-                if not decision.allow:
-                    self._refused(queue, message, decision, now)
-                    return
-        outcomes.admit(queue, message)
+        if decision is not ALLOW:
+            outcomes.apply(queue, message, decision)
+            if not decision.allow:
+                self._refused(queue, message, decision, now)
+                return
+        queue.accepted += 1
+        queue.count += 1
+        queue.bytes += message.size
+        self._core.total_bytes += message.size
         if self._core.notices.mask & MESSAGE_PRODUCED:
             self._produced(queue, message)
         rare = message.rare
@@ -97,7 +104,7 @@ class Workflow:
             and queue.audience.can_take(queue.exclusive)
         ):
             self._sender.send(queue, message, now)
-            if queue.high_count or queue.regular_count:
+            if queue.waiting_count() != 0:
                 self._pump.pump(queue, now)  # a decision has put it back at once
             return
         else:
@@ -149,13 +156,19 @@ class Workflow:
             queue.negative_acks += 1
             session.negative_acks += 1
         message = queue.flights.get(command.message_id)
-        if message is None or not message.is_held_by(session):
-            message = queue.twin_held_by(command.message_id, session)
-            if message is None:
-                queue.unknown_acks += 1
-                session.unknown_acks += 1
-                return
-        self._take_from(message, session)
+        if message is not None and message.holder is session:
+            message.holder = None
+            session.in_flight -= 1
+            if session.full:
+                self._sender.relieve(session)
+        else:
+            if message is None or not message.is_held_by(session):
+                message = queue.twin_held_by(command.message_id, session)
+                if message is None:
+                    queue.unknown_acks += 1
+                    session.unknown_acks += 1
+                    return
+            self._take_from(message, session)
         message.marks |= MARK_ANSWERED
         if queue.hooks & HOOK_ACKNOWLEDGED:
             outcomes = self._outcomes
@@ -164,7 +177,19 @@ class Workflow:
                 outcomes.apply_answer(queue, message, decision, session, command)
                 outcomes.mark_put_back(message, decision.put_back)
         if message.holder is None and not message.holders:
-            self._close(queue, message, now)
+            if message.rare is not None or message.marks & (MARK_BACK | MARK_TWIN):
+                self._close(queue, message, now)
+            else:
+                # What _close and settle would do, in place: most messages end here.
+                del queue.flights[message.message_id]
+                if queue.held is message:
+                    queue.held = None
+                size = message.size
+                queue.done += 1
+                queue.count -= 1
+                queue.bytes -= size
+                self._core.total_bytes -= size
+                message.marks |= MARK_GONE
         elif queue.held is message and not message.marks & MARK_BACK:
             # The first answer releases the queue (F96), unless the message is to come first again.
             queue.held = None
@@ -272,7 +297,7 @@ class Workflow:
         """Let changed options take effect on what is stored and in flight (F92)."""
         if queue.discipline.refuses and queue.options.status != was:
             self.clear(queue, True, True, True)
-        if not queue.options.wait_for_acknowledge or not queue.options.request_acknowledge:
+        if not queue.waits:
             queue.held = None
         if not queue.runnable:
             self._pump.pump(queue, now)

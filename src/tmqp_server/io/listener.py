@@ -18,9 +18,11 @@ __all__ = ["ListenError", "Listener", "open_listener"]
 logger = logging.getLogger("tmqp_server.listener")
 
 _BACKLOG = 1_024
-#: Pause after a failure that only time heals: no descriptor or no memory left.
-_EXHAUSTED_PAUSE_S = 0.1
-_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+#: Pause after a failure that time heals: no descriptor or memory left, or an error of the network
+#: or the firewall about one connection, which the kernel reports as accept's own.
+_PAUSE_S = 0.1
+#: What no time heals: this is no listening socket.
+_HOPELESS = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EOPNOTSUPP)
 #: Connections accepted in a row before others get their turn.
 _ACCEPT_BURST = 64
 
@@ -34,28 +36,51 @@ class Listener:
 
     def __init__(self, sock: socket.socket, address: Address) -> None:
         self._socket = sock
+        self._scope = anyio.CancelScope()
+        self._serving = False
+        self._closed = False
         self.address = address
 
     async def serve(self, handle: Callable[[socket.socket], None]) -> None:
-        """Accept for ever; ``handle`` gets each connected socket and must not wait."""
-        while True:
-            await anyio.wait_readable(self._socket)
-            for _ in range(_ACCEPT_BURST):
-                try:
-                    connected, _peer = self._socket.accept()
-                except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                    break
-                except OSError as error:
-                    if error.errno not in _EXHAUSTED:
-                        raise
-                    logger.error("%s: cannot accept: %s", self.address, error.strerror)
-                    await anyio.sleep(_EXHAUSTED_PAUSE_S)
-                    break
-                handle(connected)
+        """Accept until closed; ``handle`` gets each connected socket and must not wait."""
+        self._serving = True
+        try:
+            with self._scope:
+                while not self._closed:
+                    await anyio.wait_readable(self._socket)
+                    await self._accept(handle)
+        finally:
+            self._serving = False
+            if self._closed:
+                self._socket.close()
+
+    async def _accept(self, handle: Callable[[socket.socket], None]) -> None:
+        """Accept a bounded number of those who wait; pause when there is trouble."""
+        for _ in range(_ACCEPT_BURST):
+            try:
+                connected, _peer = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno in _HOPELESS:
+                    raise
+                logger.error("%s: cannot accept: %s", self.address, error.strerror)
+                await anyio.sleep(_PAUSE_S)
+                return
+            handle(connected)
 
     def close(self) -> None:
-        """Stop listening; a Unix socket's file is removed."""
-        self._socket.close()
+        """Stop listening; a Unix socket's file is removed.
+
+        A socket that is waited for is closed by who waits, a moment later: otherwise the next
+        socket could get its number while the event loop still watches that.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        self._scope.cancel()
+        if not self._serving:
+            self._socket.close()
         if self.address.socket_path:
             Path(self.address.socket_path).unlink(missing_ok=True)
 
@@ -86,15 +111,16 @@ def _listen_unix(path: str) -> socket.socket:
     """Bind a Unix socket; a file left behind by a server that died is replaced, a live one not."""
     try:
         if stat.S_ISSOCK(Path(path).stat().st_mode):
-            probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            try:
-                probe.connect(path)
-            except OSError:
-                Path(path).unlink()
-            else:
-                raise OSError(errno.EADDRINUSE, "another server listens there")
-            finally:
-                probe.close()
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+                probe.setblocking(False)  # a live server may have no time to accept
+                try:
+                    probe.connect(path)
+                except ConnectionRefusedError:
+                    Path(path).unlink()
+                except BlockingIOError:
+                    raise OSError(errno.EADDRINUSE, "another server listens there") from None
+                else:
+                    raise OSError(errno.EADDRINUSE, "another server listens there")
     except FileNotFoundError:
         pass
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

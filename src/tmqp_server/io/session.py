@@ -16,6 +16,7 @@ from typing import Protocol
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 
 from tmqp_server.config import OutboundLimits
 from tmqp_server.io.transport import Transport
@@ -34,8 +35,11 @@ class SessionOwner(Protocol):
     def opened(self, session: Session) -> None:
         """It begins."""
 
-    def received(self, session: Session, data: bytes) -> None:
-        """It read a chunk."""
+    def received(self, session: Session, data: bytes) -> bool:
+        """It read a chunk; True when a part of the work waits for :meth:`go_on`."""
+
+    def go_on(self, session: Session) -> bool:
+        """Its turn has come again; True when it must have another."""
 
     def ended(self, session: Session) -> None:
         """Its peer sends no more."""
@@ -111,22 +115,24 @@ class Session:
     async def _read(self) -> str:
         """Hand on chunks until the peer or the protocol ends it; return why."""
         driver = self._driver
-        while True:
+        while not (reason := driver.close_reason(self)):
             try:
                 data = await self.transport.receive()
             except OSError as error:
                 self._lose(error)
                 driver.ended(self)
                 return str(error)
+            more = False
             if data:
-                driver.received(self, data)
+                more = driver.received(self, data)
             else:
                 driver.ended(self)
-            reason = driver.close_reason(self)
-            if reason:
-                return reason
-            # A peer that always has bytes ready must not starve the others.
+            # A peer that always has bytes ready, or asks for much, must not starve the others.
             await anyio.lowlevel.checkpoint()
+            while more:
+                more = driver.go_on(self)
+                await anyio.lowlevel.checkpoint()
+        return reason
 
     def write(self, data: bytes) -> None:
         """Send, or keep what cannot be sent now; never waits, never raises.

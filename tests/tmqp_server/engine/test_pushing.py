@@ -1,4 +1,4 @@
-"""A message's plain way: pushed, delivered, answered for, in the orders the original was seen in."""
+"""A message's plain way: pushed, delivered, answered for, in the orders that were recorded."""
 
 from __future__ import annotations
 

@@ -16,7 +16,6 @@ from tmqp_server.engine.client import Client
 from tmqp_server.engine.commands import ClearMessages, Synced
 from tmqp_server.engine.delivery import ACKNOWLEDGE, ALLOW, Decision, DeliveryHandler, QueueFacts
 from tmqp_server.engine.effects import Append
-from tmqp_server.engine.handlers import AckIfSaved
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.options import QueueChanges
 
@@ -88,22 +87,16 @@ def test_a_consumers_answer_waits_for_the_storage_too() -> None:
 
 
 def test_a_consumers_answer_if_saved() -> None:
-    world = World(
-        handlers={
-            "test": SaveFirst(
-                DECIDE_ACK_NONE,
-                AckIfSaved().received_from_producer(
-                    None,
-                    None,  # type: ignore[arg-type]
-                ),
-            )
-        }
-    )
-    world.create(QueueChanges(delivery_handler="test"))
+    if_saved = Decision(acknowledge=DECIDE_ACK_IF_SAVED)
+    world = saving(SaveFirst(DECIDE_ACK_NONE, if_saved))
     world.join("a")
     world.push("m1")
     world.step(Synced(1, True))
     assert world.ack("a", "m1", wire="raw") == ["p: m1 ok from a", "erase 1"]
+    world = saving(SaveFirst(DECIDE_ACK_NONE, if_saved, willing=False))
+    world.join("a")
+    world.push("m1")
+    assert world.ack("a", "m1", wire="raw") == []
 
 
 def test_a_negative_answer_need_not_wait() -> None:

@@ -7,6 +7,7 @@ sessions and queues agree about what is in flight, and no message was confirmed 
 from __future__ import annotations
 
 from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.client import Client
 from tmqp_server.engine.commands import (
     Acknowledge,
     Command,
@@ -339,7 +340,7 @@ class World:
                 assert subscription.credit >= -1
 
 
-def holders_of(message: Message) -> list[object]:
+def holders_of(message: Message) -> list[Client]:
     """The clients that have a message."""
     if message.holder is not None:
         return [message.holder]

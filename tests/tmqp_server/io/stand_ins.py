@@ -83,7 +83,7 @@ class Pipe:
 class Ears:
     """What a session says to its driver, in order; ``reason`` is what the protocol says.
 
-    What begins with ``faulty`` raises.
+    What begins with ``faulty`` raises; a chunk takes ``portions`` further turns.
     """
 
     def __init__(self) -> None:
@@ -91,6 +91,7 @@ class Ears:
         self.reason = ""
         self.end_reason = ""
         self.faulty = ""
+        self.portions = 0
 
     def _hear(self, what: str) -> None:
         self.heard.append(what)
@@ -100,8 +101,14 @@ class Ears:
     def opened(self, session: Session) -> None:
         self._hear("opened")
 
-    def received(self, session: Session, data: bytes) -> None:
+    def received(self, session: Session, data: bytes) -> bool:
         self._hear(f"received {data.decode()}")
+        return self.portions > 0
+
+    def go_on(self, session: Session) -> bool:
+        self._hear("go on")
+        self.portions -= 1
+        return self.portions > 0
 
     def ended(self, session: Session) -> None:
         self._hear("ended")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import stat
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import anyio
@@ -83,6 +84,15 @@ async def test_a_live_server_keeps_its_socket(tmp_path: Path) -> None:
     listener.close()
 
 
+async def test_the_socket_of_another_kind_of_program_is_never_touched(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        other.bind(str(path))
+        with pytest.raises(ListenError):
+            await open_listener(Address(socket_path=str(path)))
+        assert path.exists()
+
+
 async def test_a_file_that_is_no_socket_is_never_touched(tmp_path: Path) -> None:
     path = tmp_path / "precious"
     path.write_text("data")
@@ -91,12 +101,14 @@ async def test_a_file_that_is_no_socket_is_never_touched(tmp_path: Path) -> None
     assert path.read_text() == "data"
 
 
-class _Exhausted:
-    """A listening socket that runs out of descriptors once, then works."""
+class _Troubled:
+    """A listening socket whose ``accept`` fails once, then works."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, error: int) -> None:
         self._socket = sock
+        self._error = error
         self.failures = 1
+        self.failed = anyio.Event()
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -104,16 +116,87 @@ class _Exhausted:
     def accept(self) -> tuple[socket.socket, object]:
         if self.failures:
             self.failures -= 1
-            raise OSError(errno.EMFILE, "Too many open files")
+            self.failed.set()
+            raise OSError(self._error, "trouble")
         return self._socket.accept()
 
+    def close(self) -> None:
+        self._socket.close()
 
-async def test_running_out_of_descriptors_is_survived() -> None:
-    """F6 of the reliability cases, in small: the listener pauses and goes on."""
+
+@pytest.mark.parametrize(
+    "error", [errno.EMFILE, errno.ENOMEM, errno.EPROTO, errno.ENETDOWN, errno.EPERM]
+)
+async def test_a_bad_moment_is_survived(error: int) -> None:
+    """F6 of the reliability cases, in small: the listener pauses and goes on.
+
+    The kernel hands errors of the network and the firewall over as accept's own.
+    """
     with socket.create_server(("127.0.0.1", 0)) as sock:
         sock.setblocking(False)
-        exhausted = _Exhausted(sock)
-        listener = Listener(exhausted, Address("127.0.0.1", 0))  # type: ignore[arg-type]
+        troubled = _Troubled(sock, error)
+        listener = Listener(troubled, Address("127.0.0.1", 0))  # type: ignore[arg-type]
         with socket.create_connection(sock.getsockname()):
             await _accept_one(listener)
-        assert exhausted.failures == 0
+        assert troubled.failures == 0
+
+
+async def test_a_socket_that_cannot_accept_at_all_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        sock.setblocking(False)
+        troubled = _Troubled(sock, errno.EINVAL)
+        listener = Listener(troubled, Address("127.0.0.1", 0))  # type: ignore[arg-type]
+        with socket.create_connection(sock.getsockname()), pytest.raises(OSError, match="trouble"):
+            with anyio.fail_after(5):
+                await listener.serve(lambda _sock: None)
+
+
+async def test_closing_ends_the_waiting_for_clients() -> None:
+    listener = await open_listener(Address("127.0.0.1", 0))
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listener.serve, lambda _sock: None)
+            await anyio.wait_all_tasks_blocked()
+            listener.close()
+
+
+async def test_closing_in_a_bad_moment_ends_it_too() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        sock.setblocking(False)
+        troubled = _Troubled(sock, errno.EMFILE)
+        listener = Listener(troubled, Address("127.0.0.1", 0))  # type: ignore[arg-type]
+        with socket.create_connection(sock.getsockname()), anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(listener.serve, lambda _sock: None)
+                await troubled.failed.wait()
+                listener.close()
+
+
+async def test_a_closed_listener_leaves_its_descriptor_to_others() -> None:
+    """The next socket gets the same number: waiting for it must not meet the old wait."""
+    listener = await open_listener(Address("127.0.0.1", 0))
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listener.serve, lambda _sock: None)
+            await anyio.wait_all_tasks_blocked()
+            listener.close()
+            near, far = socket.socketpair()
+            with near, far:
+                far.sendall(b"x")
+                await anyio.wait_readable(near)
+
+
+async def test_a_live_server_with_a_full_backlog_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "tmqp.sock"
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.socket(socket.AF_UNIX))
+        server.bind(str(path))
+        server.listen(0)
+        for _ in range(3):
+            client = stack.enter_context(socket.socket(socket.AF_UNIX))
+            client.setblocking(False)
+            with suppress(BlockingIOError):
+                client.connect(str(path))
+        with pytest.raises(ListenError, match="another server listens there"):
+            await open_listener(Address(socket_path=str(path)))
+        assert path.exists()

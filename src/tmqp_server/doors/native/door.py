@@ -17,6 +17,7 @@ from tmqp.errors import RemoteProtocolError
 from tmqp.events import (
     AcknowledgeReceived,
     ConnectionClosed,
+    CustomMessageReceived,
     DirectMessageReceived,
     Event,
     EventSubscriptionReceived,
@@ -29,7 +30,7 @@ from tmqp.events import (
 )
 from tmqp.frames import Frame
 from tmqp.limits import Limits
-from tmqp.state import Role, State
+from tmqp.state import Role
 from tmqp_server.doors.native.answers import (
     acknowledge_frame,
     confirm_frame,
@@ -114,12 +115,10 @@ class NativeSession:
         self._connection = Connection(Role.SERVER, door.limits, now=now)
         self._connected = False
         self._now = now
+        self._forged = False
+        self.closed = False
         self.close_reason = ""
-
-    @property
-    def closed(self) -> bool:
-        """The connection is over."""
-        return self._connection.state is State.CLOSED
+        self.outbound_bytes = 0
 
     # -- bytes and time in ----------------------------------------------------------------------
 
@@ -146,13 +145,25 @@ class NativeSession:
 
     def data_to_send(self) -> bytes:
         """Everything queued since the last call."""
+        self.outbound_bytes = 0
         return self._connection.data_to_send()
+
+    def _send(self, data: bytes) -> None:
+        """Queue a message, unless the connection has closed: then nobody waits for it.
+
+        That is so for what stands before a Terminate, or a violation, in the same chunk.
+        """
+        if not self.closed:
+            self.outbound_bytes += len(data)
+            self._connection.send_bytes(data)
 
     # -- events to commands ---------------------------------------------------------------------
 
     def _commands(self, events: Sequence[Event], now: float) -> list[Command]:
         self._now = now
         commands: list[Command] = []
+        if events and type(events[-1]) is ConnectionClosed:
+            self.closed = True  # although messages stand before it, nothing can be sent any more
         for event in events:
             kind = type(event)
             if kind is QueueMessageReceived:
@@ -165,6 +176,12 @@ class NativeSession:
                 handle = _HANDLERS.get(kind)
                 if handle is not None:
                     handle(self, event, commands)
+            if self._forged:
+                # Whoever forges a source is not listened to any longer, not even to the end of
+                # the chunk; which may have held the end of the connection as well.
+                if not self.close_reason:
+                    self._closed(events[-1], commands)
+                break
         return commands
 
     def _own(self, frame: Frame, commands: list[Command]) -> Frame | None:
@@ -178,6 +195,7 @@ class NativeSession:
                 "source", "the source of a message must be the sender's own id"
             )
             commands.extend(self._commands(self._connection.reject(error), self._now))
+            self._forged = True
             return None
         return frame.replace(source=client_id)
 
@@ -213,9 +231,9 @@ class NativeSession:
 
     def _refuse_push(self, frame: Frame, code: int) -> None:
         """A push the engine never sees is refused as the engine would (F75, contradiction 22)."""
-        self._connection.send(response_frame(frame, code, frame.target))
+        self._send(response_frame(frame, code, frame.target).raw)
         if frame.pending_acknowledge:
-            self._connection.send(acknowledge_frame(frame, code))
+            self._send(acknowledge_frame(frame, code).raw)
 
     def _acknowledge(self, event: AcknowledgeReceived, commands: list[Command]) -> None:
         frame = self._own(event.frame, commands)
@@ -288,19 +306,24 @@ class NativeSession:
         except BadRequestError as error:
             self._reply(frame, error.code, b"")
 
+    def _custom(self, event: Event, commands: list[Command]) -> None:
+        """Nobody takes these so far, but a forged source is one in them as well (F42)."""
+        assert isinstance(event, CustomMessageReceived)
+        self._own(event.frame, commands)
+
     def _router(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, RouterMessageReceived)
         frame = self._own(event.frame, commands)
         if frame is not None:
             answer = router_refusal(frame, self._connection.client_id)
             if answer is not None:
-                self._connection.send(answer)
+                self._send(answer.raw)
 
     def _pull(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, PullRequestReceived)
         frame = self._own(event.frame, commands)
         if frame is not None:
-            self._connection.send(pull_refusal(frame))
+            self._send(pull_refusal(frame).raw)
 
     def _closed(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, ConnectionClosed)
@@ -315,15 +338,14 @@ class NativeSession:
 
     def deliver(self, data: bytes) -> None:
         """Queue a delivery made by :meth:`NativeDoor.encode_delivery`."""
-        if not self.close_reason:
-            self._connection.send_bytes(data)
+        self._send(data)
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
         """Carry out an effect meant for this session."""
         if self.closed:
             return _NOTHING
         if isinstance(effect, Confirm):
-            self._connection.send_bytes(confirm_frame(effect))
+            self._send(confirm_frame(effect))
         elif isinstance(effect, Reply):
             self._answer(effect)
         elif isinstance(effect, Accept):
@@ -346,7 +368,7 @@ class NativeSession:
     def _reply(self, frame: Frame, code: int, body: bytes) -> None:
         """Answer a request in each way it asks for; some are always answered (F75, F115, F127)."""
         if frame.type == TYPE_QUEUE_MESSAGE:
-            self._connection.send(response_frame(frame, code, frame.target))
+            self._send(response_frame(frame, code, frame.target).raw)
             return
         if not frame.message_id:
             return
@@ -355,9 +377,9 @@ class NativeSession:
         )
         if always or frame.pending_response:
             answer = response_frame(frame, code, self._connection.client_id, body)
-            self._connection.send(answer)
+            self._send(answer.raw)
         if frame.pending_acknowledge:
-            self._connection.send(acknowledge_frame(frame, code))
+            self._send(acknowledge_frame(frame, code).raw)
 
 
 _Handler = Callable[[NativeSession, Event, list[Command]], None]
@@ -370,5 +392,6 @@ _HANDLERS: dict[type[Event], _Handler] = {
     EventSubscriptionReceived: NativeSession._subscription,
     RouterMessageReceived: NativeSession._router,
     PullRequestReceived: NativeSession._pull,
+    CustomMessageReceived: NativeSession._custom,
     ConnectionClosed: NativeSession._closed,
 }

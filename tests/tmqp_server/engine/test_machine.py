@@ -1,0 +1,410 @@
+"""The broker under arbitrary commands, against what an observer outside it can know.
+
+The observer sees commands and effects only.  It keeps its own account of credit, of blocked
+sessions, of who has which message and of confirms; ``World`` looks at the books inside.  At the
+end of each run the world heals and everything that can be delivered must be, and the whole run is
+repeated on a new broker and must print the same effects.
+"""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tests.tmqp_server.engine.world import World, queue_defaults
+from tmqp.constants import (
+    STATUS_BROADCAST,
+    STATUS_PAUSED,
+    STATUS_PUSH,
+    STATUS_ROUND_ROBIN,
+    STATUS_STOPPED,
+)
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    Batch,
+    Block,
+    ClearMessages,
+    Command,
+    Connect,
+    CreateQueue,
+    Disconnect,
+    Grant,
+    Join,
+    Leave,
+    Push,
+    PushExtras,
+    RemoveChannel,
+    RemoveQueue,
+    Synced,
+    Unblock,
+    UpdateQueue,
+)
+from tmqp_server.engine.effects import Append, Confirm, Deliver, Effect
+from tmqp_server.engine.handlers import built_in_handlers
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.options import QueueChanges
+
+LIMITS = EngineLimits(
+    max_work_per_step=12,
+    max_in_flight_per_session=5,
+    max_messages_per_queue=12,
+    max_queue_bytes=150,
+    max_put_backs=6,
+)
+OPTIONS = queue_defaults(put_back_limit=3, acknowledge_timeout_ms=1_000)
+CHANNELS = ("one", "Two")
+STATUSES = (
+    STATUS_BROADCAST,
+    STATUS_PUSH,
+    STATUS_PUSH,
+    STATUS_ROUND_ROBIN,
+    STATUS_ROUND_ROBIN,
+    STATUS_PAUSED,
+    STATUS_STOPPED,
+)
+HANDLERS = tuple(built_in_handlers().names())
+
+clients = st.integers(1, 4)
+channels = st.sampled_from(CHANNELS)
+queue_ids = st.integers(1, 2)
+changes = st.builds(
+    QueueChanges,
+    status=st.none() | st.sampled_from(STATUSES),
+    request_acknowledge=st.none() | st.booleans(),
+    acknowledge_timeout_ms=st.none() | st.sampled_from([500, 1_000, 3_000]),
+    message_timeout_ms=st.none() | st.sampled_from([0, 0, 700, 2_000]),
+    wait_for_acknowledge=st.none() | st.booleans(),
+    send_only_first_acquirer=st.none() | st.booleans(),
+    put_back_limit=st.none() | st.integers(0, 3),
+    dead_letter=st.none() | st.tuples(channels, queue_ids),
+    delivery_handler=st.none() | st.sampled_from(HANDLERS),
+)
+
+
+class Observer:
+    """What can be known from outside."""
+
+    def __init__(self) -> None:
+        #: (session, channel key) to the credit it has left, -1 without a bound.
+        self.credit: dict[tuple[int, str], int] = {}
+        self.blocked: set[int] = set()
+        self.connected: set[int] = set()
+        self.told: set[str] = set()
+        self.unsynced: dict[int, str] = {}
+        #: The last sequence sent for the first time, by queue and priority.
+        self.order: dict[tuple[str, int, bool], int] = {}
+        self.pushed: set[str] = set()
+
+    def see(self, effects: list[Effect], exclusive: dict[tuple[str, int], bool]) -> None:
+        """Judge the effects of one step."""
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                self._delivery(effect, exclusive)
+            elif isinstance(effect, Confirm):
+                self._confirm(effect)
+            elif isinstance(effect, Append):
+                assert effect.ticket not in self.unsynced
+                self.unsynced[effect.ticket] = effect.message.message_id
+
+    def _delivery(self, effect: Deliver, exclusive: dict[tuple[str, int], bool]) -> None:
+        message = effect.message
+        key = effect.channel.lower()
+        assert message.message_id in self.pushed, "invented"
+        assert len(set(effect.sessions)) == len(effect.sessions)
+        for number in effect.sessions:
+            assert number in self.connected
+            assert number not in self.blocked, "delivered to a blocked session"
+            left = self.credit[number, key]
+            assert left != 0, "delivered without credit"
+            if left > 0:
+                self.credit[number, key] = left - 1
+        if exclusive.get((key, message.queue_id)):
+            assert len(effect.sessions) == 1, "one message in several hands"
+        if not effect.redelivered and effect.first_acquirer and message.rare is None:
+            place = (key, message.queue_id, message.high_priority)
+            assert message.sequence > self.order.get(place, 0), "out of order"
+            self.order[place] = message.sequence
+
+    def _confirm(self, effect: Confirm) -> None:
+        assert effect.session in self.connected
+        assert effect.message_id not in self.told, "confirmed twice"
+        self.told.add(effect.message_id)
+        if effect.positive:
+            assert effect.message_id not in self.unsynced.values(), "confirmed before it was saved"
+
+
+class BrokerMachine(RuleBasedStateMachine):
+    """Arbitrary commands, in any order, with time passing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World(LIMITS, OPTIONS)
+        self.observer = Observer()
+        self.history: list[tuple[Command | None, float]] = []
+        self.prints: list[str] = []
+        self.sessions: dict[int, int] = {}
+        self.last_session = 0
+        self.count = 0
+        self.moved: set[tuple[str, int]] = set()
+
+    # --- Doing -----------------------------------------------------------------------------------
+
+    def do(self, command: Command | None) -> list[Effect]:
+        """One step, or one deadline, judged by everybody."""
+        world = self.world
+        exclusive = {
+            (queue.channel_name.lower(), queue.queue_id): queue.exclusive
+            for queue in world.broker.queues()
+        }
+        self.history.append((command, world.now))
+        if command is None:
+            effects = world.broker.on_deadline(world.now)
+        else:
+            effects = world.broker.step(command, world.now)
+        if isinstance(command, (CreateQueue, UpdateQueue, RemoveQueue, RemoveChannel)):
+            exclusive = {}
+            self.observer.order.clear()
+        world.check(effects)
+        self.prints.append(repr(effects))
+        self.observer.see(effects, exclusive)
+        work = sum(1 for effect in effects if isinstance(effect, Deliver))
+        assert work <= 2 * LIMITS.max_work_per_step + 8, "a step without end"
+        return effects
+
+    def name(self, channel: str, number: int) -> str:
+        return channel.upper() if number % 2 else channel
+
+    def connected(self, client: int) -> int:
+        """The client's session, connected now if it is not."""
+        if client not in self.sessions:
+            self.last_session += 1
+            self.sessions[client] = self.last_session
+            self.world.names[self.last_session] = f"client-{client}"
+            self.observer.connected.add(self.last_session)
+            self.do(Connect(self.last_session, "r", f"client-{client}"))
+        return self.sessions[client]
+
+    # --- Rules -----------------------------------------------------------------------------------
+
+    @initialize(given=changes)
+    def start(self, given: QueueChanges) -> None:
+        for channel in CHANNELS:
+            self.do(CreateQueue(self.connected(1), "r", channel, 1, given))
+
+    @rule(client=clients, channel=channels, queue_id=queue_ids, given=changes)
+    def create(self, client: int, channel: str, queue_id: int, given: QueueChanges) -> None:
+        self.do(CreateQueue(self.connected(client), "r", channel, queue_id, given))
+
+    @rule(channel=channels, queue_id=queue_ids, given=changes)
+    def update(self, channel: str, queue_id: int, given: QueueChanges) -> None:
+        self.do(UpdateQueue(self.connected(1), "r", channel, queue_id, given))
+
+    @rule(client=clients, channel=channels, credit=st.sampled_from([-1, -1, -1, 0, 1, 3]))
+    def join(self, client: int, channel: str, credit: int) -> None:
+        number = self.connected(client)
+        self.observer.credit[number, channel.lower()] = credit
+        self.do(Join(number, "r", self.name(channel, number), credit))
+
+    @rule(client=clients, channel=channels)
+    def leave(self, client: int, channel: str) -> None:
+        number = self.connected(client)
+        self.do(Leave(number, "r", channel))
+        self.observer.credit.pop((number, channel.lower()), None)
+
+    @rule(client=clients, channel=channels, credit=st.sampled_from([-1, 0, 2]))
+    def grant(self, client: int, channel: str, credit: int) -> None:
+        number = self.connected(client)
+        if (number, channel.lower()) in self.observer.credit:
+            self.observer.credit[number, channel.lower()] = credit
+        self.do(Grant(number, channel, credit))
+
+    @rule(client=clients)
+    def disconnect(self, client: int) -> None:
+        number = self.connected(client)
+        del self.sessions[client]
+        self.observer.connected.discard(number)
+        self.observer.blocked.discard(number)
+        for key in list(self.observer.credit):
+            if key[0] == number:
+                del self.observer.credit[key]
+        self.do(Disconnect(number))
+
+    @rule(client=clients)
+    def block(self, client: int) -> None:
+        number = self.connected(client)
+        self.observer.blocked.add(number)
+        self.do(Block(number))
+
+    @rule(client=clients)
+    def unblock(self, client: int) -> None:
+        number = self.connected(client)
+        self.observer.blocked.discard(number)
+        self.do(Unblock(number))
+
+    def a_push(
+        self,
+        client: int,
+        channel: str,
+        queue_id: int,
+        high: bool,
+        wants: bool,
+        late: int = 0,
+        delay: int = 0,
+    ) -> Push:
+        self.count += 1
+        message_id = f"m{self.count}"
+        self.observer.pushed.add(message_id)
+        number = self.connected(client)
+        extras = PushExtras(expires_in_ms=late, delay_ms=delay) if late or delay else None
+        name = self.name(channel, queue_id)
+        return Push(number, message_id, name, queue_id, high, wants, 10, b"w", extras)
+
+    @rule(
+        client=clients,
+        channel=channels,
+        queue_id=queue_ids,
+        high=st.booleans(),
+        wants=st.booleans(),
+        late=st.sampled_from([0, 0, 0, 900]),
+        delay=st.sampled_from([0, 0, 0, 300]),
+        times=st.sampled_from([1, 1, 2, 9]),
+    )
+    def push(
+        self,
+        client: int,
+        channel: str,
+        queue_id: int,
+        high: bool,
+        wants: bool,
+        late: int,
+        delay: int,
+        times: int,
+    ) -> None:
+        for _ in range(times):
+            self.do(self.a_push(client, channel, queue_id, high, wants, late, delay))
+
+    @rule(client=clients, channel=channels, wants=st.booleans(), size=st.integers(0, 6))
+    def batch(self, client: int, channel: str, wants: bool, size: int) -> None:
+        pushes: list[Command] = [
+            self.a_push(client, channel, 1 + each % 2, False, wants) for each in range(size)
+        ]
+        self.do(Batch(self.connected(client), "r", pushes))
+
+    @rule(
+        client=clients,
+        positive=st.booleans(),
+        data=st.data(),
+        times=st.sampled_from([1, 1, 3]),
+    )
+    def acknowledge(self, client: int, positive: bool, data: st.DataObject, times: int) -> None:
+        number = self.connected(client)
+        for _ in range(times):
+            held = [
+                (queue.channel_name, queue.queue_id, message.message_id)
+                for queue in self.world.broker.queues()
+                for message in queue.flights.values()
+                if message.is_held_by(self.world.broker._core.sessions[number])
+            ]
+            if not held:
+                return
+            channel, queue_id, message_id = data.draw(st.sampled_from(held))
+            self.do(Acknowledge(number, message_id, channel, queue_id, positive, "no", "wire"))
+
+    @rule(client=clients, channel=channels, queue_id=queue_ids)
+    def acknowledge_nonsense(self, client: int, channel: str, queue_id: int) -> None:
+        number = self.connected(client)
+        some = f"m{max(self.count - 1, 0)}"
+        session = self.world.broker._core.sessions[number]
+        if any(
+            message.message_id == some and message.is_held_by(session)
+            for queue in self.world.broker.queues()
+            for message in queue.flights.values()
+        ):
+            return
+        before = session.unknown_acks
+        self.do(Acknowledge(number, some, channel, queue_id))
+        assert session.unknown_acks == before + 1
+
+    @precondition(lambda self: self.observer.unsynced)
+    @rule(ok=st.booleans(), data=st.data())
+    def sync(self, ok: bool, data: st.DataObject) -> None:
+        ticket = data.draw(st.sampled_from(sorted(self.observer.unsynced)))
+        del self.observer.unsynced[ticket]
+        self.do(Synced(ticket, ok))
+
+    @rule(channel=channels, queue_id=queue_ids, high=st.booleans(), regular=st.booleans())
+    def clear(self, channel: str, queue_id: int, high: bool, regular: bool) -> None:
+        self.do(ClearMessages(self.connected(1), "r", channel, queue_id, high, regular))
+
+    @rule(channel=channels, queue_id=queue_ids)
+    def remove_queue(self, channel: str, queue_id: int) -> None:
+        self.do(RemoveQueue(self.connected(1), "r", channel, queue_id))
+
+    @rule(channel=channels)
+    def remove_channel(self, channel: str) -> None:
+        self.do(RemoveChannel(self.connected(1), "r", channel))
+        for key in list(self.observer.credit):
+            if key[1] == channel.lower():
+                del self.observer.credit[key]
+
+    @rule(seconds=st.sampled_from([0.0, 0.1, 0.6, 1.1, 4.0]))
+    def wait(self, seconds: float) -> None:
+        end = self.world.now + seconds
+        for _ in range(2_000):
+            deadline = self.world.broker.next_deadline()
+            if deadline is None or deadline > end:
+                self.world.now = end
+                return
+            self.world.now = max(self.world.now, deadline)
+            self.do(None)
+        raise AssertionError("the broker always wants to be called at once")
+
+    @rule()
+    def too_early(self) -> None:
+        self.do(None)
+
+    # --- What must hold --------------------------------------------------------------------------
+
+    @invariant()
+    def limits_hold(self) -> None:
+        for queue in self.world.broker.queues():
+            # A batch is checked before it is applied, and put-backs may come in between.
+            assert queue.count <= LIMITS.max_messages_per_queue + 6
+            if queue.held is not None:
+                assert queue.options.wait_for_acknowledge
+
+    def teardown(self) -> None:
+        if not self.history:
+            return
+        self.heal()
+        self.repeat()
+
+    def heal(self) -> None:
+        """Nobody is slow any more: what can be delivered is delivered."""
+        for client, number in self.sessions.items():
+            self.observer.blocked.discard(number)
+            self.do(Unblock(number))
+            for channel in CHANNELS:
+                key = (number, channel.lower())
+                if key in self.observer.credit:
+                    self.observer.credit[key] = -1
+                    self.do(Grant(number, channel, -1))
+            assert client
+        self.wait(8.0)
+        for queue in self.world.broker.queues():
+            if not queue.discipline.sends or queue.held is not None:
+                continue
+            if queue.audience.can_take(queue.exclusive):
+                assert queue.high_count + queue.regular_count == 0, f"{queue!r} is stuck"
+
+    def repeat(self) -> None:
+        """The same commands at the same times give the same effects."""
+        again = World(LIMITS, OPTIONS).broker
+        for (command, now), printed in zip(self.history, self.prints, strict=True):
+            effects = again.on_deadline(now) if command is None else again.step(command, now)
+            assert repr(effects) == printed
+
+
+BrokerMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
+TestBroker = BrokerMachine.TestCase

@@ -1,0 +1,127 @@
+"""Owns a door for tests of what stands around doors: a chunk is a line of words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+
+from tmqp_server.engine.commands import Command, Connect, Disconnect, Join, ListClients, Push
+from tmqp_server.engine.effects import Accept, Deliver, Effect
+from tmqp_server.engine.message import Message
+
+__all__ = ["LineDoor", "LineSession"]
+
+
+class LineDoor:
+    """Opens sessions and remembers them.
+
+    ``fault`` makes it fail to encode; ``due`` is the deadline its sessions begin with.
+    """
+
+    def __init__(self, name: str = "line") -> None:
+        self.name = name
+        self.encoded: list[Message] = []
+        self.sessions: dict[int, LineSession] = {}
+        self.fault = False
+        self.due: float | None = 1e12
+
+    def open(self, session: int, now: float) -> LineSession:
+        self.sessions[session] = LineSession(session, self.due)
+        return self.sessions[session]
+
+    def encode_delivery(self, effect: Deliver) -> bytes:
+        if self.fault:
+            raise ValueError("cannot be encoded")
+        self.encoded.append(effect.message)
+        return f"{self.name}:{effect.message.message_id}".encode()
+
+
+class LineSession:
+    """Understands: connect NAME, join CHANNEL, push CHANNEL ID, list (all clients), bye.
+
+    ``said`` is what it was given to send.  ``fault`` names what fails: apply, close, deliver,
+    receive, deadline or send.  ``due`` is its deadline, which is over once it
+    was ``served``, unless the session is ``stubborn``.
+    """
+
+    def __init__(self, number: int, due: float | None) -> None:
+        self._number = number
+        self.closed = False
+        self.close_reason = ""
+        self.outbound_bytes = 0
+        self.said: list[object] = []
+        self.early: list[str] = []
+        self.fault = ""
+        self.due = due
+        self.deadlines: list[float] = []
+        self.served = anyio.Event()
+        self.stubborn = False
+
+    def receive(self, data: bytes, now: float) -> Sequence[Command]:
+        self._fail("receive")
+        commands: list[Command] = []
+        for line in data.decode().split("; "):
+            verb, _, rest = line.partition(" ")
+            commands += self._commands(verb, rest.split())
+        return commands
+
+    def _commands(self, verb: str, words: list[str]) -> list[Command]:
+        if verb == "connect":
+            self.early = words[1:]
+            return [Connect(self._number, None, words[0])]
+        if verb == "join":
+            return [Join(self._number, verb, words[0])]
+        if verb == "push":
+            return [Push(self._number, words[1], words[0], 0, False, False, 1, None)]
+        if verb == "list":
+            return [ListClients(self._number, verb)]
+        assert verb == "bye"
+        return [Disconnect(self._number)]
+
+    def receive_eof(self, now: float) -> Sequence[Command]:
+        self.close_reason = "end"
+        return [Disconnect(self._number)]
+
+    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
+        self._fail("apply")
+        self.said.append(effect)
+        self.outbound_bytes += 100
+        if isinstance(effect, Accept):
+            return [Join(self._number, "early", channel) for channel in self.early]
+        return []
+
+    def deliver(self, data: bytes) -> None:
+        self._fail("deliver")
+        self.said.append(data)
+        self.outbound_bytes += len(data)
+
+    def close(self, reason: str, now: float) -> Sequence[Command]:
+        self._fail("close")
+        self.close_reason = reason
+        return [Disconnect(self._number)]
+
+    def data_to_send(self) -> bytes:
+        self._fail("send")
+        sent, self.outbound_bytes = self.outbound_bytes, 0
+        return b"." * sent
+
+    def next_deadline(self) -> float | None:
+        return self.due
+
+    def on_deadline(self, now: float) -> Sequence[Command]:
+        if not self.stubborn:
+            self.due = None
+        self.deadlines.append(now)
+        self.served.set()
+        self._fail("deadline")
+        return []
+
+    def _fail(self, where: str) -> None:
+        if self.fault == where:
+            raise ValueError(f"a fault of the door: {where}")
+
+    def words(self) -> list[str]:
+        """What was said, deliveries as their text and effects by name."""
+        said, self.said = self.said, []
+        return [w.decode() if isinstance(w, bytes) else type(w).__name__ for w in said]

