@@ -59,3 +59,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("cold") is None and imports_hot_modules(item.path):
             item.add_marker("hot")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what passing tests printed: what they counted and measured, in whichever process."""
+    said = [
+        f"{report.nodeid.rpartition('/')[2]}: {report.capstdout.strip()}"
+        for report in terminalreporter.getreports("passed")
+        if report.when == "call" and report.capstdout.strip()
+    ]
+    if said:
+        terminalreporter.section("counted and measured")
+        for line in sorted(said):
+            terminalreporter.write_line(line)

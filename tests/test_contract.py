@@ -37,6 +37,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp.models": ("json",),
     "tmqp.models.options": (),
     "tmqp.state": ("tmqp.constants",),
+    "tmqp.pulls": ("tmqp.events",),
     "tmqp.testing": ("tmqp.connection", "hypothesis"),
     "tmqp_bench": ("tmqp",),
     "tmqp_client": (),

@@ -129,13 +129,11 @@ class FrameDecoder:
         if self._whole:
             # Complete the frame without copying what follows it: a large payload is joined once.
             missing = self._need - self._have
-            self._put_aside(data[:missing])
-            left = self._scan(self._taken(), 0, frames, most)
+            left = self._scan(self._taken(data[:missing]), 0, frames, most)
             if missing < len(data) and self.error is None:
                 self._scan(data, missing, frames, left)
             return frames
-        self._put_aside(data)
-        self._scan(self._taken(), 0, frames, most)
+        self._scan(self._taken(data), 0, frames, most)
         return frames
 
     def hold(self, data: bytes) -> None:
@@ -159,24 +157,24 @@ class FrameDecoder:
             self._tail = bytearray()
         self._parts.append(data)
 
-    def _taken(self) -> bytes:
-        """Everything put aside, as one string; nothing is left."""
+    def _taken(self, data: bytes) -> bytes:
+        """Everything put aside, and ``data`` behind it, as one string; nothing is left."""
         parts = self._parts
         if self._tail:
             parts.append(bytes(self._tail))
             self._tail = bytearray()
+        parts.append(data)
         self._parts = []
         self._have = 0
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return b"".join(parts)
 
     def _wait(self, data: bytes, pos: i64, need: i64, whole: bool) -> None:
         """Keep ``data`` from ``pos`` until ``need`` bytes of it are there."""
         rest = data[pos:]
-        self._have = 0
+        self._parts.append(rest)
+        self._have = len(rest)
         self._need = need
         self._whole = whole
-        if rest:
-            self._put_aside(rest)
 
     def _fail(self, error: RemoteProtocolError) -> i64:
         """End decoding; return how many more frames may be taken: none."""

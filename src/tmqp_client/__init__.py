@@ -23,7 +23,7 @@ Reading order: ``_machine`` (what a client knows, without I/O), ``session`` (one
 
 from __future__ import annotations
 
-from tmqp_client._batch import BatchFailure, BatchReport
+from tmqp_client._report import BatchFailure, BatchReport
 from tmqp_client._requests import Headers, Payload
 from tmqp_client.client import Client, Unclaimed, connect
 from tmqp_client.config import ClientLimits

@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import anyio
 
-from tmqp.errors import TmqpError
 from tmqp_client._pending import Pending
+from tmqp_client._report import BatchFailure, BatchReport
 
-__all__ = ["Batch", "BatchFailure", "BatchReport"]
+__all__ = ["Batch"]
 
 #: Failures a report holds one by one; of more it holds the number.
 _MAX_FAILURES: Final = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class BatchFailure:
-    """One message that was not confirmed: its place in the batch from 0, its id, the reason."""
-
-    index: int
-    message_id: str
-    error: TmqpError
-
-
-@dataclass(frozen=True, slots=True)
-class BatchReport:
-    """What became of a batch.
-
-    ``sent`` messages went out; ``confirmed`` of them were acknowledged, ``failed`` were not, if
-    confirmation was asked for.  ``failures`` holds the first 1,000 of those.
-    """
-
-    sent: int
-    confirmed: int
-    failed: int
-    failures: tuple[BatchFailure, ...]
 
 
 class Batch:

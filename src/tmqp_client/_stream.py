@@ -1,7 +1,7 @@
 """Owns taking from an inbox: any number of tasks may wait for the next item of one.
 
-Each item goes to one of them, in the order in which they began to wait.  Cancelling one that was
-woken already passes its turn on, so nothing stays unseen.
+Each item goes to one of them; those who have waited longest are woken first.  Cancelling one that
+was woken already passes its turn on, so nothing stays unseen.
 """
 
 from __future__ import annotations

@@ -17,10 +17,11 @@ from tmqp.events import MessageReceived
 from tmqp.hello import ConnectionInformation
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client import _requests
-from tmqp_client._batch import Batch, BatchReport
+from tmqp_client._batch import Batch
 from tmqp_client._ids import IdSource, new_client_id
 from tmqp_client._listening import Listening
 from tmqp_client._machine import ClientMachine
+from tmqp_client._report import BatchReport
 from tmqp_client._requests import Headers, Payload, Request, payload_bytes
 from tmqp_client._stream import InboxReader
 from tmqp_client._talking import Talking

@@ -10,7 +10,7 @@ it was left in order, negatively if an exception came through, not at all if it 
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import Literal, Protocol, Self, TypeAlias
 
 import anyio
 
@@ -18,17 +18,28 @@ from tmqp.constants import RESULT_NOT_FOUND, NackReason
 from tmqp.errors import LocalProtocolError
 from tmqp.frames import Frame
 from tmqp_client import _requests
+from tmqp_client._machine import ClientMachine
 from tmqp_client._stream import InboxReader
 from tmqp_client.errors import ClientClosed, ConnectionLost, OperationFailed
 from tmqp_client.message import Message
+from tmqp_client.session import Session
 
-if TYPE_CHECKING:
-    from tmqp_client.client import Client
-
-__all__ = ["AcknowledgeMode", "Consumer", "ConsumerIterator"]
+__all__ = ["AcknowledgeMode", "Consumer", "ConsumerIterator", "ConsumerOwner"]
 
 #: ``auto`` answers by how the loop's body ends, ``manual`` leaves it to the program.
 AcknowledgeMode: TypeAlias = Literal["auto", "manual"]
+
+
+class ConsumerOwner(Protocol):
+    """What a consumer needs of its client."""
+
+    _machine: ClientMachine
+    #: Channels the program joined by itself: closing a consumer does not leave them.
+    _joined: set[str]
+    _consumers: dict[Consumer, None]
+
+    @property
+    def _session(self) -> Session: ...
 
 
 class Consumer:
@@ -46,7 +57,7 @@ class Consumer:
 
     def __init__(
         self,
-        client: Client,
+        client: ConsumerOwner,
         channel: str,
         queue_id: int | None,
         acknowledge: AcknowledgeMode,

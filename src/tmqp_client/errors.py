@@ -31,7 +31,7 @@ from tmqp.constants import ResultCode
 from tmqp.errors import TmqpError
 
 if TYPE_CHECKING:
-    from tmqp_client._batch import BatchReport
+    from tmqp_client._report import BatchReport
 
 __all__ = [
     "AlreadyAcknowledged",

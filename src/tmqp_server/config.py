@@ -44,7 +44,8 @@ class OutboundLimits:
     """What a peer that reads slowly may cost."""
 
     max_outbound_bytes: int = _bytes(4_194_304)
-    """Bytes waiting for one peer at which its connection is cut."""
+    """Bytes waiting for one peer, whose deliveries are held back already, at which its connection
+    is cut."""
 
     high_water_bytes: int = _bytes(262_144)
     """Bytes waiting for one peer at which queues hold its deliveries back."""

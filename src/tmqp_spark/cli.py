@@ -19,7 +19,7 @@ from tmqp_spark.doctor import (
     find_java,
 )
 
-__all__ = ["main"]
+__all__ = ["doctor", "main"]
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -22,8 +22,8 @@ from tmqp_client import ClientError, connect
 __all__ = ["Finding", "check_java", "check_package", "check_python", "check_server", "find_java"]
 
 #: Spark 4 needs Java 17 or newer.
-OLDEST_JAVA = 17
-OLDEST_PYTHON = (3, 11)
+_OLDEST_JAVA = 17
+_OLDEST_PYTHON = (3, 11)
 _JAVA_SECONDS = 20
 _SERVER_SECONDS = 10
 _JAVA_VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
@@ -46,7 +46,7 @@ class Finding:
 def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
     """See whether this Python is new enough."""
     text = ".".join(map(str, version))
-    if version < OLDEST_PYTHON:
+    if version < _OLDEST_PYTHON:
         return Finding("Python", False, f"{text}; 3.11 or newer is needed")
     return Finding("Python", True, text)
 
@@ -102,8 +102,8 @@ def check_java(java: Path | None) -> Finding:
     major = int(found[1])
     if major == 1 and found[2]:  # Java 8 calls itself 1.8
         major = int(found[2])
-    if major < OLDEST_JAVA:
-        return Finding("Java", False, f"{major} at {java}; {OLDEST_JAVA} or newer is needed")
+    if major < _OLDEST_JAVA:
+        return Finding("Java", False, f"{major} at {java}; {_OLDEST_JAVA} or newer is needed")
     return Finding("Java", True, f"{major} at {java}")
 
 

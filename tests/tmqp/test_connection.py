@@ -1,6 +1,6 @@
 """Owns the checks of ``tmqp.connection``: handshake, messages, endings, and what bytes mean when.
 
-Keep-alive stands in ``test_connection_time``, pulls in ``test_connection_pulls``.
+Keep-alive stands in ``test_connection_time``, pulls in ``test_pulls``.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from tmqp import (
     State,
     TerminateReceived,
 )
+from tmqp.state import WIDTH, Input
 from tmqp.testing import (
     ConnectionPair,
     check_connection_chunking,
@@ -160,7 +161,8 @@ def test_a_client_takes_no_other_protocol(reply: bytes) -> None:
 
 def test_a_server_must_not_speak_first() -> None:
     connection = Connection(Role.CLIENT)
-    assert violation(connection.receive(PREAMBLE, 0.0)).rule == "unexpected-message"
+    assert violation(connection.receive(b"SSH-2.0-x\r\n", 0.0)).rule == "unexpected-message"
+    assert connection.data_to_send() == b""
 
 
 def test_a_client_may_send_and_receive_before_it_is_accepted() -> None:
@@ -485,6 +487,42 @@ def test_input_may_be_any_bytes_and_nothing_means_nothing() -> None:
         assert event.frame.payload == b"p"
 
 
+def test_a_pull_is_followed_from_the_request_to_its_end() -> None:
+    """The rest of it stands in ``test_pulls``."""
+    connection = open_client()
+    for request_id in ("r1", "r2", "r3"):
+        connection.send(Frame.build(MessageType.PULL_REQUEST, "q", message_id=request_id))
+    connection.forget_pull("r3")
+    headers = [("Request-Id", "r1"), ("Count", "1"), ("Index", "1")]
+    stream = [
+        Frame.build(MessageType.QUEUE_MESSAGE, "q", payload=b"p", headers=headers),
+        Frame.build(MessageType.QUEUE_MESSAGE, "q", headers=[("Request-Id", "r3")]),
+        Frame.build(MessageType.RESPONSE, "c", 404, message_id="r2"),
+        Frame.build(MessageType.RESPONSE, "c", 404, message_id="r3"),
+    ]
+    events = connection.receive(b"".join(frame.raw for frame in stream), 0.0)
+    assert [type(event).__name__ for event in events] == [
+        "PullMessageReceived",
+        "QueueMessageReceived",
+        "ResponseReceived",
+        "PullCompleted",
+        "ResponseReceived",
+    ]
+
+
+@pytest.mark.cold
+def test_what_the_table_does_not_name_is_a_violation() -> None:
+    """The table is the only judge: take a cell away, and the message is refused."""
+    connection = open_client()
+    connection._cells = list(connection._cells)
+    connection._cells[int(State.OPEN) * WIDTH + int(Input.ROUTER)] = int(State.CLOSED)
+    error = violation(connection.receive(Frame.build(MessageType.ROUTER).raw, 0.0))
+    assert (error.rule, error.message) == (
+        "unexpected-message",
+        "a message of type 0x17 is not legal here",
+    )
+
+
 # --- Sending and misuse --------------------------------------------------------------------------
 
 
@@ -530,6 +568,7 @@ def test_misuse_is_told_and_changes_nothing(
 @pytest.mark.parametrize(
     ("call", "arguments"),
     [
+        ("accept", ("",)),
         ("accept", ("x" * 256,)),
         ("accept", ("c", "\ud800")),
         ("refuse", (65_536,)),
@@ -585,6 +624,7 @@ def test_a_rule_the_caller_checks_ends_it_like_any_other() -> None:
     assert types(connection.reject(error)) == [ProtocolViolated, ConnectionClosed]
     assert connection.error is error
     assert connection.data_to_send() == Frame.build(0x08, "", 400).raw
+    assert connection.reject(error) == []
     undecided = server(PREAMBLE + HELLO)
     undecided.data_to_send()
     undecided.reject(AbuseError("connections", "too many"))

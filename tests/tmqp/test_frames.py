@@ -108,6 +108,20 @@ def test_the_payload_length_takes_the_smallest_form(size: int, extended: bytes) 
     assert frame.canonical
 
 
+@pytest.mark.cold
+@pytest.mark.parametrize("size", [0xFFFF_FFFF, 0x1_0000_0000, 2**63 - 1])
+def test_a_payload_that_no_test_can_hold_takes_the_largest_form(size: int) -> None:
+    """Only its length is asked, so a fake will do; the compiler asks the bytes themselves."""
+
+    class Huge(bytes):
+        def __len__(self) -> int:
+            return size
+
+    raw = Frame.build(PUSH, payload=Huge()).raw
+    wide = size > 0xFFFF_FFFF
+    assert raw[7:] == (b"\xff" if wide else b"\xfe") + size.to_bytes(8 if wide else 4, "little")
+
+
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [

@@ -4,7 +4,7 @@ Each test cancels after one step of the event loop, after two, and so on: wherev
 interrupted, it is.
 """
 
-# ruff: noqa: ASYNC110 - nested blocks tell the story, and some things can only be polled
+# ruff: noqa: ASYNC110 - nested blocks tell a story; some things can only be polled
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The client against a scripted server, on each loop: operations, pushes, batches, closing."""
 
-# ruff: noqa: SIM117 - nested blocks tell the story, and some things can only be polled
+# ruff: noqa: SIM117 - nested blocks tell a story; some things can only be polled
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tmqp import (
     ResponseReceived,
     TerminateReceived,
 )
+from tmqp.address import Address, parse_address
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client import (
     BatchFailed,
@@ -536,3 +537,12 @@ async def test_the_first_address_that_answers_is_taken() -> None:
     async with serve(refuse) as busy, serve(broker) as address:
         async with connect(["unix:/nowhere", busy, address]) as client:
             await client.push("orders", 1, b"x")
+
+
+async def test_an_address_whose_path_cannot_be_sent_leaves_nothing_open() -> None:
+    async with serve(broker) as address:
+        place = parse_address(address)
+        bad = Address(place.host, place.port, path="/two words")
+        with pytest.raises(LocalProtocolError, match="path"):
+            async with connect(bad):
+                pytest.fail("it cannot be entered")

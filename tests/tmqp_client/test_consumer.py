@@ -1,6 +1,6 @@
 """Consuming on each event loop: order, answers by how the body ends, several tasks, leaving."""
 
-# ruff: noqa: ASYNC110, PT012, SIM117 - nested blocks tell the story, and some things can only be polled
+# ruff: noqa: ASYNC110, PT012, SIM117 - nested blocks tell a story; some things can only be polled
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Bounds under pressure: slow consumers, servers that do not read, and what still goes on then."""
 
-# ruff: noqa: ASYNC110, PT012, SIM117 - nested blocks tell the story, and some things can only be polled
+# ruff: noqa: ASYNC110, PT012, SIM117 - nested blocks tell a story; some things can only be polled
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ class Flood:
             tasks.start_soon(self.flush, peer)  # a server that waited here would stop hearing
 
 
-async def settled(client: Client) -> int:
-    """Wait until no more messages come; how many came."""
-    before = -1
-    while client.statistics().delivered != before:
-        before = client.statistics().delivered
-        await anyio.sleep(0.05)
-    return before
+async def settled(client: Client, flood: Flood) -> int:
+    """Wait until no more messages are sent or come; how many came."""
+    before = (-1, -1)
+    while before != (flood.sent, client.statistics().delivered):
+        before = (flood.sent, client.statistics().delivered)
+        await anyio.sleep(0.1)
+    return before[1]
 
 
 async def drain(consumer: Consumer, count: int) -> None:
@@ -95,11 +95,11 @@ async def drain(consumer: Consumer, count: int) -> None:
 
 
 async def test_a_slow_consumer_stops_the_server_and_loses_nothing() -> None:
-    flood = Flood(10_000)  # 10 MB: far more than the system's own buffers hold
+    flood = Flood(5_000)  # 5 MB: far more than the system's own buffers hold
     async with serve(flood) as address, connect(address, limits=SLOW) as client:
         async with client.consume("orders", 1) as consumer:
             flood.begin.set()
-            delivered = await settled(client)
+            delivered = await settled(client, flood)
             assert 100 <= delivered <= 100 + ONE_READ
             assert flood.sent < flood.count, "the server feels it"
             assert client.statistics().pauses == 1
@@ -110,12 +110,12 @@ async def test_a_slow_consumer_stops_the_server_and_loses_nothing() -> None:
 
 
 async def test_large_messages_are_bounded_by_bytes() -> None:
-    flood = Flood(10_000)
+    flood = Flood(5_000)
     limits = ClientLimits(consumer_messages=1_000_000, consumer_bytes=50_000)
     async with serve(flood) as address, connect(address, limits=limits) as client:
         async with client.consume("orders", 1) as consumer:
             flood.begin.set()
-            assert 50 <= await settled(client) <= 50 + ONE_READ
+            assert 50 <= await settled(client, flood) <= 50 + ONE_READ
             await drain(consumer, 1_000)
 
 
@@ -124,7 +124,7 @@ async def test_an_answer_comes_through_while_the_consumer_is_full() -> None:
     async with serve(flood) as address, connect(address, limits=SLOW) as client:
         async with client.consume("orders", 1) as consumer:
             flood.begin.set()
-            assert await settled(client) < 200
+            assert await settled(client, flood) < 200
             await client.push("orders", 2, b"x")
             assert client.statistics().confirmed == 1
             assert client.statistics().delivered == 250
@@ -132,11 +132,11 @@ async def test_an_answer_comes_through_while_the_consumer_is_full() -> None:
 
 
 async def test_at_the_hard_bound_even_an_answer_has_to_wait_and_the_error_says_why() -> None:
-    flood = Flood(10_000)
+    flood = Flood(5_000)
     async with serve(flood) as address, connect(address, limits=SLOW) as client:
         async with client.consume("orders", 1) as consumer:
             flood.begin.set()
-            await settled(client)
+            await settled(client, flood)
             with pytest.raises(OperationTimeout, match="reading was paused"):
                 await client.push("orders", 2, b"x")
             assert 400 <= client.statistics().delivered <= 400 + ONE_READ
@@ -146,11 +146,11 @@ async def test_at_the_hard_bound_even_an_answer_has_to_wait_and_the_error_says_w
 
 
 async def test_a_full_consumer_that_closes_lets_the_others_go_on() -> None:
-    flood = Flood(10_000)
+    flood = Flood(5_000)
     async with serve(flood) as address, connect(address, limits=SLOW) as client:
         async with client.consume("orders", 1):
             flood.begin.set()
-            delivered = await settled(client)
+            delivered = await settled(client, flood)
         with anyio.fail_after(20):
             while flood.sent < flood.count:
                 await anyio.sleep(0.01)
@@ -178,7 +178,7 @@ async def test_a_pause_of_many_ping_intervals_keeps_the_connection() -> None:
                 await anyio.sleep(due - anyio.current_time())
                 peer.connection.on_deadline(anyio.current_time())
 
-    flood = Strict(10_000)
+    flood = Strict(5_000)
     limits = ClientLimits(consumer_messages=100, protocol=Limits(ping_interval_s=0.1))
 
     async def script(peer: Peer) -> None:

@@ -1,6 +1,6 @@
 """A server that breaks rules, lies, or goes away: a clear error at every stage, and no hanging."""
 
-# ruff: noqa: ASYNC110, PT012, SIM117 - nested blocks tell the story, and some things can only be polled
+# ruff: noqa: ASYNC110, PT012, SIM117 - nested blocks tell a story; some things can only be polled
 
 from __future__ import annotations
 

@@ -11,7 +11,14 @@ from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client import Client
 from tmqp_client.cli._run import QUEUE_ID, connected, header_option, run
 
-__all__ = ["channel", "queue"]
+__all__ = [
+    "channel",
+    "channel_create",
+    "channel_remove",
+    "queue",
+    "queue_create",
+    "queue_remove",
+]
 
 _STATUS_WORDS = tuple(status.name.lower().replace("_", "-") for status in QueueStatus)
 

@@ -13,7 +13,7 @@ import click
 from tmqp_client import Client, Message
 from tmqp_client.cli._run import QUEUE_ID, connected, printable, run
 
-__all__ = ["sub"]
+__all__ = ["sub", "to_json", "to_text"]
 
 
 @click.command(

@@ -3,3 +3,7 @@
 ``Broker`` is the machine; ``commands`` and ``effects`` are all that doors need to know;
 ``delivery`` is for those who write delivery handlers.
 """
+
+from __future__ import annotations
+
+__all__: list[str] = []

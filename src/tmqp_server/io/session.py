@@ -3,9 +3,10 @@
 Theory of operation.  The reading task waits for bytes, hands each chunk to the driver, and after
 it the driver writes to every session the chunk touched.  :meth:`Session.write` sends directly; only
 what the kernel does not take at once is kept, and only then a writing task exists.  Past the high
-water mark the broker is told to hold this session's deliveries back; past the hard limit, or
-without progress for the stall time, the connection is cut: a slow reader costs a known amount of
-memory and time, and nobody else's.
+water mark the broker is told to hold this session's deliveries back; if what waits then grows past
+the hard limit all the same, or there is no progress for the stall time, the connection is cut: a
+slow reader costs a known amount of memory and time, and nobody else's.  What comes at one go before
+the broker was told is let through: a large message to a healthy consumer is no reason to cut it.
 """
 
 from __future__ import annotations
@@ -153,10 +154,12 @@ class Session:
                 data = data[sent:]
         self._waiting.append(data)
         self._waiting_bytes += len(data)
-        if self._waiting_bytes > self._limits.max_outbound_bytes:
-            self.cut(f"slow reader: over {self._limits.max_outbound_bytes} bytes are waiting")
-            return
-        if not self._blocked and self._waiting_bytes > self._limits.high_water_bytes:
+        if self._blocked:
+            # Deliveries are held back, and still it has more to read: answers it asks for.
+            if self._waiting_bytes > self._limits.max_outbound_bytes:
+                self.cut(f"slow reader: over {self._limits.max_outbound_bytes} bytes are waiting")
+                return
+        elif self._waiting_bytes > self._limits.high_water_bytes:
             self._blocked = True
             self._driver.block(self)
         if not self._writing:

@@ -236,3 +236,31 @@ async def test_a_large_piece_is_not_copied_again_for_each_part_of_it() -> None:
             await anyio.wait_all_tasks_blocked()
         assert stage.pipe.sent == bytes(range(250)) * (size // 250)
         assert stage.pipe.largest <= 262_144
+
+
+async def test_a_reader_that_asks_for_more_than_it_reads_is_cut() -> None:
+    limits = OutboundLimits(low_water_bytes=10, high_water_bytes=50, max_outbound_bytes=100)
+    async with running_session(limits, room=0) as stage:
+        stage.session.write(b"x" * 60)
+        assert stage.ears.heard == ["opened", "block"]
+        stage.session.write(b"x" * 40)
+        await anyio.wait_all_tasks_blocked()
+        assert not stage.over.is_set()
+        assert stage.session.outbound_bytes == 100
+        stage.session.write(b"x")
+        await stage.over.wait()
+    assert stage.ears.end_reason == "slow reader: over 100 bytes are waiting"
+    assert stage.ears.heard == ["opened", "block", "closed"]
+
+
+async def test_one_message_above_the_limit_is_no_reason_to_cut() -> None:
+    """It cut every healthy consumer of a message larger than max_outbound_bytes, for ever."""
+    limits = OutboundLimits(low_water_bytes=10, high_water_bytes=50, max_outbound_bytes=100)
+    async with running_session(limits, room=0) as stage:
+        stage.session.write(b"x" * 1_000)
+        assert stage.ears.heard == ["opened", "block"]
+        stage.pipe.read(1_000)
+        await anyio.wait_all_tasks_blocked()
+        assert stage.ears.heard == ["opened", "block", "unblock"]
+        assert not stage.over.is_set()
+    assert stage.pipe.sent == b"x" * 1_000

@@ -1,4 +1,4 @@
-"""Owns the checks of pulls in ``tmqp.connection``: their results put together by ``Request-Id``."""
+"""Owns the checks of ``tmqp.pulls``: results put together by ``Request-Id``, as in a client."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tmqp import (
     ResponseReceived,
     Role,
 )
+from tmqp.pulls import PendingPulls
 from tmqp.testing import CLIENT_TO_SERVER, Exchange, split_step
 
 PULL = MessageType.PULL_REQUEST
@@ -206,6 +207,17 @@ def test_a_pull_must_be_recognisable() -> None:
     assert connection.data_to_send() == pull("r2").raw
     connection.receive(no_content("r1", "Empty"), 0.0)
     connection.send(pull("r3"))
+
+
+def test_what_is_cleared_is_forgotten() -> None:
+    pulls = PendingPulls(2)
+    assert not pulls.any()
+    pulls.add("r1")
+    pulls.add("r2")
+    assert pulls.any()
+    pulls.clear()
+    assert not pulls.any()
+    pulls.add("r1")
 
 
 def test_a_server_does_not_remember_pulls() -> None:
