@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Protocol, Self
 
 import anyio
 
 from tmqp.events import MessageReceived
 from tmqp_client._board import Topic
 from tmqp_client._letters import SubscriptionRequest
+from tmqp_client._machine import ClientMachine
 from tmqp_client._stream import InboxReader
 from tmqp_client.errors import ClientClosed, ConnectionLost, OperationFailed
+from tmqp_client.session import Session
 
-if TYPE_CHECKING:
-    from tmqp_client.client import Client
+__all__ = ["Listening", "ListeningOwner"]
 
-__all__ = ["Listening"]
+
+class ListeningOwner(Protocol):
+    """What listening needs of its client."""
+
+    _machine: ClientMachine
+    _listeners: dict[Listening, None]
+
+    @property
+    def _session(self) -> Session: ...
 
 
 class Listening:
@@ -27,7 +36,9 @@ class Listening:
     :param request: what is asked of the server when it opens, and undone when it closes.
     """
 
-    def __init__(self, client: Client, topic: Topic, request: SubscriptionRequest | None) -> None:
+    def __init__(
+        self, client: ListeningOwner, topic: Topic, request: SubscriptionRequest | None
+    ) -> None:
         self._client = client
         self._topic = topic
         self._request = request

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
-
 from tmqp_client._letters import DirectRequest
+from tmqp_client._listening import Listening
+from tmqp_client._machine import ClientMachine
 from tmqp_client._pending import Kind
 from tmqp_client._requests import Headers, Payload, payload_bytes
 from tmqp_client.direct import DirectMessages, Response
 from tmqp_client.events import Events
-
-if TYPE_CHECKING:
-    from tmqp_client.client import Client
-    from tmqp_client.session import Session
+from tmqp_client.session import Session
 
 __all__ = ["Talking"]
 
 
 class Talking:
     """What :class:`tmqp_client.Client` can do beyond channels and queues."""
+
+    _machine: ClientMachine
+    _listeners: dict[Listening, None]
 
     @property
     def _session(self) -> Session:
@@ -94,7 +94,7 @@ class Talking:
 
         :raises AlreadyListening: when it is opened while another one is open.
         """
-        return DirectMessages(cast("Client", self))
+        return DirectMessages(self)
 
     def events(self, name: str, channel: str | None = None, queue_id: int | None = None) -> Events:
         """Events of the server, as an async iterator of their models; see :class:`Events`.
@@ -105,4 +105,4 @@ class Talking:
         :raises LocalProtocolError: when the event is not known, or these do not suit it.
         :raises AlreadyListening: when it is opened while another one of the same is open.
         """
-        return Events(cast("Client", self), name, channel, queue_id)
+        return Events(self, name, channel, queue_id)

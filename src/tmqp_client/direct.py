@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, final
+from typing import Self, final
 
 from tmqp.constants import TARGET_NAME_PREFIX, TARGET_TYPE_PREFIX, NackReason, ResultCode
 from tmqp.frames import Frame
 from tmqp_client import _letters
 from tmqp_client._board import DIRECT_MESSAGES
-from tmqp_client._listening import Listening
+from tmqp_client._listening import Listening, ListeningOwner
 from tmqp_client._requests import Payload, payload_bytes
 from tmqp_client.errors import AlreadyAcknowledged
-
-if TYPE_CHECKING:
-    from tmqp_client.client import Client
-    from tmqp_client.session import Session
+from tmqp_client.session import Session
 
 __all__ = ["DirectMessage", "DirectMessages", "Response", "to_name", "to_type"]
 
@@ -208,7 +205,7 @@ class DirectMessages(Listening):
     :class:`DirectMessage`.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ListeningOwner) -> None:
         super().__init__(client, DIRECT_MESSAGES, None)
 
     def __aiter__(self) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import Self, TypeAlias
 
 from tmqp.models import (
     EVENT_MODELS,
@@ -15,10 +15,7 @@ from tmqp.models import (
 )
 from tmqp_client._board import event_topic
 from tmqp_client._letters import subscription
-from tmqp_client._listening import Listening
-
-if TYPE_CHECKING:
-    from tmqp_client.client import Client
+from tmqp_client._listening import Listening, ListeningOwner
 
 __all__ = ["AnyEvent", "Events"]
 
@@ -43,7 +40,7 @@ class Events(Listening):
     """
 
     def __init__(
-        self, client: Client, name: str, channel: str | None, queue_id: int | None
+        self, client: ListeningOwner, name: str, channel: str | None, queue_id: int | None
     ) -> None:
         request = subscription(name, channel, queue_id)
         super().__init__(client, event_topic(request.target, channel, queue_id), request)
