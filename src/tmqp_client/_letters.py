@@ -9,6 +9,7 @@ from tmqp.constants import (
     TYPE_DIRECT_MESSAGE,
     TYPE_EVENT,
     TYPE_RESPONSE,
+    TYPE_ROUTER,
     EventName,
     HeaderName,
 )
@@ -19,6 +20,7 @@ from tmqp_client._requests import Headers, Request, check_channel, check_queue_i
 
 __all__ = [
     "DirectRequest",
+    "RouterRequest",
     "SubscriptionRequest",
     "acknowledge_frame",
     "response_frame",
@@ -74,6 +76,45 @@ class DirectRequest(Request):
             source=source,
             headers=self.headers,
             first_acquirer=self.first_only,
+            high_priority=self.high_priority,
+            pending_response=answer and self.kind == Kind.REQUEST,
+            pending_acknowledge=answer and self.kind == Kind.DIRECT,
+        )
+
+
+class RouterRequest(Request):
+    """A message for a router, ready to be given an id (F123)."""
+
+    __slots__ = ("content_type", "high_priority")
+
+    def __init__(
+        self,
+        kind: int,
+        router: str,
+        content_type: int,
+        payload: bytes,
+        headers: Headers,
+        high_priority: bool,
+    ) -> None:
+        word = "request to router" if kind == Kind.REQUEST else "publish to router"
+        pairs = tuple(to_pairs(headers))
+        super().__init__(0, word, check_channel(router), pairs, payload, NO_QUEUE, kind)
+        self.content_type = content_type
+        self.high_priority = high_priority
+
+    def to_frame(self, message_id: str, source: str, answer: bool) -> Frame:
+        """The frame to send.
+
+        :raises LocalProtocolError: when a part does not fit the wire.
+        """
+        return Frame.build(
+            TYPE_ROUTER,
+            self.target,
+            self.content_type,
+            self.payload,
+            message_id=message_id,
+            source=source,
+            headers=self.headers,
             high_priority=self.high_priority,
             pending_response=answer and self.kind == Kind.REQUEST,
             pending_acknowledge=answer and self.kind == Kind.DIRECT,

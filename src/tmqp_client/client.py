@@ -23,6 +23,7 @@ from tmqp_client._listening import Listening
 from tmqp_client._machine import ClientMachine
 from tmqp_client._report import BatchReport
 from tmqp_client._requests import Headers, Payload, Request, payload_bytes
+from tmqp_client._routers import Routers
 from tmqp_client._stream import InboxReader
 from tmqp_client._talking import Talking
 from tmqp_client._transport import open_transport
@@ -81,7 +82,7 @@ def connect(
     return Client(addresses, information, limits or ClientLimits(), ssl_context)
 
 
-class Client(Talking):
+class Client(Talking, Routers):
     """A connection to a server; made by :func:`connect` and used in ``async with``, once.
 
     Leaving the block closes it: what was sent still goes out, consumers answer what they hold, the

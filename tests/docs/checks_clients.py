@@ -145,3 +145,30 @@ def subscribing_to_an_unknown_event() -> None:
     subscribe(client, "QueueCreated", "nowhere")
     subscribe(client, "QueueCreated")
     assert [frame.content_type for frame in client.take()] == [1, 1]
+
+
+@case(40)
+def delivery_by_tag_bindings() -> None:
+    world = World()
+    client = world.connect("a", join="Ch")
+    client.create_queue("Ch", 3, Queue_Tag="red-1", Queue_Status="push")
+    assert client.ask(Operation.CREATE_ROUTER, "r") == [0]
+    body = b'{"Name":"b","Target":"red*","BindingType":3}'
+    assert client.ask(Operation.ADD_BINDING, "r", body) == [0]
+    client.take()
+    client.send(
+        Frame.build(MessageType.ROUTER, "r", 9, b"x", message_id="m", pending_acknowledge=True)
+    )
+    acknowledge, delivery = sorted(client.take(), key=lambda frame: -frame.type)
+    assert (acknowledge.type, acknowledge.message_id) == (MessageType.ACKNOWLEDGE, "m")
+    assert (acknowledge.target, acknowledge.header("Nack-Reason")) == ("r", None)
+    assert (delivery.type, delivery.target) == (MessageType.QUEUE_MESSAGE, "Ch")
+    assert (delivery.content_type, delivery.source, delivery.payload) == (3, "a", b"x")
+
+
+@case(69)
+def a_route_method_that_is_none() -> None:
+    client = World().connect("a")
+    for word, code in (("3", 400), ("-1", 400), ("x", 400), ("2", 0)):
+        headers = [("Route-Method", word)]
+        assert client.ask(Operation.CREATE_ROUTER, "r", headers=headers) == [code]

@@ -13,11 +13,25 @@ from tests.support import load_exchanges
 from tests.tmqp_server.world import World
 from tmqp.testing.replay import Outcome, Player
 from tmqp.testing.vectors import Exchange
+from tmqp_server.engine.commands import Connect, Disconnect
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
+from tmqp_server.engine.router_commands import (
+    ASKS_ACKNOWLEDGE,
+    ASKS_NOTHING,
+    ASKS_RESPONSE,
+    TO_CLIENTS,
+    TO_QUEUE,
+    TO_TAG,
+    AddBinding,
+    BindingOptions,
+    CreateRouter,
+)
 
 ANSWERED = "the original is silent or closes; ours always answers and stays (F43)"
 DUPLICATE = "a client id in use is refused with 503 (F32)"
 OPTIONS = "options the original parses and ignores are applied (F71)"
+BINDINGS = "the original's models of bindings are broken, and it closes (F121)"
+TAG = "a tag binding delivers queue messages, not router messages (F126)"
 HELLO = "a refused hello is told why before the close (F34)"
 
 ON_PURPOSE = {
@@ -31,6 +45,9 @@ ON_PURPOSE = {
     "real-039": OPTIONS,
     "real-041": OPTIONS,
     "real-057": "a broadcast without consumers is lost (F86); the recording's was still on its way",
+    "real-106": BINDINGS,
+    "real-114": TAG,
+    "real-117": BINDINGS,
     "probe-001": "the protocol answer does not wait for the hello (F21)",
     "probe-002": "a preamble may come in two segments (F22)",
     "probe-010": HELLO,
@@ -55,6 +72,8 @@ ON_PURPOSE = {
     "probe-036": ANSWERED,
     "probe-037": "who waits for the acknowledge of a direct message is told of its failure (C22)",
     "probe-043": "a cache queue keeps the latest message (F91)",
+    "probe-046": TAG,
+    "probe-047": "a method that is none is refused (F60)",
     "probe-048": "an unknown event is answered (F127); the subscriber's spelling is kept (F131)",
     "probe-056": "an acknowledge time-out is told with its own reason (F80)",
     "probe-062": HELLO,
@@ -69,13 +88,9 @@ NOT_YET = {
     "probe-041": "pull",
     "probe-042": "pull",
     "probe-045": "cc copies",
-    "probe-046": "routers",
-    "probe-047": "routers",
     "probe-059": "pull",
     "real-062": "cc copies",
     **{f"real-{number:03}": "pull" for number in (64, 65, 66, 67, 68, 69, 70)},
-    **{f"real-{number:03}": "routers" for number in (103, 104, 105, 106, 107, *range(111, 119))},
-    **{f"fixed-{number:03}": "routers" for number in range(4, 17)},
 }
 
 OTHER_SETTINGS = {
@@ -94,18 +109,48 @@ OTHER_SETTINGS = {
 CUT = ("probe-207",)
 
 
+def _world(options: BrokerOptions | None = None) -> World:
+    """A server with the routers of the recorded one, which its configuration had declared."""
+    world = World(options)
+    step = world.broker.step
+    step(Connect(0, None, "configuration"), world.now)
+    queues = [
+        BindingOptions(f"q-{letter}", TO_QUEUE, f"rt-{letter}", 10, 2 - place, ASKS_NOTHING, 0)
+        for place, letter in enumerate("ab")
+    ]
+    clients = [
+        BindingOptions("d", TO_CLIENTS, "@name:worker", 77, 0, asks, 2)
+        for asks in (ASKS_RESPONSE, ASKS_ACKNOWLEDGE)
+    ]
+    tagged = BindingOptions("t", TO_TAG, "tag-*", None, 0, ASKS_NOTHING, 0)
+    for name, method, bindings in (
+        ("r-dist", 0, queues),
+        ("r-direct", 0, clients[:1]),
+        ("r-direct-ack", 0, clients[1:]),
+        ("r-first", 2, queues),
+        ("r-rr", 1, queues),
+        ("r-tag", 0, [tagged]),
+        ("r-empty", 0, []),
+    ):
+        step(CreateRouter(0, None, name, method), world.now)
+        for binding in bindings:
+            step(AddBinding(0, None, name, binding), world.now)
+    step(Disconnect(0), world.now)
+    return world
+
+
 def _play_all() -> list[Outcome | Exchange]:
     """All outcomes; an exchange that cannot be replayed stands for itself."""
     exchanges = load_exchanges()
     outcomes: list[Outcome | Exchange] = []
     for series in ("real", "fixed"):  # each is one long session: connections live across files
-        player = Player(World().open_link)
+        player = Player(_world().open_link)
         for exchange in exchanges:
             if exchange.name.startswith(series):
                 outcomes.append(_play(player, exchange))
     for exchange in exchanges:
         if exchange.name.startswith("probe"):
-            world = World(_settings(exchange.name))
+            world = _world(_settings(exchange.name))
             outcomes.append(_play(Player(world.open_link, world.advance_to), exchange))
     return outcomes
 

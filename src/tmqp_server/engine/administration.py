@@ -231,6 +231,7 @@ class Administration:
         self._workflow.clear(queue, True, True, True)
         queue.closed = True
         del channel.queues[queue.queue_id]
+        self._core.channels.generation += 1
         self._core.notify_queue(QUEUE_REMOVED, queue, STATUS_STOPPED)  # F93
         self._core.notices.forget_queue(channel.key, queue.queue_id)
 

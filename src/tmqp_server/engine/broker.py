@@ -69,6 +69,16 @@ from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.outcomes import Outcomes
 from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue, QueueTimer
+from tmqp_server.engine.router_commands import (
+    AddBinding,
+    CreateRouter,
+    ListBindings,
+    ListRouters,
+    Publish,
+    RemoveBinding,
+    RemoveRouter,
+)
+from tmqp_server.engine.routing import Routing
 from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import BrokerStatistics
@@ -100,6 +110,7 @@ class Broker:
         "_outcomes",
         "_performers",
         "_pump",
+        "_routing",
         "_sender",
         "_work_per_step",
         "_workflow",
@@ -131,6 +142,7 @@ class Broker:
         self._direct = Direct(core)
         self._events = Subscribing(core)
         self._intake = Intake(core, directory, self._outcomes, self._workflow, self._direct)
+        self._routing = Routing(core, self._direct, self._intake)
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
         self._performers = self._table()
@@ -160,6 +172,13 @@ class Broker:
             ListQueues: information.list_queues,
             ListClients: information.list_clients,
             ListNodes: information.list_nodes,
+            CreateRouter: self._routing.create_router,
+            RemoveRouter: self._routing.remove_router,
+            ListRouters: self._routing.list_routers,
+            AddBinding: self._routing.add_binding,
+            RemoveBinding: self._routing.remove_binding,
+            ListBindings: self._routing.list_bindings,
+            Publish: self._routing.publish,
             SendDirect: self._direct.send,
             PassAnswer: self._direct.pass_answer,
             SubscribeEvent: self._events.subscribe,

@@ -36,22 +36,25 @@ class Direct:
         if command.size > core.limits.max_message_bytes:
             core.out.append(Reply(session.number, command.wire, RESULT_LIMIT_EXCEEDED))
             return
-        receivers: list[int] = []
-        found = False
-        for client in self._named(command.by, command.who):
-            found = True
-            if client.blocked:
-                core.directs_skipped += 1
-                continue
-            receivers.append(client.number)
-            client.delivered += 1
-            if command.first_only:
-                break
+        receivers = self.receivers(command.by, command.who)
         if receivers:
+            if command.first_only:
+                receivers = receivers[:1]
             core.out.append(Forward(receivers, command.wire))
         else:
+            found = self._named(command.by, command.who)
             code = RESULT_BUSY if found else RESULT_NOT_FOUND
             core.out.append(Reply(session.number, command.wire, code))
+
+    def receivers(self, by: int, who: str) -> list[int]:
+        """The sessions of those named that can take a message; the others are counted."""
+        receivers: list[int] = []
+        for client in self._named(by, who):
+            if client.blocked:
+                self._core.directs_skipped += 1
+            else:
+                receivers.append(client.number)
+        return receivers
 
     def _named(self, by: int, who: str) -> list[Session]:
         """The clients of an id, a name or a type, in the order of connecting."""

@@ -102,6 +102,17 @@ class Intake:
                 return
         self._enter(queue, command, session, now)
 
+    def route(self, command: Push, session: Session) -> bool:
+        """Put a router's copy of a message into a queue that is there and has room (F124)."""
+        queue = self._directory.find_queue(command.channel, command.queue_id)
+        if queue is None:
+            return False
+        if self._outcomes.problem_of_push(queue, command.size) != RESULT_OK:
+            queue.refused += 1
+            return False
+        self._enter(queue, command, session, self._core.now)
+        return True
+
     def _enter(self, queue: Queue, command: Push, session: Session, now: float) -> None:
         marks = MARK_HIGH if command.high_priority else 0
         if command.wants_confirm:

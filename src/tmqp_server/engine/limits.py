@@ -35,6 +35,12 @@ class EngineLimits:
     max_subscriptions_per_session: int = 1_000
     """Channels one client may have joined; joining one more is answered with 482."""
 
+    max_routers: int = 1_000
+    """Routers; creating one more is answered with 482."""
+
+    max_bindings_per_router: int = 100
+    """Bindings of one router; adding one more is answered with 482."""
+
     max_event_subscriptions_per_session: int = 1_000
     """Subscriptions to events one client may have; one more is answered with 482."""
 

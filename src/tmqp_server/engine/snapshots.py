@@ -13,7 +13,13 @@ from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.records import Record
 from tmqp_server.engine.sessions import Session
 
-__all__ = ["BrokerStatistics", "ChannelSnapshot", "ClientSnapshot", "QueueSnapshot"]
+__all__ = [
+    "BrokerStatistics",
+    "ChannelSnapshot",
+    "ClientSnapshot",
+    "QueueSnapshot",
+    "RouterSnapshot",
+]
 
 
 class ChannelSnapshot(Record):
@@ -146,6 +152,16 @@ class ClientSnapshot(Record):
         self.ack_timeouts: int = session.ack_timeouts
         self.unknown_acks: int = session.unknown_acks
         self.blocked: bool = session.blocked
+
+
+class RouterSnapshot(Record):
+    """One router (F60)."""
+
+    __slots__ = ("name", "method")
+
+    def __init__(self, name: str, method: int) -> None:
+        self.name = name
+        self.method = method
 
 
 class BrokerStatistics(Record):

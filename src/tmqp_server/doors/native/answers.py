@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tmqp.constants import (
     RESULT_NOT_FOUND,
+    RESULT_OK,
     TYPE_ACKNOWLEDGE,
     TYPE_QUEUE_MESSAGE,
     TYPE_RESPONSE,
@@ -22,7 +23,7 @@ __all__ = [
     "forwarded",
     "pull_refusal",
     "response_frame",
-    "router_refusal",
+    "router_answer",
 ]
 
 _NACK_REASON = HeaderName.NACK_REASON.value
@@ -94,18 +95,19 @@ def forwarded(frame: Frame) -> bytes:
     return frame.forwarded(frame.first_acquirer, frame.pending_acknowledge, frame.ttl - 1)
 
 
-def router_refusal(frame: Frame, client_id: str) -> Frame | None:
-    """The answer to a message for a router that does not exist (F123); None if none is asked."""
+def router_answer(frame: Frame, code: int, client_id: str) -> Frame | None:
+    """The answer to a message for a router (F123); None if none is asked."""
     if frame.pending_acknowledge:
+        reason = NackReason.NO_CONSUMERS.value if code == RESULT_NOT_FOUND else _reason_of(code)
         return Frame.build(
             TYPE_ACKNOWLEDGE,
             frame.target,
             frame.content_type,
             message_id=frame.message_id,
-            headers=[(_NACK_REASON, NackReason.NO_CONSUMERS.value)],
+            headers=[] if code == RESULT_OK else [(_NACK_REASON, reason)],
         )
     if frame.pending_response:
-        return response_frame(frame, RESULT_NOT_FOUND, client_id)
+        return response_frame(frame, code, client_id)
     return None
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmqp.connection import Connection
-from tmqp.constants import TYPE_DIRECT_MESSAGE, TYPE_EVENT, TYPE_QUEUE_MESSAGE
+from tmqp.constants import TYPE_QUEUE_MESSAGE, TYPE_ROUTER
 from tmqp.errors import RemoteProtocolError
 from tmqp.events import (
     AcknowledgeReceived,
@@ -37,9 +37,14 @@ from tmqp_server.doors.native.answers import (
     forwarded,
     pull_refusal,
     response_frame,
-    router_refusal,
+    router_answer,
 )
-from tmqp_server.doors.native.clients import direct_command, names_one_client, subscription_command
+from tmqp_server.doors.native.clients import (
+    answered_always,
+    direct_command,
+    publish_command,
+    subscription_command,
+)
 from tmqp_server.doors.native.information import event_frame, rendered
 from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
 from tmqp_server.doors.port import IdSource
@@ -285,10 +290,13 @@ class NativeSession:
         assert isinstance(event, DirectMessageReceived)
         frame = self._own(event.frame, commands)
         if frame is not None:
-            if not frame.message_id:
-                # As in a push: nobody can wait for the answer (F41).
-                frame = frame.replace(message_id=self._door.new_id(), pending_response=False)
-            commands.append(direct_command(self._number, frame))
+            commands.append(direct_command(self._number, self._named(frame)))
+
+    def _named(self, frame: Frame) -> Frame:
+        """The frame with an id; nobody can wait for the answer to one that had none (F41)."""
+        if frame.message_id:
+            return frame
+        return frame.replace(message_id=self._door.new_id(), pending_response=False)
 
     def _response(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, ResponseReceived)
@@ -315,9 +323,7 @@ class NativeSession:
         assert isinstance(event, RouterMessageReceived)
         frame = self._own(event.frame, commands)
         if frame is not None:
-            answer = router_refusal(frame, self._connection.client_id)
-            if answer is not None:
-                self._send(answer.raw)
+            commands.append(publish_command(self._number, self._named(frame), self._door.new_id))
 
     def _pull(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, PullRequestReceived)
@@ -372,10 +378,12 @@ class NativeSession:
             return
         if not frame.message_id:
             return
-        always = frame.type == TYPE_EVENT or (
-            frame.type == TYPE_DIRECT_MESSAGE and names_one_client(frame)
-        )
-        if always or frame.pending_response:
+        if frame.type == TYPE_ROUTER:
+            answer = router_answer(frame, code, self._connection.client_id)
+            if answer is not None:
+                self._send(answer.raw)
+            return
+        if answered_always(frame) or frame.pending_response:
             answer = response_frame(frame, code, self._connection.client_id, body)
             self._send(answer.raw)
         if frame.pending_acknowledge:

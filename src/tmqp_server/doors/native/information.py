@@ -5,9 +5,10 @@ F65-F69 for answers, F129 and F130 for events.
 
 from __future__ import annotations
 
-from tmqp.constants import TYPE_EVENT, QueueStatus
+from tmqp.constants import TYPE_EVENT, BindingInteraction, BindingType, QueueStatus, RouteMethod
 from tmqp.frames import Frame
 from tmqp.models import (
+    BindingInformation,
     ChannelEvent,
     ChannelInformation,
     ClientEvent,
@@ -16,6 +17,7 @@ from tmqp.models import (
     Model,
     QueueEvent,
     QueueInformation,
+    RouterInformation,
     SubscriptionEvent,
     dump_list,
 )
@@ -29,7 +31,13 @@ from tmqp_server.engine.events import (
     SubscriptionFact,
     event_name,
 )
-from tmqp_server.engine.snapshots import ChannelSnapshot, ClientSnapshot, QueueSnapshot
+from tmqp_server.engine.router_commands import BindingOptions
+from tmqp_server.engine.snapshots import (
+    ChannelSnapshot,
+    ClientSnapshot,
+    QueueSnapshot,
+    RouterSnapshot,
+)
 
 __all__ = ["event_frame", "rendered"]
 
@@ -51,6 +59,18 @@ def _model(item: object, offset_s: float) -> Model:
         return _queue(item, offset_s)
     if isinstance(item, ChannelSnapshot):
         return _channel(item)
+    if isinstance(item, RouterSnapshot):
+        return RouterInformation(name=item.name, is_enabled=True, method=item.method)
+    if isinstance(item, BindingOptions):
+        return BindingInformation(
+            name=item.name,
+            target=item.target,
+            content_type=item.content_type,
+            priority=item.priority,
+            interaction=BindingInteraction(item.interaction),
+            binding_type=BindingType(item.kind),
+            method=RouteMethod(item.method),
+        )
     assert isinstance(item, ClientSnapshot), f"no model renders {item!r}"
     return ClientInformation(
         id=item.client_id,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from tmqp.constants import (
     HEADER_VALUE_YES,
     MAX_QUEUE_ID,
+    OP_ADD_BINDING,
     OP_CHANNEL_CONSUMERS,
     OP_CHANNEL_INFORMATION,
     OP_CHANNEL_LIST,
@@ -18,23 +19,29 @@ from tmqp.constants import (
     OP_CLIENT_LIST,
     OP_CREATE_CHANNEL,
     OP_CREATE_QUEUE,
+    OP_CREATE_ROUTER,
     OP_INSTANCE_LIST,
     OP_JOIN,
     OP_LEAVE,
+    OP_LIST_BINDINGS,
+    OP_LIST_ROUTERS,
     OP_QUEUE_INFORMATION,
     OP_QUEUE_LIST,
+    OP_REMOVE_BINDING,
     OP_REMOVE_CHANNEL,
     OP_REMOVE_QUEUE,
+    OP_REMOVE_ROUTER,
     OP_UPDATE_QUEUE,
     RESULT_BAD_REQUEST,
     WIRE_OPERATION_OF_DOCUMENT,
+    BindingType,
     HeaderName,
     Operation,
     ResultCode,
     queue_status_from_word,
 )
 from tmqp.frames import Frame
-from tmqp.models import ChannelOptions, ModelError, QueueOptions
+from tmqp.models import BindingInformation, ChannelOptions, ModelError, QueueOptions
 from tmqp_server.engine.commands import (
     ClearMessages,
     Command,
@@ -55,6 +62,15 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.engine.router_commands import (
+    AddBinding,
+    BindingOptions,
+    CreateRouter,
+    ListBindings,
+    ListRouters,
+    RemoveBinding,
+    RemoveRouter,
+)
 
 __all__ = ["BadRequestError", "command_of", "push_extras", "queue_id_header"]
 
@@ -259,6 +275,40 @@ def _list_channels(session: int, frame: Frame) -> Command:
     return ListChannels(session, frame, frame.header(HeaderName.CHANNEL_NAME) or frame.target)
 
 
+def _create_router(session: int, frame: Frame) -> Command:
+    text = (frame.header(HeaderName.ROUTE_METHOD) or "0").strip()
+    # The original takes any number (F60); what such a router does nobody can know.
+    if text not in ("0", "1", "2"):
+        raise BadRequestError(f"Route-Method is 0, 1 or 2, got {text[:32]!r}")
+    return CreateRouter(session, frame, frame.target, int(text))
+
+
+def _add_binding(session: int, frame: Frame) -> Command:
+    try:
+        body = BindingInformation.from_json(frame.payload)
+    except ModelError as error:
+        raise BadRequestError(str(error)) from error
+    if body.binding_type == BindingType.HTTP:
+        raise BadRequestError("HTTP bindings are not served", int(ResultCode.NOT_IMPLEMENTED))
+    options = BindingOptions(
+        body.name,
+        int(body.binding_type),
+        body.target or "",
+        body.content_type,
+        body.priority,
+        int(body.interaction),
+        int(body.method),
+    )
+    return AddBinding(session, frame, frame.target, options)
+
+
+def _remove_binding(session: int, frame: Frame) -> Command:
+    name = frame.header(HeaderName.BINDING_NAME)
+    if name is None:
+        raise BadRequestError("the header Binding-Name is missing")
+    return RemoveBinding(session, frame, frame.target, name)
+
+
 _BUILDERS: dict[int, Callable[[int, Frame], Command]] = {
     OP_JOIN: lambda session, frame: Join(session, frame, frame.target),
     OP_LEAVE: lambda session, frame: Leave(session, frame, frame.target),
@@ -274,5 +324,11 @@ _BUILDERS: dict[int, Callable[[int, Frame], Command]] = {
     OP_QUEUE_INFORMATION: _describe_queue,
     OP_QUEUE_LIST: lambda session, frame: ListQueues(session, frame, frame.target),
     OP_INSTANCE_LIST: ListNodes,
+    OP_LIST_ROUTERS: ListRouters,
+    OP_CREATE_ROUTER: _create_router,
+    OP_REMOVE_ROUTER: lambda session, frame: RemoveRouter(session, frame, frame.target),
+    OP_LIST_BINDINGS: lambda session, frame: ListBindings(session, frame, frame.target),
+    OP_ADD_BINDING: _add_binding,
+    OP_REMOVE_BINDING: _remove_binding,
     OP_CLIENT_LIST: lambda session, frame: ListClients(session, frame, frame.target),
 }
