@@ -16,7 +16,7 @@ from tmqp.errors import LocalProtocolError
 
 __all__ = ["DEFAULT_PORT", "Address", "parse_address"]
 
-#: The specification names no port; this one is ours.
+#: The specification names no port; this is the one that clients of the protocol default to.
 DEFAULT_PORT = 2622
 
 _LOOPBACK_NAMES = ("localhost", "::1")

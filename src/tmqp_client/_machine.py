@@ -57,7 +57,7 @@ from tmqp.events import (
 )
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
-from tmqp.state import Role, State
+from tmqp.state import Role
 from tmqp_client import _requests
 from tmqp_client._board import Board
 from tmqp_client._inbox import Inbox, Mailboxes
@@ -129,8 +129,7 @@ class ClientMachine:
     @property
     def accepted(self) -> bool:
         """Messages flow."""
-        connection = self._connection
-        return connection is not None and connection.state is State.OPEN
+        return self._greeted and self.lost is None
 
     @property
     def joins(self) -> tuple[str, ...]:
@@ -372,7 +371,7 @@ class ClientMachine:
         if self.lost is not None:
             raise self.lost.error()
         connection = self._connection
-        if connection is None or connection.state is not State.OPEN:
+        if connection is None or not self._greeted:
             raise ClientClosed("the client is not connected")
         if confirm and self.full:
             raise LocalProtocolError(
@@ -442,7 +441,7 @@ class ClientMachine:
             return outcomes
         else:
             self._take(connection.on_deadline(now), now, outcomes)
-        if connection.state is State.OPEN:
+        if self.accepted:
             # A ping went out, ours or the connection's; its pong is nobody's.
             self._pings.append(None)
             self.queued_bytes += _PING_SIZE

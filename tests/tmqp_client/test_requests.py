@@ -193,3 +193,66 @@ def test_more_headers_follow_the_standard_ones() -> None:
         ("Wait-For-Acknowledge", "0"),
         ("X-Own", "1"),
     )
+
+
+# --- The other direction: what the original server was recorded to answer -------------------------
+
+
+def greeted(golden: Frame) -> ClientMachine:
+    """A machine of the recorded client, taken in by the original server."""
+    machine = ClientMachine(
+        ConnectionInformation(golden.source), ClientLimits(), lambda: golden.message_id
+    )
+    machine.start(0.0)
+    preamble, accepted = recorded("real-000", "s2c")
+    machine.receive(preamble + frame_of(accepted).replace(target=golden.source).raw, 0.0)
+    assert machine.accepted
+    return machine
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_the_originals_answers_are_understood(name: str) -> None:
+    golden = frame_of(recorded(name, "c2s")[0])
+    machine = greeted(golden)
+    pending = machine.request(OPERATIONS[name](golden.target), 0.0)
+    for data in recorded(name, "s2c"):
+        machine.receive(data, 1.0)
+    assert pending.done
+    assert pending.error is None
+    assert machine.lost is None
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "reason"),
+    [
+        ("real-049", 1, None),
+        ("real-051", 1, None),
+        ("real-052", 0, "my-reason"),
+        ("real-053", 1, "none"),
+    ],
+)
+def test_the_originals_acknowledges_are_understood(
+    name: str, index: int, reason: str | None
+) -> None:
+    golden = frame_of(recorded(name, "c2s")[index])
+    machine = greeted(golden)
+    pending = machine.push(
+        golden.target, golden.content_type, golden.payload, (), 0.0, confirm=True
+    )
+    for data in recorded(name, "s2c"):
+        machine.receive(data, 1.0)
+    assert pending.done
+    assert getattr(pending.error, "reason", None) == reason
+
+
+def test_everything_the_original_was_recorded_to_send_is_taken() -> None:
+    taken = 0
+    for path in sorted(CAPTURES.glob("real-*.json")):
+        machine = greeted(frame_of(recorded("real-005", "c2s")[0]))
+        for item in json.loads(path.read_text(encoding="utf-8")):
+            data = bytes.fromhex(item["hex"])
+            if item["dir"] == "s2c" and data and data[:4] != b"TMQP" and "total_bytes" not in item:
+                machine.receive(data, 1.0)
+                assert machine.lost is None, path.name
+                taken += 1
+    assert taken > 200

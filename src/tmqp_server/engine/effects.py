@@ -168,6 +168,8 @@ class Append(Effect):
     """Save a message and answer with the command Synced under the same ticket (rule 1).
 
     Tickets rise and are never used twice.  A world without storage answers Synced(ticket, False).
+    A storage keeps the order of Append and Erase: a message that moves to another queue is
+    appended there before it is erased here, and must not be lost in between.
     """
 
     __slots__ = ("ticket", "message", "channel", "queue_id")

@@ -86,8 +86,9 @@ class EngineLimits:
 
     max_work_per_step: int = 1_000
     """Units of work in one step: a message sent, a delivery that wants an acknowledge, a message
-    expired or cleared count one each.  What is left goes on in ``on_deadline``, so that no step
-    keeps the server's other connections waiting."""
+    expired or cleared count one each, and a stored message that is sent one more for each KiB.
+    What is left goes on in ``on_deadline``, so that no step keeps the server's other connections
+    waiting, or fills a consumer's buffer before that can say so."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

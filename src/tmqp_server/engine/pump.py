@@ -29,6 +29,8 @@ __all__ = ["Pump"]
 
 #: Work units a runnable queue gets in one turn.
 _SHARE: Final = 100
+#: A stored message costs one more unit for so many bytes: 2 ** 10.
+_UNIT_SHIFT: Final = 10
 
 
 class Pump:
@@ -63,6 +65,8 @@ class Pump:
                 if not self._outcomes.expire(queue, message):
                     queue.put_last(message)
                 continue
+            # A step may fill consumers' buffers, and only after it can they say that they are full.
+            core.budget -= message.size >> _UNIT_SHIFT
             self._sender.send(queue, message, now)
 
     def rouse(self, now: float) -> None:

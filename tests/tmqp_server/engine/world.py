@@ -44,7 +44,7 @@ from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.snapshots import QueueSnapshot
 from tmqp_server.engine.timers import NEVER
 
-__all__ = ["World", "queue_defaults"]
+__all__ = ["World", "holders_of", "queue_defaults"]
 
 
 class World:
