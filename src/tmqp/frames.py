@@ -57,8 +57,8 @@ _REPR_PAYLOAD_BYTES: Final = 32
 _REPR_BLOCK_BYTES: Final = 200
 _REPR_NAME_CHARACTERS: Final = 64
 
-#: One-byte strings by value: a head written with them costs a quarter of ``bytes((a, b, ...))``,
-#: which boxes each number and unpacks it again.
+#: One-byte strings by value.  ``bytes((a, b, ...))`` boxes each number and unpacks it again: a
+#: whole build takes a third more instructions with it.
 _ONE_BYTE: Final = [bytes((value,)) for value in range(256)]
 #: Told apart by identity, so that a frame without headers pays nothing for them.
 _NO_HEADERS: Final[tuple[tuple[str, str], ...]] = ()
@@ -487,7 +487,8 @@ def _assemble(
     if block:
         b1 |= _HAS_HEADER
         block = len(block).to_bytes(2, "little") + block
-    # Formatting compiles to one allocation and a copy of each part: half the time of a join.
+    # Formatting compiles to one allocation and a copy of each part: a whole build takes 3,000
+    # instructions, and 4,400 with a join.
     raw = b"%b%b%b%b%b%b%b%b%b%b%b%b%b%b" % (
         _ONE_BYTE[b0],
         _ONE_BYTE[b1],

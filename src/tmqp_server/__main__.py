@@ -95,9 +95,8 @@ def main(
         raise click.UsageError(str(error)) from error
     try:
         anyio.run(serve_forever, config, _announce, backend=backend)
-    except* ListenError as group:
-        for failure in group.exceptions:
-            click.echo(f"tmqp-server: {failure}", err=True)
+    except ListenError as error:
+        click.echo(f"tmqp-server: {error}", err=True)
         sys.exit(1)
 
 

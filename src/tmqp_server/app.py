@@ -38,68 +38,88 @@ def _new_id() -> str:
 
 
 class Server:
-    """A running server.
+    """A server; see :func:`running`.
 
     Attributes: ``addresses`` it listens on (ports chosen), ``broker`` for its statistics.
     """
 
-    def __init__(self, config: ServerConfig, tasks: anyio.abc.TaskGroup) -> None:
+    def __init__(self, config: ServerConfig, listeners: list[Listener]) -> None:
         self.config = config
         self.broker = Broker(config.broker)
-        self.addresses: list[Address] = []
+        self.addresses: list[Address] = [listener.address for listener in listeners]
         self._door = NativeDoor(
             _new_id, config.connection, wall_clock_offset_s=time.time() - anyio.current_time()
         )
         self._driver = Driver(Hub(self.broker, config.outbound.high_water_bytes), self._door)
-        self._tasks = tasks
-        self._listeners: list[Listener] = []
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._stopping = anyio.Event()
+        self._listeners = listeners
         self._last_number = 0
+        self._connections = 0
         self._per_host: dict[str, int] = {}
 
     @property
     def sessions(self) -> int:
         """Connections at this moment."""
-        return self._driver.sessions
+        return self._connections
 
-    async def start(self) -> None:
-        """Listen on all addresses.
+    async def run(self) -> None:
+        """Serve whoever connects until :meth:`stop` is called, then close everything politely.
 
-        :raises ListenError: if one cannot be; nothing is left open then.
+        It cannot be cancelled: clients shall hear that the server stops, however it does.
         """
-        try:
-            for address in self.config.listen:
-                self._listeners.append(await open_listener(address))
-        except BaseException:
-            self._close_listeners()
-            raise
-        self.addresses = [listener.address for listener in self._listeners]
-        self._tasks.start_soon(self._driver.run_timers)
-        for listener in self._listeners:
-            self._tasks.start_soon(self._accept, listener)
-            logger.info("listening on %s", listener.address)
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                tasks.start_soon(self._driver.run_timers)
+                for listener in self._listeners:
+                    tasks.start_soon(listener.serve, self._connected)
+                    logger.info("listening on %s", listener.address)
+                await self._stopping.wait()
+                await self._close_all()
+                tasks.cancel_scope.cancel()
 
-    async def _accept(self, listener: Listener) -> None:
-        await listener.serve(self._connected)
+    def stop(self) -> None:
+        """Let :meth:`run` come to its end, within ``shutdown_timeout_s``."""
+        self._stopping.set()
+
+    async def _close_all(self) -> None:
+        """Accept no more, close every connection politely, wait for them a bounded time."""
+        for listener in self._listeners:
+            listener.close()
+        self._driver.close_all("the server stops")
+        with anyio.move_on_after(self.config.shutdown_timeout_s):
+            await self._driver.wait_for_none()
 
     def _connected(self, sock: socket.socket) -> None:
         """A client connected: refuse it past the limits, else give it a task."""
+        assert self._tasks is not None, "only what runs accepts"
         config = self.config
-        host = "" if sock.family == socket.AF_UNIX else peer_name(sock).rpartition(":")[0]
+        name = peer_name(sock)
+        host = "" if sock.family == socket.AF_UNIX else name.rpartition(":")[0]
         local = not host or Address(host).is_local
         here = self._per_host.get(host, 0)
-        if self._driver.sessions >= config.max_connections:
-            logger.warning("refused %s: %d connections", peer_name(sock), config.max_connections)
+        # Counted here and not by the driver, who hears of a session only when its task runs.
+        if self._connections >= config.max_connections:
+            logger.warning("refused %s: %d connections", name, self._connections)
             sock.close()
             return
         if not local and here >= config.max_connections_per_address:
-            logger.warning("refused %s: %d connections from there", peer_name(sock), here)
+            logger.warning("refused %s: %d connections from there", name, here)
             sock.close()
             return
-        if sock.family != socket.AF_UNIX:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            if sock.family != socket.AF_UNIX:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            transport = SocketTransport(sock, name)
+        except OSError as error:
+            # Some systems say here that the peer has gone already.
+            logger.info("%s: closed: %s", name, error)
+            sock.close()
+            return
         self._last_number += 1
-        transport = SocketTransport(sock, peer_name(sock))
         session = Session(self._last_number, transport, self._driver, config.outbound)
+        self._connections += 1
         self._per_host[host] = here + 1
         self._tasks.start_soon(self._run_session, session, host)
 
@@ -110,38 +130,32 @@ class Server:
         except Exception:
             logger.exception("%s: the session failed", session.transport.peer)
         finally:
+            self._connections -= 1
             self._per_host[host] -= 1
             if not self._per_host[host]:
                 del self._per_host[host]
-
-    async def stop(self) -> None:
-        """Accept no more, close every connection politely, wait for them a bounded time."""
-        self._close_listeners()
-        self._driver.close_all("the server stops")
-        with anyio.move_on_after(self.config.shutdown_timeout_s):
-            await self._driver.wait_for_none()
-
-    def _close_listeners(self) -> None:
-        for listener in self._listeners:
-            listener.close()
-        self._listeners = []
 
 
 @asynccontextmanager
 async def running(config: ServerConfig) -> AsyncIterator[Server]:
     """Run a server for the time of the ``async with`` block.
 
-    :raises ListenError: when an address cannot be listened on.
+    :raises ListenError: when an address cannot be listened on; nothing is left open then.
     """
-    async with anyio.create_task_group() as tasks:
-        server = Server(config, tasks)
-        await server.start()
-        try:
-            yield server
-        finally:
-            with anyio.CancelScope(shield=True):
-                await server.stop()
-            tasks.cancel_scope.cancel()
+    listeners: list[Listener] = []
+    try:
+        for address in config.listen:
+            listeners.append(await open_listener(address))
+        async with anyio.create_task_group() as tasks:
+            server = Server(config, listeners)
+            tasks.start_soon(server.run)
+            try:
+                yield server
+            finally:
+                server.stop()
+    finally:
+        for listener in listeners:
+            listener.close()
 
 
 async def serve_forever(config: ServerConfig, started: Callable[[Server], None]) -> None:

@@ -31,8 +31,18 @@ def _positive(_instance: object, attribute: attrs.Attribute[Any], value: object)
         raise ConfigError(f"{attribute.name} must be a positive number, got {value!r}")
 
 
+def _whole(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not value > 0:
+        raise ConfigError(f"{attribute.name} must be a positive whole number, got {value!r}")
+
+
+def _flag(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{attribute.name} must be true or false, got {value!r}")
+
+
 def _bytes(default: int) -> int:
-    return attrs.field(default=default, validator=[attrs.validators.instance_of(int), _positive])
+    return attrs.field(default=default, validator=_whole)
 
 
 def _seconds(default: float) -> float:
@@ -76,8 +86,10 @@ def _addresses(values: object) -> tuple[Address, ...]:
         if isinstance(value, Address):
             addresses.append(value)
             continue
+        if not isinstance(value, str):
+            raise ConfigError(f"listen: an address is a text, got {value!r}")
         try:
-            addresses.append(parse_address(str(value)))
+            addresses.append(parse_address(value))
         except LocalProtocolError as error:
             raise ConfigError(f"listen: {error}") from error
     return tuple(addresses)
@@ -92,7 +104,7 @@ class ServerConfig:
     )
     """Addresses to listen on."""
 
-    allow_remote: bool = attrs.field(default=False, validator=attrs.validators.instance_of(bool))
+    allow_remote: bool = attrs.field(default=False, validator=_flag)
     """Listen on addresses other machines can reach although nobody is authenticated."""
 
     max_connections: int = _bytes(10_000)
@@ -143,17 +155,23 @@ def parse_config(text: str) -> dict[str, Any]:
     if "outbound" in values:
         names = [field.name for field in attrs.fields(OutboundLimits)]
         outbound = _known(_table(values, "outbound"), names, "outbound.")
-        values["outbound"] = OutboundLimits(**outbound)
+        try:
+            values["outbound"] = OutboundLimits(**outbound)
+        except ConfigError as error:
+            raise ConfigError(f"outbound: {error}") from error
     return values
 
 
 def _limits(
     key: str, kind: type[Limits | EngineLimits], table: Mapping[str, Any]
 ) -> Limits | EngineLimits:
-    numbers = _known(table, [field.name for field in dataclasses.fields(kind)], f"{key}.")
+    defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+    numbers = _known(table, list(defaults), f"{key}.")
     for name, value in numbers.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ConfigError(f"{key}.{name} must be a number, got {value!r}")
+        if isinstance(defaults[name], int) and not isinstance(value, int):
+            raise ConfigError(f"{key}.{name} must be a whole number, got {value!r}")
     try:
         return kind(**numbers)
     except (LocalProtocolError, ValueError) as error:

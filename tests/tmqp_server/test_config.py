@@ -48,6 +48,15 @@ def test_a_file_sets_every_part() -> None:
         ),
         ("[connection]\nmax_payload_bytes = 0", "connection: max_payload_bytes must be positive"),
         ("[outbound]\nhigh_water_bytes = 1", "must not decrease"),
+        ("[outbound]\nhigh_water_bytes = 1e6", "outbound: high_water_bytes must be a positive wh"),
+        ("[outbound]\nstall_timeout_s = 'long'", "outbound: stall_timeout_s must be a positive"),
+        ("[outbound]\nstall_timeout_s = nan", "stall_timeout_s must be a positive number"),
+        ("[connection]\nmax_payload_bytes = 1.5", "max_payload_bytes must be a whole number"),
+        ("[connection]\nping_interval_s = nan", "connection: ping_interval_s must be positive"),
+        ("[connection]\nping_interval_s = true", "connection.ping_interval_s must be a number"),
+        ("[broker]\nmax_channels = 1.0", "broker.max_channels must be a whole number"),
+        ("[broker]\nmax_channels = 0", "broker: max_channels must be a positive whole number"),
+        ("[broker]\nmax_chanels = 1", "did you mean broker.max_channels"),
     ],
 )
 def test_a_mistake_in_a_file_names_the_key(text: str, reason: str) -> None:
@@ -61,7 +70,13 @@ def test_a_mistake_in_a_file_names_the_key(text: str, reason: str) -> None:
         ({"listen": []}, "one or more addresses"),
         ({"listen": 5}, "one or more addresses"),
         ({"listen": ["ftp://x"]}, "listen: "),
-        ({"max_connections": 0}, "max_connections must be a positive number"),
+        ({"listen": [5]}, "listen: an address is a text, got 5"),
+        ({"max_connections": 0}, "max_connections must be a positive whole number"),
+        ({"max_connections": "many"}, "max_connections must be a positive whole number"),
+        ({"max_connections": 1.5}, "max_connections must be a positive whole number"),
+        ({"max_connections": True}, "max_connections must be a positive whole number"),
+        ({"allow_remote": "yes"}, "allow_remote must be true or false, got 'yes'"),
+        ({"shutdown_timeout_s": "long"}, "shutdown_timeout_s must be a positive number"),
         ({"shutdown_timeout_s": -1}, "shutdown_timeout_s must be a positive number"),
         ({"shutdown_timeout_s": True}, "shutdown_timeout_s must be a positive number"),
         ({"listen": ["tmqs://127.0.0.1:1"]}, "TLS is not served"),
@@ -71,6 +86,10 @@ def test_a_mistake_in_a_file_names_the_key(text: str, reason: str) -> None:
 def test_a_bad_value_names_its_key(values: dict[str, Any], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         ServerConfig(**values)
+
+
+def test_one_address_need_not_stand_in_a_list() -> None:
+    assert ServerConfig(listen="unix:/tmp/x").listen == (Address(socket_path="/tmp/x"),)
 
 
 def test_listening_for_other_machines_must_be_asked_for() -> None:

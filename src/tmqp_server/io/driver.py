@@ -32,6 +32,8 @@ logger = logging.getLogger("tmqp_server.driver")
 
 #: Pause after the broker failed at a deadline, in seconds.
 _FAULT_PAUSE_S = 1.0
+#: How often a session that is being sent to is looked at, in seconds.
+_BUSY_RECHECK_S = 1.0
 _FAULT = "an internal error"
 
 
@@ -187,10 +189,13 @@ class Driver:
     def _watch(self, number: int) -> None:
         deadline = self.hub.session_deadline(number)
         if deadline is not None:
-            self._due[number] = deadline
-            heapq.heappush(self._timers, (deadline, number))
-            if deadline < self._wake_at:
-                self._wake.set()
+            self._put(deadline, number)
+
+    def _put(self, due: float, number: int) -> None:
+        self._due[number] = due
+        heapq.heappush(self._timers, (due, number))
+        if due < self._wake_at:
+            self._wake.set()
 
     async def run_timers(self) -> None:
         """Serve all deadlines, for ever."""
@@ -222,6 +227,11 @@ class Driver:
         for number in due:
             session = self._sessions.get(number)
             if session is None:
+                continue
+            if session.outbound_bytes:
+                # It has much to read before it could hear a ping.  Whether it reads is judged by
+                # the stall time; and it may be a session that is not read from just now.
+                self._put(now + _BUSY_RECHECK_S, number)
                 continue
             with self._blaming(session):
                 deadline = hub.session_deadline(number)

@@ -73,6 +73,10 @@ class Session:
         self._blocked = False
         self._writing = False
         self._idle = anyio.Event()
+        self._room = anyio.Event()
+        # Later than deliveries are held back: a client may well push for a while before it reads
+        # its acknowledges.
+        self._pause_bytes = max(limits.max_outbound_bytes // 2, limits.high_water_bytes)
         self._scope = anyio.CancelScope()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._cut_reason = ""
@@ -122,7 +126,7 @@ class Session:
             except OSError as error:
                 self._lose(error)
                 driver.ended(self)
-                return str(error)
+                return self._cut_reason
             more = False
             if data:
                 more = driver.received(self, data)
@@ -131,9 +135,19 @@ class Session:
             # A peer that always has bytes ready, or asks for much, must not starve the others.
             await anyio.lowlevel.checkpoint()
             while more:
+                await self._drained()
                 more = driver.go_on(self)
                 await anyio.lowlevel.checkpoint()
+            if self._waiting_bytes > self._pause_bytes:
+                await self._drained()
         return reason
+
+    async def _drained(self) -> None:
+        """Wait until the peer has read what it was held back for: who does not read its answers
+        is not read from either.  That this ends is the stall time's business."""
+        while self._blocked and not self._cut_reason:
+            self._room = anyio.Event()
+            await self._room.wait()
 
     def write(self, data: bytes) -> None:
         """Send, or keep what cannot be sent now; never waits, never raises.
@@ -188,6 +202,7 @@ class Session:
                     self._waiting_bytes -= sent
                     if self._blocked and self._waiting_bytes <= limits.low_water_bytes:
                         self._blocked = False
+                        self._room.set()
                         self._driver.unblock(self)
         except OSError as error:
             self._lose(error)
@@ -224,7 +239,7 @@ class Session:
 
         Reading finds the end by itself, and soon; the deadline is for a connection that does not.
         """
-        self._drop(str(error) or type(error).__name__)
+        self._drop(error.strerror or str(error) or type(error).__name__)
         self._scope.deadline = anyio.current_time() + self._limits.flush_timeout_s
 
     def _drop(self, reason: str) -> None:
@@ -233,6 +248,7 @@ class Session:
             self._cut_reason = reason
         self._waiting.clear()
         self._waiting_bytes = 0
+        self._room.set()
 
     def stop(self) -> None:
         """The protocol is closed (from a timer, or by the broker): flush and end."""

@@ -290,6 +290,22 @@ async def test_a_session_without_any_deadline_is_left_alone() -> None:
         await session.served.wait()
 
 
+async def test_one_that_is_still_reading_is_not_asked_whether_it_lives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A ping behind megabytes for a slow line: no answer in time would have ended it."""
+    monkeypatch.setattr(driver_module, "_BUSY_RECHECK_S", 0.05)
+    async with theatre() as stage:
+        pipe, session = await stage.client()
+        pipe.room = 0
+        session.due = anyio.current_time()
+        pipe.give(b"list")
+        await anyio.sleep(0.3)
+        assert session.deadlines == []
+        pipe.read(1_000)
+        await session.served.wait()
+
+
 # --- The end -------------------------------------------------------------------------------------
 
 

@@ -264,3 +264,54 @@ async def test_one_message_above_the_limit_is_no_reason_to_cut() -> None:
         assert stage.ears.heard == ["opened", "block", "unblock"]
         assert not stage.over.is_set()
     assert stage.pipe.sent == b"x" * 1_000
+
+
+async def test_who_does_not_read_its_answers_is_not_read_from_either() -> None:
+    limits = OutboundLimits(low_water_bytes=10, high_water_bytes=50, max_outbound_bytes=200)
+    async with running_session(limits, room=0) as stage:
+        stage.session.write(b"x" * 101)  # more than half of what may wait
+        stage.pipe.give(b"1")
+        stage.pipe.give(b"2")
+        await anyio.wait_all_tasks_blocked()
+        assert stage.ears.heard == ["opened", "block", "received 1"]
+        stage.pipe.read(91)
+        await anyio.wait_all_tasks_blocked()
+        assert stage.ears.heard == ["opened", "block", "received 1", "unblock", "received 2"]
+
+
+async def test_the_next_portion_waits_until_the_last_was_read() -> None:
+    limits = OutboundLimits(low_water_bytes=10, high_water_bytes=50)
+    async with running_session(limits, room=0) as stage:
+        stage.session.write(b"x" * 60)
+        stage.ears.portions = 2
+        stage.pipe.give(b"1")
+        await anyio.wait_all_tasks_blocked()
+        assert stage.ears.heard == ["opened", "block", "received 1"]
+        stage.pipe.read(60)
+        await anyio.wait_all_tasks_blocked()
+        assert stage.ears.heard[2:] == ["received 1", "unblock", "go on", "go on"]
+
+
+async def test_the_stall_time_holds_while_a_portion_waits() -> None:
+    limits = OutboundLimits(low_water_bytes=10, high_water_bytes=50, stall_timeout_s=0.05)
+    async with running_session(limits, room=0) as stage:
+        stage.session.write(b"x" * 60)
+        stage.ears.portions = 2
+        stage.pipe.give(b"1")
+        await stage.over.wait()
+    assert stage.ears.end_reason == "slow reader: no progress for 0.05 seconds"
+
+
+async def test_a_portion_that_waits_for_a_broken_connection_is_worked_off() -> None:
+    limits = OutboundLimits(low_water_bytes=10, high_water_bytes=50)
+    async with running_session(limits, room=0) as stage:
+        stage.session.write(b"x" * 60)
+        stage.ears.portions = 1
+        stage.pipe.give(b"1")
+        await anyio.wait_all_tasks_blocked()
+        stage.pipe.send_failure = BrokenPipeError("broken pipe")
+        stage.pipe.read(1)
+        stage.pipe.give(b"2")
+        stage.pipe.give(b"")
+        await stage.over.wait()
+    assert stage.ears.heard[2:] == ["received 1", "go on", "received 2", "ended", "closed"]
