@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.io.listener import ListenError
 
 __all__ = ["main"]
+
+logger = logging.getLogger("tmqp_server")
 
 _LEVELS = ("debug", "info", "warning", "error")
 
@@ -123,8 +126,12 @@ def _configuration(
 def _announce(server: Server) -> None:
     addresses = " ".join(str(address) for address in server.addresses)
     build = "compiled" if tmqp.compiled else "interpreted"
-    click.echo(f"tmqp-server {tmqp.__version__} ({build}) ready on {addresses}")
-    sys.stdout.flush()
+    try:
+        click.echo(f"tmqp-server {tmqp.__version__} ({build}) ready on {addresses}")
+    except OSError as error:
+        logger.warning("nobody reads that the server is ready: %s", error.strerror)
+        # What is left in the buffer would fail once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

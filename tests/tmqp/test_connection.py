@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tmqp import (
@@ -659,6 +659,7 @@ def start_server() -> Connection:
     return Connection(Role.SERVER)
 
 
+@settings(max_examples=40)
 @given(conversations(), st.data())
 def test_a_conversation_gives_the_same_however_it_is_cut(
     conversation: Conversation, data: st.DataObject
@@ -671,6 +672,7 @@ def test_a_conversation_gives_the_same_however_it_is_cut(
         check_connection_chunking(start, stream, ways, end=True)
 
 
+@settings(max_examples=40)
 @given(conversations())
 def test_a_conversation_reaches_the_other_side_whole(conversation: Conversation) -> None:
     """What one connection sends, the other understands: message by message, in order."""
@@ -692,6 +694,7 @@ def test_a_conversation_reaches_the_other_side_whole(conversation: Conversation)
     assert pair.client.state == pair.server.state == State.OPEN
 
 
+@settings(max_examples=40)
 @given(st.data())
 def test_hostile_bytes_end_at_the_worst_that_connection(data: st.DataObject) -> None:
     conversation = data.draw(conversations(most=3))

@@ -123,7 +123,7 @@ class _Kind(Protocol):
 
     def read(self, value: object) -> object: ...
 
-    def write(self, value: Any) -> object: ...  # noqa: ANN401 - each kind its own type
+    def write(self, value: Any) -> object: ...
 
 
 class _Text:

@@ -289,19 +289,19 @@ def check_connection_no_escape(
     """
     data = b"".join(chunks)
     connection = make_connection()
-    violations: list[ProtocolViolated] = []
-    last: list[Event] = []
+    events: list[Event] = []
+    sent = connection.data_to_send()
     try:
         for chunk in chunks:
-            happened = connection.receive(chunk, 0.0)
+            events += connection.receive(chunk, 0.0)
             # The same chunk may have ended it already: then there is nothing to decide.
             if connection.state == State.AWAIT_DECISION:
-                happened = happened + connection.accept("client-1")
-            violations += [event for event in happened if isinstance(event, ProtocolViolated)]
-            last = happened or last
+                events += connection.accept("client-1")
+            sent += connection.data_to_send()
     except Exception as error:
         raise AssertionError(f"{_short(data)} raises {error!r}") from error
     state = connection.state
+    violations = [event for event in events if isinstance(event, ProtocolViolated)]
     for violation in violations:
         if violation.error.rule not in rules:
             raise AssertionError(f"{_short(data)} gives an undocumented {violation!r}")
@@ -309,12 +309,11 @@ def check_connection_no_escape(
         raise AssertionError(f"{_short(data)} is a violation, but the state is {state.name}")
     if len(violations) > 1:
         raise AssertionError(f"{_short(data)} gives several violations, {violations!r}")
-    sent = connection.data_to_send()
     if state == State.CLOSED:
-        if not last or not isinstance(last[-1], ConnectionClosed):
-            raise AssertionError(f"{_short(data)} closes, but the last event is {last[-1:]!r}")
+        if not events or not isinstance(events[-1], ConnectionClosed):
+            raise AssertionError(f"{_short(data)} closes, but the last event is {events[-1:]!r}")
         _check_dead(connection, data)
-    return Transcript([describe(event) for event in last], sent, state)
+    return Transcript([describe(event) for event in events], sent, state)
 
 
 def _check_dead(connection: ConnectionLike, data: bytes) -> None:

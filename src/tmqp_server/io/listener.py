@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import socket
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -97,14 +99,23 @@ async def open_listener(address: Address) -> Listener:
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         family, _kind, _protocol, _name, place = infos[0]
-        sock = socket.create_server(
-            place, family=socket.AddressFamily(family), backlog=_BACKLOG, reuse_port=False
-        )
-        sock.setblocking(False)
+        sock = _listen_tcp(socket.AddressFamily(family), place)
         bound = Address(address.host, sock.getsockname()[1])
         return Listener(sock, bound)
     except OSError as error:
         raise ListenError(f"cannot listen on {address}: {error.strerror or error}") from error
+
+
+def _listen_tcp(family: socket.AddressFamily, place: Any) -> socket.socket:
+    try:
+        sock = socket.create_server(place, family=family, backlog=_BACKLOG, reuse_port=False)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        # The library adds the address, which whoever reports this names anyway.
+        raise OSError(error.errno, os.strerror(error.errno)) from error
+    sock.setblocking(False)
+    return sock
 
 
 def _listen_unix(path: str) -> socket.socket:

@@ -76,6 +76,7 @@ def test_information_can_be_written(information: ConnectionInformation) -> None:
     assert ConnectionInformation.parse(information.encode()) == information
 
 
+@settings(max_examples=40)
 @given(conversations())
 def test_conversations_go_well(conversation: Conversation) -> None:
     server = converse(Connection(Role.SERVER), [conversation.client])
@@ -99,7 +100,6 @@ def test_chunkings_make_up_the_whole(data: st.DataObject, whole: bytes) -> None:
 @pytest.mark.parametrize(
     "wanted",
     [
-        lambda frame: frame.type == MessageType.PING and frame.ttl > 31,
         lambda frame: frame.type not in list(MessageType),
         lambda frame: len(frame.message_id.encode()) == 255,
         lambda frame: frame.payload_size == 253,
@@ -118,12 +118,17 @@ def test_frames_reach_every_corner(wanted: object) -> None:
     [
         lambda data: data[7] == 255,
         lambda data: read_frames(data).rule == "utf8",
-        lambda data: data[0] & 0x3F == 0x0A and data[1] & 0x20,
         lambda data: data[1] & 0x20 and b"no colon" in data,
     ],
 )
 def test_odd_frames_reach_every_corner(wanted: object) -> None:
     assert find(odd_frames(), wanted, settings=SEARCH) is not None  # type: ignore[arg-type]
+
+
+@given(frames(st.sampled_from((MessageType.PING, MessageType.PONG)), 10))
+def test_types_can_be_chosen(frame: Frame) -> None:
+    assert frame.type in (MessageType.PING, MessageType.PONG)
+    assert not frame.headers
 
 
 @pytest.mark.parametrize("rule", ["payload-limit", "utf8", None])
