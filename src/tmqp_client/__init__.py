@@ -28,9 +28,11 @@ from tmqp_client._requests import Headers, Payload
 from tmqp_client.client import Client, Unclaimed, connect
 from tmqp_client.config import ClientLimits
 from tmqp_client.consumer import AcknowledgeMode, Consumer, ConsumerIterator
+from tmqp_client.direct import DirectMessage, DirectMessages, Response, to_name, to_type
 from tmqp_client.errors import (
     AlreadyAcknowledged,
     AlreadyConsuming,
+    AlreadyListening,
     BatchFailed,
     ClientClosed,
     ClientError,
@@ -43,6 +45,7 @@ from tmqp_client.errors import (
     OperationTimeout,
     PullRefused,
 )
+from tmqp_client.events import AnyEvent, Events
 from tmqp_client.message import Message
 from tmqp_client.pull import Pull
 from tmqp_client.statistics import ClientStatistics
@@ -51,6 +54,8 @@ __all__ = [
     "AcknowledgeMode",
     "AlreadyAcknowledged",
     "AlreadyConsuming",
+    "AlreadyListening",
+    "AnyEvent",
     "BatchFailed",
     "BatchFailure",
     "BatchReport",
@@ -64,6 +69,9 @@ __all__ = [
     "ConnectionLost",
     "Consumer",
     "ConsumerIterator",
+    "DirectMessage",
+    "DirectMessages",
+    "Events",
     "Headers",
     "Message",
     "NegativeAcknowledge",
@@ -73,6 +81,9 @@ __all__ = [
     "Payload",
     "Pull",
     "PullRefused",
+    "Response",
     "Unclaimed",
     "connect",
+    "to_name",
+    "to_type",
 ]

@@ -15,7 +15,8 @@ Bytes and the time go in; what came of them is returned as a list of *outcomes*,
 Answers are matched by message id alone (F44, F78); pongs have none and are matched in order, the
 keep-alive's own among them.  Queue messages go to the inbox subscribed for their channel and queue,
 whatever the case of the channel's name (F46), else to the one for the whole channel, else they are
-kept for a consumer to come.  All else that answers nothing goes to ``unclaimed``.
+kept for a consumer to come.  Direct messages and events go to the inboxes of the ``board``.  All
+else that answers nothing goes to ``unclaimed``.
 
 Reading pauses while an inbox is congested, unless an answer is awaited: the consumer that should
 empty the inbox may be the one who waits.  While it pauses, the peer's silence means nothing, so
@@ -32,13 +33,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tmqp.connection import Connection
-from tmqp.constants import (
-    OP_JOIN,
-    OP_LEAVE,
-    PING_BYTES,
-    RESULT_NOT_FOUND,
-    RESULT_OK,
-)
+from tmqp.constants import OP_JOIN, OP_LEAVE, PING_BYTES, RESULT_NOT_FOUND, RESULT_OK
 from tmqp.errors import LocalProtocolError
 from tmqp.events import (
     AcknowledgeReceived,
@@ -60,9 +55,10 @@ from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp.state import Role
 from tmqp_client import _requests
+from tmqp_client._board import Board
 from tmqp_client._inbox import Inbox, Mailboxes
-from tmqp_client._outcomes import Accepted, Counters, Lost, Outcome, explained
-from tmqp_client._pending import NO_QUEUE, Kind, Pending, PendingTable, check_timeout, timeout_error
+from tmqp_client._outcomes import Accepted, Counters, Lost, Outcome, ended
+from tmqp_client._pending import NO_QUEUE, Kind, Pending, PendingTable, time_limit, timeout_error
 from tmqp_client._pulls import PullTable, PullUnderWay
 from tmqp_client._requests import Headers, PullRequest, Request
 from tmqp_client.config import ClientLimits
@@ -89,7 +85,8 @@ class ClientMachine:
     :param limits: bounds and time limits.
     :param new_id: makes message ids that no other message of this client has (F45).
 
-    Attributes to read: ``client_id``, ``lost``, ``counters``, ``unclaimed``, ``queued_bytes``.
+    Attributes to read: ``client_id``, ``lost``, ``counters``, ``board``, ``unclaimed``,
+    ``queued_bytes``.
     """
 
     def __init__(
@@ -113,6 +110,7 @@ class ClientMachine:
         self._pings: deque[Pending | None] = deque()
         self._mailboxes = Mailboxes(limits)
         self._pulls = PullTable(limits)
+        self.board = Board(limits)
         self._joins: dict[str, str] = {}
         self._echoes: dict[str, None] = {}
         self._fault: Lost | None = None
@@ -213,7 +211,8 @@ class ClientMachine:
         if self.queued_bytes + unsent_bytes > limits.outbound_bytes * limits.overflow_factor:
             return True
         awaited = len(self._pendings) > 0 or not self.accepted or self._pulls.awaited()
-        return self._mailboxes.crowded(awaited) or self._pulls.crowded(awaited)
+        crowded = self._mailboxes.crowded(awaited) or self._pulls.crowded(awaited)
+        return crowded or self.board.crowded(awaited)
 
     def pause(self, now: float) -> None:
         """Reading stops."""
@@ -238,20 +237,20 @@ class ClientMachine:
         *,
         answer: bool = True,
     ) -> Pending:
-        """Send an operation to the server.
+        """Send an operation to the server, or a message that another client may answer.
 
         :param answer: False asks for none; the returned entry is done already.
         :raises LocalProtocolError: when it cannot be written or too much is outstanding.
         :raises ClientError: when there is no connection.
         """
-        connection = self._ready(confirm=answer)
-        message_id = self._new_id()
-        timeout_s = check_timeout(timeout_s, self.limits.response_timeout_s)
-        frame = request.to_frame(message_id, self.client_id, answer)
+        self._ready(confirm=answer)
+        usual_s = self.limits.response_timeout_s
+        if request.kind == Kind.DIRECT:
+            usual_s = self.limits.acknowledge_timeout_s
+        timeout_s = time_limit(timeout_s, usual_s)
         what = (request.word, request.target, request.queue_id)
-        pending = Pending(Kind.OPERATION, message_id, *what, now, timeout_s, request.operation)
-        connection.send_bytes(frame.raw)
-        self.queued_bytes += len(frame.raw)
+        pending = Pending(request.kind, self._new_id(), *what, now, timeout_s, request.operation)
+        self.send(request.to_frame(pending.message_id, self.client_id, answer))
         if answer:
             self._pendings.add(pending)
         else:
@@ -283,7 +282,7 @@ class ClientMachine:
             message_id = self._new_id()
         elif confirm and (not message_id or message_id in self._pendings):
             raise LocalProtocolError(f"the message id {message_id!r} is outstanding or empty")
-        timeout_s = check_timeout(timeout_s, self.limits.acknowledge_timeout_s)
+        timeout_s = time_limit(timeout_s, self.limits.acknowledge_timeout_s)
         source = self.client_id
         frame = _requests.push_frame(
             channel, queue_id, payload, message_id, source, headers, high_priority, confirm
@@ -312,7 +311,7 @@ class ClientMachine:
 
     def read_cache(self, request: PullRequest, now: float, timeout_s: float | None) -> Pending:
         """Ask for the message of a cache queue (F112); as :meth:`request`."""
-        timeout_s = check_timeout(timeout_s, self.limits.response_timeout_s)
+        timeout_s = time_limit(timeout_s, self.limits.response_timeout_s)
         name = self._send_pull(request, confirm=True)
         where = (request.channel, request.queue_id)
         pending = Pending(Kind.CACHE, name, "read cache", *where, now, timeout_s)
@@ -335,7 +334,7 @@ class ClientMachine:
         connection = self._ready(confirm=True)
         if len(self._pings) >= self.limits.max_outstanding:
             raise LocalProtocolError("too many pings are unanswered (max_outstanding)")
-        timeout_s = check_timeout(timeout_s, self.limits.response_timeout_s)
+        timeout_s = time_limit(timeout_s, self.limits.response_timeout_s)
         pending = Pending(Kind.PING, self._new_id(), "ping", "", NO_QUEUE, now, timeout_s)
         connection.ping()
         self.queued_bytes += _PING_SIZE
@@ -349,11 +348,14 @@ class ClientMachine:
         :raises LocalProtocolError: when the reason cannot be written.
         :raises ClientError: when there is no connection.
         """
+        self.send(_requests.acknowledge_frame(message, self.client_id, reason))
+        self.counters.acknowledged += 1
+
+    def send(self, frame: Frame) -> None:
+        """Send a message as it is; raises as :meth:`acknowledge`."""
         connection = self._ready(confirm=False)
-        frame = _requests.acknowledge_frame(message, self.client_id, reason)
         connection.send_bytes(frame.raw)
         self.queued_bytes += len(frame.raw)
-        self.counters.acknowledged += 1
 
     def abandon(self, pending: Pending) -> None:
         """Nobody waits for it any more; a late answer will match nothing."""
@@ -454,7 +456,7 @@ class ClientMachine:
             elif isinstance(event, MessageDropped):
                 self.counters.dropped += 1
             elif isinstance(event, MessageReceived):
-                self._take_unclaimed(event, outcomes)
+                self._take_other(event, outcomes)
             elif isinstance(event, PongReceived):
                 self._take_pong(now, outcomes)
             elif isinstance(event, PingReceived):
@@ -469,7 +471,7 @@ class ClientMachine:
             elif isinstance(event, ProtocolViolated):
                 self._fault = Lost("violation", event.error.message, event.error.rule)
             elif isinstance(event, ConnectionClosed):
-                self._lose(explained(event.reason, self._fault, self._greeted), outcomes)
+                self._lose(ended(event.reason, self._fault, self._greeted), outcomes)
 
     def _take_message(self, event: QueueMessageReceived, outcomes: list[Outcome]) -> None:
         frame = event.frame
@@ -497,7 +499,7 @@ class ClientMachine:
     ) -> None:
         pending = self._pendings.get(event.frame.message_id)
         reason = event.reason
-        if pending is None or pending.kind == Kind.PING:
+        if pending is None or not pending.takes_acknowledge(reason is None):
             self._take_unmatched(event, reason is None, outcomes)
             return
         if reason is not None:
@@ -509,15 +511,11 @@ class ClientMachine:
         if event.frame.message_id in self._pulls:
             return  # the end of a pull, which is told next
         code = event.code
-        # A push is confirmed by an acknowledge; a Response can only refuse it (F75).
-        if (
-            pending is None
-            or pending.kind == Kind.PING
-            or (pending.kind == Kind.PUSH and code == RESULT_OK)
-        ):
+        if pending is None or not pending.takes_response(code == RESULT_OK):
             self._take_unmatched(event, code == RESULT_OK, outcomes)
             return
-        if code != RESULT_OK:
+        # What another client answers is its own affair; the server's word bears no source (F44).
+        if code != RESULT_OK and not (pending.kind == Kind.REQUEST and event.frame.source):
             pending.error = OperationFailed(pending.asked, pending.message_id, code)
         self._note_membership(pending.operation, pending.target, code)
         self._settle(pending, event.frame, now, outcomes)
@@ -545,6 +543,15 @@ class ClientMachine:
             del self._echoes[event.frame.message_id]
         elif not positive:
             self._take_unclaimed(event, outcomes)
+
+    def _take_other(self, event: MessageReceived, outcomes: list[Outcome]) -> None:
+        """A direct message or an event, if somebody listens; else it is nobody's."""
+        inbox = self.board.take(event)
+        if inbox is None:
+            self._take_unclaimed(event, outcomes)
+        elif not inbox.fresh:
+            inbox.fresh = True
+            outcomes.append(inbox)
 
     def _take_unclaimed(self, event: MessageReceived, outcomes: list[Outcome]) -> None:
         self.counters.unclaimed += 1
@@ -583,5 +590,6 @@ class ClientMachine:
         for dropped, inboxes in (self._mailboxes.lose(), self._pulls.lose(lost)):
             self.counters.dropped += dropped
             outcomes.extend(inboxes)
+        outcomes.extend(self.board.inboxes())
         outcomes.append(self.unclaimed)
         outcomes.append(lost)

@@ -10,7 +10,7 @@ from tmqp_client._inbox import Inbox
 from tmqp_client._pending import Pending
 from tmqp_client.errors import ClientClosed, ClientError, ConnectionLost
 
-__all__ = ["Accepted", "Counters", "Lost", "Outcome", "explained"]
+__all__ = ["Accepted", "Counters", "Lost", "Outcome", "ended"]
 
 
 class Accepted:
@@ -48,11 +48,12 @@ class Lost:
         return f"<Lost {self.reason}: {self.message}>"
 
 
-def explained(reason: str, fault: Lost | None, greeted: bool) -> Lost:
-    """How a connection ended, for people.
+def ended(reason: str, fault: Lost | None, greeted: bool) -> Lost:
+    """What the end of a connection means.
 
-    :param fault: what was found wrong before, if anything was.
-    :param greeted: the server had accepted this client.
+    :param reason: the connection's word for it.
+    :param fault: what went wrong before, if anything did.
+    :param greeted: whether the server had accepted this client.
     """
     if fault is not None:
         return Lost(reason, fault.message, fault.rule, fault.code)

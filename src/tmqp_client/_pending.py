@@ -20,7 +20,7 @@ __all__ = [
     "Pending",
     "PendingTable",
     "Waiter",
-    "check_timeout",
+    "time_limit",
     "timeout_error",
 ]
 
@@ -34,13 +34,13 @@ _NO_ACKNOWLEDGE: Final = (
 _PAUSED: Final = "; reading was paused because a consumer's buffer is full"
 
 
-def check_timeout(given: float | None, default: float) -> float:
-    """The time-out to keep, in seconds.
+def time_limit(given: float | None, usual: float) -> float:
+    """How many seconds to wait.
 
-    :raises LocalProtocolError: when the one given is not positive.
+    :raises LocalProtocolError: when the number given is not positive.
     """
     if given is None:
-        return default
+        return usual
     if not given > 0:
         raise LocalProtocolError(f"a time-out is a positive number of seconds, got {given!r}")
     return given
@@ -59,7 +59,12 @@ class Kind:
     OPERATION: Final = 0
     PUSH: Final = 1
     PING: Final = 2
+    #: The message of a cache queue.
     CACHE: Final = 3
+    #: A direct message whose acknowledge is awaited.
+    DIRECT: Final = 4
+    #: A direct message whose response is awaited.
+    REQUEST: Final = 5
 
 
 class Pending:
@@ -120,6 +125,18 @@ class Pending:
         if self.queue_id == NO_QUEUE:
             return f"{self.word} {self.target!r}"
         return f"{self.word} {self.target!r}/{self.queue_id}"
+
+    def takes_acknowledge(self, positive: bool) -> bool:
+        """Whether an acknowledge settles it; that of a request only if it says no, for the response
+        is still to come."""
+        kind = self.kind
+        return not (kind == Kind.PING or (positive and kind == Kind.REQUEST))
+
+    def takes_response(self, positive: bool) -> bool:
+        """Whether a Response settles it; what an acknowledge confirms, a Response can only refuse
+        (F75, F115)."""
+        kind = self.kind
+        return not (kind == Kind.PING or (positive and (kind == Kind.PUSH or kind == Kind.DIRECT)))
 
     def __repr__(self) -> str:
         return f"<Pending {self.asked} id={self.message_id!r}>"

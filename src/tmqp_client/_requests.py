@@ -34,7 +34,7 @@ from tmqp.constants import (
 from tmqp.errors import LocalProtocolError
 from tmqp.frames import Frame
 from tmqp.models import ChannelOptions, QueueOptions
-from tmqp_client._pending import NO_QUEUE
+from tmqp_client._pending import NO_QUEUE, Kind
 
 __all__ = [
     "Headers",
@@ -67,7 +67,7 @@ _STATUS_WORDS: Final = ("broadcast", "push", "round-robin", "pull", "cache", "pa
 class Request:
     """One operation, ready to be given an id: number, word for people, target, headers, payload."""
 
-    __slots__ = ("headers", "operation", "payload", "queue_id", "target", "word")
+    __slots__ = ("headers", "kind", "operation", "payload", "queue_id", "target", "word")
 
     def __init__(
         self,
@@ -77,7 +77,9 @@ class Request:
         headers: tuple[tuple[str, str], ...] = (),
         payload: bytes = b"",
         queue_id: int = NO_QUEUE,
+        kind: int = Kind.OPERATION,
     ) -> None:
+        self.kind = kind
         self.operation = operation
         self.word = word
         self.target = target

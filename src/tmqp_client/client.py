@@ -19,11 +19,14 @@ from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client import _requests
 from tmqp_client._batch import Batch
 from tmqp_client._ids import IdSource, new_client_id
+from tmqp_client._listening import Listening
 from tmqp_client._machine import ClientMachine
-from tmqp_client._pending import check_timeout
+from tmqp_client._pending import time_limit
 from tmqp_client._report import BatchReport
 from tmqp_client._requests import Headers, Payload, PullRequest, Request, payload_bytes
+from tmqp_client._routers import Routers
 from tmqp_client._stream import InboxReader
+from tmqp_client._talking import Talking
 from tmqp_client._transport import open_transport
 from tmqp_client.config import ClientLimits
 from tmqp_client.consumer import AcknowledgeMode, Consumer
@@ -81,7 +84,7 @@ def connect(
     return Client(addresses, information, limits or ClientLimits(), ssl_context)
 
 
-class Client:
+class Client(Talking, Routers):
     """A connection to a server; made by :func:`connect` and used in ``async with``, once.
 
     Leaving the block closes it: what was sent still goes out, consumers answer what they hold, the
@@ -110,6 +113,7 @@ class Client:
         self._opened: Session | None = None
         self._joined: set[str] = set()
         self._consumers: dict[Consumer, None] = {}
+        self._listeners: dict[Listening, None] = {}
         self._unclaimed: Unclaimed | None = None
 
     @property
@@ -140,7 +144,9 @@ class Client:
             acknowledged=counters.acknowledged,
             unmatched_answers=counters.unmatched_answers,
             unclaimed=counters.unclaimed,
-            dropped=counters.dropped,
+            dropped=counters.dropped + self._machine.board.dropped,
+            directs=self._machine.board.directs,
+            events=self._machine.board.events,
             pauses=counters.pauses,
             outstanding=self._machine.outstanding,
             backlog_bytes=0 if self._opened is None else self._opened.backlog_bytes,
@@ -174,6 +180,8 @@ class Client:
         assert self._tasks is not None, "it was entered"
         for consumer in list(self._consumers):
             consumer._shut(exc)
+        for listener in list(self._listeners):
+            listener._shut()
         try:
             if exc is None or isinstance(exc, Exception):
                 await self._session.aclose()
@@ -191,6 +199,8 @@ class Client:
             return
         for consumer in list(self._consumers):
             consumer._shut(None)
+        for listener in list(self._listeners):
+            listener._shut()
         await self._opened.aclose()
 
     async def _open(self, tasks: anyio.abc.TaskGroup) -> Session:
@@ -478,7 +488,7 @@ class Client:
         :raises LocalProtocolError: for arguments that make no sense.
         """
         request = PullRequest(channel, queue_id, count, order, clear, info)
-        return Pull(self, request, check_timeout(timeout_s, self.limits.pull_timeout_s))
+        return Pull(self, request, time_limit(timeout_s, self.limits.pull_timeout_s))
 
     async def read_cache(
         self, channel: str, queue_id: int, *, timeout_s: float | None = None
@@ -501,9 +511,10 @@ class Client:
     def unclaimed(self) -> Unclaimed:
         """What came for nobody in particular, as an async iterator of events.
 
-        Direct messages, event notifications, messages of routers and of user types, refusals of
-        pushes that nobody waited for.  It holds ``unclaimed_messages`` and ``unclaimed_bytes``
-        of them; what comes when it is full is dropped and counted (:meth:`statistics`).
+        Direct messages and events for which no iterator is open, messages of routers and of user
+        types, refusals of messages that nobody waited for.  It holds ``unclaimed_messages`` and
+        ``unclaimed_bytes`` of them; what comes when it is full is dropped and counted
+        (:meth:`statistics`).
         """
         if self._unclaimed is None:
             self._unclaimed = Unclaimed(self)

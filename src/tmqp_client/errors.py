@@ -10,6 +10,7 @@
         +-- ConnectionLost        it broke; everything that was waiting gets this
         +-- ClientClosed          this side has closed it
         +-- AlreadyConsuming      the channel and queue have a consumer
+        +-- AlreadyListening      somebody iterates over this event, or the direct messages
         +-- AlreadyAcknowledged   the message was answered before
         +-- OperationError        one operation did not succeed
         |   +-- OperationFailed      the server answered with a result code
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AlreadyAcknowledged",
     "AlreadyConsuming",
+    "AlreadyListening",
     "BatchFailed",
     "ClientClosed",
     "ClientError",
@@ -120,8 +122,12 @@ class AlreadyConsuming(ClientError):
         return (type(self), (self.channel, self.queue_id))
 
 
+class AlreadyListening(ClientError):
+    """There is one iterator over the direct messages of a client, and one over each event."""
+
+
 class AlreadyAcknowledged(ClientError):
-    """A message is answered once: by an acknowledge or a negative one."""
+    """A message is answered once: by an acknowledge or a negative one, or by a response."""
 
 
 class OperationError(ClientError):

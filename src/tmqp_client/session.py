@@ -82,6 +82,11 @@ class Session:
         self._turn = 0
 
     @property
+    def client_id(self) -> str:
+        """The id this client goes by."""
+        return self._machine.client_id
+
+    @property
     def lost(self) -> Lost | None:
         """How the connection ended; None while it lives."""
         return self._machine.lost
@@ -374,6 +379,17 @@ class Session:
             self._make_room()
         return await self._wait(pending)
 
+    async def post(self, request: Request) -> Pending:
+        """Send a message as soon as there is room, without asking for an answer; as :meth:`ask`."""
+        await self.admit(confirm=False)
+        pending = self._machine.request(request, anyio.current_time(), answer=False)
+        self._after_send(awaited=False)
+        self._turn += 1
+        if self._turn >= _TURN_PUSHES:
+            self._turn = 0
+            await anyio.lowlevel.checkpoint()
+        return pending
+
     def tell(self, request: Request) -> None:
         """Send an operation without asking for an answer; does nothing without a connection."""
         if self._machine.accepted:
@@ -460,11 +476,28 @@ class Session:
         :raises ClientError: when the connection ends or has ended.
         :raises LocalProtocolError: when the reason cannot be written.
         """
+        await self._admit_answer()
+        self._machine.acknowledge(message, reason)
+        self._after_send(awaited=False)
+
+    async def _admit_answer(self) -> None:
         limits = self._machine.limits
         while self.backlog_bytes >= limits.outbound_bytes * limits.overflow_factor:
             await self.admit(confirm=False)
-        self._machine.acknowledge(message, reason)
+
+    async def send(self, frame: Frame) -> None:
+        """Send what is no question, an answer to another client for one; as :meth:`acknowledge`."""
+        await self._admit_answer()
+        self._machine.send(frame)
         self._after_send(awaited=False)
+
+    def send_now(self, frame: Frame) -> bool:
+        """Send without waiting, for one that is leaving; False when it is too late."""
+        if not self._machine.accepted:
+            return False
+        self._machine.send(frame)
+        self._after_send(awaited=False)
+        return True
 
     def acknowledge_now(self, message: Frame, reason: str | None) -> bool:
         """Answer without waiting, for a consumer that is leaving; False when it is too late."""

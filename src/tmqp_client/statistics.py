@@ -29,6 +29,12 @@ class ClientStatistics:
     acknowledged: int
     """Acknowledges sent, negative ones among them."""
 
+    directs: int
+    """Direct messages that came for somebody who listened."""
+
+    events: int
+    """Events that came for somebody who listened."""
+
     unmatched_answers: int
     """Acknowledges and responses that nobody waited for: late, repeated, or never asked for."""
 

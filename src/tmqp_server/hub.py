@@ -35,6 +35,8 @@ from tmqp_server.engine.effects import (
     DeliverPulled,
     Effect,
     EndPull,
+    Forward,
+    Inform,
     Notify,
     Refuse,
     Reply,
@@ -219,7 +221,7 @@ class Hub:
         following = self._following
         while True:
             for effect in effects:
-                if isinstance(effect, Deliver):
+                if isinstance(effect, (Deliver, Forward, Inform)):
                     self._deliver(effect)
                 elif isinstance(effect, Append):
                     # Nothing is stored, so nothing is ever confirmed as saved (nor erased).
@@ -254,7 +256,7 @@ class Hub:
         else:
             self._following.extend(commands)
 
-    def _deliver(self, effect: Deliver) -> None:
+    def _deliver(self, effect: Deliver | Forward | Inform) -> None:
         """Encode once a door, share the bytes among its sessions."""
         sessions = self._sessions
         touched = self._touched
@@ -276,8 +278,12 @@ class Hub:
             if session.outbound_bytes >= portion_bytes:
                 self._full = True
 
-    def _encoded(self, door: Door, effect: Deliver) -> bytes:
+    def _encoded(self, door: Door, effect: Deliver | Forward | Inform) -> bytes:
         try:
+            if isinstance(effect, Forward):
+                return door.encode_forward(effect)
+            if isinstance(effect, Inform):
+                return door.encode_event(effect)
             return door.encode_delivery(effect)
         except Exception as error:  # noqa: BLE001 - hurts this message, not the producer's session
             self._faults.setdefault(0, error)

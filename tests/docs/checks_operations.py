@@ -207,7 +207,7 @@ def consumers_of_an_unknown_channel() -> None:
 def unknown_operations() -> None:
     client = World().connect()
     assert client.ask(777) == [400]
-    assert client.ask(Operation.LIST_ROUTERS) == [501]
+    assert client.ask(Operation.DECISION_OVER_NODE) == [501]
     assert client.alive()
 
 

@@ -11,6 +11,7 @@ from tmqp import LocalProtocolError, TmqpError
 from tmqp_client import (
     AlreadyAcknowledged,
     AlreadyConsuming,
+    AlreadyListening,
     BatchFailed,
     BatchFailure,
     BatchReport,
@@ -30,6 +31,7 @@ FAILED = OperationFailed("join channel 'orders'", "id1", 404)
 ERRORS: dict[str, ClientError] = {
     "message 'm1' was answered": AlreadyAcknowledged("message 'm1' was answered"),
     "queue 2 of 'orders' has a consumer on this client already": AlreadyConsuming("orders", 2),
+    "this client listens": AlreadyListening("this client listens"),
     "channel 'orders' has a consumer on this client already": AlreadyConsuming("orders", None),
     "1 of 3 messages were not confirmed; the first: join channel 'orders': the server answered"
     " 404 not found": BatchFailed(BatchReport(3, 2, 1, (BatchFailure(0, "id1", FAILED),))),

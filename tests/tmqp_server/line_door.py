@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import anyio
 
 from tmqp_server.engine.commands import Command, Connect, Disconnect, Join, ListClients, Push
-from tmqp_server.engine.effects import Accept, Deliver, Effect
+from tmqp_server.engine.effects import Accept, Deliver, Effect, Forward, Inform
 from tmqp_server.engine.message import Message
 
 __all__ = ["LineDoor", "LineSession"]
@@ -35,6 +35,12 @@ class LineDoor:
             raise ValueError("cannot be encoded")
         self.encoded.append(effect.message)
         return f"{self.name}:{effect.message.message_id}".encode()
+
+    def encode_forward(self, effect: Forward) -> bytes:
+        raise AssertionError("a line session says nothing to others")
+
+    def encode_event(self, effect: Inform) -> bytes:
+        raise AssertionError("a line session listens to no events")
 
 
 class LineSession:

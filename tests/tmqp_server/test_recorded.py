@@ -13,7 +13,19 @@ from tests.support import load_exchanges
 from tests.tmqp_server.world import World
 from tmqp.testing.replay import Outcome, Player
 from tmqp.testing.vectors import Exchange
+from tmqp_server.engine.commands import Connect, Disconnect
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
+from tmqp_server.engine.router_commands import (
+    ASKS_ACKNOWLEDGE,
+    ASKS_NOTHING,
+    ASKS_RESPONSE,
+    TO_CLIENTS,
+    TO_QUEUE,
+    TO_TAG,
+    AddBinding,
+    BindingOptions,
+    CreateRouter,
+)
 
 ANSWERED = "the original is silent or closes; ours always answers and stays (F43)"
 DUPLICATE = "a client id in use is refused with 503 (F32)"
@@ -21,6 +33,8 @@ OPTIONS = "options the original parses and ignores are applied (F71)"
 COUNT = "the Count of a pull is what will be sent, not what was asked for (F107)"
 ADDRESS = "a copy bears the address of the queue it lies in (F83)"
 KEPT = "a pull takes out what it sends, not one message more (F109)"
+BINDINGS = "the original's models of bindings are broken, and it closes (F121)"
+TAG = "a tag binding delivers queue messages, not router messages (F126)"
 HELLO = "a refused hello is told why before the close (F34)"
 
 ON_PURPOSE = {
@@ -39,11 +53,15 @@ ON_PURPOSE = {
     "real-068": KEPT,
     "real-070": KEPT,  # the counters include the message that real-068 lost
     "real-073": "a cache queue answers with a Response (F112)",
+    "real-106": BINDINGS,
+    "real-114": TAG,
+    "real-117": BINDINGS,
     "probe-001": "the protocol answer does not wait for the hello (F21)",
     "probe-002": "a preamble may come in two segments (F22)",
     "probe-010": HELLO,
     "probe-011": HELLO,
     "probe-012": HELLO,
+    "probe-013": DUPLICATE,
     "probe-014": DUPLICATE,
     "probe-017": "a header flag with an empty block is accepted (F9)",
     "probe-019": "the close for a forged source is announced with Terminate (F42)",
@@ -63,8 +81,12 @@ ON_PURPOSE = {
     "probe-040": "a pull without an id is refused with a word of its own (F106)",
     "probe-041": COUNT,
     "probe-042": KEPT,
+    "probe-037": "who waits for the acknowledge of a direct message is told of its failure (C22)",
     "probe-043": "a cache queue keeps the latest message (F91)",
     "probe-045": ADDRESS,
+    "probe-046": TAG,
+    "probe-047": "a method that is none is refused (F60)",
+    "probe-048": "an unknown event is answered (F127); the subscriber's spelling is kept (F131)",
     "probe-056": "an acknowledge time-out is told with its own reason (F80)",
     "probe-059": ANSWERED,
     "probe-062": HELLO,
@@ -74,23 +96,7 @@ ON_PURPOSE = {
     "probe-206": "a channel list is filtered by its target too (F52)",
 }
 
-NOT_YET = {
-    "probe-013": "direct messages",
-    "probe-018": "direct messages",
-    "probe-032": "direct messages",
-    "probe-037": "direct messages",
-    "probe-038": "direct messages",
-    "probe-039": "direct messages",
-    "probe-046": "routers",
-    "probe-047": "routers",
-    "probe-048": "events",
-    **{f"real-{number:03}": "direct messages" for number in range(74, 85)},
-    **{f"real-{number:03}": "events" for number in range(85, 103)},
-    **{f"real-{number:03}": "routers" for number in (103, 104, 105, 106, 107, *range(110, 119))},
-    "real-121": "nodes",
-    "real-123": "events",
-    **{f"fixed-{number:03}": "routers" for number in range(4, 17)},
-}
+NOT_YET: dict[str, str] = {}
 
 OTHER_SETTINGS = {
     "real-122": "time passed between two recordings: messages went round by time-outs",
@@ -108,18 +114,48 @@ OTHER_SETTINGS = {
 CUT = ("probe-207",)
 
 
+def _world(options: BrokerOptions | None = None) -> World:
+    """A server with the routers of the recorded one, which its configuration had declared."""
+    world = World(options)
+    step = world.broker.step
+    step(Connect(0, None, "configuration"), world.now)
+    queues = [
+        BindingOptions(f"q-{letter}", TO_QUEUE, f"rt-{letter}", 10, 2 - place, ASKS_NOTHING, 0)
+        for place, letter in enumerate("ab")
+    ]
+    clients = [
+        BindingOptions("d", TO_CLIENTS, "@name:worker", 77, 0, asks, 2)
+        for asks in (ASKS_RESPONSE, ASKS_ACKNOWLEDGE)
+    ]
+    tagged = BindingOptions("t", TO_TAG, "tag-*", None, 0, ASKS_NOTHING, 0)
+    for name, method, bindings in (
+        ("r-dist", 0, queues),
+        ("r-direct", 0, clients[:1]),
+        ("r-direct-ack", 0, clients[1:]),
+        ("r-first", 2, queues),
+        ("r-rr", 1, queues),
+        ("r-tag", 0, [tagged]),
+        ("r-empty", 0, []),
+    ):
+        step(CreateRouter(0, None, name, method), world.now)
+        for binding in bindings:
+            step(AddBinding(0, None, name, binding), world.now)
+    step(Disconnect(0), world.now)
+    return world
+
+
 def _play_all() -> list[Outcome | Exchange]:
     """All outcomes; an exchange that cannot be replayed stands for itself."""
     exchanges = load_exchanges()
     outcomes: list[Outcome | Exchange] = []
     for series in ("real", "fixed"):  # each is one long session: connections live across files
-        player = Player(World().open_link)
+        player = Player(_world().open_link)
         for exchange in exchanges:
             if exchange.name.startswith(series):
                 outcomes.append(_play(player, exchange))
     for exchange in exchanges:
         if exchange.name.startswith("probe"):
-            world = World(_settings(exchange.name))
+            world = _world(_settings(exchange.name))
             outcomes.append(_play(Player(world.open_link, world.advance_to), exchange))
     return outcomes
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tmqp_server.engine.commands import Command
-from tmqp_server.engine.effects import Deliver, Effect
+from tmqp_server.engine.effects import Deliver, Effect, Forward, Inform
 
 __all__ = ["Door", "DoorSession", "IdSource"]
 
@@ -46,7 +46,7 @@ class DoorSession(Protocol):
         that waited for the decision about the connection)."""
 
     def deliver(self, data: bytes) -> None:
-        """Queue a delivery that :meth:`Door.encode_delivery` has made."""
+        """Queue what one of the door's ``encode_`` methods has made."""
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
         """Close from this side, the protocol's polite way."""
@@ -71,3 +71,9 @@ class Door(Protocol):
 
     def encode_delivery(self, effect: Deliver) -> bytes:
         """The bytes of a delivery: made once, shared by all sessions that get it."""
+
+    def encode_forward(self, effect: Forward) -> bytes:
+        """The bytes of what another client said: made once, shared like a delivery's."""
+
+    def encode_event(self, effect: Inform) -> bytes:
+        """The bytes of an event: made once, shared like a delivery's."""

@@ -88,6 +88,7 @@ class Administration:
         core = self._core
         core.notify_channel(CHANNEL_REMOVED, channel)
         core.channels.remove(channel)
+        core.notices.forget_channel(channel.key)
         for subscription in list(channel.audience.subscriptions.values()):
             channel.audience.remove(subscription)
             del subscription.session.subscriptions[channel.key]
@@ -230,7 +231,9 @@ class Administration:
         self._workflow.clear(queue, True, True, True)
         queue.closed = True
         del channel.queues[queue.queue_id]
+        self._core.channels.generation += 1
         self._core.notify_queue(QUEUE_REMOVED, queue, STATUS_STOPPED)  # F93
+        self._core.notices.forget_queue(channel.key, queue.queue_id)
 
     def clear_messages(self, command: Command, session: Session) -> None:
         """Remove waiting messages (F58)."""

@@ -15,8 +15,9 @@ done, the next deadline is at once (not later than the ``now`` of the last step)
 The parts: ``core.py`` holds what they share; ``directory.py`` finds and creates; ``intake.py``
 takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; ``pump.py`` drains;
 ``pulls.py`` gives to those who ask; ``workflow.py`` sees a message through; ``administration.py``
-and ``information.py`` serve the operations.  This module lets clients in and out and hands every
-command to its part.
+and ``information.py`` serve the operations; ``direct.py`` passes on what clients say to each other;
+``notices.py`` tells of events those who asked for it through ``subscribing.py``.  This module lets
+clients in and out and hands every command to its part.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from collections.abc import Callable
 
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp_server.engine.administration import Administration
+from tmqp_server.engine.client_commands import PassAnswer, SendDirect, SubscribeEvent
 from tmqp_server.engine.commands import (
     Acknowledge,
     Batch,
@@ -43,6 +45,7 @@ from tmqp_server.engine.commands import (
     ListChannels,
     ListClients,
     ListConsumers,
+    ListNodes,
     ListQueues,
     Pull,
     Push,
@@ -55,6 +58,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery import HandlerRegistry
+from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Accept, CloseSession, Effect, Refuse
 from tmqp_server.engine.events import CLIENT_CONNECTED, CLIENT_DISCONNECTED
@@ -67,9 +71,20 @@ from tmqp_server.engine.outcomes import Outcomes
 from tmqp_server.engine.pulls import Puller
 from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue, QueueTimer
+from tmqp_server.engine.router_commands import (
+    AddBinding,
+    CreateRouter,
+    ListBindings,
+    ListRouters,
+    Publish,
+    RemoveBinding,
+    RemoveRouter,
+)
+from tmqp_server.engine.routing import Routing
 from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import BrokerStatistics
+from tmqp_server.engine.subscribing import Subscribing
 from tmqp_server.engine.timers import NEVER
 from tmqp_server.engine.workflow import Workflow
 
@@ -90,12 +105,15 @@ class Broker:
         "limits",
         "_administration",
         "_core",
+        "_direct",
+        "_events",
         "_information",
         "_intake",
         "_outcomes",
         "_performers",
         "_puller",
         "_pump",
+        "_routing",
         "_sender",
         "_work_per_step",
         "_workflow",
@@ -125,7 +143,10 @@ class Broker:
         self._pump = Pump(core, self._outcomes, self._sender)
         self._workflow = Workflow(core, self._outcomes, self._sender, self._pump)
         self._puller = Puller(core, self._outcomes, self._sender, self._workflow)
-        self._intake = Intake(core, directory, self._outcomes, self._workflow)
+        self._direct = Direct(core)
+        self._events = Subscribing(core)
+        self._intake = Intake(core, directory, self._outcomes, self._workflow, self._direct)
+        self._routing = Routing(core, self._direct, self._intake)
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
         self._performers = self._table()
@@ -155,6 +176,17 @@ class Broker:
             DescribeQueue: information.describe_queue,
             ListQueues: information.list_queues,
             ListClients: information.list_clients,
+            ListNodes: information.list_nodes,
+            CreateRouter: self._routing.create_router,
+            RemoveRouter: self._routing.remove_router,
+            ListRouters: self._routing.list_routers,
+            AddBinding: self._routing.add_binding,
+            RemoveBinding: self._routing.remove_binding,
+            ListBindings: self._routing.list_bindings,
+            Publish: self._routing.publish,
+            SendDirect: self._direct.send,
+            PassAnswer: self._direct.pass_answer,
+            SubscribeEvent: self._events.subscribe,
         }
 
     # --- The three ways in -----------------------------------------------------------------------
@@ -261,8 +293,7 @@ class Broker:
             command.authenticated,
             core.now,
         )
-        core.sessions[command.session] = session
-        core.clients[client_id] = session
+        core.enlist(session)
         core.notify_client(CLIENT_CONNECTED, session)  # before the accept (F36)
         core.out.append(Accept(command.session, command.request, client_id))
 
@@ -275,8 +306,7 @@ class Broker:
         core = self._core
         session.alive = False
         self._puller.forget(session)
-        del core.sessions[session.number]
-        del core.clients[session.client_id]
+        core.strike(session)
         self._administration.leave_all(session)
         core.notify_client(CLIENT_DISCONNECTED, session)
 

@@ -89,13 +89,15 @@ class Channel:
 class ChannelTable:
     """All channels, found by name."""
 
-    __slots__ = ("by_key", "by_spelling", "_limits", "_handlers")
+    __slots__ = ("by_key", "by_spelling", "generation", "_limits", "_handlers")
 
     def __init__(self, limits: EngineLimits, handlers: HandlerRegistry) -> None:
         #: In the order of creation.
         self.by_key: dict[str, Channel] = {}
         #: Some of the spellings by which channels were asked for; a shortcut, not the truth.
         self.by_spelling: dict[str, Channel] = {}
+        #: Rises whenever a queue comes, goes or changes its options.
+        self.generation = 0
         self._limits = limits
         self._handlers = handlers
 
@@ -178,10 +180,12 @@ class ChannelTable:
             channel.name, queue_id, channel.audience, discipline, handler, options, self._limits
         )
         channel.queues[queue_id] = queue
+        self.generation += 1
         return queue
 
     def reconfigure(self, queue: Queue, options: QueueOptions) -> None:
         """Give a queue new options; ``problem_of_options`` must have said 0."""
         handler = self._handlers.find(options.delivery_handler)
         assert handler is not None
+        self.generation += 1
         queue.configure(options, DISCIPLINES[options.status], handler, self._limits)

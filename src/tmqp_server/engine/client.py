@@ -37,6 +37,7 @@ class Client:
         "negative_acks",
         "ack_timeouts",
         "unknown_acks",
+        "answer_bytes",
     )
 
     def __init__(
@@ -74,6 +75,8 @@ class Client:
         self.ack_timeouts = 0
         #: Acknowledges for messages it had not in its hands: ignored, and counted here (F95).
         self.unknown_acks = 0
+        #: Bytes of other clients' answers sent to it since it was blocked, see ``direct.py``.
+        self.answer_bytes = 0
 
     def __repr__(self) -> str:
         return f"Client({self.number}, {self.client_id!r})"

@@ -33,6 +33,7 @@ __all__ = [
     "ListChannels",
     "ListClients",
     "ListConsumers",
+    "ListNodes",
     "ListQueues",
     "Pull",
     "Push",
@@ -424,10 +425,12 @@ class Acknowledge(SessionCommand):
     """A consumer's answer to a delivery (F95).  Never answered itself.
 
     One for a message the session has not in its hands is ignored and counted.  ``wire`` is what
-    the door wants back when the acknowledge is passed on to the producer (F79).
+    the door wants back when the acknowledge is passed on to the producer (F79).  One whose
+    ``channel`` is none goes to the client of that id, if it has a ``wire`` (F116); ``size`` is what
+    it costs, in bytes.
     """
 
-    __slots__ = ("message_id", "channel", "queue_id", "positive", "reason", "wire")
+    __slots__ = ("message_id", "channel", "queue_id", "positive", "reason", "wire", "size")
 
     def __init__(
         self,
@@ -438,6 +441,7 @@ class Acknowledge(SessionCommand):
         positive: bool = True,
         reason: str = "",
         wire: object = None,
+        size: int = 0,
     ) -> None:
         self.session = session  # as in Push
         self.message_id = message_id
@@ -446,6 +450,7 @@ class Acknowledge(SessionCommand):
         self.positive = positive
         self.reason = reason
         self.wire = wire
+        self.size = size
 
 
 @mypyc_attr(acyclic=True)
@@ -538,6 +543,16 @@ class ListQueues(SessionCommand):
         super().__init__(session)
         self.request = request
         self.channel = channel
+
+
+class ListNodes(SessionCommand):
+    """Answered with an empty list: this broker stands alone (F59)."""
+
+    __slots__ = ("request",)
+
+    def __init__(self, session: int, request: object) -> None:
+        super().__init__(session)
+        self.request = request
 
 
 class ListClients(SessionCommand):

@@ -12,7 +12,7 @@ from collections import deque
 
 from tmqp_server.engine.channels import Channel, ChannelTable
 from tmqp_server.engine.delivery import HandlerRegistry, QueueFacts
-from tmqp_server.engine.effects import Effect, Notify
+from tmqp_server.engine.effects import Effect
 from tmqp_server.engine.events import (
     ChannelFact,
     ClientFact,
@@ -21,6 +21,7 @@ from tmqp_server.engine.events import (
 )
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import Message
+from tmqp_server.engine.notices import Notices
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.queues import Queue, Trash
 from tmqp_server.engine.sessions import Audience, Pulling, Session
@@ -48,6 +49,9 @@ class Core:
         "channels",
         "sessions",
         "clients",
+        "by_name",
+        "by_type",
+        "notices",
         "now",
         "out",
         "budget",
@@ -65,6 +69,8 @@ class Core:
         "unknown_acks",
         "negative_unknown_acks",
         "unknown_tickets",
+        "directs_skipped",
+        "answers_dropped",
     )
 
     def __init__(
@@ -77,6 +83,10 @@ class Core:
         self.sessions: dict[int, Session] = {}
         #: By client id.
         self.clients: dict[str, Session] = {}
+        #: By client name and by client type, each in the order of connecting (F114).
+        self.by_name: dict[str, dict[int, Session]] = {}
+        self.by_type: dict[str, dict[int, Session]] = {}
+        self.notices = Notices(options.events)
         #: The time of this step, in monotonic seconds.
         self.now = 0.0
         self.out: list[Effect] = []
@@ -106,6 +116,29 @@ class Core:
         self.negative_unknown_acks = 0
         #: Answers of the storage to nothing that was asked.
         self.unknown_tickets = 0
+        #: Direct messages not sent to a client because its outbound buffer was full.
+        self.directs_skipped = 0
+        #: Responses and acknowledges not passed on: no such client, or its buffer stayed full.
+        self.answers_dropped = 0
+
+    def enlist(self, session: Session) -> None:
+        """Make a session known."""
+        self.sessions[session.number] = session
+        self.clients[session.client_id] = session
+        if session.name:
+            _enter(self.by_name, session.name, session)
+        if session.client_type:
+            _enter(self.by_type, session.client_type, session)
+
+    def strike(self, session: Session) -> None:
+        """Forget a session, and that it wanted to be told of anything."""
+        del self.sessions[session.number]
+        del self.clients[session.client_id]
+        if session.name:
+            _leave(self.by_name, session.name, session)
+        if session.client_type:
+            _leave(self.by_type, session.client_type, session)
+        self.notices.forget_session(session)
 
     def schedule(self, queue: Queue) -> None:
         """Let *queue* be worked on in the next ``on_deadline``."""
@@ -140,28 +173,28 @@ class Core:
 
     def notify_client(self, event: int, session: Session) -> None:
         """Tell that a client connected or disconnected."""
-        if self.options.events & event:
+        if self.notices.mask & event:
             fact = ClientFact(session.client_id, session.name, session.client_type)
-            self.out.append(Notify(event, fact))
+            self.notices.tell(self.out, event, fact)
 
     def notify_channel(self, event: int, channel: Channel) -> None:
         """Tell that a channel was created or removed."""
-        if self.options.events & event:
+        if self.notices.mask & event:
             active = len(channel.audience.subscriptions)
             fact = ChannelFact(channel.name, active, channel.options.client_limit)
-            self.out.append(Notify(event, fact))
+            self.notices.tell(self.out, event, fact)
 
     def notify_subscription(self, event: int, channel: Channel, session: Session) -> None:
         """Tell that a client joined or left a channel."""
-        if self.options.events & event:
+        if self.notices.mask & event:
             fact = SubscriptionFact(
                 channel.name, session.client_id, session.name, session.client_type
             )
-            self.out.append(Notify(event, fact))
+            self.notices.tell(self.out, event, fact, channel.key)
 
     def notify_queue(self, event: int, queue: Queue, status: int) -> None:
         """Tell that a queue was created, updated or removed."""
-        if self.options.events & event:
+        if self.notices.mask & event:
             fact = QueueFact(
                 queue.channel_name,
                 queue.queue_id,
@@ -170,4 +203,19 @@ class Core:
                 queue.high_count,
                 queue.regular_count,
             )
-            self.out.append(Notify(event, fact))
+            self.notices.tell(self.out, event, fact, queue.channel_name.lower())
+
+
+def _enter(groups: dict[str, dict[int, Session]], name: str, session: Session) -> None:
+    group = groups.get(name)
+    if group is None:
+        groups[name] = {session.number: session}
+    else:
+        group[session.number] = session
+
+
+def _leave(groups: dict[str, dict[int, Session]], name: str, session: Session) -> None:
+    group = groups[name]
+    del group[session.number]
+    if not group:
+        del groups[name]

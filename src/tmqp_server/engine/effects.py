@@ -23,6 +23,8 @@ __all__ = [
     "Effect",
     "EndPull",
     "Erase",
+    "Forward",
+    "Inform",
     "Notify",
     "Refuse",
     "Reply",
@@ -274,6 +276,36 @@ class CloseSession(Effect):
     def __init__(self, session: int, reason: str) -> None:
         self.session = session
         self.reason = reason
+
+
+@mypyc_attr(acyclic=True)
+class Forward(Effect):
+    """Pass on what one client said to others, as it came and one hop older (F114, F116, F117).
+
+    All of ``sessions`` get the very same bytes, in this order.
+    """
+
+    __slots__ = ("sessions", "wire")
+
+    def __init__(self, sessions: list[int], wire: object) -> None:
+        self.sessions = sessions
+        self.wire = wire
+
+
+@mypyc_attr(acyclic=True)
+class Inform(Effect):
+    """Tell subscribers of an event (F129); all of ``sessions`` get the very same bytes.
+
+    ``channel`` is the channel as these subscribers spelt it, empty for events of the server.
+    """
+
+    __slots__ = ("sessions", "event", "fact", "channel")
+
+    def __init__(self, sessions: list[int], event: int, fact: Fact, channel: str) -> None:
+        self.sessions = sessions
+        self.event = event
+        self.fact = fact
+        self.channel = channel
 
 
 @mypyc_attr(acyclic=True)

@@ -14,6 +14,7 @@ from tmqp_server.engine.commands import (
     ListChannels,
     ListClients,
     ListConsumers,
+    ListNodes,
     ListQueues,
 )
 from tmqp_server.engine.core import Core
@@ -104,6 +105,11 @@ class Information:
                 body.append(ClientSnapshot(client, client.connected_at, self._core.now))
         self._reply(session, command.request, RESULT_OK, body)
 
+    def list_nodes(self, command: Command, session: Session) -> None:
+        """No nodes (F59)."""
+        assert isinstance(command, ListNodes)
+        self._reply(session, command.request, RESULT_OK, [])
+
     def statistics(self) -> BrokerStatistics:
         """The whole broker."""
         core = self._core
@@ -128,4 +134,7 @@ class Information:
             core.stray_commands,
             core.unknown_acks,
             core.unknown_tickets,
+            core.directs_skipped,
+            core.answers_dropped,
+            core.notices.skipped,
         )

@@ -21,6 +21,7 @@ from tmqp.constants import (
 )
 from tmqp_server.engine.commands import Acknowledge, Batch, Command, Push, SessionCommand
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm, Reply
 from tmqp_server.engine.message import MARK_HIGH, MARK_WANTS, Message
@@ -47,6 +48,7 @@ class Intake:
 
     __slots__ = (
         "_core",
+        "_direct",
         "_directory",
         "_max_queue_bytes",
         "_max_total_bytes",
@@ -55,9 +57,15 @@ class Intake:
     )
 
     def __init__(
-        self, core: Core, directory: Directory, outcomes: Outcomes, workflow: Workflow
+        self,
+        core: Core,
+        directory: Directory,
+        outcomes: Outcomes,
+        workflow: Workflow,
+        direct: Direct,
     ) -> None:
         self._core = core
+        self._direct = direct
         self._directory = directory
         self._outcomes = outcomes
         self._workflow = workflow
@@ -93,6 +101,17 @@ class Intake:
                 self._refuse(command, session, problem)
                 return
         self._enter(queue, command, session, now)
+
+    def route(self, command: Push, session: Session) -> bool:
+        """Put a router's copy of a message into a queue that is there and has room (F124)."""
+        queue = self._directory.find_queue(command.channel, command.queue_id)
+        if queue is None:
+            return False
+        if self._outcomes.problem_of_push(queue, command.size) != RESULT_OK:
+            queue.refused += 1
+            return False
+        self._enter(queue, command, session, self._core.now)
+        return True
 
     def _enter(self, queue: Queue, command: Push, session: Session, now: float) -> None:
         marks = MARK_HIGH if command.high_priority else 0
@@ -154,6 +173,8 @@ class Intake:
         channel = core.channels.by_spelling.get(command.channel)
         if channel is None:
             channel = core.channels.find(command.channel)
+        if channel is None and self._direct.pass_acknowledge(command):
+            return  # of a direct message, without the mark that says so (F116)
         queue = None if channel is None else channel.queues.get(command.queue_id)
         if queue is None:
             core.unknown_acks += 1

@@ -35,6 +35,19 @@ class EngineLimits:
     max_subscriptions_per_session: int = 1_000
     """Channels one client may have joined; joining one more is answered with 482."""
 
+    max_routers: int = 1_000
+    """Routers; creating one more is answered with 482."""
+
+    max_bindings_per_router: int = 100
+    """Bindings of one router; adding one more is answered with 482."""
+
+    max_event_subscriptions_per_session: int = 1_000
+    """Subscriptions to events one client may have; one more is answered with 482."""
+
+    max_answer_bytes_while_blocked: int = 1_048_576
+    """Bytes of responses and acknowledges of other clients that are passed on to a client whose
+    outbound buffer is full, until it has drained; what is beyond is dropped and counted."""
+
     max_messages_per_queue: int = 1_000_000
     """Messages of one queue, waiting and in flight together; a push past it is answered with 482.
     The option ``message_limit`` of a queue (waiting messages only, F75) can only be stricter."""

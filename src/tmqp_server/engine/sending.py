@@ -375,6 +375,7 @@ class Sender:
         """Note whether a session's outbound buffer is full."""
         if session.blocked != blocked:
             session.blocked = blocked
+            session.answer_bytes = 0
             self._recount(session)
 
     def _spend(self, subscription: Subscription) -> None:

@@ -18,13 +18,16 @@ from tmqp_server.engine.client import Client
 from tmqp_server.engine.delivery import QueueFacts
 from tmqp_server.engine.message import SubscriptionFilter
 
-__all__ = ["Audience", "Pulling", "Session", "Subscription"]
+__all__ = ["Audience", "EventSubscription", "Pulling", "Session", "Subscription"]
 
 
 class Session(Client):
-    """A connected client with what it has joined, by the channel's key."""
+    """A connected client with what it has joined, by the channel's key.
 
-    __slots__ = ("subscriptions", "pulls")
+    ``event_subscriptions`` are kept by ``notices.py``, by the place that they are about.
+    """
+
+    __slots__ = ("event_subscriptions", "pulls", "subscriptions")
 
     def __init__(
         self,
@@ -43,6 +46,7 @@ class Session(Client):
         self.subscriptions: dict[str, Subscription] = {}
         #: Its pulls that are under way, oldest first.
         self.pulls: list[Pulling] = []
+        self.event_subscriptions: dict[tuple[int, str, int], EventSubscription] = {}
 
     def delivered_in_all(self) -> int:
         """Deliveries to this session, those to whole audiences included."""
@@ -106,6 +110,16 @@ class Pulling:
         self.refused = False
         #: Sequence numbers of the messages it took that went back at once.
         self.returned: set[int] = set()
+
+
+class EventSubscription:
+    """One session's wish to be told of an event; ``channel`` is spelt as it spelt it (F131)."""
+
+    __slots__ = ("channel", "session")
+
+    def __init__(self, session: Session, channel: str) -> None:
+        self.session = session
+        self.channel = channel
 
 
 class Subscription:

@@ -13,7 +13,13 @@ from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.records import Record
 from tmqp_server.engine.sessions import Session
 
-__all__ = ["BrokerStatistics", "ChannelSnapshot", "ClientSnapshot", "QueueSnapshot"]
+__all__ = [
+    "BrokerStatistics",
+    "ChannelSnapshot",
+    "ClientSnapshot",
+    "QueueSnapshot",
+    "RouterSnapshot",
+]
 
 
 class ChannelSnapshot(Record):
@@ -148,6 +154,16 @@ class ClientSnapshot(Record):
         self.blocked: bool = session.blocked
 
 
+class RouterSnapshot(Record):
+    """One router (F60)."""
+
+    __slots__ = ("name", "method")
+
+    def __init__(self, name: str, method: int) -> None:
+        self.name = name
+        self.method = method
+
+
 class BrokerStatistics(Record):
     """The whole broker at one moment."""
 
@@ -164,6 +180,9 @@ class BrokerStatistics(Record):
         "stray_commands",
         "unknown_acks",
         "unknown_tickets",
+        "directs_skipped",
+        "answers_dropped",
+        "events_skipped",
     )
 
     def __init__(
@@ -180,6 +199,9 @@ class BrokerStatistics(Record):
         stray_commands: int,
         unknown_acks: int,
         unknown_tickets: int,
+        directs_skipped: int,
+        answers_dropped: int,
+        events_skipped: int,
     ) -> None:
         self.sessions = sessions
         self.channels = channels
@@ -199,3 +221,9 @@ class BrokerStatistics(Record):
         self.unknown_acks = unknown_acks
         #: Answers of the storage to nothing that was asked.
         self.unknown_tickets = unknown_tickets
+        #: Direct messages not sent to a client because its outbound buffer was full.
+        self.directs_skipped = directs_skipped
+        #: Responses and acknowledges that were not passed on.
+        self.answers_dropped = answers_dropped
+        #: Events not told to a subscriber because its outbound buffer was full.
+        self.events_skipped = events_skipped

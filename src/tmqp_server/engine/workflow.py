@@ -30,7 +30,6 @@ from tmqp_server.engine.delivery import (
     HOOK_TIMED_OUT,
     Decision,
 )
-from tmqp_server.engine.effects import Notify
 from tmqp_server.engine.events import MESSAGE_PRODUCED, MessageFact
 from tmqp_server.engine.message import (
     MARK_ANSWERED,
@@ -53,14 +52,13 @@ __all__ = ["Workflow"]
 class Workflow:
     """Takes messages in and sees them through."""
 
-    __slots__ = ("_core", "_outcomes", "_pump", "_sender", "_told")
+    __slots__ = ("_core", "_outcomes", "_pump", "_sender")
 
     def __init__(self, core: Core, outcomes: Outcomes, sender: Sender, pump: Pump) -> None:
         self._core = core
         self._outcomes = outcomes
         self._sender = sender
         self._pump = pump
-        self._told = core.options.events & MESSAGE_PRODUCED != 0
 
     # --- Pushed ----------------------------------------------------------------------------------
 
@@ -81,8 +79,8 @@ class Workflow:
         queue.count += 1
         queue.bytes += message.size
         self._core.total_bytes += message.size
-        if self._told:
-            self._produced(message)
+        if self._core.notices.mask & MESSAGE_PRODUCED:
+            self._produced(queue, message)
         rare = message.rare
         if rare is not None and rare.due_at > now:
             queue.defer(message, rare.due_at)
@@ -133,7 +131,7 @@ class Workflow:
             self._pump.pump(queue, now)
         self._core.arm(queue)
 
-    def _produced(self, message: Message) -> None:
+    def _produced(self, queue: Queue, message: Message) -> None:
         producer = message.producer
         fact = MessageFact(
             message.channel,
@@ -144,7 +142,8 @@ class Workflow:
             producer.name,
             producer.client_type,
         )
-        self._core.out.append(Notify(MESSAGE_PRODUCED, fact))
+        core = self._core
+        core.notices.tell_of_queue(core.out, fact, queue)
 
     # --- Answered for ----------------------------------------------------------------------------
 

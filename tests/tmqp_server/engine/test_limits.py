@@ -9,9 +9,17 @@ import pytest
 
 from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_PULL
+from tmqp_server.engine.client_commands import PassAnswer, SubscribeEvent
 from tmqp_server.engine.commands import Batch, Block, Connect, CreateChannel, Push
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import QueueChanges
+from tmqp_server.engine.router_commands import (
+    ASKS_NOTHING,
+    TO_QUEUE,
+    AddBinding,
+    BindingOptions,
+    CreateRouter,
+)
 
 Case = tuple[EngineLimits, Callable[[World, int], list[str]], str]
 
@@ -41,6 +49,39 @@ def batch(world: World, count: int) -> list[str]:
     world.connect("admin")
     pushes = [Push(1, f"m{n}", "ch", 1, False, False, 1, "w") for n in range(count)]
     return world.step(Batch(1, "r", list(pushes)))
+
+
+def routers(world: World, number: int) -> list[str]:
+    if not world.numbers:
+        world.connect("admin")
+    return world.step(CreateRouter(1, "r", f"r{number}", 0))
+
+
+def bindings(world: World, number: int) -> list[str]:
+    routers(world, 0)
+    options = BindingOptions(f"b{number}", TO_QUEUE, "ch", 1, 0, ASKS_NOTHING, 0)
+    return world.step(AddBinding(1, "b", "r0", options))
+
+
+def listening(world: World, count: int) -> list[str]:
+    """Subscribe to so many events."""
+    world.connect("admin")
+    words: list[str] = []
+    for number in range(count):
+        words = world.step(SubscribeEvent(1, "r", 1 << number, "ch"))
+        if number == 0:
+            world.create()
+    return words
+
+
+def answering(world: World, count: int) -> list[str]:
+    """Bring so many bytes of answers to a client that does not read."""
+    world.connect("a", "b")
+    world.step(Block(1))
+    for _ in range(count):
+        world.step(PassAnswer(2, "a", 1, "answer"))
+    dropped = world.broker.statistics().answers_dropped
+    return [f"dropped {dropped}"] if dropped else []
 
 
 def in_flight(world: World, count: int) -> list[str]:
@@ -88,6 +129,26 @@ CASES: dict[str, Case] = {
         EngineLimits(max_queues_per_channel=3),
         lambda world, n: [world.create(queue_id=i) for i in range(n)][-1],
         "admin create: 482",
+    ),
+    "max_routers": (
+        EngineLimits(max_routers=3),
+        lambda world, n: [routers(world, i) for i in range(n)][-1],
+        "admin r: 482",
+    ),
+    "max_bindings_per_router": (
+        EngineLimits(max_bindings_per_router=3),
+        lambda world, n: [bindings(world, i) for i in range(n)][-1],
+        "admin b: 482",
+    ),
+    "max_event_subscriptions_per_session": (
+        EngineLimits(max_event_subscriptions_per_session=3),
+        listening,
+        "admin r: 482",
+    ),
+    "max_answer_bytes_while_blocked": (
+        EngineLimits(max_answer_bytes_while_blocked=3),
+        answering,
+        "dropped 1",
     ),
     "max_subscriptions_per_session": (
         EngineLimits(max_subscriptions_per_session=3),

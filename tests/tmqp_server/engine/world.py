@@ -33,6 +33,8 @@ from tmqp_server.engine.effects import (
     Effect,
     EndPull,
     Erase,
+    Forward,
+    Inform,
     Notify,
     Refuse,
     Reply,
@@ -264,12 +266,20 @@ class World:
             return f"erase {effect.ticket}"
         if isinstance(effect, CloseSession):
             return f"close {self.names[effect.session]}"
+        if isinstance(effect, Forward):
+            return f"{self._names(effect.sessions)} <- forward {effect.wire}"
+        if isinstance(effect, Inform):
+            where = f" in {effect.channel}" if effect.channel else ""
+            return f"{self._names(effect.sessions)} told {event_name(effect.event)}{where}"
         assert isinstance(effect, Notify)
         return f"event {event_name(effect.event)}"
 
+    def _names(self, sessions: list[int]) -> str:
+        return " ".join([self.names[number] for number in sessions])
+
     def _delivery(self, effect: Deliver) -> str:
         """Such as ``a b <- m1 FA`` (F first acquirer, A acknowledge wanted, R redelivered)."""
-        names = " ".join([self.names[number] for number in effect.sessions])
+        names = self._names(effect.sessions)
         flags = "F" if effect.first_acquirer else ""
         flags += "A" if effect.wants_acknowledge else ""
         flags += "R" if effect.redelivered else ""
@@ -316,8 +326,9 @@ class World:
             assert core.total_bytes == total
         self._check_audiences()
         self._check_pulls()
+        self._check_listeners()
         for effect in effects:
-            if isinstance(effect, Deliver):
+            if isinstance(effect, (Deliver, Forward, Inform)):
                 assert effect.sessions, "a delivery to nobody"
                 assert all(number in core.sessions for number in effect.sessions)
 
@@ -358,6 +369,25 @@ class World:
                 assert any(not pulling.over and pulling.queue is queue for pulling in core.pulls)
             if queue.discipline.replaces:
                 assert queue.waiting_count() <= 1
+
+    def _check_listeners(self) -> None:
+        """Who listens to what is the same from both sides, and about what exists."""
+        core = self.broker._core
+        listeners = core.notices._places
+        mask = self.options.events
+        count = 0
+        for (event, key, queue_id), subscriptions in listeners.items():
+            assert subscriptions
+            mask |= event
+            for number, subscription in subscriptions.items():
+                assert core.sessions[number].event_subscriptions[event, key, queue_id] is (
+                    subscription
+                )
+                count += 1
+            if key:
+                assert queue_id == -1 or queue_id in core.channels.by_key[key].queues
+        assert core.notices.mask == mask
+        assert count == sum(len(each.event_subscriptions) for each in core.sessions.values())
 
     def _check_audiences(self) -> None:
         """What audiences count is what is there."""

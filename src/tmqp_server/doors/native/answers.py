@@ -1,12 +1,13 @@
-"""Owns the shapes of what the server says: responses, acknowledges, refusals (F44, F75-F79)."""
+"""Owns the shapes of what the server says, and of what it passes on (F44, F75-F79, F114)."""
 
 from __future__ import annotations
 
 from tmqp.constants import (
     RESULT_NOT_FOUND,
+    RESULT_OK,
     TYPE_ACKNOWLEDGE,
-    TYPE_QUEUE_MESSAGE,
     TYPE_RESPONSE,
+    TYPE_SERVER,
     HeaderName,
     NackReason,
     ResultCode,
@@ -17,8 +18,9 @@ from tmqp_server.engine.effects import Confirm
 __all__ = [
     "acknowledge_frame",
     "confirm_frame",
+    "forwarded",
     "response_frame",
-    "router_refusal",
+    "router_answer",
 ]
 
 _NACK_REASON = HeaderName.NACK_REASON.value
@@ -46,7 +48,7 @@ def acknowledge_frame(request: Frame, code: int) -> Frame:
     return Frame.build(
         TYPE_ACKNOWLEDGE,
         request.target,
-        request.content_type if request.type == TYPE_QUEUE_MESSAGE else 0,
+        0 if request.type == TYPE_SERVER else request.content_type,
         message_id=request.message_id,
         headers=headers,
         first_acquirer=request.first_acquirer,
@@ -69,7 +71,7 @@ def confirm_frame(effect: Confirm) -> bytes:
     if isinstance(frame, Frame):
         if frame.source != effect.source:
             frame = frame.replace(source=effect.source)
-        return frame.forwarded(frame.first_acquirer, frame.pending_acknowledge, frame.ttl - 1)
+        return forwarded(frame)
     headers = []
     if not effect.positive:
         # A reason is one line, wherever it came from: it must not forge another header.
@@ -85,16 +87,22 @@ def confirm_frame(effect: Confirm) -> bytes:
     ).raw
 
 
-def router_refusal(frame: Frame, client_id: str) -> Frame | None:
-    """The answer to a message for a router that does not exist (F123); None if none is asked."""
+def forwarded(frame: Frame) -> bytes:
+    """What one client said, for another: as it came, one hop older (F114)."""
+    return frame.forwarded(frame.first_acquirer, frame.pending_acknowledge, frame.ttl - 1)
+
+
+def router_answer(frame: Frame, code: int, client_id: str) -> Frame | None:
+    """The answer to a message for a router (F123); None if none is asked."""
     if frame.pending_acknowledge:
+        reason = NackReason.NO_CONSUMERS.value if code == RESULT_NOT_FOUND else _reason_of(code)
         return Frame.build(
             TYPE_ACKNOWLEDGE,
             frame.target,
             frame.content_type,
             message_id=frame.message_id,
-            headers=[(_NACK_REASON, NackReason.NO_CONSUMERS.value)],
+            headers=[] if code == RESULT_OK else [(_NACK_REASON, reason)],
         )
     if frame.pending_response:
-        return response_frame(frame, RESULT_NOT_FOUND, client_id)
+        return response_frame(frame, code, client_id)
     return None

@@ -12,12 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmqp.connection import Connection
-from tmqp.constants import (
-    TYPE_DIRECT_MESSAGE,
-    TYPE_PULL_REQUEST,
-    TYPE_QUEUE_MESSAGE,
-    ResultCode,
-)
+from tmqp.constants import TYPE_PULL_REQUEST, TYPE_QUEUE_MESSAGE, TYPE_ROUTER
 from tmqp.errors import RemoteProtocolError
 from tmqp.events import (
     AcknowledgeReceived,
@@ -39,11 +34,18 @@ from tmqp.state import Role
 from tmqp_server.doors.native.answers import (
     acknowledge_frame,
     confirm_frame,
+    forwarded,
     response_frame,
-    router_refusal,
+    router_answer,
+)
+from tmqp_server.doors.native.clients import (
+    answered_always,
+    direct_command,
+    publish_command,
+    subscription_command,
 )
 from tmqp_server.doors.native.copies import add_copies, copy_addresses
-from tmqp_server.doors.native.information import rendered
+from tmqp_server.doors.native.information import event_frame, rendered
 from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
 from tmqp_server.doors.native.pulls import (
     end_of_pull,
@@ -53,6 +55,7 @@ from tmqp_server.doors.native.pulls import (
     pulled_message,
 )
 from tmqp_server.doors.port import IdSource
+from tmqp_server.engine.client_commands import PassAnswer
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Disconnect, Push
 from tmqp_server.engine.effects import (
     Accept,
@@ -63,6 +66,8 @@ from tmqp_server.engine.effects import (
     DeliverPulled,
     Effect,
     EndPull,
+    Forward,
+    Inform,
     Refuse,
     Reply,
 )
@@ -104,6 +109,16 @@ class NativeDoor:
                 content_type=message.queue_id if message.readdressed else None,
             )
         return frame.forwarded(effect.first_acquirer, effect.wants_acknowledge, ttl)
+
+    def encode_forward(self, effect: Forward) -> bytes:
+        """The bytes of what another client said: the received ones, one hop older (F114)."""
+        frame = effect.wire
+        assert isinstance(frame, Frame), "this door passes on what it received"
+        return forwarded(frame)
+
+    def encode_event(self, effect: Inform) -> bytes:
+        """The bytes of an event (F129)."""
+        return event_frame(effect).raw
 
 
 class NativeSession:
@@ -241,8 +256,11 @@ class NativeSession:
 
     def _acknowledge(self, event: AcknowledgeReceived, commands: list[Command]) -> None:
         frame = self._own(event.frame, commands)
-        if frame is None or frame.high_priority:
-            return  # high priority marks the acknowledge of a direct message (F116)
+        if frame is None:
+            return
+        if frame.high_priority:  # marks the acknowledge of a direct message (F116)
+            commands.append(PassAnswer(self._number, frame.target, len(frame.raw), frame))
+            return
         reason = frame.header("Nack-Reason") if frame.has_header else None
         commands.append(
             Acknowledge(
@@ -253,6 +271,7 @@ class NativeSession:
                 reason is None,
                 reason or "",
                 frame,
+                len(frame.raw),
             )
         )
 
@@ -281,29 +300,44 @@ class NativeSession:
         except BadRequestError as error:
             self._reply(frame, error.code, b"")
 
-    def _unserved(self, event: Event, commands: list[Command]) -> None:
-        """Direct messages and event subscriptions have no receiver here: say so (F115, F127)."""
-        assert isinstance(event, (DirectMessageReceived, EventSubscriptionReceived))
+    def _direct(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, DirectMessageReceived)
+        frame = self._own(event.frame, commands)
+        if frame is not None:
+            commands.append(direct_command(self._number, self._named(frame)))
+
+    def _named(self, frame: Frame) -> Frame:
+        """The frame with an id; nobody can wait for the answer to one that had none (F41)."""
+        if frame.message_id:
+            return frame
+        return frame.replace(message_id=self._door.new_id(), pending_response=False)
+
+    def _response(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, ResponseReceived)
+        frame = self._own(event.frame, commands)
+        if frame is not None:
+            commands.append(PassAnswer(self._number, frame.target, len(frame.raw), frame))
+
+    def _subscription(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, EventSubscriptionReceived)
         frame = self._own(event.frame, commands)
         if frame is None:
             return
-        asked = frame.pending_response or frame.type == TYPE_DIRECT_MESSAGE
-        if asked and frame.message_id:
-            code = int(ResultCode.NOT_IMPLEMENTED)
-            self._send(response_frame(frame, code, self._connection.client_id).raw)
+        try:
+            commands.append(subscription_command(self._number, frame))
+        except BadRequestError as error:
+            self._reply(frame, error.code, b"")
 
-    def _unheard(self, event: Event, commands: list[Command]) -> None:
+    def _custom(self, event: Event, commands: list[Command]) -> None:
         """Nobody takes these so far, but a forged source is one in them as well (F42)."""
-        assert isinstance(event, (CustomMessageReceived, ResponseReceived))
+        assert isinstance(event, CustomMessageReceived)
         self._own(event.frame, commands)
 
     def _router(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, RouterMessageReceived)
         frame = self._own(event.frame, commands)
         if frame is not None:
-            answer = router_refusal(frame, self._connection.client_id)
-            if answer is not None:
-                self._send(answer.raw)
+            commands.append(publish_command(self._number, self._named(frame), self._door.new_id))
 
     def _pull(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, PullRequestReceived)
@@ -368,8 +402,10 @@ class NativeSession:
         self._reply(frame, effect.code, rendered(effect.body, self._door.wall_clock_offset_s))
 
     def _reply(self, frame: Frame, code: int, body: bytes) -> None:
-        """Answer a request in each way it asks for; the failure of a push and the answer of a cache
-        queue are always told (F75, F112)."""
+        """Answer a request in each way it asks for.
+
+        Some are answered always: refused pushes, pulls, subscriptions (F75, F112, F115, F127).
+        """
         if frame.type == TYPE_QUEUE_MESSAGE:
             self._send(response_frame(frame, code, frame.target).raw)
             return
@@ -378,7 +414,12 @@ class NativeSession:
             return
         if not frame.message_id:
             return
-        if frame.pending_response:
+        if frame.type == TYPE_ROUTER:
+            answer = router_answer(frame, code, self._connection.client_id)
+            if answer is not None:
+                self._send(answer.raw)
+            return
+        if answered_always(frame) or frame.pending_response:
             answer = response_frame(frame, code, self._connection.client_id, body)
             self._send(answer.raw)
         if frame.pending_acknowledge:
@@ -390,11 +431,11 @@ _Handler = Callable[[NativeSession, Event, list[Command]], None]
 _HANDLERS: dict[type[Event], _Handler] = {
     HandshakeReceived: NativeSession._handshake,
     ServerMessageReceived: NativeSession._operation,
-    DirectMessageReceived: NativeSession._unserved,
-    EventSubscriptionReceived: NativeSession._unserved,
+    DirectMessageReceived: NativeSession._direct,
+    ResponseReceived: NativeSession._response,
+    EventSubscriptionReceived: NativeSession._subscription,
     RouterMessageReceived: NativeSession._router,
     PullRequestReceived: NativeSession._pull,
-    ResponseReceived: NativeSession._unheard,
-    CustomMessageReceived: NativeSession._unheard,
+    CustomMessageReceived: NativeSession._custom,
     ConnectionClosed: NativeSession._closed,
 }

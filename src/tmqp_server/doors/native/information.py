@@ -1,12 +1,45 @@
-"""Owns the JSON bodies of information answers: the engine's snapshots as models (F65-F69)."""
+"""Owns the JSON bodies of answers and events: the engine's snapshots and facts as models.
+
+F65-F69 for answers, F129 and F130 for events.
+"""
 
 from __future__ import annotations
 
-from tmqp.constants import QueueStatus
-from tmqp.models import ChannelInformation, ClientInformation, Model, QueueInformation, dump_list
-from tmqp_server.engine.snapshots import ChannelSnapshot, ClientSnapshot, QueueSnapshot
+from tmqp.constants import TYPE_EVENT, BindingInteraction, BindingType, QueueStatus, RouteMethod
+from tmqp.frames import Frame
+from tmqp.models import (
+    BindingInformation,
+    ChannelEvent,
+    ChannelInformation,
+    ClientEvent,
+    ClientInformation,
+    MessageEvent,
+    Model,
+    QueueEvent,
+    QueueInformation,
+    RouterInformation,
+    SubscriptionEvent,
+    dump_list,
+)
+from tmqp_server.engine.effects import Inform
+from tmqp_server.engine.events import (
+    ChannelFact,
+    ClientFact,
+    Fact,
+    MessageFact,
+    QueueFact,
+    SubscriptionFact,
+    event_name,
+)
+from tmqp_server.engine.router_commands import BindingOptions
+from tmqp_server.engine.snapshots import (
+    ChannelSnapshot,
+    ClientSnapshot,
+    QueueSnapshot,
+    RouterSnapshot,
+)
 
-__all__ = ["rendered"]
+__all__ = ["event_frame", "rendered"]
 
 
 def rendered(body: object, wall_clock_offset_s: float) -> bytes:
@@ -26,6 +59,18 @@ def _model(item: object, offset_s: float) -> Model:
         return _queue(item, offset_s)
     if isinstance(item, ChannelSnapshot):
         return _channel(item)
+    if isinstance(item, RouterSnapshot):
+        return RouterInformation(name=item.name, is_enabled=True, method=item.method)
+    if isinstance(item, BindingOptions):
+        return BindingInformation(
+            name=item.name,
+            target=item.target,
+            content_type=item.content_type,
+            priority=item.priority,
+            interaction=BindingInteraction(item.interaction),
+            binding_type=BindingType(item.kind),
+            method=RouteMethod(item.method),
+        )
     assert isinstance(item, ClientSnapshot), f"no model renders {item!r}"
     return ClientInformation(
         id=item.client_id,
@@ -87,6 +132,53 @@ def _queue(item: QueueSnapshot, offset_s: float) -> QueueInformation:
         last_message_sent_ms=_unix_ms(item.last_message_sent_s, offset_s),
         message_limit=options.message_limit,
         message_size_limit=options.message_size_limit,
+    )
+
+
+def event_frame(effect: Inform) -> Frame:
+    """An event's message: its name as source, the queue as content type of MessageProduced."""
+    fact = effect.fact
+    return Frame.build(
+        TYPE_EVENT,
+        effect.channel,
+        fact.queue_id if isinstance(fact, MessageFact) else 0,
+        _event(fact).to_json(),
+        source=event_name(effect.event),
+    )
+
+
+def _event(fact: Fact) -> Model:
+    if isinstance(fact, MessageFact):
+        return MessageEvent(
+            channel=fact.channel,
+            queue=fact.queue_id,
+            id=fact.message_id,
+            saved=fact.saved,
+            producer_id=fact.producer_id,
+            producer_name=fact.producer_name,
+            producer_type=fact.producer_type,
+        )
+    if isinstance(fact, ClientFact):
+        return ClientEvent(id=fact.client_id, name=fact.name, type=fact.client_type)
+    if isinstance(fact, ChannelFact):
+        return ChannelEvent(
+            name=fact.name, active_clients=fact.active_clients, client_limit=fact.client_limit
+        )
+    if isinstance(fact, SubscriptionFact):
+        return SubscriptionEvent(
+            channel=fact.channel,
+            client_id=fact.client_id,
+            client_name=fact.client_name,
+            client_type=fact.client_type,
+        )
+    assert isinstance(fact, QueueFact), f"no model renders {fact!r}"
+    return QueueEvent(
+        channel=fact.channel,
+        id=fact.queue_id,
+        tag=fact.tag,
+        status=QueueStatus(fact.status),
+        priority_messages=fact.priority_messages,
+        messages=fact.messages,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from tmqp.constants import (
     HEADER_VALUE_YES,
     MAX_QUEUE_ID,
+    OP_ADD_BINDING,
     OP_CHANNEL_CONSUMERS,
     OP_CHANNEL_INFORMATION,
     OP_CHANNEL_LIST,
@@ -18,22 +19,29 @@ from tmqp.constants import (
     OP_CLIENT_LIST,
     OP_CREATE_CHANNEL,
     OP_CREATE_QUEUE,
+    OP_CREATE_ROUTER,
+    OP_INSTANCE_LIST,
     OP_JOIN,
     OP_LEAVE,
+    OP_LIST_BINDINGS,
+    OP_LIST_ROUTERS,
     OP_QUEUE_INFORMATION,
     OP_QUEUE_LIST,
+    OP_REMOVE_BINDING,
     OP_REMOVE_CHANNEL,
     OP_REMOVE_QUEUE,
+    OP_REMOVE_ROUTER,
     OP_UPDATE_QUEUE,
     RESULT_BAD_REQUEST,
     WIRE_OPERATION_OF_DOCUMENT,
+    BindingType,
     HeaderName,
     Operation,
     ResultCode,
     queue_status_from_word,
 )
 from tmqp.frames import Frame
-from tmqp.models import ChannelOptions, ModelError, QueueOptions
+from tmqp.models import BindingInformation, ChannelOptions, ModelError, QueueOptions
 from tmqp_server.engine.commands import (
     ClearMessages,
     Command,
@@ -46,6 +54,7 @@ from tmqp_server.engine.commands import (
     ListChannels,
     ListClients,
     ListConsumers,
+    ListNodes,
     ListQueues,
     PushExtras,
     RemoveChannel,
@@ -53,8 +62,17 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.engine.router_commands import (
+    AddBinding,
+    BindingOptions,
+    CreateRouter,
+    ListBindings,
+    ListRouters,
+    RemoveBinding,
+    RemoveRouter,
+)
 
-__all__ = ["BadRequestError", "command_of", "push_extras"]
+__all__ = ["BadRequestError", "command_of", "push_extras", "queue_id_header"]
 
 _TRUE_WORDS = ("1", "true")
 _QUEUE_ID_BYTES = 2
@@ -68,6 +86,20 @@ class BadRequestError(Exception):
         self.code = code
 
 
+def queue_id_header(frame: Frame) -> int | None:
+    """The queue named in the header Queue-Id; None when there is no such header.
+
+    :raises BadRequestError: when it is not a queue id.
+    """
+    text = frame.header(HeaderName.QUEUE_ID)
+    if text is None:
+        return None
+    text = text.strip()
+    if not (text.isascii() and text.isdigit()) or len(text) > 5 or int(text) > MAX_QUEUE_ID:
+        raise BadRequestError(f"Queue-Id must be a number 0..65535, got {text[:32]!r}")
+    return int(text)
+
+
 def _queue_id_of(frame: Frame, *, body_may_hold_it: bool) -> int:
     """The queue an operation is about.
 
@@ -76,12 +108,9 @@ def _queue_id_of(frame: Frame, *, body_may_hold_it: bool) -> int:
 
     :raises BadRequestError: when it is missing or not a queue id.
     """
-    text = frame.header(HeaderName.QUEUE_ID)
-    if text is not None:
-        text = text.strip()
-        if not (text.isascii() and text.isdigit()) or len(text) > 5 or int(text) > MAX_QUEUE_ID:
-            raise BadRequestError(f"Queue-Id must be a number 0..65535, got {text[:32]!r}")
-        return int(text)
+    queue_id = queue_id_header(frame)
+    if queue_id is not None:
+        return queue_id
     if body_may_hold_it and frame.payload_size == _QUEUE_ID_BYTES:
         return int.from_bytes(frame.payload, "little")
     # The original answers 406 too, and then goes on and creates queue 0 (F54).
@@ -246,6 +275,40 @@ def _list_channels(session: int, frame: Frame) -> Command:
     return ListChannels(session, frame, frame.header(HeaderName.CHANNEL_NAME) or frame.target)
 
 
+def _create_router(session: int, frame: Frame) -> Command:
+    text = (frame.header(HeaderName.ROUTE_METHOD) or "0").strip()
+    # The original takes any number (F60); what such a router does nobody can know.
+    if text not in ("0", "1", "2"):
+        raise BadRequestError(f"Route-Method is 0, 1 or 2, got {text[:32]!r}")
+    return CreateRouter(session, frame, frame.target, int(text))
+
+
+def _add_binding(session: int, frame: Frame) -> Command:
+    try:
+        body = BindingInformation.from_json(frame.payload)
+    except ModelError as error:
+        raise BadRequestError(str(error)) from error
+    if body.binding_type == BindingType.HTTP:
+        raise BadRequestError("HTTP bindings are not served", int(ResultCode.NOT_IMPLEMENTED))
+    options = BindingOptions(
+        body.name,
+        int(body.binding_type),
+        body.target or "",
+        body.content_type,
+        body.priority,
+        int(body.interaction),
+        int(body.method),
+    )
+    return AddBinding(session, frame, frame.target, options)
+
+
+def _remove_binding(session: int, frame: Frame) -> Command:
+    name = frame.header(HeaderName.BINDING_NAME)
+    if name is None:
+        raise BadRequestError("the header Binding-Name is missing")
+    return RemoveBinding(session, frame, frame.target, name)
+
+
 _BUILDERS: dict[int, Callable[[int, Frame], Command]] = {
     OP_JOIN: lambda session, frame: Join(session, frame, frame.target),
     OP_LEAVE: lambda session, frame: Leave(session, frame, frame.target),
@@ -260,5 +323,12 @@ _BUILDERS: dict[int, Callable[[int, Frame], Command]] = {
     OP_CLEAR_MESSAGES: _clear_messages,
     OP_QUEUE_INFORMATION: _describe_queue,
     OP_QUEUE_LIST: lambda session, frame: ListQueues(session, frame, frame.target),
+    OP_INSTANCE_LIST: ListNodes,
+    OP_LIST_ROUTERS: ListRouters,
+    OP_CREATE_ROUTER: _create_router,
+    OP_REMOVE_ROUTER: lambda session, frame: RemoveRouter(session, frame, frame.target),
+    OP_LIST_BINDINGS: lambda session, frame: ListBindings(session, frame, frame.target),
+    OP_ADD_BINDING: _add_binding,
+    OP_REMOVE_BINDING: _remove_binding,
     OP_CLIENT_LIST: lambda session, frame: ListClients(session, frame, frame.target),
 }
