@@ -24,6 +24,7 @@ from tmqp_client import (
     OperationError,
     OperationFailed,
     OperationTimeout,
+    PullRefused,
     errors,
 )
 
@@ -46,6 +47,9 @@ ERRORS: dict[str, ClientError] = {
     "ping: something": OperationError("ping", "id", "something"),
     "join channel 'orders': the server answered 404 not found": FAILED,
     "join channel 'x': the server answered 1234": OperationFailed("join channel 'x'", "id", 1234),
+    "pull from 'o'/1: the server refused the pull: No-Queue": PullRefused(
+        "pull from 'o'/1", "id", "No-Queue"
+    ),
     "ping: no answer within 1.5 s": OperationTimeout("ping", "id", 1.5),
     "ping: no answer within 2 s; why": OperationTimeout("ping", "id", 2.0, "; why"),
 }

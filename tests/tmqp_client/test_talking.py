@@ -245,7 +245,7 @@ async def test_an_iterator_ends_with_its_client(address: str) -> None:
         ended: list[object] = []
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(consume)
-            await client.ping()
+            await anyio.wait_all_tasks_blocked()
             await client.aclose()
         assert ended == [[]]
 
