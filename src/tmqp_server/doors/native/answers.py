@@ -24,6 +24,8 @@ __all__ = [
 ]
 
 _NACK_REASON = HeaderName.NACK_REASON.value
+#: A reason made by user code is cut to so many bytes; a header block holds 65,535 (F6).
+_MAX_REASON_BYTES = 1_024
 
 
 def response_frame(request: Frame, code: int, target: str, body: bytes = b"") -> Frame:
@@ -74,9 +76,7 @@ def confirm_frame(effect: Confirm) -> bytes:
         return frame.forwarded(frame.first_acquirer, frame.pending_acknowledge, frame.ttl - 1)
     headers = []
     if not effect.positive:
-        # A reason is one line, wherever it came from: it must not forge another header.
-        reason = " ".join(effect.reason.splitlines()) or NackReason.NONE.value
-        headers = [(_NACK_REASON, reason)]
+        headers = [(_NACK_REASON, _one_line(effect.reason) or NackReason.NONE.value)]
     return Frame.build(
         TYPE_ACKNOWLEDGE,
         effect.channel,
@@ -85,6 +85,12 @@ def confirm_frame(effect: Confirm) -> bytes:
         headers=headers,
         first_acquirer=effect.first_acquirer,
     ).raw
+
+
+def _one_line(reason: str) -> str:
+    """A reason, wherever it came from, as a header's value: valid, bounded, forging no header."""
+    line = " ".join(reason.splitlines()).encode("utf-8", "replace")
+    return line[:_MAX_REASON_BYTES].decode("utf-8", "ignore")
 
 
 def router_refusal(frame: Frame, client_id: str) -> Frame | None:
@@ -103,14 +109,17 @@ def router_refusal(frame: Frame, client_id: str) -> Frame | None:
 
 
 def pull_refusal(frame: Frame) -> Frame:
-    """The answer to a pull request for a queue that is not in status pull (F105)."""
+    """The answer to a pull request for a queue that is not in status pull (F105), or without an id
+    (F106).  An id that no header can carry is as good as none."""
+    message_id = frame.message_id
+    reason = NoContent.UNACCEPTABLE
+    if not message_id or "\r" in message_id or "\n" in message_id:
+        message_id = ""
+        reason = NoContent.ID_REQUIRED
     return Frame.build(
         TYPE_QUEUE_MESSAGE,
         frame.target,
         frame.content_type,
-        message_id=frame.message_id,
-        headers=[
-            (HeaderName.REQUEST_ID.value, frame.message_id),
-            (HeaderName.NO_CONTENT.value, NoContent.UNACCEPTABLE.value),
-        ],
+        message_id=message_id,
+        headers=[(HeaderName.REQUEST_ID.value, message_id), (HeaderName.NO_CONTENT.value, reason)],
     )

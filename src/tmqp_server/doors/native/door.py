@@ -38,7 +38,7 @@ from tmqp_server.doors.native.answers import (
     response_frame,
     router_refusal,
 )
-from tmqp_server.doors.native.information import rendered
+from tmqp_server.doors.native.information import AnswerTooLargeError, rendered
 from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Disconnect, Push
@@ -281,7 +281,7 @@ class NativeSession:
     def _router(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, RouterMessageReceived)
         frame = self._own(event.frame, commands)
-        if frame is not None:
+        if frame is not None and frame.message_id:
             answer = router_refusal(frame, self._connection.client_id)
             if answer is not None:
                 self._send(answer.raw)
@@ -330,7 +330,17 @@ class NativeSession:
     def _answer(self, effect: Reply) -> None:
         frame = effect.request
         assert isinstance(frame, Frame), "the token of every request is its frame"
-        self._reply(frame, effect.code, rendered(effect.body, self._door.wall_clock_offset_s))
+        door = self._door
+        code = effect.code
+        body = b""
+        if effect.body is not None and frame.pending_response:
+            try:
+                # Who takes no larger messages than we do could not read a larger answer.
+                most_bytes = door.limits.max_payload_bytes
+                body = rendered(effect.body, door.wall_clock_offset_s, most_bytes)
+            except AnswerTooLargeError:
+                code = int(ResultCode.LIMIT_EXCEEDED)
+        self._reply(frame, code, body)
 
     def _reply(self, frame: Frame, code: int, body: bytes) -> None:
         """Answer a request in each way it asks for; a push's failure is always told (F75)."""
