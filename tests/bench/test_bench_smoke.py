@@ -237,8 +237,10 @@ def test_an_aim_that_is_missed_fails_only_when_asked(
     assert command.main(["codec", "--quick"]) == 0
     assert "MISSED" in capsys.readouterr().out
     assert command.main(["codec", "--quick", "--check"]) == 1
+    assert "MISSED" in capsys.readouterr().out
     monkeypatch.setattr(command, "compare", lambda _plan, _progress: outcome_of(**GOOD))
     assert command.main(["codec", "--quick", "--check"]) == 0
+    assert "MISSED" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,9 @@ from itertools import count
 from tmqp.limits import Limits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.delivery import DeliveryHandler
+from tmqp_server.engine.handlers import built_in_handlers
+from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub import Hub
 
@@ -18,11 +21,21 @@ _LARGE = Limits(max_payload_bytes=16_777_216)
 class World:
     """A server without sockets; ``now`` is its clock, in seconds."""
 
-    def __init__(self, options: BrokerOptions | None = None, limits: Limits = _LARGE) -> None:
+    def __init__(
+        self,
+        options: BrokerOptions | None = None,
+        limits: Limits = _LARGE,
+        engine_limits: EngineLimits | None = None,
+        handlers: dict[str, DeliveryHandler] | None = None,
+        wall_clock_offset_s: float = 0.0,
+    ) -> None:
         numbers = count(1)
-        self.broker = Broker(options=options)
+        registry = built_in_handlers()
+        for name, handler in (handlers or {}).items():
+            registry.register(name, handler)
+        self.broker = Broker(engine_limits, options, registry)
         self.hub = Hub(self.broker)
-        self.door = NativeDoor(lambda: f"{next(numbers):032x}", limits)
+        self.door = NativeDoor(lambda: f"{next(numbers):032x}", limits, wall_clock_offset_s)
         self.began = 1_000.0
         self.now = self.began
         self._sessions = 0

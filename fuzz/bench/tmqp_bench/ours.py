@@ -1,4 +1,8 @@
-"""Owns the measured paths of ``tmqp``: decoding, writing, forwarding, and a whole connection."""
+"""Owns the measured paths of ``tmqp``: decoding, writing, forwarding, and a whole connection.
+
+Where the program calls something for each message, the timed loop holds that call and nothing else:
+deciding whether to keep would cost a few nanoseconds that are not the codec's.
+"""
 
 from __future__ import annotations
 
@@ -72,10 +76,11 @@ def _decode_and_read(payload_bytes: int, count: int) -> Work:
         for piece in pieces:
             got = feed(piece)
             messages += len(got)
-            for frame in got:
-                fields = frame.fields()
-                if keep is not None:
-                    keep.append(fields[11])
+            if keep is None:
+                for frame in got:
+                    frame.fields()
+            else:
+                keep.extend([frame.fields()[11] for frame in got])
         return messages
 
     return Work(run, count, len(stream))
@@ -88,13 +93,15 @@ def _build(payload_bytes: int, count: int) -> Work:
     build = Frame.build
 
     def run(keep: list[bytes] | None) -> int:
-        messages = 0
         for message_id, payload in pairs:
-            frame = build(_PUSH, target, _QUEUE_ID, payload, message_id=message_id, source=source)
-            messages += 1
-            if keep is not None:
+            build(_PUSH, target, _QUEUE_ID, payload, message_id=message_id, source=source)
+        if keep is not None:
+            for message_id, payload in pairs:
+                frame = build(
+                    _PUSH, target, _QUEUE_ID, payload, message_id=message_id, source=source
+                )
                 keep.append(frame.payload)
-        return messages
+        return len(pairs)
 
     stream = _stream(_frames(payload_bytes, count, [source]))
     return Work(run, count, len(stream))
@@ -105,16 +112,15 @@ def _forward(payload_bytes: int, count: int) -> Work:
     hops = _TTL - 1
 
     def run(keep: list[bytes] | None) -> int:
-        messages = 0
         for frame in frames:
-            sent = frame.forwarded(False, True, hops)
-            messages += 1
-            if keep is not None:
-                (copy,) = FrameDecoder().feed(sent)
+            frame.forwarded(False, True, hops)
+        if keep is not None:
+            for frame in frames:
+                (copy,) = FrameDecoder().feed(frame.forwarded(False, True, hops))
                 if copy.ttl != hops or not copy.pending_acknowledge:
                     raise AssertionError("a frame was not forwarded with its new head")
                 keep.append(copy.payload)
-        return messages
+        return len(frames)
 
     return Work(run, count, len(_stream(frames)))
 

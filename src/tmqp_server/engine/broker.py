@@ -245,19 +245,28 @@ class Broker:
         out: list[Effect] = []
         core.out = out
         core.now = now
-        core.budget = self._work_per_step
+        # Half of the work is kept for what was left over, so that neither starves the other.
+        kept = self._work_per_step // 2
+        core.budget = self._work_per_step - kept
+        self._serve_timers(now)
+        core.budget += kept
         self._puller.go_on(now)
         self._pump.go_on(now)
-        while core.budget > 0:
-            timer = core.wakeups.take_due(now)
-            if timer is None:
-                break
-            assert isinstance(timer, QueueTimer)
-            core.budget -= 1
-            self._workflow.wake(timer.queue, now)
+        self._serve_timers(now)
         if core.awake:
             self._pump.rouse(now)
         return out
+
+    def _serve_timers(self, now: float) -> None:
+        """Wake the queues in which something is due."""
+        core = self._core
+        while core.budget > 0:
+            timer = core.wakeups.take_due(now)
+            if timer is None:
+                return
+            assert isinstance(timer, QueueTimer)
+            self._workflow.wake(timer.queue, now)
+            core.budget -= 1  # afterwards, or the smallest budget would never get anything done
 
     # --- Clients ---------------------------------------------------------------------------------
 

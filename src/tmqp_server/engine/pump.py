@@ -63,7 +63,7 @@ class Pump:
                 core.budget -= 1
                 # Too old within this tick, and the timer has not come round yet.
                 if not self._outcomes.expire(queue, message):
-                    queue.put_last(message)
+                    queue.put_first(message)
                 continue
             # A step may fill consumers' buffers, and only after it can they say that they are full.
             core.budget -= message.size >> _UNIT_SHIFT
@@ -87,25 +87,27 @@ class Pump:
 
     def go_on(self, now: float) -> None:
         """Go on with what earlier steps had no budget for."""
-        self.rouse(now)
         core = self._core
+        # Cleared messages count against the limits until they are disposed of: some go each time.
+        self._dispose(max(core.budget - _SHARE, 0))
+        self.rouse(now)
         runnable = core.runnable
         while runnable and core.budget > 0:
             queue = runnable.popleft()
             queue.runnable = False
             self.pump(queue, now, max(core.budget - _SHARE, 0))
-        self._dispose()
+        self._dispose(0)
 
     def has_work(self) -> bool:
         """Whether anything is left for ``go_on``, this one or the pulls'."""
         core = self._core
         return bool(core.runnable or core.awake or core.pulls or core.trash)
 
-    def _dispose(self) -> None:
-        """Settle cleared messages, as many as the budget allows."""
+    def _dispose(self, floor: int) -> None:
+        """Settle cleared messages until the budget is down to *floor*."""
         core = self._core
         trash = core.trash
-        while trash and core.budget > 0:
+        while trash and core.budget > floor:
             heap = trash[0]
             message = heap.take()
             if message is None:

@@ -16,6 +16,7 @@ from tmqp_server.engine.commands import (
     ClearMessages,
     Connect,
     CreateQueue,
+    Grant,
     Join,
     ListChannels,
     Push,
@@ -166,6 +167,68 @@ def test_clearing_is_booked_at_once_and_disposed_of_in_portions() -> None:
     world.finish()
     assert world.queue().bytes == 0
     assert world.broker.next_deadline() is None
+
+
+def test_big_messages_come_in_small_portions() -> None:
+    """A consumer must be able to say that its buffer is full before a step has overfilled it."""
+    world = World()
+    for number in range(10):
+        world.push(f"m{number}", size=400 * 1024)
+    world.join("a")
+    assert deliveries(world.last) == 3
+    world.step(Block(world.numbers["a"]))
+    assert world.finish() == []
+    world.step(Unblock(world.numbers["a"]))
+    assert deliveries(world.last) == 3
+    world.finish()
+    assert world.books()["in_flight"] == 10
+
+
+def test_time_does_not_wait_for_a_backlog() -> None:
+    world = World(EngineLimits(max_work_per_step=20))
+    changes = QueueChanges(delivery_handler="putback-end", acknowledge_timeout_ms=1_000)
+    world.create(changes, queue_id=2)
+    world.create(QueueChanges(request_acknowledge=False))
+    world.join("a", credit=1)
+    world.push("timed", queue_id=2)
+    for number in range(500):
+        world.push(f"m{number}")
+    world.now += 1.0
+    world.step(Grant(world.numbers["a"], "ch", -1))
+    words: list[str] = []
+    for _ in range(3):
+        words += world.told(world.broker.on_deadline(world.now))
+    assert "a <- timed AR" in words
+    assert len(words) < 100
+
+
+def test_clearing_does_not_wait_for_a_backlog() -> None:
+    world = World(EngineLimits(max_work_per_step=200))
+    world.create(QueueChanges(status=STATUS_PAUSED), queue_id=2)
+    for number in range(50):
+        world.push(f"x{number}", queue_id=2)
+    for number in range(5_000):
+        world.push(f"m{number}")
+    world.join("a")
+    world.step(ClearMessages(world.numbers["admin"], None, "ch", 2, True, True))
+    world.told(world.broker.on_deadline(world.now))
+    assert world.queue(queue_id=2).bytes == 0
+    assert world.broker.next_deadline() == world.now
+
+
+@pytest.mark.parametrize("work", [1, 2, 3])
+def test_the_smallest_steps_get_there(work: int) -> None:
+    world = World(EngineLimits(max_work_per_step=work))
+    world.create(QueueChanges(delivery_handler="putback-end", acknowledge_timeout_ms=1_000))
+    for number in range(5):
+        world.push(f"m{number}")
+    world.join("a")
+    world.join("b")
+    assert world.wait(0.0) != []
+    assert world.books()["in_flight"] == 5
+    world.wait(1.5)
+    assert world.books()["requeued"] == 5
+    assert world.books()["in_flight"] == 5
 
 
 # --- The clock's word (no step over 20 ms) -------------------------------------------------------

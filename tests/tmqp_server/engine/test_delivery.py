@@ -356,6 +356,15 @@ def test_an_expired_message_may_wait_on_in_its_place() -> None:
     assert world.join("a") == ["a <- m2 FA", "a join: 0"]
 
 
+def test_an_expired_message_may_be_sent_after_all() -> None:
+    world, _ = scripted(QueueChanges(message_timeout_ms=1000), message_timed_out=[PUT_BACK_AT_END])
+    world.push("m1")
+    world.push("m2")
+    world.now += 1.0
+    assert world.join("a") == ["a <- m1 FA", "a join: 0"]
+    assert world.books()["expired"] == 1
+
+
 def test_an_expired_message_may_be_told_of() -> None:
     world, _ = scripted(QueueChanges(message_timeout_ms=1000), message_timed_out=NEGATIVE)
     world.push("m1")

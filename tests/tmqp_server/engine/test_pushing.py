@@ -318,6 +318,16 @@ def test_a_message_expires_while_it_waits() -> None:
     assert world.join("a") == ["a join: 0"]
 
 
+def test_a_message_that_is_too_old_is_not_sent_even_within_its_tick() -> None:
+    world = World()
+    world.create(QueueChanges(message_timeout_ms=1000))
+    world.push("m1")
+    world.now += 1.0
+    world.push("m2")
+    assert world.join("a") == ["a <- m2 FA", "a join: 0"]
+    assert world.books()["expired"] == 1
+
+
 def test_a_message_does_not_expire_in_a_consumers_hands_but_when_put_back() -> None:
     world = World()
     world.create(QueueChanges(message_timeout_ms=1000, delivery_handler="putback-start"))

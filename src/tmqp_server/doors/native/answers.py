@@ -24,6 +24,8 @@ __all__ = [
 ]
 
 _NACK_REASON = HeaderName.NACK_REASON.value
+#: A reason made by user code is cut to so many bytes; a header block holds 65,535 (F6).
+_MAX_REASON_BYTES = 1_024
 
 
 def response_frame(request: Frame, code: int, target: str, body: bytes = b"") -> Frame:
@@ -74,9 +76,7 @@ def confirm_frame(effect: Confirm) -> bytes:
         return forwarded(frame)
     headers = []
     if not effect.positive:
-        # A reason is one line, wherever it came from: it must not forge another header.
-        reason = " ".join(effect.reason.splitlines()) or NackReason.NONE.value
-        headers = [(_NACK_REASON, reason)]
+        headers = [(_NACK_REASON, _one_line(effect.reason) or NackReason.NONE.value)]
     return Frame.build(
         TYPE_ACKNOWLEDGE,
         effect.channel,
@@ -85,6 +85,12 @@ def confirm_frame(effect: Confirm) -> bytes:
         headers=headers,
         first_acquirer=effect.first_acquirer,
     ).raw
+
+
+def _one_line(reason: str) -> str:
+    """A reason, wherever it came from, as a header's value: valid, bounded, forging no header."""
+    line = " ".join(reason.splitlines()).encode("utf-8", "replace")
+    return line[:_MAX_REASON_BYTES].decode("utf-8", "ignore")
 
 
 def forwarded(frame: Frame) -> bytes:

@@ -144,10 +144,13 @@ class RouterEnvelope(Envelope):
         return SendDirect(self._session, by, who, False, len(raw), wire)
 
 
-def publish_command(session: int, frame: Frame, new_id: IdSource) -> Command:
-    """Give a message to the router its target names (F123); the frame is the request's token."""
+def publish_command(session: int, request: Frame, frame: Frame, new_id: IdSource) -> Command:
+    """Give a message to the router its target names (F123).
+
+    ``request``, the token, is what the client sent: one without an id is not answered (F41).
+    """
     return Publish(
-        session, frame, frame.target, len(frame.raw), RouterEnvelope(session, frame, new_id)
+        session, request, frame.target, len(frame.raw), RouterEnvelope(session, frame, new_id)
     )
 
 

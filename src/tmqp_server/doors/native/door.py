@@ -12,7 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmqp.connection import Connection
-from tmqp.constants import TYPE_PULL_REQUEST, TYPE_QUEUE_MESSAGE, TYPE_ROUTER
+from tmqp.constants import (
+    RESULT_LIMIT_EXCEEDED,
+    TYPE_PULL_REQUEST,
+    TYPE_QUEUE_MESSAGE,
+    TYPE_ROUTER,
+)
 from tmqp.errors import RemoteProtocolError
 from tmqp.events import (
     AcknowledgeReceived,
@@ -45,7 +50,7 @@ from tmqp_server.doors.native.clients import (
     subscription_command,
 )
 from tmqp_server.doors.native.copies import add_copies, copy_addresses
-from tmqp_server.doors.native.information import event_frame, rendered
+from tmqp_server.doors.native.information import AnswerTooLargeError, event_frame, rendered
 from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
 from tmqp_server.doors.native.pulls import (
     end_of_pull,
@@ -337,7 +342,8 @@ class NativeSession:
         assert isinstance(event, RouterMessageReceived)
         frame = self._own(event.frame, commands)
         if frame is not None:
-            commands.append(publish_command(self._number, self._named(frame), self._door.new_id))
+            named = self._named(frame)
+            commands.append(publish_command(self._number, frame, named, self._door.new_id))
 
     def _pull(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, PullRequestReceived)
@@ -399,7 +405,17 @@ class NativeSession:
     def _answer(self, effect: Reply) -> None:
         frame = effect.request
         assert isinstance(frame, Frame), "the token of every request is its frame"
-        self._reply(frame, effect.code, rendered(effect.body, self._door.wall_clock_offset_s))
+        door = self._door
+        code = effect.code
+        body = b""
+        if effect.body is not None and (frame.pending_response or answered_always(frame)):
+            try:
+                # Who takes no larger messages than we do could not read a larger answer.
+                most_bytes = door.limits.max_payload_bytes
+                body = rendered(effect.body, door.wall_clock_offset_s, most_bytes)
+            except AnswerTooLargeError:
+                code = RESULT_LIMIT_EXCEEDED
+        self._reply(frame, code, body)
 
     def _reply(self, frame: Frame, code: int, body: bytes) -> None:
         """Answer a request in each way it asks for.

@@ -19,7 +19,6 @@ from tmqp.models import (
     QueueInformation,
     RouterInformation,
     SubscriptionEvent,
-    dump_list,
 )
 from tmqp_server.engine.effects import Inform
 from tmqp_server.engine.events import (
@@ -39,19 +38,35 @@ from tmqp_server.engine.snapshots import (
     RouterSnapshot,
 )
 
-__all__ = ["event_frame", "rendered"]
+__all__ = ["AnswerTooLargeError", "event_frame", "rendered"]
 
 
-def rendered(body: object, wall_clock_offset_s: float) -> bytes:
+class AnswerTooLargeError(Exception):
+    """The answer would be larger than a message may be."""
+
+
+def rendered(body: object, wall_clock_offset_s: float, most_bytes: int) -> bytes:
     """The payload of an answer: empty for None, else a JSON object or array.
 
     :param wall_clock_offset_s: what to add to the engine's times to get Unix time.
+    :param most_bytes: the largest payload; a list is not worked out beyond it.
+    :raises AnswerTooLargeError: when it would be larger.
     """
     if body is None:
         return b""
-    if isinstance(body, (list, tuple)):
-        return dump_list([_model(item, wall_clock_offset_s) for item in body])
-    return _model(body, wall_clock_offset_s).to_json()
+    if not isinstance(body, (list, tuple)):
+        payload = _model(body, wall_clock_offset_s).to_json()
+        if len(payload) > most_bytes:
+            raise AnswerTooLargeError
+        return payload
+    items: list[bytes] = []
+    size = 2
+    for item in body:
+        items.append(_model(item, wall_clock_offset_s).to_json())
+        size += len(items[-1]) + 1
+        if size - 1 > most_bytes:  # the last item has no comma behind it
+            raise AnswerTooLargeError
+    return b"[" + b",".join(items) + b"]"
 
 
 def _model(item: object, offset_s: float) -> Model:

@@ -42,14 +42,15 @@ _CLEARS: Final[dict[str, tuple[bool, bool]]] = {
 def problem_of_id(request: Frame) -> str:
     """Empty, or the word with which a request must be refused because of its id.
 
-    Answers bear the id in a header, so it must be there and be one line.
+    Answers bear the id in a header (F106); one that no header can carry is as good as none.
     """
+    return "" if _writable_id(request) else NoContent.ID_REQUIRED.value
+
+
+def _writable_id(request: Frame) -> str:
+    """The id of a request as a header may bear it; else empty."""
     message_id = request.message_id
-    if not message_id:
-        return NoContent.ID_REQUIRED.value
-    if "\r" in message_id or "\n" in message_id:
-        return NoContent.UNACCEPTABLE.value
-    return ""
+    return "" if "\r" in message_id or "\n" in message_id else message_id
 
 
 def pull_of(session: int, request: Frame) -> Pull:
@@ -139,15 +140,13 @@ def _as_many_as_fit(frame: Frame, headers: list[tuple[str, str]]) -> list[tuple[
 
 def end_of_pull(request: Frame, reason: str) -> Frame:
     """The message that ends a pull or refuses it (F105, F108)."""
-    headers = [(_NO_CONTENT, reason)]
-    if "\r" not in request.message_id and "\n" not in request.message_id:
-        headers.insert(0, (_REQUEST_ID, request.message_id))
+    message_id = _writable_id(request)
     return Frame.build(
         TYPE_QUEUE_MESSAGE,
         request.target,
         request.content_type,
-        message_id=request.message_id,
-        headers=headers,
+        message_id=message_id,
+        headers=[(_REQUEST_ID, message_id), (_NO_CONTENT, reason)],
     )
 
 
