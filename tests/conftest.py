@@ -17,8 +17,8 @@ from tests.project import ROOT, hot_modules
 CACHE = ROOT / "build" / "cache" / "hypothesis"
 set_hypothesis_home_dir(CACHE)
 
-# A shell starts what it puts into the background with SIGINT ignored, and programs started from here
-# would inherit that: those that test Ctrl-C would wait for ever.
+# A shell starts what it puts into the background with SIGINT ignored; programs started from here
+# would inherit that, and tests of Ctrl-C would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
