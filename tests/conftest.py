@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import signal
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +16,11 @@ from tests.project import ROOT, hot_modules
 
 CACHE = ROOT / "build" / "cache" / "hypothesis"
 set_hypothesis_home_dir(CACHE)
+
+# A shell starts what it puts into the background with SIGINT ignored; programs started from here
+# would inherit that, and tests of Ctrl-C would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Deadlines belong to the tests marked `alone`: on a shared machine a slow example proves nothing.
 settings.register_profile("fixed", deadline=None, derandomize=True)

@@ -9,6 +9,8 @@ from tmqp.address import Address
 __all__ = ["SocketLink", "connect"]
 
 _READ_BYTES = 65_536
+#: How long connecting may take.
+_CONNECT_S = 10.0
 
 
 class SocketLink:
@@ -58,11 +60,12 @@ def connect(address: Address, patience_s: float) -> SocketLink:
     """
     if address.socket_path:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.settimeout(patience_s)
+        sock.settimeout(_CONNECT_S)
         try:
             sock.connect(address.socket_path)
         except OSError:
             sock.close()
             raise
         return SocketLink(sock, patience_s)
-    return SocketLink(socket.create_connection((address.host, address.port)), patience_s)
+    place = (address.host, address.port)
+    return SocketLink(socket.create_connection(place, _CONNECT_S), patience_s)

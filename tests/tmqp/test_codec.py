@@ -138,6 +138,16 @@ def test_a_large_frame_in_pieces_of_every_kind() -> None:
     assert read == [first, second]
 
 
+def test_names_that_look_alike_are_told_apart() -> None:
+    """Consecutive frames may share their texts, but only where the border is the same."""
+    names = [("ab", "c"), ("a", "bc"), ("", "abc"), ("abc", ""), ("", ""), ("abc", "")]
+    stream = b"".join(Frame.build(PUSH, target, source=source).raw for source, target in names)
+    for chunks in ([stream], [stream[at : at + 1] for at in range(len(stream))]):
+        decoder = FrameDecoder()
+        frames = [frame for chunk in chunks for frame in decoder.feed(chunk)]
+        assert [(frame.source, frame.target) for frame in frames] == names
+
+
 # --- Limits and faults ---------------------------------------------------------------------------
 
 

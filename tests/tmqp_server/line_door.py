@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import anyio
 
 from tmqp_server.engine.commands import Command, Connect, Disconnect, Join, ListClients, Push
-from tmqp_server.engine.effects import Accept, Deliver, Effect, Forward, Inform
+from tmqp_server.engine.effects import Accept, CloseSession, Deliver, Effect, Forward, Inform
 from tmqp_server.engine.message import Message
 
 __all__ = ["LineDoor", "LineSession"]
@@ -44,7 +44,7 @@ class LineDoor:
 
 
 class LineSession:
-    """Understands: connect NAME, join CHANNEL, push CHANNEL ID, list (all clients), bye.
+    """Understands: connect NAME, takeover NAME, join CHANNEL, push CHANNEL ID, list, bye.
 
     ``said`` is what it was given to send.  ``fault`` names what fails: apply, close, deliver,
     receive, deadline or send.  ``due`` is its deadline, which is over once it
@@ -76,6 +76,8 @@ class LineSession:
         if verb == "connect":
             self.early = words[1:]
             return [Connect(self._number, None, words[0])]
+        if verb == "takeover":
+            return [Connect(self._number, None, words[0], take_over=True)]
         if verb == "join":
             return [Join(self._number, verb, words[0])]
         if verb == "push":
@@ -93,6 +95,9 @@ class LineSession:
         self._fail("apply")
         self.said.append(effect)
         self.outbound_bytes += 100
+        if isinstance(effect, CloseSession):
+            self.close_reason = effect.reason
+            return [Disconnect(self._number)]
         if isinstance(effect, Accept):
             return [Join(self._number, "early", channel) for channel in self.early]
         return []

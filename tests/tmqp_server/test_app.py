@@ -190,6 +190,33 @@ async def test_whoever_answers_pings_stays() -> None:
         assert (await client.ask(Operation.CHANNEL_LIST)).content_type == 0
 
 
+async def test_a_busy_server_keeps_time() -> None:
+    """Deadlines are served between chunks, however many there are."""
+    limits = Limits(ping_interval_s=0.3)
+    async with (
+        serving(connection=limits) as server,
+        wire(server, "silent") as silent,
+        wire(server, "busy", "c") as busy,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(_flood, busy)
+        for _ in range(3):
+            began = anyio.current_time()
+            assert (await silent.hear()).type == MessageType.PING
+            assert anyio.current_time() - began < 1.5
+            await silent.say(Frame.build(MessageType.PONG))
+        tasks.cancel_scope.cancel()
+
+
+async def _flood(client: Wire) -> None:
+    """Push as fast as the server takes it, read what comes back."""
+    chunk = push("c", 1, "m", b"x" * 100).raw * 2_000
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(client.hear_to_the_end)
+        while True:
+            await client.say(chunk)
+
+
 # --- Limits of the listener ----------------------------------------------------------------------
 
 

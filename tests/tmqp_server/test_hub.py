@@ -10,7 +10,8 @@ from tests.tmqp_server.world import World
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.commands import Push
+from tmqp_server.engine.effects import Deliver, Reply
 from tmqp_server.hub import Hub
 
 
@@ -82,6 +83,42 @@ def test_what_follows_from_an_effect_is_done_before_the_next_command() -> None:
     assert isinstance(reply, Reply)
     assert isinstance(reply.body, list)
     assert [client.subscriptions for client in reply.body] == [0, 2]
+
+
+def test_a_session_whose_client_id_is_taken_over_is_closed() -> None:
+    hub, (old,), door = _hub("a")
+    hub.receive(1, b"join c", 0.0)
+    hub.open(2, door, 0.0)
+    hub.receive(2, b"takeover a; join c", 0.0)
+    assert old.words() == ["Reply", "CloseSession"]
+    assert hub.close_reason(1) == "another client took over the client id"
+    assert list(hub.take_touched()) == [1, 2]
+    assert hub.broker.statistics().sessions == 1
+    # What followed from the closing was worked off: a Disconnect for a session already gone.
+    assert hub.broker.statistics().stray_commands == 1
+
+
+def test_a_native_session_that_is_taken_over_says_goodbye() -> None:
+    world = World()
+    peer = Peer(world, "a", ["c"])
+    world.hub.open(99, LineDoor(), world.now)
+    world.hub.receive(99, b"takeover a; push c m", world.now)
+    assert not peer.open
+    assert peer.take() == [Frame.build(MessageType.TERMINATE)]
+    assert world.hub.take_faults() == {}
+
+
+def test_effects_for_sessions_that_are_gone_are_passed_over() -> None:
+    hub, (a,), _ = _hub("a")
+    hub._carry_out([Reply(7, None, 0)], 0.0)
+    hub.receive(1, b"join c", 0.0)
+    (deliver,) = [
+        effect
+        for effect in hub.broker.step(Push(1, "m", "c", 0, False, False, 1, None), 0.0)
+        if isinstance(effect, Deliver)
+    ]
+    hub._carry_out([Deliver([7, 1], deliver.message, "c", True, False, False, False)], 0.0)
+    assert a.words() == ["Reply", "line:m"]
 
 
 def test_messages_sent_behind_the_hello_are_worked_off_after_the_acceptance() -> None:

@@ -8,7 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,31 @@ def test_it_serves_until_it_is_told_to_stop(
     assert f"{number.name}: stopping" in err
     assert "closed: the server stops" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_it_stops_in_time_under_load(start: Start, backend: str) -> None:
+    """H3 of the reliability cases, in small."""
+    process = start("-l", "tmq://127.0.0.1:0", "--backend", backend, "--log-level", "warning")
+    (address,) = ready(process)
+    told: list[signal.Signals] = []
+
+    def push_for_ever() -> None:
+        with suppress(OSError), dial(address) as client:
+            client.sendall(greeting(""))
+            while True:
+                client.sendall(push("c", 1, "m", b"x" * 1_000).raw * 50)
+                if not told:
+                    told.append(signal.SIGTERM)
+                    process.send_signal(signal.SIGTERM)
+
+    threads = [threading.Thread(target=push_for_ever) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    out, err = finish(process)
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert (process.returncode, out, err) == (0, "", "")
 
 
 def test_a_second_signal_changes_nothing(start: Start) -> None:

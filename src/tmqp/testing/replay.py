@@ -19,7 +19,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tmqp.codec import FrameDecoder
-from tmqp.constants import ACCEPTED_PREAMBLES, PING_BYTES, SERVER_ACCEPTED, TYPE_PONG
+from tmqp.constants import (
+    ACCEPTED_PREAMBLES,
+    PING_BYTES,
+    SERVER_ACCEPTED,
+    TYPE_PONG,
+    TYPE_SERVER,
+)
 from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp.testing.compare import Correspondence, compare
@@ -28,6 +34,8 @@ from tmqp.testing.vectors import CLIENT_TO_SERVER, Exchange, Step, split_step
 __all__ = ["Link", "Outcome", "Player"]
 
 _PREAMBLE_BYTES = 8
+#: Pieces that are read although nobody waits for them: a server may never stop sending.
+_MAX_STRAY_READS = 1_000
 #: What a recorded server may answer with is never larger.
 _MAX_PAYLOAD_BYTES = 16_777_216
 
@@ -79,9 +87,12 @@ class _Side:
         self.bytes = b""
         self.preamble_expected = False
         self.accepted = False
+        self.told = False
 
     def fetch(self) -> bool:
-        """Receive once; False when nothing came."""
+        """Receive once; False when nothing came, or nothing that could be read."""
+        if self.decoder.error is not None:
+            return False
         data = self.link.receive()
         if not data:
             return False
@@ -99,6 +110,8 @@ class _Side:
         while self.preamble_expected and self.fetch():
             pass
         taken, self.bytes = self.bytes[:_PREAMBLE_BYTES], b""
+        # What comes after one that was cut short is not taken for the rest of it.
+        self.preamble_expected = False
         return taken
 
     def take_frame(self) -> Frame | None:
@@ -107,7 +120,8 @@ class _Side:
         if not self.frames:
             return None
         frame = self.frames.popleft()
-        self.accepted = self.accepted or frame.content_type == SERVER_ACCEPTED
+        if frame.type == TYPE_SERVER and frame.content_type == SERVER_ACCEPTED:
+            self.accepted = True
         return frame
 
     def take_rest(self) -> list[Frame]:
@@ -116,16 +130,28 @@ class _Side:
         Where messages flow a ping is the fence: what was sent before its pong is there when the
         pong is, and nobody has to wait for silence.
         """
-        if not self.accepted or self.link.closed:
-            while self.fetch():
-                pass
-        else:
+        fenced = self.accepted and not self.link.closed
+        if fenced:
             self.link.send(PING_BYTES)
-            while not any(frame.type == TYPE_PONG for frame in self.frames) and self.fetch():
-                pass
+        for _ in range(_MAX_STRAY_READS):
+            if fenced and any(frame.type == TYPE_PONG for frame in self.frames):
+                break
+            if not self.fetch():
+                break
         rest = [frame for frame in self.frames if frame.type != TYPE_PONG]
         self.frames.clear()
         return rest
+
+    def take_complaint(self) -> str:
+        """What of all that came is no message; empty if nothing is."""
+        error = self.decoder.error
+        stray = len(self.bytes) + self.decoder.buffered
+        if self.told or (error is None and not stray):
+            return ""
+        self.told = True
+        if error is not None:
+            return f"the server broke the protocol: {error}"
+        return f"not recorded: {stray} bytes of no whole message"
 
 
 class Player:
@@ -160,6 +186,9 @@ class Player:
         for number, side in self._sides.items():
             for frame in side.take_rest():
                 outcome.differences.append(f"connection {number}: not recorded: {frame!r}")
+            complaint = side.take_complaint()
+            if complaint:
+                outcome.differences.append(f"connection {number}: {complaint}")
         return outcome
 
     def close(self) -> None:
@@ -193,8 +222,9 @@ class Player:
             return
         where = f"connection {step.connection}"
         if step.closes:
-            while side.fetch():
-                pass
+            for _ in range(_MAX_STRAY_READS):
+                if not side.fetch():
+                    break
             if not side.link.closed:
                 outcome.differences.append(f"{where}: the recorded server closed it")
             return

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tmqp._compat import mypyc_attr
 from tmqp.constants import (
     DECIDE_ACK_IF_SAVED,
     DECIDE_ACK_NEGATIVE,
@@ -64,10 +65,12 @@ _SAVE_AND_ACKNOWLEDGE: Final = Decision(True, True, PUT_BACK_NO, DECIDE_ACK_IF_S
 _REFUSE_NEGATIVELY: Final = Decision(False, False, PUT_BACK_NO, DECIDE_ACK_NEGATIVE)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class AllowAll(DeliveryHandler):
     """Overrides nothing: every message is sent, no producer hears of it."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class AckIfAsked(DeliveryHandler):
     """The default.  Whoever asks is told on receipt; whatever was promised is owed.
 
@@ -85,6 +88,7 @@ class AckIfAsked(DeliveryHandler):
         return PUT_BACK_AT_END if message.wants_confirm else ALLOW
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class AckReceived(DeliveryHandler):
     """Every producer is told, asked or not (F77)."""
 
@@ -93,6 +97,7 @@ class AckReceived(DeliveryHandler):
         return ACKNOWLEDGE
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class AckSent(DeliveryHandler):
     """Every producer is told when its message has been sent."""
 
@@ -101,6 +106,7 @@ class AckSent(DeliveryHandler):
         return ACKNOWLEDGE if message.attempts else ALLOW
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class AckConsumer(DeliveryHandler):
     """The consumer's answer goes to the producer, positive or not (F79)."""
 
@@ -117,6 +123,7 @@ class AckConsumer(DeliveryHandler):
         return NEGATIVE
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class AckIfSaved(DeliveryHandler):
     """Durable: the producer hears nothing before the storage has the message."""
 
@@ -131,6 +138,7 @@ class AckIfSaved(DeliveryHandler):
         return PUT_BACK_AT_END
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Reject(DeliveryHandler):
     """Takes nothing."""
 
@@ -139,6 +147,7 @@ class Reject(DeliveryHandler):
         return REFUSE
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class RejectNack(DeliveryHandler):
     """Takes nothing, and every producer is told."""
 
@@ -147,6 +156,7 @@ class RejectNack(DeliveryHandler):
         return _REFUSE_NEGATIVELY
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PutBack(DeliveryHandler):
     """Sends a message again until a consumer accepts it or the put-back limit is reached (F98)."""
 

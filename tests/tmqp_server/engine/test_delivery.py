@@ -356,6 +356,24 @@ def test_an_expired_message_may_wait_on_in_its_place() -> None:
     assert world.join("a") == ["a <- m2 FA", "a join: 0"]
 
 
+def test_a_regular_message_waits_on_in_its_place_too() -> None:
+    world, _ = scripted(
+        QueueChanges(message_timeout_ms=1000), message_timed_out=[ALLOW, PUT_BACK_AT_END]
+    )
+    for name in ("m1", "m2", "m3"):
+        world.push(name)
+    world.wait(2)
+    assert world.join("a") == ["a <- m2 FA", "a join: 0"]
+
+
+def test_a_time_out_may_save_and_tell() -> None:
+    both = Decision(True, True, PUT_BACK_NO, DECIDE_ACK_NEGATIVE)
+    world, _ = scripted(QueueChanges(acknowledge_timeout_ms=1000), acknowledge_timed_out=both)
+    world.join("a")
+    world.push("m1")
+    assert world.wait(2) == ["append 1 m1", "p: m1 no timeout", "erase 1"]
+
+
 def test_an_expired_message_may_be_sent_after_all() -> None:
     world, _ = scripted(QueueChanges(message_timeout_ms=1000), message_timed_out=[PUT_BACK_AT_END])
     world.push("m1")

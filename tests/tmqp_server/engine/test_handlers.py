@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.tmqp_server.engine.world import World
+from tmqp_server.engine.client import Client
+from tmqp_server.engine.commands import Synced
+from tmqp_server.engine.delivery import REFUSE, Decision, QueueFacts
 from tmqp_server.engine.effects import Confirm
-from tmqp_server.engine.handlers import built_in_handlers
-from tmqp_server.engine.options import DEFAULT_HANDLER, QueueChanges
+from tmqp_server.engine.handlers import AckIfAsked, built_in_handlers, receipt_of
+from tmqp_server.engine.message import MARK_WANTS, Message
+from tmqp_server.engine.options import DEFAULT_HANDLER, QueueChanges, QueueOptions
 
 
 def world_with(handler: str, **changes: object) -> World:
@@ -30,6 +34,34 @@ def test_the_names() -> None:
         "reject-nack",
     ]
     assert DEFAULT_HANDLER == "ack-if-asked"
+
+
+@pytest.mark.parametrize("name", built_in_handlers().names())
+def test_a_receipt_that_needs_no_call_is_what_the_handler_would_say(name: str) -> None:
+    handler = built_in_handlers().find(name)
+    assert handler is not None
+    receipt = receipt_of(handler)
+    assert receipt is not None
+    producer = Client(1, "p", None, None, "", None, False, 0.0)
+    queue = QueueFacts("ch", 1, QueueOptions())
+    for asked in (False, True):
+        marks = MARK_WANTS if asked else 0
+        message = Message("m", producer, "ch", 1, 0, b"", marks, 1)
+        assert handler.received_from_producer(queue, message) is receipt[asked]
+
+
+def test_a_handler_made_from_a_built_in_one_is_called() -> None:
+    class Own(AckIfAsked):
+        """Says no."""
+
+        def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
+            return REFUSE
+
+    assert receipt_of(Own()) is None
+    world = World(handlers={"own": Own()})
+    world.create(QueueChanges(delivery_handler="own"))
+    assert world.push("m1", wants=True) == []
+    assert world.books()["refused"] == 1
 
 
 def test_allow_all_tells_nobody_anything() -> None:
@@ -149,3 +181,12 @@ def test_the_default_tells_who_asked_and_owes_what_it_promised() -> None:
     assert world.books()["dropped"] == 1
     assert world.nack("a", "asked") == []
     assert world.books()["done"] == 1
+
+
+def test_ack_ifsaved_owes_what_it_saved() -> None:
+    world = world_with("ack-ifsaved", acknowledge_timeout_ms=1000)
+    world.join("a")
+    assert world.push("m1") == ["append 1 m1", "a <- m1 FA"]
+    assert world.step(Synced(1, True)) == ["p: m1 ok F"]
+    assert world.wait(1.5) == ["a <- m1 AR"]
+    assert world.nack("a", "m1") == ["erase 1"]

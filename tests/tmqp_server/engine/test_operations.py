@@ -17,6 +17,7 @@ from tmqp_server.engine.commands import (
     Grant,
     Join,
     Leave,
+    Push,
     PushExtras,
     RemoveChannel,
     RemoveQueue,
@@ -121,6 +122,7 @@ def test_taking_over_needs_no_room() -> None:
         Leave(99, "r", "ch"),
         CreateChannel(99, "r", "ch"),
         Grant(99, "ch", 1),
+        Push(99, "m", "ch", 1, False, True, 1, "w"),
     ],
 )
 def test_commands_of_unknown_sessions_are_counted(world: World, command: Command) -> None:

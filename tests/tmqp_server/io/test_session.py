@@ -315,3 +315,17 @@ async def test_a_portion_that_waits_for_a_broken_connection_is_worked_off() -> N
         stage.pipe.give(b"")
         await stage.over.wait()
     assert stage.ears.heard[2:] == ["received 1", "go on", "received 2", "ended", "closed"]
+
+
+async def test_a_connection_that_breaks_while_a_piece_is_sent_sends_nothing_more() -> None:
+    """Reading notices first; the send that is under way may still succeed."""
+    async with running_session(OutboundLimits(flush_timeout_s=0.2), room=0) as stage:
+        stage.session.write(b"x" * 300_000)
+        stage.session.write(b"y")
+        await anyio.wait_all_tasks_blocked()
+        stage.session._lose(ConnectionResetError("reset by peer"))
+        stage.pipe.read(400_000)
+        await stage.over.wait()
+    assert stage.session.outbound_bytes == 0
+    assert len(stage.pipe.sent) <= 300_000
+    assert stage.ears.end_reason == "reset by peer"

@@ -95,6 +95,17 @@ async def test_a_reset_is_an_oserror(pair: tuple[Transport, socket.socket]) -> N
         await send_for_ever()
 
 
+async def test_a_reset_while_reading_is_an_oserror(
+    pair: tuple[Transport, socket.socket],
+) -> None:
+    """Left unread at the other end, what was sent turns its close into a reset."""
+    transport, far = pair
+    assert await transport.send_some(b"never read") == 10
+    far.close()
+    with anyio.fail_after(5), pytest.raises(OSError):
+        await transport.receive()
+
+
 async def test_closing_ends_a_wait() -> None:
     """Anyio would otherwise wait for a descriptor that may be somebody else's by then."""
     near, far = socket.socketpair()

@@ -134,8 +134,6 @@ def _queue_options_of(frame: Frame, *, has_body: bool) -> QueueChanges | None:
             body = QueueOptions.from_json(frame.payload)
         except ModelError as error:
             raise BadRequestError(str(error)) from error
-    if not frame.has_header:
-        return None if body is None else _queue_changes(body, None, None, None, None)
     status_word = frame.header(HeaderName.QUEUE_STATUS)
     wait_word = frame.header(HeaderName.WAIT_FOR_ACKNOWLEDGE)
     tag = frame.header(HeaderName.QUEUE_TAG) or None

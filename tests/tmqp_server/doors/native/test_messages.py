@@ -10,6 +10,7 @@ from tests.tmqp_server.peers import Peer, ack, push
 from tests.tmqp_server.world import World
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
+from tmqp_server.doors.native.answers import acknowledge_frame
 from tmqp_server.engine.delivery import Decision, DeliveryHandler, QueueFacts
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
@@ -336,6 +337,11 @@ def test_a_reason_of_user_code_can_neither_forge_a_header_nor_break_the_connecti
             7: " padded ",
         }[number]
     )
+
+
+def test_a_code_without_a_name_is_nacked_as_an_error() -> None:
+    nack = acknowledge_frame(push("c", 1, "m"), 999)
+    assert nack.headers == [("Nack-Reason", "error")]
 
 
 def test_a_message_that_times_out_is_nacked_with_its_own_reason() -> None:
