@@ -34,6 +34,8 @@ logger = logging.getLogger("tmqp_server.driver")
 _FAULT_PAUSE_S = 1.0
 #: How often a session that is being sent to is looked at, in seconds.
 _BUSY_RECHECK_S = 1.0
+#: Timers of the dead beyond this number, and beyond those of the living, are swept out.
+_SPARE_TIMERS = 256
 _FAULT = "an internal error"
 
 
@@ -194,6 +196,10 @@ class Driver:
     def _put(self, due: float, number: int) -> None:
         self._due[number] = due
         heapq.heappush(self._timers, (due, number))
+        if len(self._timers) > 2 * len(self._due) + _SPARE_TIMERS:
+            # Those of sessions that are gone would stay until they are due.
+            self._timers = [(at, each) for each, at in self._due.items()]
+            heapq.heapify(self._timers)
         if due < self._wake_at:
             self._wake.set()
 
@@ -218,7 +224,7 @@ class Driver:
             except Exception:
                 logger.exception("the broker failed at a deadline")
                 self._broker_not_before = now + _FAULT_PAUSE_S
-        timers = self._timers
+        timers = self._timers  # nothing is put in while they are taken out
         due: list[int] = []
         while timers and timers[0][0] <= now:
             at, number = heapq.heappop(timers)

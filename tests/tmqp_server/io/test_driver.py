@@ -306,6 +306,23 @@ async def test_one_that_is_still_reading_is_not_asked_whether_it_lives(
         await session.served.wait()
 
 
+async def test_the_timers_of_the_dead_do_not_pile_up() -> None:
+    """Whatever the deadlines are: a thousand who come and go leave a few entries."""
+    async with theatre() as stage:
+        for _ in range(5):
+            await stage.client()
+        for number in range(100, 1_100):
+            pipe = Pipe()
+            session = Session(number, pipe, stage.driver, OutboundLimits())
+            pipe.give(b"")
+            await session.run()
+        assert len(stage.driver._timers) < 300
+        assert sorted(stage.driver._due) == [1, 2, 3, 4, 5]
+        _, hasty = await stage.client()
+        assert hasty.due is not None
+        assert (hasty.due, 6) in stage.driver._timers
+
+
 # --- The end -------------------------------------------------------------------------------------
 
 
