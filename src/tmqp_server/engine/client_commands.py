@@ -24,15 +24,23 @@ class SendDirect(SessionCommand):
     """Bring a message to the client of an id, or to all of a name or type (F113, F114).
 
     ``who`` is compared exactly.  With ``first_only`` the one that connected first gets it.  Clients
-    whose outbound buffer is full are passed over.  When nobody gets it there is a Reply whose
-    ``request`` is ``wire``: 404 when nobody fits, 503 when those who do cannot take it, 482 when it
-    is too large; whether the sender is told is the door's to know (F115).  ``size`` is in bytes.
+    whose outbound buffer is full are passed over.  When nobody gets it there is a Reply for
+    ``request`` (``wire`` if that is None): 404 when nobody fits, 503 when those who do cannot take
+    it, 482 when it is too large; whether the sender is told is the door's to know (F115).  ``size``
+    is in bytes.
     """
 
-    __slots__ = ("by", "who", "first_only", "size", "wire")
+    __slots__ = ("by", "who", "first_only", "size", "wire", "request")
 
     def __init__(
-        self, session: int, by: int, who: str, first_only: bool, size: int, wire: object
+        self,
+        session: int,
+        by: int,
+        who: str,
+        first_only: bool,
+        size: int,
+        wire: object,
+        request: object = None,
     ) -> None:
         super().__init__(session)
         self.by = by
@@ -40,6 +48,7 @@ class SendDirect(SessionCommand):
         self.first_only = first_only
         self.size = size
         self.wire = wire
+        self.request = wire if request is None else request
 
 
 @mypyc_attr(acyclic=True)

@@ -34,7 +34,7 @@ class Direct:
         assert isinstance(command, SendDirect)
         core = self._core
         if command.size > core.limits.max_message_bytes:
-            core.out.append(Reply(session.number, command.wire, RESULT_LIMIT_EXCEEDED))
+            core.out.append(Reply(session.number, command.request, RESULT_LIMIT_EXCEEDED))
             return
         receivers = self.receivers(command.by, command.who)
         if receivers:
@@ -44,7 +44,7 @@ class Direct:
         else:
             found = self._named(command.by, command.who)
             code = RESULT_BUSY if found else RESULT_NOT_FOUND
-            core.out.append(Reply(session.number, command.wire, code))
+            core.out.append(Reply(session.number, command.request, code))
 
     def receivers(self, by: int, who: str) -> list[int]:
         """The sessions of those named that can take a message; the others are counted."""

@@ -154,10 +154,13 @@ def publish_command(session: int, request: Frame, frame: Frame, new_id: IdSource
     )
 
 
-def direct_command(session: int, frame: Frame) -> Command:
-    """Bring a direct message to those its target names (F113, F114)."""
+def direct_command(session: int, request: Frame, frame: Frame) -> Command:
+    """Bring a direct message to those its target names (F113, F114).
+
+    ``request``, the token, is what the client sent: one without an id is not answered (F41).
+    """
     by, who = _address(frame.target)
-    return SendDirect(session, by, who, frame.first_acquirer, len(frame.raw), frame)
+    return SendDirect(session, by, who, frame.first_acquirer, len(frame.raw), frame, request)
 
 
 def subscription_command(session: int, frame: Frame) -> Command:

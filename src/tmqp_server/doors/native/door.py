@@ -309,7 +309,7 @@ class NativeSession:
         assert isinstance(event, DirectMessageReceived)
         frame = self._own(event.frame, commands)
         if frame is not None:
-            commands.append(direct_command(self._number, self._named(frame)))
+            commands.append(direct_command(self._number, frame, self._named(frame)))
 
     def _named(self, frame: Frame) -> Frame:
         """The frame with an id; nobody can wait for the answer to one that had none (F41)."""
