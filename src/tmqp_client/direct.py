@@ -12,6 +12,7 @@ from tmqp.frames import Frame
 from tmqp_client import _letters
 from tmqp_client._board import DIRECT_MESSAGES
 from tmqp_client._listening import Listening, ListeningOwner
+from tmqp_client._received import ReceivedMessage
 from tmqp_client._requests import Payload, payload_bytes
 from tmqp_client.errors import AlreadyAcknowledged
 from tmqp_client.session import Session
@@ -53,7 +54,7 @@ class Response:
 
 
 @final
-class DirectMessage:
+class DirectMessage(ReceivedMessage):
     """One message from another client.
 
     ``async with message:`` answers what is still asked for when the block ends: an acknowledge and
@@ -63,11 +64,10 @@ class DirectMessage:
     ``frame`` is the message as it came.
     """
 
-    __slots__ = ("_acknowledged", "_responded", "_session", "frame")
+    __slots__ = ("_acknowledged", "_responded")
 
     def __init__(self, frame: Frame, session: Session) -> None:
-        self.frame = frame
-        self._session = session
+        super().__init__(frame, session)
         self._acknowledged = False
         self._responded = False
 
@@ -90,28 +90,6 @@ class DirectMessage:
     def message_id(self) -> str:
         """The sender's id for it."""
         return self.frame.message_id
-
-    @property
-    def payload(self) -> bytes:
-        """What was sent (a copy each time it is read)."""
-        return self.frame.payload
-
-    @property
-    def text(self) -> str:
-        """The payload as UTF-8 text.
-
-        :raises UnicodeDecodeError: when it is not.
-        """
-        return self.frame.payload.decode("utf-8")
-
-    @property
-    def headers(self) -> list[tuple[str, str]]:
-        """All (key, value) pairs in order, repeats and case kept (F8)."""
-        return self.frame.headers
-
-    def header(self, name: str) -> str | None:
-        """The value of the first header of that name, whatever its case; None if absent."""
-        return self.frame.header(name)
 
     @property
     def requires_response(self) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, final
 
 from tmqp.constants import NackReason
 from tmqp.frames import Frame
+from tmqp_client._received import ReceivedMessage
 from tmqp_client.errors import AlreadyAcknowledged
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ __all__ = ["Message"]
 
 
 @final
-class Message:
+class Message(ReceivedMessage):
     """One message of a queue.
 
     ``async with message:`` acknowledges it when the block succeeds, and negatively, with the reason
@@ -26,11 +27,10 @@ class Message:
     ``frame`` is the message as it came.
     """
 
-    __slots__ = ("_answered", "_session", "frame")
+    __slots__ = ("_answered",)
 
     def __init__(self, frame: Frame, session: Session) -> None:
-        self.frame = frame
-        self._session = session
+        super().__init__(frame, session)
         self._answered = False
 
     # -- what it is -----------------------------------------------------------------------------
@@ -54,28 +54,6 @@ class Message:
     def source(self) -> str:
         """The producer's client id; empty where the queue hides it (F76)."""
         return self.frame.source
-
-    @property
-    def payload(self) -> bytes:
-        """What was sent (a copy each time it is read)."""
-        return self.frame.payload
-
-    @property
-    def text(self) -> str:
-        """The payload as UTF-8 text.
-
-        :raises UnicodeDecodeError: when it is not.
-        """
-        return self.frame.payload.decode("utf-8")
-
-    @property
-    def headers(self) -> list[tuple[str, str]]:
-        """All (key, value) pairs in order, repeats and case kept (F8)."""
-        return self.frame.headers
-
-    def header(self, name: str) -> str | None:
-        """The value of the first header of that name, whatever its case; None if absent."""
-        return self.frame.header(name)
 
     @property
     def high_priority(self) -> bool:
