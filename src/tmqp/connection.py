@@ -283,7 +283,9 @@ class Connection:
 
     def _deliver(self, kind: int, frame: Frame, events: list[Event]) -> None:
         if kind == TYPE_QUEUE_MESSAGE:
-            pulled = self._pulls.message(frame) if self._pulls.any() else None
+            # Only a client pulls: a server, which forwards all day, must not even look.
+            looked_for = not self._server and self._pulls.any()
+            pulled = self._pulls.message(frame) if looked_for else None
             events.append(QueueMessageReceived(frame) if pulled is None else pulled)
         elif kind == TYPE_ACKNOWLEDGE:
             events.append(AcknowledgeReceived(frame))
