@@ -23,10 +23,20 @@ Reading order: ``_machine`` (what a client knows, without I/O), ``session`` (one
 
 from __future__ import annotations
 
+from tmqp_client._gate import WhenFull
 from tmqp_client._report import BatchFailure, BatchReport
 from tmqp_client._requests import Headers, Payload
 from tmqp_client.client import Client, Unclaimed, connect
 from tmqp_client.config import ClientLimits
+from tmqp_client.connection_events import (
+    ConnectionEvent,
+    ConnectionEvents,
+    ConnectionState,
+    Disconnected,
+    GaveUp,
+    Reconnected,
+    RestoreRefused,
+)
 from tmqp_client.consumer import AcknowledgeMode, Consumer, ConsumerIterator
 from tmqp_client.direct import DirectMessage, DirectMessages, Response, to_name, to_type
 from tmqp_client.errors import (
@@ -44,10 +54,12 @@ from tmqp_client.errors import (
     OperationFailed,
     OperationTimeout,
     PullRefused,
+    WouldBlock,
 )
 from tmqp_client.events import AnyEvent, Events
 from tmqp_client.message import Message
 from tmqp_client.pull import Pull
+from tmqp_client.reconnect import ReconnectPolicy
 from tmqp_client.statistics import ClientStatistics
 
 __all__ = [
@@ -66,12 +78,17 @@ __all__ = [
     "ClientStatistics",
     "ConnectFailed",
     "ConnectRefused",
+    "ConnectionEvent",
+    "ConnectionEvents",
     "ConnectionLost",
+    "ConnectionState",
     "Consumer",
     "ConsumerIterator",
     "DirectMessage",
     "DirectMessages",
+    "Disconnected",
     "Events",
+    "GaveUp",
     "Headers",
     "Message",
     "NegativeAcknowledge",
@@ -81,8 +98,13 @@ __all__ = [
     "Payload",
     "Pull",
     "PullRefused",
+    "ReconnectPolicy",
+    "Reconnected",
     "Response",
+    "RestoreRefused",
     "Unclaimed",
+    "WhenFull",
+    "WouldBlock",
     "connect",
     "to_name",
     "to_type",

@@ -39,6 +39,17 @@ class ClientLimits:
     max_outstanding: int = 10_000
     """Operations and confirmed pushes that may wait for an answer; the next wait to be sent."""
 
+    unconfirmed_bytes: int = 67_108_864
+    """Bytes of pushes kept until they are confirmed, in order to be sent again on another
+    connection; the next wait to be sent."""
+
+    buffered_messages: int = 10_000
+    """Messages that may wait for a connection while there is none; the next wait, or are dropped or
+    refused (``when_full`` of :func:`tmqp_client.connect`)."""
+
+    buffered_bytes: int = 8_388_608
+    """Bytes that may wait for a connection while there is none; as ``buffered_messages``."""
+
     outbound_bytes: int = 1_048_576
     """Bytes waiting for the socket at which senders have to wait.  Acknowledges may go on to
     ``overflow_factor`` times this, and at that point nothing more is read either."""

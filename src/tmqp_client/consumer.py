@@ -104,7 +104,7 @@ class Consumer:
         if not self._shut(None):
             return
         try:
-            await self._client._session.ask(_requests.leave(self.channel))
+            await self._client._session.retract(_requests.leave(self.channel))
         except OperationFailed as error:
             if error.code != RESULT_NOT_FOUND:  # then the channel is gone, and we with it (F49)
                 raise
@@ -124,7 +124,7 @@ class Consumer:
             if not self._join:
                 return
             try:
-                await session.ask(_requests.join(self.channel))
+                await session.ask(_requests.join(self.channel), repeat=True)
             except OperationFailed as error:
                 self._shut(error)
                 raise
@@ -170,7 +170,8 @@ class Consumer:
         """The next message, which the caller has to answer whatever the mode.
 
         :raises ClientClosed: when the consumer or the client was closed.
-        :raises ConnectionLost: when the connection has ended.
+        :raises ConnectionLost: when the connection has ended for good.
+        :raises OperationFailed: when the channel could not be joined again on a new connection.
         """
         message = await self._next()
         if message is None:
@@ -189,6 +190,8 @@ class Consumer:
             session.read_on()
         if frame is not None:
             return Message(frame, session)
+        if self._reader.error is not None and not self._closed:
+            raise self._reader.error
         if self._closed or session.lost is None or session.lost.reason == "local":
             return None
         raise session.lost.error()
@@ -209,13 +212,16 @@ class ConsumerIterator:
     async def __anext__(self) -> Message:
         """The next message, after the one before was acknowledged (automatic mode).
 
-        :raises ConnectionLost: when the connection has ended.
+        :raises ConnectionLost: when the connection has ended for good.
+        :raises OperationFailed: when the channel could not be joined again on a new connection.
         """
         consumer = self._consumer
         message = self._message
         if message is not None:
             if not message.answered:
-                await message.ack()
+                await (
+                    message.ack()
+                )  # which says nothing when its connection is gone: it comes again
             self._message = None
             consumer._held.pop(message, None)
         message = await consumer._next()

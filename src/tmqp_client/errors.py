@@ -9,6 +9,7 @@
         |   +-- ConnectRefused    the server said no, with a result code
         +-- ConnectionLost        it broke; everything that was waiting gets this
         +-- ClientClosed          this side has closed it
+        +-- WouldBlock            it would have to wait to be sent, and is not to
         +-- AlreadyConsuming      the channel and queue have a consumer
         +-- AlreadyListening      somebody iterates over this event, or the direct messages
         +-- AlreadyAcknowledged   the message was answered before
@@ -49,6 +50,7 @@ __all__ = [
     "OperationFailed",
     "OperationTimeout",
     "PullRefused",
+    "WouldBlock",
     "code_words",
 ]
 
@@ -107,6 +109,10 @@ class ConnectionLost(ClientError):
 
 class ClientClosed(ClientError):
     """The client was closed on this side, or not opened yet."""
+
+
+class WouldBlock(ClientError):
+    """It would have to wait to be sent, and was not to (``nowait``, ``when_full``); nothing was."""
 
 
 class AlreadyConsuming(ClientError):
