@@ -26,7 +26,7 @@ from __future__ import annotations
 from tmqp_client._gate import WhenFull
 from tmqp_client._report import BatchFailure, BatchReport
 from tmqp_client._requests import Headers, Payload
-from tmqp_client.client import Client, Unclaimed, connect
+from tmqp_client.client import Client, connect
 from tmqp_client.config import ClientLimits
 from tmqp_client.connection_events import (
     ConnectionEvent,
@@ -49,6 +49,7 @@ from tmqp_client.errors import (
     ConnectFailed,
     ConnectionLost,
     ConnectRefused,
+    MalformedParts,
     NegativeAcknowledge,
     OperationError,
     OperationFailed,
@@ -58,9 +59,11 @@ from tmqp_client.errors import (
 )
 from tmqp_client.events import AnyEvent, Events
 from tmqp_client.message import Message
+from tmqp_client.parts import Multipart
 from tmqp_client.pull import Pull
 from tmqp_client.reconnect import ReconnectPolicy
 from tmqp_client.statistics import ClientStatistics
+from tmqp_client.unclaimed import Unclaimed
 
 __all__ = [
     "AcknowledgeMode",
@@ -90,7 +93,9 @@ __all__ = [
     "Events",
     "GaveUp",
     "Headers",
+    "MalformedParts",
     "Message",
+    "Multipart",
     "NegativeAcknowledge",
     "OperationError",
     "OperationFailed",

@@ -19,6 +19,7 @@ class Batch:
     """The pushes of one batch that wait for their acknowledges."""
 
     __slots__ = (
+        "_dropped",
         "_failed",
         "_failures",
         "_limit",
@@ -34,6 +35,7 @@ class Batch:
         self._sent = 0
         self._failed = 0
         self._resent = 0
+        self._dropped = 0
         self._most_sends = 1
         self._failures: list[BatchFailure] = []
         self._under_way: dict[Pending, int] = {}
@@ -57,6 +59,10 @@ class Batch:
             self._note(index, pending)
         if self._wake is not None:
             self._wake.set()
+
+    def drop(self) -> None:
+        """One was not sent, and will not be."""
+        self._dropped += 1
 
     def _note(self, index: int, pending: Pending) -> None:
         assert pending.error is not None, "only failures are noted"
@@ -87,5 +93,11 @@ class Batch:
         confirmed = self._sent - self._failed - len(self._under_way) if confirm else 0
         failures = tuple(sorted(self._failures, key=lambda failure: failure.index))
         return BatchReport(
-            self._sent, confirmed, self._failed, failures, self._resent, self._most_sends
+            self._sent,
+            confirmed,
+            self._failed,
+            failures,
+            self._resent,
+            self._most_sends,
+            self._dropped,
         )

@@ -26,7 +26,7 @@ class BatchReport:
     confirmation was asked for.  ``failures`` holds the first 1,000 of those.  ``resent`` messages
     were sent more than once, because the connection was lost before their acknowledge: each of them
     may be in the queue more than once, every time under the same message id; ``most_sends`` is how
-    often one was sent at most.
+    often one was sent at most.  ``dropped`` were never queued, because ``when_full`` says so.
     """
 
     sent: int
@@ -35,3 +35,4 @@ class BatchReport:
     failures: tuple[BatchFailure, ...]
     resent: int = 0
     most_sends: int = 1
+    dropped: int = 0

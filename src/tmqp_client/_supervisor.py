@@ -73,6 +73,7 @@ class Supervisor:
         :raises ConnectFailed: when no address answers as a server of this protocol.
         """
         self.state = ConnectionState.CONNECTING
+        tasks.start_soon(self._session.watch_time)
         failures: list[ConnectFailed] = []
         for address in self._addresses:
             failure = await self._try(tasks, address)
@@ -89,7 +90,6 @@ class Supervisor:
                 self.close()
                 raise ConnectFailed(last.address, f"{last.reason} ({schedule.why_over})")
         self.state = ConnectionState.CONNECTED
-        tasks.start_soon(self._session.watch_time)
         tasks.start_soon(self._run, tasks)
 
     async def _try(self, tasks: anyio.abc.TaskGroup, address: Address) -> ConnectFailed | None:
@@ -99,7 +99,8 @@ class Supervisor:
             transport = await open_transport(address, limits.connect_timeout_s, self._ssl_context)
         except ConnectFailed as error:
             return error
-        if self._session.lost is not None:  # closed meanwhile
+        over = self._session.lost
+        if over is not None and over.reason == "local":  # closed meanwhile
             await transport.aclose()
             return ConnectFailed(str(address), "the client was closed")
         self._information.path = address.path

@@ -9,6 +9,7 @@ from tmqp_client._pending import Kind
 from tmqp_client._requests import Headers, Payload, payload_bytes
 from tmqp_client.direct import DirectMessages, Response
 from tmqp_client.events import Events
+from tmqp_client.parts import with_parts
 from tmqp_client.session import Session
 
 __all__ = ["Talking"]
@@ -35,6 +36,7 @@ class Talking:
         high_priority: bool = False,
         wait: bool = False,
         timeout_s: float | None = None,
+        nowait: bool = False,
     ) -> str:
         """Send a message to other clients; return its id (F113).
 
@@ -43,17 +45,23 @@ class Talking:
         :param first_only: of several that fit, only the one that connected first gets it.
         :param wait: return when one of them has acknowledged it.  Without waiting, a refusal is
             found in :meth:`Client.unclaimed` only.
+        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
+        :return: its id; empty when it was dropped (``when_full``).
         :raises NegativeAcknowledge: when a receiver refuses it.
         :raises OperationFailed: when the server does: 404 for nobody there, 503 for one that reads
             too slowly, 482.
         """
         kind = Kind.DIRECT if wait else Kind.OPERATION
         request = DirectRequest(
-            kind, target, content_type, payload_bytes(payload), headers, first_only, high_priority
+            kind,
+            target,
+            content_type,
+            payload_bytes(payload),
+            with_parts(payload, headers),
+            first_only,
+            high_priority,
         )
-        session = self._session
-        pending = await (session.ask(request, timeout_s) if wait else session.post(request))
-        return pending.message_id
+        return await self._session.deliver(request, timeout_s, wait=wait, nowait=nowait)
 
     async def request(
         self,
@@ -65,6 +73,7 @@ class Talking:
         headers: Headers = (),
         first_only: bool = False,
         high_priority: bool = False,
+        nowait: bool = False,
     ) -> Response:
         """Send a message to another client and return its response, whatever its code (F117).
 
@@ -79,11 +88,11 @@ class Talking:
             target,
             content_type,
             payload_bytes(payload),
-            headers,
+            with_parts(payload, headers),
             first_only,
             high_priority,
         )
-        answer = (await self._session.ask(request, timeout_s)).answer
+        answer = (await self._session.ask(request, timeout_s, nowait=nowait)).answer
         assert answer is not None, "a request is settled by a response"
         return Response(answer.content_type, answer.payload, answer.source)
 

@@ -13,7 +13,6 @@ import anyio.abc
 from tmqp.address import Address, parse_address
 from tmqp.constants import RESULT_DUPLICATE, RESULT_NOT_FOUND, PullClear, QueueStatus
 from tmqp.errors import LocalProtocolError
-from tmqp.events import MessageReceived
 from tmqp.hello import ConnectionInformation
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client import _requests
@@ -22,11 +21,11 @@ from tmqp_client._gate import Dropped, WhenFull
 from tmqp_client._ids import IdSource, new_client_id
 from tmqp_client._listening import Listening
 from tmqp_client._machine import ClientMachine
+from tmqp_client._managing import Managing
 from tmqp_client._pending import time_limit
 from tmqp_client._report import BatchReport
 from tmqp_client._requests import Headers, Payload, PullRequest, Request, payload_bytes
 from tmqp_client._routers import Routers
-from tmqp_client._stream import InboxReader
 from tmqp_client._supervisor import Supervisor
 from tmqp_client._talking import Talking
 from tmqp_client.config import ClientLimits
@@ -38,12 +37,14 @@ from tmqp_client.errors import (
     ClientError,
     OperationFailed,
 )
+from tmqp_client.parts import with_parts
 from tmqp_client.pull import Pull
 from tmqp_client.reconnect import ReconnectPolicy
 from tmqp_client.session import Session
 from tmqp_client.statistics import ClientStatistics
+from tmqp_client.unclaimed import Unclaimed
 
-__all__ = ["Client", "Unclaimed", "connect"]
+__all__ = ["Client", "connect"]
 
 _BATCH_IN_FLIGHT: Final = 1_000
 _RECONNECT: Final = ReconnectPolicy()
@@ -104,7 +105,7 @@ def connect(
     )
 
 
-class Client(Talking, Routers):
+class Client(Talking, Routers, Managing):
     """What talks to a server; made by :func:`connect` and used in ``async with``, once.
 
     When its connection is lost it makes another one, to any of its addresses, and goes on where it
@@ -413,7 +414,7 @@ class Client(Talking, Routers):
                 channel,
                 queue_id,
                 payload_bytes(payload),
-                headers,
+                with_parts(payload, headers),
                 high_priority,
                 message_id,
                 wait,
@@ -454,17 +455,21 @@ class Client(Talking, Routers):
         async def push_one(payload: Payload) -> None:
             if wait:
                 await batch.room()
-            pending = await session.push(
-                channel,
-                queue_id,
-                payload_bytes(payload),
-                pairs,
-                high_priority,
-                None,
-                wait,
-                timeout_s,
-                batch,
-            )
+            try:
+                pending = await session.push(
+                    channel,
+                    queue_id,
+                    payload_bytes(payload),
+                    with_parts(payload, pairs),
+                    high_priority,
+                    None,
+                    wait,
+                    timeout_s,
+                    batch,
+                )
+            except Dropped:
+                batch.drop()
+                return
             batch.add(pending)
 
         cut_off: ClientError | None = None
@@ -570,27 +575,3 @@ class Client(Talking, Routers):
         if self._unclaimed is None:
             self._unclaimed = Unclaimed(self)
         return self._unclaimed
-
-
-class Unclaimed:
-    """An async iterator of :class:`tmqp.MessageReceived` events; ends when the client closes."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._reader = InboxReader(client._machine.unclaimed)
-
-    def __aiter__(self) -> Unclaimed:
-        return self
-
-    async def __anext__(self) -> MessageReceived:
-        """The next event.
-
-        :raises ConnectionLost: when there is none and the connection has ended.
-        """
-        session = self._client._session
-        event = await self._reader.take() if session.lost is None else self._reader.take_now()
-        if event is not None:
-            return event
-        if session.lost is None or session.lost.reason == "local":
-            raise StopAsyncIteration
-        raise session.lost.error()

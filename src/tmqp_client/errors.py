@@ -9,6 +9,7 @@
         |   +-- ConnectRefused    the server said no, with a result code
         +-- ConnectionLost        it broke; everything that was waiting gets this
         +-- ClientClosed          this side has closed it
+        +-- MalformedParts        what a message says of its parts does not fit its payload
         +-- WouldBlock            it would have to wait to be sent, and is not to
         +-- AlreadyConsuming      the channel and queue have a consumer
         +-- AlreadyListening      somebody iterates over this event, or the direct messages
@@ -45,6 +46,7 @@ __all__ = [
     "ConnectFailed",
     "ConnectRefused",
     "ConnectionLost",
+    "MalformedParts",
     "NegativeAcknowledge",
     "OperationError",
     "OperationFailed",
@@ -109,6 +111,10 @@ class ConnectionLost(ClientError):
 
 class ClientClosed(ClientError):
     """The client was closed on this side, or not opened yet."""
+
+
+class MalformedParts(ClientError):
+    """The header Content-Parts of a message does not fit its payload."""
 
 
 class WouldBlock(ClientError):

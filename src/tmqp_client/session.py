@@ -25,7 +25,7 @@ import anyio.abc
 import anyio.lowlevel
 
 from tmqp.frames import Frame
-from tmqp_client._gate import Gate, WhenFull
+from tmqp_client._gate import Dropped, Gate, WhenFull
 from tmqp_client._inbox import Inbox
 from tmqp_client._link import Link
 from tmqp_client._machine import ClientMachine
@@ -330,6 +330,20 @@ class Session:
             self._turn = 0
             await anyio.lowlevel.checkpoint()
         return pending
+
+    async def deliver(
+        self, request: Request, timeout_s: float | None, *, wait: bool, nowait: bool
+    ) -> str:
+        """Send a message to others, and ``wait`` for its answer or not; its id, empty if dropped.
+
+        Raises as :meth:`ask`.
+        """
+        if wait:
+            return (await self.ask(request, timeout_s, nowait=nowait)).message_id
+        try:
+            return (await self.post(request, nowait=nowait)).message_id
+        except Dropped:
+            return ""
 
     def tell(self, request: Request) -> None:
         """Undo what stands (joined, subscribed) without asking for an answer."""

@@ -20,11 +20,13 @@ from tmqp_client import (
     ConnectFailed,
     ConnectionLost,
     ConnectRefused,
+    MalformedParts,
     NegativeAcknowledge,
     OperationError,
     OperationFailed,
     OperationTimeout,
     PullRefused,
+    WouldBlock,
     errors,
 )
 
@@ -50,6 +52,8 @@ ERRORS: dict[str, ClientError] = {
     "pull from 'o'/1: the server refused the pull: No-Queue": PullRefused(
         "pull from 'o'/1", "id", "No-Queue"
     ),
+    "the parts add up": MalformedParts("the parts add up"),
+    "as much waits": WouldBlock("as much waits"),
     "ping: no answer within 1.5 s": OperationTimeout("ping", "id", 1.5),
     "ping: no answer within 2 s; why": OperationTimeout("ping", "id", 2.0, "; why"),
 }

@@ -154,7 +154,7 @@ def run(
 
     async def whole() -> None:
         async with connect(
-            address, name=name, type="tmqp-cli", token=token, limits=limits
+            address, name=name, type="tmqp-cli", token=token, limits=limits, reconnect=None
         ) as client:
             await work(client)
 
