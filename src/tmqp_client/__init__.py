@@ -26,6 +26,7 @@ from __future__ import annotations
 from tmqp_client._gate import WhenFull
 from tmqp_client._report import BatchFailure, BatchReport
 from tmqp_client._requests import Headers, Payload
+from tmqp_client.binding import Converter, JsonConverter
 from tmqp_client.client import Client, connect
 from tmqp_client.config import ClientLimits
 from tmqp_client.connection_events import (
@@ -55,9 +56,12 @@ from tmqp_client.errors import (
     OperationFailed,
     OperationTimeout,
     PullRefused,
+    Refuse,
+    Unreadable,
     WouldBlock,
 )
 from tmqp_client.events import AnyEvent, Events
+from tmqp_client.handling import HandlerAcknowledge, RetryPolicy
 from tmqp_client.message import Message
 from tmqp_client.parts import Multipart
 from tmqp_client.pull import Pull
@@ -87,12 +91,15 @@ __all__ = [
     "ConnectionState",
     "Consumer",
     "ConsumerIterator",
+    "Converter",
     "DirectMessage",
     "DirectMessages",
     "Disconnected",
     "Events",
     "GaveUp",
+    "HandlerAcknowledge",
     "Headers",
+    "JsonConverter",
     "MalformedParts",
     "Message",
     "Multipart",
@@ -105,9 +112,12 @@ __all__ = [
     "PullRefused",
     "ReconnectPolicy",
     "Reconnected",
+    "Refuse",
     "Response",
     "RestoreRefused",
+    "RetryPolicy",
     "Unclaimed",
+    "Unreadable",
     "WhenFull",
     "WouldBlock",
     "connect",

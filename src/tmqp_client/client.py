@@ -28,6 +28,7 @@ from tmqp_client._requests import Headers, Payload, PullRequest, Request, payloa
 from tmqp_client._routers import Routers
 from tmqp_client._supervisor import Supervisor
 from tmqp_client._talking import Talking
+from tmqp_client.binding import Converter, JsonConverter
 from tmqp_client.config import ClientLimits
 from tmqp_client.connection_events import ConnectionEvents, ConnectionState
 from tmqp_client.consumer import AcknowledgeMode, Consumer
@@ -37,6 +38,7 @@ from tmqp_client.errors import (
     ClientError,
     OperationFailed,
 )
+from tmqp_client.handling import Handling
 from tmqp_client.parts import with_parts
 from tmqp_client.pull import Pull
 from tmqp_client.reconnect import ReconnectPolicy
@@ -63,6 +65,7 @@ def connect(
     reconnect: ReconnectPolicy | None = _RECONNECT,
     when_full: WhenFull = "block",
     linger_s: float | None = 5.0,
+    converter: Converter | None = None,
 ) -> Client:
     """Return a client that connects when it is entered.
 
@@ -86,6 +89,7 @@ def connect(
         :class:`WouldBlock`.
     :param linger_s: how long closing waits, at most, until everything is sent when there is no
         connection: for ever if None, not at all if 0.
+    :param converter: between your classes and payloads; :class:`JsonConverter` if None.
     :raises LocalProtocolError: when an address or a property cannot be read or sent.
     """
     given = [address] if isinstance(address, (str, Address)) else list(address)
@@ -102,10 +106,11 @@ def connect(
         reconnect,
         when_full,
         linger_s,
+        converter,
     )
 
 
-class Client(Talking, Routers, Managing):
+class Client(Talking, Routers, Managing, Handling):
     """What talks to a server; made by :func:`connect` and used in ``async with``, once.
 
     When its connection is lost it makes another one, to any of its addresses, and goes on where it
@@ -134,6 +139,7 @@ class Client(Talking, Routers, Managing):
         reconnect: ReconnectPolicy | None,
         when_full: WhenFull,
         linger_s: float | None,
+        converter: Converter | None,
     ) -> None:
         if when_full not in ("block", "drop", "raise"):
             raise LocalProtocolError(f"when_full is block, drop or raise, got {when_full!r}")
@@ -157,6 +163,9 @@ class Client(Talking, Routers, Managing):
         self._consumers: dict[Consumer, None] = {}
         self._listeners: dict[Listening, None] = {}
         self._unclaimed: Unclaimed | None = None
+        self._converter = converter
+        self._handlers = []
+        self._responders = {}
 
     @property
     def client_id(self) -> str:
@@ -167,6 +176,16 @@ class Client(Talking, Routers, Managing):
     def connected(self) -> bool:
         """Operations can be sent now."""
         return self._machine.accepted
+
+    @property
+    def converter(self) -> Converter:
+        """What turns a program's classes into payloads and back.
+
+        :raises LocalProtocolError: when none was given, and there is no cattrs for the usual one.
+        """
+        if self._converter is None:
+            self._converter = JsonConverter()
+        return self._converter
 
     @property
     def state(self) -> ConnectionState:

@@ -9,6 +9,8 @@
         |   +-- ConnectRefused    the server said no, with a result code
         +-- ConnectionLost        it broke; everything that was waiting gets this
         +-- ClientClosed          this side has closed it
+        +-- Refuse                raised by a handler: the message is refused
+        +-- Unreadable            a payload is not what a handler or a model wants
         +-- MalformedParts        what a message says of its parts does not fit its payload
         +-- WouldBlock            it would have to wait to be sent, and is not to
         +-- AlreadyConsuming      the channel and queue have a consumer
@@ -52,6 +54,8 @@ __all__ = [
     "OperationFailed",
     "OperationTimeout",
     "PullRefused",
+    "Refuse",
+    "Unreadable",
     "WouldBlock",
     "code_words",
 ]
@@ -115,6 +119,23 @@ class ClientClosed(ClientError):
 
 class MalformedParts(ClientError):
     """The header Content-Parts of a message does not fit its payload."""
+
+
+class Refuse(ClientError):
+    """Raise it in a handler to refuse a message for good: ``reason`` is the word of the negative
+    acknowledge, or the payload of a response with ``code``."""
+
+    def __init__(self, reason: str, code: int = int(ResultCode.UNACCEPTABLE)) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.code = code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.reason, self.code))
+
+
+class Unreadable(ClientError):
+    """A payload is not what it should be."""
 
 
 class WouldBlock(ClientError):
