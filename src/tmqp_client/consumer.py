@@ -20,7 +20,7 @@ from tmqp.frames import Frame
 from tmqp_client import _requests
 from tmqp_client._machine import ClientMachine
 from tmqp_client._stream import InboxReader
-from tmqp_client.errors import ClientClosed, ConnectionLost, OperationFailed
+from tmqp_client.errors import ClientClosed, ConnectionLost, OperationFailed, OperationTimeout
 from tmqp_client.message import Message
 from tmqp_client.session import Session
 
@@ -166,17 +166,24 @@ class Consumer:
     def __aiter__(self) -> ConsumerIterator:
         return ConsumerIterator(self)
 
-    async def get(self) -> Message:
+    async def get(self, *, timeout_s: float | None = None) -> Message:
         """The next message, which the caller has to answer whatever the mode.
 
+        :param timeout_s: wait no longer; for ever if None.
+        :raises OperationTimeout: when none came in that time.
         :raises ClientClosed: when the consumer or the client was closed.
         :raises ConnectionLost: when the connection has ended for good.
         :raises OperationFailed: when the channel could not be joined again on a new connection.
         """
-        message = await self._next()
-        if message is None:
-            raise ClientClosed(f"the consumer of {self.channel!r} was closed")
-        return message
+        message: Message | None = None
+        with anyio.move_on_after(float("inf") if timeout_s is None else timeout_s) as scope:
+            message = await self._next()
+        if message is not None:
+            return message
+        if scope.cancelled_caught:
+            assert timeout_s is not None, "only then it is cancelled"
+            raise OperationTimeout(f"get from {self.channel!r}", "", timeout_s)
+        raise ClientClosed(f"the consumer of {self.channel!r} was closed")
 
     async def _next(self) -> Message | None:
         """The next message; None once this side has closed."""
