@@ -12,15 +12,17 @@ from tmqp_client import Client
 from tmqp_client.cli._run import QUEUE_ID, connected, header_option, run
 
 __all__ = [
+    "STATUS_WORDS",
     "channel",
     "channel_create",
     "channel_remove",
+    "milliseconds",
     "queue",
     "queue_create",
     "queue_remove",
 ]
 
-_STATUS_WORDS = tuple(status.name.lower().replace("_", "-") for status in QueueStatus)
+STATUS_WORDS = tuple(status.name.lower().replace("_", "-") for status in QueueStatus)
 
 _new_only = click.option(
     "--new", "new_only", is_flag=True, help="Fail (exit code 1) if it is there already."
@@ -93,7 +95,7 @@ Examples:
 )
 @click.argument("channel_name", metavar="CHANNEL")
 @click.argument("queue_id", metavar="QUEUE", type=QUEUE_ID)
-@click.option("--status", type=click.Choice(_STATUS_WORDS), help="What the queue does.")
+@click.option("--status", type=click.Choice(STATUS_WORDS), help="What the queue does.")
 @click.option("--tag", help="A tag for routers to find it by.")
 @click.option("--handler", help="Name of the delivery handler.")
 @click.option(
@@ -142,8 +144,8 @@ def queue_create(
     """Make a queue, and its channel if that is missing."""
     options = QueueOptions(
         request_acknowledge=request_acknowledge,
-        acknowledge_timeout_ms=_milliseconds(acknowledge_timeout_s),
-        message_timeout_ms=_milliseconds(message_timeout_s),
+        acknowledge_timeout_ms=milliseconds(acknowledge_timeout_s),
+        message_timeout_ms=milliseconds(message_timeout_s),
         message_limit=message_limit,
     )
 
@@ -182,5 +184,6 @@ def _say(what: str, created: bool) -> None:
     click.echo(f"{what} created" if created else f"{what} is there already")
 
 
-def _milliseconds(seconds: float | None) -> int | None:
+def milliseconds(seconds: float | None) -> int | None:
+    """Seconds as typed, in what the models count in."""
     return None if seconds is None else round(seconds * 1_000)
