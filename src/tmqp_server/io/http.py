@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import anyio
 import httpx
@@ -68,9 +69,13 @@ class HttpCaller:
     def _client(self) -> httpx.AsyncClient:
         most = self._settings.max_concurrent
         return httpx.AsyncClient(
-            headers={"User-Agent": f"tmqp-server/{tmqp.__version__}", "Accept-Encoding": "identity"},
+            headers={
+                "User-Agent": f"tmqp-server/{tmqp.__version__}",
+                "Accept-Encoding": "identity",
+            },
             timeout=None,  # noqa: S113 - the whole call has a time-out, not each of its steps
             limits=httpx.Limits(max_connections=most, max_keepalive_connections=most),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             follow_redirects=False,
             trust_env=False,
         )
@@ -113,5 +118,4 @@ class HttpCaller:
                 if size > most_bytes:
                     raise _TooLargeError(f"the answer has more than {most_bytes} bytes")
                 parts.append(part)
-        client.cookies.clear()
         return response.status_code, b"".join(parts)
