@@ -45,14 +45,13 @@ def class_settings(table: object, key: str) -> dict[str, ClassSetting]:
     settings: dict[str, ClassSetting] = {}
     for name, value in table_of(table, key).items():
         place = f"{key}.{name}"
-        arguments: Mapping[str, Any] = {}
-        if isinstance(value, dict):
-            parts = known(value, ("class", "arguments"), f"{place}.")
-            arguments = table_of(parts.get("arguments", {}), f"{place}.arguments")
-            value = parts.get("class")
-        module, colon, class_name = text_of(value, place).partition(":")
+        parts = value if isinstance(value, dict) else {"class": value}
+        known(parts, ("class", "arguments"), f"{place}.")
+        arguments = table_of(parts.get("arguments", {}), f"{place}.arguments")
+        text = text_of(parts.get("class"), place)
+        module, colon, class_name = text.partition(":")
         if not (colon and module and class_name):
-            raise ConfigError(f'{place} must be like "module:Class", got {value!r}')
+            raise ConfigError(f'{place} must be like "module:Class", got {text!r}')
         settings[name] = ClassSetting(place, module, class_name, arguments)
     return settings
 

@@ -40,7 +40,7 @@ _OWN_KEYS: Final[dict[int, tuple[str, ...]]] = {
     int(BindingType.HTTP): ("http_method",),
     int(BindingType.TAG): (),
 }
-_LARGEST_PRIORITY: Final = 2_147_483_647
+_LARGEST: Final = 2_147_483_647
 
 
 @attrs.frozen
@@ -91,7 +91,7 @@ def _binding(table: Mapping[str, Any], prefix: str) -> BindingOptions:
         kind,
         text_of(values.get("target"), f"{prefix}target"),
         content_type,
-        number_of(values.get("priority", 0), f"{prefix}priority", 0, _LARGEST_PRIORITY),
+        number_of(values.get("priority", 0), f"{prefix}priority", -_LARGEST, _LARGEST),
         word_of(values.get("interaction", "none"), f"{prefix}interaction", _INTERACTIONS),
         word_of(values.get("method", "distribute"), f"{prefix}method", _METHODS),
     )
