@@ -32,7 +32,7 @@ from tmqp_server.settings.options import (
 )
 from tmqp_server.settings.routers import DeclaredRouter, declared_routers
 
-__all__ = ["ConfigError", "OutboundLimits", "ServerConfig", "parse_config"]
+__all__ = ["ConfigError", "OutboundLimits", "ServerConfig", "parse_config", "read_config"]
 
 
 def _flag(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -175,6 +175,14 @@ def parse_config(text: str) -> dict[str, Any]:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"not a TOML file: {error}") from error
+    return read_config(table)
+
+
+def read_config(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a configuration that was parsed already; otherwise as :func:`parse_config`.
+
+    :raises ConfigError: for an unknown key (naming the nearest) or a bad value.
+    """
     values = _known(table, [field.name for field in attrs.fields(ServerConfig)], "")
     for key, kind in (("connection", Limits), ("broker", EngineLimits)):
         if key in values:

@@ -409,8 +409,8 @@ def test_auto_creation_can_be_off() -> None:
     world = World(BrokerOptions(auto_channel_creation=False, auto_queue_creation=False))
     peer = Peer(world, "a")
     assert peer.ask(Operation.JOIN, "c").content_type == 404
-    assert peer.ask(Operation.CREATE_QUEUE, "c", headers=QUEUE).content_type == 404
     assert peer.ask(Operation.CREATE_CHANNEL, "c").content_type == 0
+    assert peer.ask(Operation.CREATE_QUEUE, "d", headers=QUEUE).content_type == 0  # both asked for
     peer.say(push("c", 1, "m"))
     (answer,) = peer.take()
     assert (answer.type, answer.content_type) == (MessageType.RESPONSE, 404)
