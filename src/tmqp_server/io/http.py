@@ -113,9 +113,16 @@ class HttpCaller:
         async with client.stream(
             call.method, call.url, headers=headers, content=call.body or None
         ) as response:
-            async for part in response.aiter_raw():
-                size += len(part)
-                if size > most_bytes:
-                    raise _TooLargeError(f"the answer has more than {most_bytes} bytes")
-                parts.append(part)
+            # Cancelled, the reading ends from the inside: the library's generators, of which there
+            # are five in one another, do not end cleanly when only the outermost is left.
+            with anyio.CancelScope() as reading:
+                async for part in response.aiter_raw():
+                    size += len(part)
+                    if size > most_bytes:
+                        parts.clear()
+                        reading.cancel()
+                    else:
+                        parts.append(part)
+        if size > most_bytes:
+            raise _TooLargeError(f"the answer has more than {most_bytes} bytes")
         return response.status_code, b"".join(parts)
