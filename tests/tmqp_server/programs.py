@@ -51,7 +51,7 @@ class Program(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Program
+    server: Program  # type: ignore[mutable-override]
 
     def _serve(self) -> None:
         program = self.server

@@ -101,5 +101,5 @@ def number_of(value: object, key: str, least: int = 0, most: int | None = None) 
 def word_of(value: object, key: str, words: Mapping[str, int]) -> int:
     """The number of a word, written in any case."""
     if isinstance(value, str) and value.lower() in words:
-        return words[value.lower()]
+        return int(words[value.lower()])
     raise ConfigError(f"{key} must be one of {', '.join(words)}; got {value!r}")
