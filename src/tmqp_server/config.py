@@ -18,9 +18,10 @@ from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
-from tmqp_server.settings.checks import ConfigError, table_of
+from tmqp_server.settings.checks import ConfigError as ConfigError
 from tmqp_server.settings.checks import known as _known
 from tmqp_server.settings.checks import positive as _positive
+from tmqp_server.settings.checks import table_of
 from tmqp_server.settings.checks import whole as _whole
 from tmqp_server.settings.extensions import ClassSetting, class_settings
 from tmqp_server.settings.http import HttpSettings, http_settings
@@ -32,7 +33,7 @@ from tmqp_server.settings.options import (
 )
 from tmqp_server.settings.routers import DeclaredRouter, declared_routers
 
-__all__ = ["ConfigError", "OutboundLimits", "ServerConfig", "parse_config", "read_config"]
+__all__ = ["OutboundLimits", "ServerConfig", "parse_config", "read_config"]
 
 
 def _flag(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:

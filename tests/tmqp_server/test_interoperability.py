@@ -177,10 +177,17 @@ async def test_the_declared_queues_have_their_handlers(address: Address) -> None
 # --- Routers -------------------------------------------------------------------------------------
 
 
-async def route(wire: Wire, router: str, message_id: str, **more: object) -> None:
-    """Publish, asking for an acknowledge unless told otherwise."""
-    flags = more or {"pending_acknowledge": True}
-    message = Frame.build(MessageType.ROUTER, router, 3, b"x", message_id=message_id, **flags)  # type: ignore[arg-type]
+async def route(wire: Wire, router: str, message_id: str, response: bool = False) -> None:
+    """Publish, asking for an acknowledge, or for a response."""
+    message = Frame.build(
+        MessageType.ROUTER,
+        router,
+        3,
+        b"x",
+        message_id=message_id,
+        pending_response=response,
+        pending_acknowledge=not response,
+    )
     await wire.say(message)
 
 
@@ -234,7 +241,7 @@ async def test_round_robin(address: Address) -> None:
 
 async def test_direct_with_a_response(address: Address) -> None:
     async with client(address, name="worker") as worker, client(address) as publisher:
-        await route(publisher, "r-direct", "m1", pending_response=True)
+        await route(publisher, "r-direct", "m1", response=True)
         asked = await worker.hear()
         assert (asked.type, asked.content_type) == (MessageType.DIRECT_MESSAGE, 77)
         assert asked.pending_response
@@ -271,7 +278,7 @@ async def test_nobody_is_reached(address: Address) -> None:
         for router in ("r-empty", "r-disabled", "nowhere"):
             await route(publisher, router, "m1")
             assert (await publisher.hear()).header("Nack-Reason") == "no-consumers"
-            await route(publisher, router, "m2", pending_response=True)
+            await route(publisher, router, "m2", response=True)
             told = await publisher.hear()
             assert (told.type, told.content_type) == (MessageType.RESPONSE, 404)
 
@@ -298,7 +305,7 @@ async def test_by_http(address: Address, called: Program) -> None:
         await route(publisher, "r-http-ack", "m2")
         told = await publisher.hear()
         assert (told.type, told.header("Nack-Reason")) == (MessageType.ACKNOWLEDGE, None)
-        await route(publisher, "r-http-response", "m3", pending_response=True)
+        await route(publisher, "r-http-response", "m3", response=True)
         told = await publisher.hear()
         assert (told.type, told.content_type, told.payload) == (MessageType.RESPONSE, 0, b"GET")
         await route(publisher, "r-http-others", "m4")
