@@ -20,6 +20,7 @@ from typing import Final
 from tmqp import Limits, constants
 from tmqp import models as json_models
 from tmqp_server.doors.native import copies
+from tmqp_server.engine import http_rules
 
 __all__ = ["OUTCOMES", "PAGE", "main", "render"]
 
@@ -31,6 +32,7 @@ _JSON: Final = (
     ROOT / "src" / "tmqp" / "models" / "_json.py",
 )
 _COPIES: Final = ROOT / "src" / "tmqp_server" / "doors" / "native" / "copies.py"
+_URLS: Final = ROOT / "src" / "tmqp_server" / "engine" / "http_rules.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
 #: What happens past each bound of a connection: a rule of protocol.md, or words.
@@ -103,7 +105,7 @@ _ENGINE_HEAD: Final = """\
 _DOOR_HEAD: Final = """\
 ## The server's door
 
-What one message may ask of the server before the engine sees it.
+What one message or one binding may ask of the server, whatever its settings.
 """
 
 
@@ -206,6 +208,8 @@ def _door_table() -> list[str]:
     rows = ["| constant | value | |", "|---|---|---|"]
     for name, text in commented_constants(_COPIES):
         rows.append(f"| `{name}` | {_number(getattr(copies, name))} | {_prose(text)} |")
+    for name, text in commented_constants(_URLS):
+        rows.append(f"| `{name}` | {_number(getattr(http_rules, name))} | {_prose(text)} |")
     return rows
 
 

@@ -25,7 +25,7 @@ from tmqp_server.settings.checks import (
     word_of,
 )
 
-__all__ = ["DeclaredRouter", "declared_routers"]
+__all__ = ["BINDING_KEYS", "DeclaredRouter", "declared_routers"]
 
 _METHODS: Final = {method.name.lower().replace("_", "-"): int(method) for method in RouteMethod}
 _KINDS: Final = {kind.name.lower(): int(kind) for kind in BindingType}
@@ -40,6 +40,10 @@ _OWN_KEYS: Final[dict[int, tuple[str, ...]]] = {
     int(BindingType.HTTP): ("http_method",),
     int(BindingType.TAG): (),
 }
+#: The keys of a binding of any kind.
+BINDING_KEYS: Final = tuple(
+    dict.fromkeys((*_BINDING_KEYS, *(key for keys in _OWN_KEYS.values() for key in keys)))
+)
 _LARGEST: Final = 2_147_483_647
 
 
