@@ -39,9 +39,7 @@ class _Talk:
             ),
         )
         self.read()
-        self.send(
-            0, commands.Connection.TuneOk(channel_max=10, frame_max=_FRAME_MAX, heartbeat=0)
-        )
+        self.send(0, commands.Connection.TuneOk(channel_max=10, frame_max=_FRAME_MAX, heartbeat=0))
         self.ask(0, commands.Connection.Open(virtual_host="/"))
         self.ask(1, commands.Channel.Open())
 
@@ -72,7 +70,7 @@ class _Talk:
 
 
 class Publisher:
-    """Publishes into the queue; with ``confirms`` the broker acknowledges, often several at once."""
+    """Publishes into the queue; with ``confirms`` the broker acknowledges."""
 
     def __init__(
         self, port: int, payload_bytes: int, *, confirms: bool, persistent: bool, declare: bool

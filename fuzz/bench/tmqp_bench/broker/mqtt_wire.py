@@ -92,5 +92,8 @@ class Subscriber:
         size, at = self._size, self._id_at
         count = len(data) // size
         self._rest = data[count * size :]
-        acks = [b"\x40\x02" + data[place + at : place + at + 2] for place in range(0, count * size, size)]
+        acks = [
+            b"\x40\x02" + data[place + at : place + at + 2]
+            for place in range(0, count * size, size)
+        ]
         return count, b"".join(acks)

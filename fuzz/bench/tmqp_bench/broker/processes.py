@@ -83,9 +83,12 @@ class ServerProcess:
         deadline = time.monotonic() + start_s
         while True:
             if self._process.poll() is not None:
-                raise StartError(f"it ended with status {self._process.returncode}: {self._words()}")
-            with contextlib.suppress(OSError), socket.create_connection(
-                ("127.0.0.1", self.port), 1.0
+                raise StartError(
+                    f"it ended with status {self._process.returncode}: {self._words()}"
+                )
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", self.port), 1.0),
             ):
                 return
             if time.monotonic() > deadline:

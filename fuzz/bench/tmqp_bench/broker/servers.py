@@ -159,11 +159,9 @@ def _activemq(setting: str, folder: Path, port: int) -> ServerProcess:
     command += [f"-Dactivemq.home={_ACTIVEMQ}", f"-Dactivemq.base={folder}"]
     command += [f"-Dactivemq.data={folder}/data", "-cp", f"{_ACTIVEMQ}/bin/activemq.jar:{jars}"]
     command += ["org.apache.activemq.console.Main", "start"]
-    command += [
-        f"broker:(stomp://127.0.0.1:{port})?persistent={persistent}&useJmx=false"
-        f"&advisorySupport=false&dataDirectory={folder}/data"
-    ]
-    return _run(command, folder, port, None, _SLOW_START_S)
+    settings = f"persistent={persistent}&useJmx=false&advisorySupport=false"
+    address = f"broker:(stomp://127.0.0.1:{port})?{settings}&dataDirectory={folder}/data"
+    return _run([*command, address], folder, port, None, _SLOW_START_S)
 
 
 def _amqtt(setting: str, folder: Path, port: int) -> ServerProcess:

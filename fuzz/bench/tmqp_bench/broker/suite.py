@@ -10,20 +10,17 @@ from __future__ import annotations
 import contextlib
 import gc
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Final
 
 from tmqp_bench.broker.loop import LoadError, Sample, Shape, run
 from tmqp_bench.broker.processes import ServerProcess, StartError, pin_load
 from tmqp_bench.broker.servers import start, version_of
 from tmqp_bench.broker.workloads import WORKLOADS, Contender, Workload
 
-__all__ = ["BrokerPlan", "BrokerResults", "Figures", "compare_brokers"]
-
-_PERCENTILES: Final = (0.5, 0.99, 0.999)
+__all__ = ["BrokerPlan", "BrokerResults", "Figures", "chosen", "compare_brokers"]
 
 
 @dataclass(frozen=True)
@@ -124,7 +121,9 @@ def _measure(contender: Contender, workload: Workload, seconds: float) -> tuple[
         producers, consumers = contender.connect(
             server.port, workload.payload_bytes, workload.consumers
         )
-        shape = Shape(workload.copies or workload.consumers, workload.window, 0.5, seconds)
+        shape = Shape(
+            workload.copies or workload.consumers, workload.window, contender.warm_up_s, seconds
+        )
         gc.collect()
         gc.disable()
         try:
@@ -132,9 +131,17 @@ def _measure(contender: Contender, workload: Workload, seconds: float) -> tuple[
             memory = server.memory_bytes()
         finally:
             gc.enable()
-            for end in (*producers, *consumers):
-                end.socket.close()
+            for sock in [end.socket for end in producers] + [end.socket for end in consumers]:
+                sock.close()
     return sample, memory
+
+
+def _measure_twice(contender: Contender, workload: Workload, seconds: float) -> tuple[Sample, int]:
+    """Measure; once more if the connections fail, for somebody else may have taken the port."""
+    try:
+        return _measure(contender, workload, seconds)
+    except (StartError, OSError):
+        return _measure(contender, workload, seconds)
 
 
 def compare_brokers(plan: BrokerPlan, progress: Callable[[str], None]) -> BrokerResults:
@@ -154,7 +161,7 @@ def compare_brokers(plan: BrokerPlan, progress: Callable[[str], None]) -> Broker
                     continue
                 progress(f"{workload.name}: {contender.title}, {number + 1} of {plan.rounds}")
                 try:
-                    sample, memory = _measure(contender, workload, plan.seconds)
+                    sample, memory = _measure_twice(contender, workload, plan.seconds)
                 except (StartError, LoadError, OSError) as error:
                     failed.add(contender.title)
                     results.missing[f"{contender.title}, {workload.name}"] = str(error)
@@ -165,8 +172,3 @@ def compare_brokers(plan: BrokerPlan, progress: Callable[[str], None]) -> Broker
                 figures.memory_bytes.append(memory)
     progress("")
     return results
-
-
-def names(peers_only: bool = False) -> Sequence[str]:
-    """The names of all workloads."""
-    return [w.name for w in WORKLOADS if not peers_only or len(w.contenders) > 2]

@@ -10,6 +10,7 @@ import socket
 import time
 from typing import Final
 
+from tmqp.codec import FrameDecoder
 from tmqp.constants import (
     OP_CREATE_QUEUE,
     OP_JOIN,
@@ -20,7 +21,6 @@ from tmqp.constants import (
     TYPE_SERVER,
     TYPE_TERMINATE,
 )
-from tmqp.codec import FrameDecoder
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp_bench.broker.counting import FixedSize
@@ -110,7 +110,7 @@ class Teller:
                 target or _CHANNEL,
                 _QUEUE,
                 number.to_bytes(4, "big") * (payload_bytes // 4),
-                message_id=f"{name}{number:026x}"[-32:],
+                message_id=f"{name[-6:]:->6}{number:026x}",
                 source=name,
                 pending_acknowledge=confirms and not target,
                 pending_response=confirms and bool(target),
@@ -145,7 +145,9 @@ class Teller:
 class Taker:
     """A consumer of the queue; answers each delivery if the queue wants that."""
 
-    def __init__(self, port: int, name: str, producer: str, payload_bytes: int, *, acks: bool) -> None:
+    def __init__(
+        self, port: int, name: str, producer: str, payload_bytes: int, *, acks: bool
+    ) -> None:
         talk = _Talk(port, name)
         join = Frame.build(TYPE_SERVER, _CHANNEL, OP_JOIN, message_id="join", pending_response=True)
         talk.ask(join)

@@ -18,7 +18,7 @@ from tmqp_bench.broker import (
     stomp_wire,
     tmqp_wire,
 )
-from tmqp_bench.broker.loop import Consumer, Producer, Shape
+from tmqp_bench.broker.loop import Consumer, Producer
 
 __all__ = ["WORKLOADS", "Aim", "Contender", "Ends", "Workload"]
 
@@ -27,6 +27,8 @@ Ends = tuple[Sequence[Producer], Sequence[Consumer]]
 #: Connects: port, payload size in bytes, number of consumers.
 Connect = Callable[[int, int, int], Ends]
 
+#: What a Java broker takes to compile its hot path.
+_JVM_S: Final = 8.0
 _BROADCAST: Final = '{"RequestAcknowledge":false}'
 _ACKED: Final = '{"RequestAcknowledge":true}'
 _DURABLE: Final = '{"RequestAcknowledge":true,"Durable":true}'
@@ -34,12 +36,16 @@ _DURABLE: Final = '{"RequestAcknowledge":true,"Durable":true}'
 
 @dataclass(frozen=True)
 class Contender:
-    """``broker`` and ``setting`` are those of :func:`.servers.start`."""
+    """``broker`` and ``setting`` are those of :func:`.servers.start`.
+
+    ``warm_up_s``: how long it is loaded before anything counts; what compiles itself needs longer.
+    """
 
     title: str
     broker: str
     setting: str
     connect: Connect
+    warm_up_s: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -217,7 +223,9 @@ def _durable(window: int, aims: tuple[Aim, ...] = ()) -> Workload:
             Contender("NATS JetStream on file", "nats", "jetstream", _jetstream(on_file=True)),
             Contender("Redis stream, AOF always", "redis", "always", _redis_stream),
             Contender("RabbitMQ, persistent", "rabbitmq", "", _amqp(persistent=True)),
-            Contender("ActiveMQ, persistent", "activemq", "kahadb", _stomp(persistent=True)),
+            Contender(
+                "ActiveMQ, persistent", "activemq", "kahadb", _stomp(persistent=True), _JVM_S
+            ),
         ),
         aims,
         window=window,
@@ -273,7 +281,9 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
             Contender("Redis stream", "redis", "memory", _redis_stream),
             Contender("Mosquitto QoS 1", "mosquitto", "", _mqtt(1)),
             Contender("RabbitMQ, transient", "rabbitmq", "", _amqp(persistent=False)),
-            Contender("ActiveMQ, non-persistent", "activemq", "memory", _stomp(persistent=False)),
+            Contender(
+                "ActiveMQ, non-persistent", "activemq", "memory", _stomp(persistent=False), _JVM_S
+            ),
         ),
         (
             Aim("NATS JetStream in memory", 4.0),
