@@ -15,16 +15,20 @@ _FRAME_MAX: Final = 131_072
 _ACK_SIZE: Final = 21
 
 
-def _frames() -> tuple[Any, Any, Any, Any, Any]:
-    names = ("commands", "frame", "header", "body", "exceptions")
-    return tuple(importlib.import_module(f"pamqp.{name}") for name in names)  # type: ignore[return-value]
+def _pamqp(name: str) -> Any:
+    """A module of pamqp, imported when it is asked for."""
+    return importlib.import_module(f"pamqp.{name}")
 
 
 class _Talk:
     """A blocking connection with one channel open, for what comes before the load."""
 
     def __init__(self, port: int) -> None:
-        self.commands, self.frame, self.header, self.body, self._errors = _frames()
+        self.commands = _pamqp("commands")
+        self.frame = _pamqp("frame")
+        self.header = _pamqp("header")
+        self.body = _pamqp("body")
+        self._errors = _pamqp("exceptions")
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(20.0)
