@@ -71,7 +71,7 @@ class ServerProcess:
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
-                preexec_fn=lambda: os.sched_setaffinity(0, {core}),  # noqa: PLW1509 - no threads yet
+                preexec_fn=lambda: os.sched_setaffinity(0, {core}),  # noqa: PLW1509 - one thread
             )
         try:
             self._wait(start_s)
