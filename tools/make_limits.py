@@ -20,6 +20,7 @@ from typing import Final
 from tmqp import Limits, constants
 from tmqp import models as json_models
 from tmqp_server.doors.native import copies
+from tmqp_server.doors.native import http as http_messages
 from tmqp_server.engine import http_rules
 
 __all__ = ["OUTCOMES", "PAGE", "main", "render"]
@@ -32,6 +33,7 @@ _JSON: Final = (
     ROOT / "src" / "tmqp" / "models" / "_json.py",
 )
 _COPIES: Final = ROOT / "src" / "tmqp_server" / "doors" / "native" / "copies.py"
+_HTTP: Final = ROOT / "src" / "tmqp_server" / "doors" / "native" / "http.py"
 _URLS: Final = ROOT / "src" / "tmqp_server" / "engine" / "http_rules.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
@@ -206,10 +208,9 @@ def _json_table() -> list[str]:
 
 def _door_table() -> list[str]:
     rows = ["| constant | value | |", "|---|---|---|"]
-    for name, text in commented_constants(_COPIES):
-        rows.append(f"| `{name}` | {_number(getattr(copies, name))} | {_prose(text)} |")
-    for name, text in commented_constants(_URLS):
-        rows.append(f"| `{name}` | {_number(getattr(http_rules, name))} | {_prose(text)} |")
+    for path, module in ((_COPIES, copies), (_HTTP, http_messages), (_URLS, http_rules)):
+        for name, text in commented_constants(path):
+            rows.append(f"| `{name}` | {_number(getattr(module, name))} | {_prose(text)} |")
     return rows
 
 

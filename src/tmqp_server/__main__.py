@@ -101,6 +101,8 @@ def main(
     logging.basicConfig(
         level=log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
     )
+    for name in ("httpx", "httpcore"):  # they log whole URLs; what fails is told by ours
+        logging.getLogger(name).setLevel(logging.WARNING)
     if checked_path is not None and config_path is not None:
         raise click.UsageError("--check-config takes the place of --config")
     try:

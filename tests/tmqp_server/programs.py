@@ -63,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
             program.now += 1
             program.most = max(program.most, program.now)
         try:
-            self._answer(self.path.rpartition("/")[2])
+            self._answer(self.path.partition("?")[0].rpartition("/")[2])
         finally:
             with program.lock:
                 program.now -= 1

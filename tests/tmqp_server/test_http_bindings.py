@@ -107,6 +107,24 @@ async def test_what_the_program_is_told(called: Program) -> None:
     }
 
 
+async def test_a_bounded_number_of_headers_is_passed_on(called: Program) -> None:
+    headers = [(f"H{number}", "x") for number in range(5_000)]
+    async with serving(http=allowing(called.url)) as server, wire(server, "me") as client:
+        await bind(client, called.url + "x")
+        assert (await publish(client, headers=headers)).content_type == 0
+    (asked,) = called.asked
+    assert sum(name.startswith("tmqp-header-") for name in asked.headers) == 64
+
+
+async def test_what_a_url_asks_for_is_not_logged(
+    called: Program, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(http=allowing(called.url)) as server, wire(server, "me") as client:
+        await bind(client, called.url + "500?token=secret")
+        assert (await publish(client)).content_type == 404
+    assert "secret" not in caplog.text
+
+
 async def test_an_acknowledge_is_what_the_program_decides(called: Program) -> None:
     async with serving(http=allowing(called.url)) as server, wire(server, "me") as client:
         for path, reason in (("204", None), ("404", "not-found"), ("302", "failed")):

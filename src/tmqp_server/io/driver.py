@@ -162,7 +162,10 @@ class Driver:
 
     def answered(self, answer: HttpAnswered) -> None:
         """An HTTP call has come to its end."""
-        self.hub.answered(answer, anyio.current_time())
+        try:
+            self.hub.answered(answer, anyio.current_time())
+        except Exception:
+            logger.exception("the answer to an HTTP call failed")
         self._turn()
 
     # -- the turn -------------------------------------------------------------------------------

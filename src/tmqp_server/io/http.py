@@ -95,10 +95,10 @@ class HttpCaller:
             except _TooLargeError as error:
                 status, reason = _BAD_GATEWAY, str(error)
             except Exception:
-                logger.exception("%s %s failed", call.method, call.url)
+                logger.exception("%s %s failed", call.method, _without_query(call.url))
                 status = _BAD_GATEWAY
         if reason:
-            logger.warning("%s %s: %s", call.method, call.url, reason)
+            logger.warning("%s %s: %s", call.method, _without_query(call.url), reason)
         self._answered(HttpAnswered(call.ticket, status, body))
 
     async def _exchange(self, client: httpx.AsyncClient, call: CallHttp) -> tuple[int, bytes]:
@@ -126,3 +126,8 @@ class HttpCaller:
         if size > most_bytes:
             raise _TooLargeError(f"the answer has more than {most_bytes} bytes")
         return response.status_code, b"".join(parts)
+
+
+def _without_query(url: str) -> str:
+    """A URL for the log: a query may hold what nobody should read there."""
+    return url.partition("?")[0]

@@ -15,7 +15,11 @@ from tmqp_server.doors.native.answers import acknowledge_frame, response_frame
 from tmqp_server.engine.router_commands import ASKS_ACKNOWLEDGE, HttpMessage
 from tmqp_server.engine.router_effects import AnswerRouted
 
-__all__ = ["http_answer", "http_message"]
+__all__ = ["MAX_HTTP_HEADERS", "http_answer", "http_message"]
+
+#: Headers of a message that are passed on to a program called by HTTP; those beyond are left out,
+#: for many programs take no more than a hundred fields in all.
+MAX_HTTP_HEADERS: Final = 64
 
 _CONTENT_TYPE: Final = "content-type"
 _BINARY: Final = "application/octet-stream"
@@ -42,7 +46,7 @@ def http_message(frame: Frame) -> HttpMessage:
     ):
         if value and _is_value(value):
             headers.append((name, value.strip()))
-    for name, value in frame.headers:
+    for name, value in frame.headers[:MAX_HTTP_HEADERS]:
         if _is_token(name) and _is_value(value):
             headers.append((f"Tmqp-Header-{name}", value.strip()))
     return HttpMessage(headers, frame.payload)
