@@ -83,7 +83,9 @@ def test_every_command_explains_itself(words: tuple[str, ...]) -> None:
     result = CliRunner().invoke(cli, [*words, "--help"])
     assert result.exit_code == 0
     assert result.output.startswith("Usage: ")
-    if words not in (("channel",), ("queue",)):
+    if words not in [
+        (name,) for name, each in cli.commands.items() if isinstance(each, click.Group)
+    ]:
         assert "tmqp" in result.output.split("Example")[1], "with an example"
 
 

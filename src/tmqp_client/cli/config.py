@@ -63,7 +63,7 @@ def config_set(
     click.echo(f"context {name} saved")
 
 
-@config.command("use")
+@config.command("use", epilog="\b\nExample:\n  tmqp config use home\n")
 @click.argument("name")
 def config_use(name: str) -> None:
     """Use the context NAME where none is named."""
@@ -73,7 +73,7 @@ def config_use(name: str) -> None:
     click.echo(f"context {name} is in use")
 
 
-@config.command("rm")
+@config.command("rm", epilog="\b\nExample:\n  tmqp config rm home\n")
 @click.argument("name")
 def config_remove(name: str) -> None:
     """Remove the context NAME."""
@@ -85,7 +85,7 @@ def config_remove(name: str) -> None:
     click.echo(f"context {name} removed")
 
 
-@config.command("ls")
+@config.command("ls", epilog="\b\nExample:\n  tmqp config ls\n")
 @json_option()
 def config_list(as_json: bool) -> None:
     """List the contexts; tokens are not shown."""

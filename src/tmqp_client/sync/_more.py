@@ -106,6 +106,12 @@ class More(Blocking[Client]):
         """As :meth:`tmqp_client.Client.remove_router`, blocking."""
         self._call(self._twin.remove_router, name, timeout_s=timeout_s)
 
+    def set_router_enabled(
+        self, name: str, enabled: bool, *, timeout_s: float | None = None
+    ) -> None:
+        """As :meth:`tmqp_client.Client.set_router_enabled`, blocking."""
+        self._call(self._twin.set_router_enabled, name, enabled, timeout_s=timeout_s)
+
     def routers(self, *, timeout_s: float | None = None) -> list[RouterInformation]:
         """As :meth:`tmqp_client.Client.routers`, blocking."""
         result: list[RouterInformation] = self._call(self._twin.routers, timeout_s=timeout_s)

@@ -25,6 +25,7 @@ from tmqp_server.engine.records import Record
 
 __all__ = [
     "ANY_PRIORITY",
+    "FLAG_DOOR_SHIFT",
     "FLAG_HIGH",
     "FLAG_TRANSIENT",
     "FLAG_WANTS",
