@@ -45,7 +45,7 @@ class ClientLimits:
 
     buffered_messages: int = 10_000
     """Messages that may wait for a connection while there is none; the next wait, or are dropped or
-    refused (``when_full`` of :func:`tmqp_client.connect`)."""
+    refused (``when_full`` of ``connect``)."""
 
     buffered_bytes: int = 8_388_608
     """Bytes that may wait for a connection while there is none; as ``buffered_messages``."""
@@ -67,7 +67,7 @@ class ClientLimits:
     whatever happens.  What one read from the socket (64 KiB) brings may come on top."""
 
     unclaimed_messages: int = 1_000
-    """Messages kept for nobody in particular (see :meth:`tmqp_client.Client.unclaimed`), and as
+    """Messages kept for nobody in particular (see ``Client.unclaimed``), and as
     many queue messages for consumers to come; what goes beyond is dropped and counted."""
 
     unclaimed_bytes: int = 1_048_576

@@ -269,7 +269,7 @@ def test_ctrl_c_while_waiting_for_messages(place: str, channel: str) -> None:
 
 def test_ctrl_c_while_reading_standard_input(place: str, channel: str) -> None:
     with start(place, "pub", channel, "1", "--lines", "-") as process:
-        time.sleep(1.0)  # until it reads; sooner is no error, only no test
+        time.sleep(2.0)  # until it reads; sooner is no error, only no test
         process.send_signal(signal.SIGINT)
         process.wait(10)
         assert process.stderr is not None

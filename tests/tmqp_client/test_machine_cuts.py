@@ -24,7 +24,7 @@ from tmqp import (
     MessageType,
     Role,
 )
-from tmqp.errors import TmqpError
+from tmqp.errors import LocalProtocolError, TmqpError
 from tmqp_client import ClientLimits, ConnectionLost, OperationTimeout, _requests
 from tmqp_client._machine import ClientMachine
 from tmqp_client._outcomes import Lost
@@ -269,3 +269,53 @@ def test_a_machine_that_is_over_starts_no_more() -> None:
         pair.machine.start(1.0)
     with pytest.raises(ConnectionLost, match="no hope"):
         pair.push()
+
+
+def test_the_bytes_kept_for_another_connection_are_bounded() -> None:
+    pair = Pair(ClientLimits(unconfirmed_bytes=500), max_sends=3)
+    while not pair.machine.full:
+        pair.push(b"x" * 100)
+    assert 3 <= pair.machine.outstanding <= 5
+    with pytest.raises(LocalProtocolError, match="awaited"):
+        pair.push(b"x")
+    pair.push(b"x", confirm=False)
+    pair.say(ack_of(pair.asked()[0]))
+    assert not pair.machine.full
+
+
+def test_the_bytes_that_wait_for_a_connection_are_bounded() -> None:
+    pair = Pair(ClientLimits(buffered_bytes=500), max_sends=3)
+    pair.machine.fail("broken")
+    count = 0
+    while not pair.machine.buffer_full:
+        pair.push(b"x" * 100, confirm=False)
+        count += 1
+    assert 3 <= count <= 5
+    pair.start(1.0)
+    assert len(pair.asked()) == count
+    assert not pair.machine.buffer_full
+
+
+def test_what_is_abandoned_in_an_outage_is_not_sent_and_not_kept() -> None:
+    pair = Pair(ClientLimits(), max_sends=3)
+    pair.machine.fail("broken")
+    pendings = [pair.push(b"x" * 100) for _ in range(1_000)]
+    for pending in pendings[:-1]:
+        pair.machine.abandon(pending)
+    assert len(pair.machine.outbox) == 1
+    assert len(pair.machine.outbox._entries) < 200, "swept out"
+    pair.start(1.0)
+    assert [frame.message_id for frame in pair.asked()] == [pendings[-1].message_id]
+
+
+def test_a_message_goes_out_again_under_the_id_the_server_gives_now() -> None:
+    pair = Pair(max_sends=3)
+    pending = pair.push(b"x")
+    pair.asked()
+    pair.machine.fail("broken")
+    pair.start(1.0, accept=False)
+    pair.server.accept("other")
+    pair.to_client()
+    (frame,) = pair.asked()
+    assert (frame.source, frame.message_id) == ("other", pending.message_id)
+    assert frame.payload == b"x"
