@@ -83,6 +83,27 @@ def test_changing_and_clearing_a_queue(place: str, channel: str) -> None:
     assert tmqp(place, "queue", "info", channel, "99").exit_code == 1
 
 
+def test_what_was_done_as_json(place: str, channel: str) -> None:
+    made = json.loads(good(tmqp(place, "channel", "create", channel, "--json")))
+    assert made == {"channel": channel, "created": True}
+    made = json.loads(good(tmqp(place, "queue", "create", channel, "1", "--json")))
+    assert made == {"channel": channel, "queue": 1, "created": True}
+    made = json.loads(good(tmqp(place, "queue", "clear", channel, "1", "--json")))
+    assert made == {"channel": channel, "queue": 1, "cleared": True}
+    words = ("queue", "update", channel, "1", "--status", "pull", "--json")
+    made = json.loads(good(tmqp(place, *words)))
+    assert made == {"channel": channel, "queue": 1, "updated": True}
+    made = json.loads(good(tmqp(place, "queue", "rm", channel, "1", "--json")))
+    assert made == {"channel": channel, "queue": 1, "removed": True}
+    made = json.loads(good(tmqp(place, "channel", "rm", channel, "--json")))
+    assert made == {"channel": channel, "removed": True}
+    made = json.loads(good(tmqp(place, "router", "create", channel, "--json")))
+    assert made == {"router": channel}
+    made = json.loads(good(tmqp(place, "router", "rm", channel, "--json")))
+    assert made == {"router": channel, "removed": True}
+    assert [row["milliseconds"] > 0 for row in rows(tmqp(place, "ping", "--json"))] == [True]
+
+
 def test_clients(place: str) -> None:
     with sync.connect(place, client_id="me-here", type="visitor"):
         (found,) = rows(tmqp(place, "clients", "--type", "visitor", "--json"))

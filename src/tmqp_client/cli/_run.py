@@ -7,6 +7,7 @@ error and one of the exit codes that ``tmqp --help`` lists.
 from __future__ import annotations
 
 import functools
+import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -46,6 +47,7 @@ __all__ = [
     "header_option",
     "json_option",
     "printable",
+    "report",
     "run",
     "to_headers",
 ]
@@ -221,6 +223,11 @@ def run(
         _end(str(error), exit_code(error))
     except OSError as error:
         _end(error.strerror or str(error), EXIT_REFUSED)
+
+
+def report(sentence: str, *, as_json: bool, **fields: object) -> None:
+    """Say what was done: the sentence, or the fields as one JSON object."""
+    click.echo(json.dumps(fields) if as_json else printable(sentence))
 
 
 def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -11,7 +11,7 @@ from tmqp import QueueStatus
 from tmqp.models import QueueOptions
 from tmqp_client import Client
 from tmqp_client.cli._output import plain, show_fields, show_rows
-from tmqp_client.cli._run import QUEUE_ID, connected, json_option, run
+from tmqp_client.cli._run import QUEUE_ID, connected, json_option, report, run
 from tmqp_client.cli.manage import STATUS_WORDS, channel, milliseconds, queue
 
 __all__ = ["clients"]
@@ -110,6 +110,7 @@ def queue_info(channel_name: str, queue_id: int, as_json: bool, **where: Any) ->
 @click.option("--acknowledge-timeout", type=click.FloatRange(0), metavar="SECONDS")
 @click.option("--message-timeout", type=click.FloatRange(0), metavar="SECONDS")
 @click.option("--message-limit", type=click.IntRange(0), help="How many may wait; 0: any.")
+@json_option()
 @connected
 def queue_update(
     channel_name: str,
@@ -120,6 +121,7 @@ def queue_update(
     acknowledge_timeout: float | None,
     message_timeout: float | None,
     message_limit: int | None,
+    as_json: bool,
     **where: Any,
 ) -> None:
     """Change a queue; what is not named stays as it is."""
@@ -136,7 +138,13 @@ def queue_update(
 
     async def work(client: Client) -> None:
         await client.update_queue(channel_name, queue_id, options)
-        click.echo(f"queue {queue_id} of {channel_name} updated")
+        report(
+            f"queue {queue_id} of {channel_name} updated",
+            as_json=as_json,
+            channel=channel_name,
+            queue=queue_id,
+            updated=True,
+        )
 
     run(work, **where)
 
@@ -147,15 +155,24 @@ def queue_update(
 @click.option(
     "--only", type=click.Choice(("high", "ordinary")), help="Messages of this priority only."
 )
+@json_option()
 @connected
-def queue_clear(channel_name: str, queue_id: int, only: str | None, **where: Any) -> None:
+def queue_clear(
+    channel_name: str, queue_id: int, only: str | None, as_json: bool, **where: Any
+) -> None:
     """Remove what waits in a queue."""
 
     async def work(client: Client) -> None:
         await client.clear_queue(
             channel_name, queue_id, high_priority=only != "ordinary", messages=only != "high"
         )
-        click.echo(f"queue {queue_id} of {channel_name} cleared")
+        report(
+            f"queue {queue_id} of {channel_name} cleared",
+            as_json=as_json,
+            channel=channel_name,
+            queue=queue_id,
+            cleared=True,
+        )
 
     run(work, **where)
 

@@ -10,7 +10,7 @@ from tmqp.constants import BindingInteraction, BindingType, RouteMethod
 from tmqp.models import BindingInformation
 from tmqp_client import Client
 from tmqp_client.cli._output import plain, show_rows
-from tmqp_client.cli._run import QUEUE_ID, connected, json_option, run
+from tmqp_client.cli._run import QUEUE_ID, connected, json_option, report, run
 
 __all__ = ["router"]
 
@@ -31,26 +31,30 @@ def router() -> None:
 @router.command("create", epilog="\b\nExample:\n  tmqp router create spread --method round-robin\n")
 @click.argument("router_name", metavar="ROUTER")
 @click.option("--method", type=click.Choice(_words(RouteMethod)), default="distribute")
+@json_option()
 @connected
-def router_create(router_name: str, method: str, **where: Any) -> None:
+def router_create(router_name: str, method: str, as_json: bool, **where: Any) -> None:
     """Make a router; one that is there stays as it is."""
 
     async def work(client: Client) -> None:
         await client.create_router(router_name, _of(RouteMethod, method))
-        click.echo(f"router {router_name} is there")
+        sentence = f"router {router_name} is there"
+        report(sentence, as_json=as_json, router=router_name)
 
     run(work, **where)
 
 
 @router.command("rm", epilog="\b\nExample:\n  tmqp router rm spread\n")
 @click.argument("router_name", metavar="ROUTER")
+@json_option()
 @connected
-def router_remove(router_name: str, **where: Any) -> None:
+def router_remove(router_name: str, as_json: bool, **where: Any) -> None:
     """Remove a router with its bindings."""
 
     async def work(client: Client) -> None:
         await client.remove_router(router_name)
-        click.echo(f"router {router_name} removed")
+        sentence = f"router {router_name} removed"
+        report(sentence, as_json=as_json, router=router_name, removed=True)
 
     run(work, **where)
 
@@ -94,6 +98,7 @@ def router_info(router_name: str, as_json: bool, **where: Any) -> None:
 @click.option("-q", "--queue", "content_type", type=QUEUE_ID, help="Queue, or content type.")
 @click.option("--priority", type=int, default=0, show_default=True)
 @click.option("--interaction", type=click.Choice(_words(BindingInteraction)), default="none")
+@json_option()
 @connected
 def router_bind(
     router_name: str,
@@ -103,6 +108,7 @@ def router_bind(
     content_type: int | None,
     priority: int,
     interaction: str,
+    as_json: bool,
     **where: Any,
 ) -> None:
     """Let a router send to TARGET: a channel, a client, or a tag."""
@@ -117,7 +123,8 @@ def router_bind(
 
     async def work(client: Client) -> None:
         await client.add_binding(router_name, binding)
-        click.echo(f"binding {binding_name} of {router_name} is there")
+        sentence = f"binding {binding_name} of {router_name} is there"
+        report(sentence, as_json=as_json, router=router_name, binding=binding_name)
 
     run(work, **where)
 
@@ -125,12 +132,14 @@ def router_bind(
 @router.command("unbind", epilog="\b\nExample:\n  tmqp router unbind spread a\n")
 @click.argument("router_name", metavar="ROUTER")
 @click.argument("binding_name", metavar="BINDING")
+@json_option()
 @connected
-def router_unbind(router_name: str, binding_name: str, **where: Any) -> None:
+def router_unbind(router_name: str, binding_name: str, as_json: bool, **where: Any) -> None:
     """Remove a binding."""
 
     async def work(client: Client) -> None:
         await client.remove_binding(router_name, binding_name)
-        click.echo(f"binding {binding_name} of {router_name} removed")
+        sentence = f"binding {binding_name} of {router_name} removed"
+        report(sentence, as_json=as_json, router=router_name, binding=binding_name, removed=True)
 
     run(work, **where)
