@@ -17,7 +17,7 @@ from tmqp_client import Client, connect
 from tmqp_client.cli._output import to_line
 from tmqp_client.cli._run import connected, json_option, run
 
-__all__ = ["bench", "percentiles", "summary"]
+__all__ = ["Advance", "bench", "bench_pub", "bench_request", "bench_sub", "percentiles", "summary"]
 
 _SHARES: Final = (50.0, 90.0, 99.0, 99.9)
 Advance = Callable[[], None]

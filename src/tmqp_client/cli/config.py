@@ -10,7 +10,7 @@ from tmqp_client.cli import contexts
 from tmqp_client.cli._output import show_rows
 from tmqp_client.cli._run import json_option
 
-__all__ = ["config"]
+__all__ = ["config", "config_list", "config_remove", "config_set", "config_use"]
 
 
 @click.group("config")

@@ -14,7 +14,19 @@ from tmqp_client.cli._output import plain, show_fields, show_rows
 from tmqp_client.cli._run import QUEUE_ID, connected, json_option, report, run
 from tmqp_client.cli.manage import STATUS_WORDS, channel, milliseconds, queue
 
-__all__ = ["clients"]
+__all__ = [
+    "CHANNEL_COLUMNS",
+    "CLIENT_COLUMNS",
+    "QUEUE_COLUMNS",
+    "channel_consumers",
+    "channel_info",
+    "channel_list",
+    "clients",
+    "queue_clear",
+    "queue_info",
+    "queue_list",
+    "queue_update",
+]
 
 CHANNEL_COLUMNS = ("name", "queues", "active_clients", "client_limit", "queue_limit")
 QUEUE_COLUMNS = (

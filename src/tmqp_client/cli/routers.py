@@ -12,7 +12,15 @@ from tmqp_client import Client
 from tmqp_client.cli._output import plain, show_rows
 from tmqp_client.cli._run import QUEUE_ID, connected, json_option, report, run
 
-__all__ = ["router"]
+__all__ = [
+    "router",
+    "router_bind",
+    "router_create",
+    "router_info",
+    "router_list",
+    "router_remove",
+    "router_unbind",
+]
 
 
 def _words(kind: Any) -> list[str]:

@@ -12,7 +12,7 @@ from tmqp_client import Client
 from tmqp_client.cli._output import plain, show_rows, table
 from tmqp_client.cli._run import KEEP_TRYING, connected, json_option, run
 
-__all__ = ["rates", "top"]
+__all__ = ["COLUMNS", "rates", "top"]
 
 COLUMNS = (
     *("channel", "queue", "status", "depth", "in_flight", "in_per_s", "out_per_s", "acks_per_s"),
