@@ -10,6 +10,13 @@ One chunk can ask for far more than itself: thousands of lists, or channels to j
 So when a session has ``portion_bytes`` to send, the rest of the commands of the chunk waits until
 the caller has sent what there is and calls :meth:`Hub.go_on`.
 
+Some commands wait for somebody outside: where a :class:`~tmqp_server.gate.Gate` is set, for the
+answer whether the client may do that, and a custom message for the code it is for.  Then there is a
+:class:`~tmqp_server.gate.Question` to take (:meth:`Hub.take_questions`), the session's further
+commands wait in their order, and :meth:`Hub.decide` works off the one that was asked about.  There
+is one open question a session at most; who reads no further chunk of that session meanwhile holds
+no more than one.  Others go on.
+
 A fault in one session's door must not hurt the session whose command led to it: it is kept for
 :meth:`Hub.take_faults`, and everybody else's effects are carried out.
 
@@ -24,7 +31,14 @@ from typing import Final, TypeAlias, final
 
 from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Block, Command, Disconnect, Synced, Unblock
+from tmqp_server.engine.commands import (
+    Block,
+    Command,
+    Disconnect,
+    ListChannels,
+    Synced,
+    Unblock,
+)
 from tmqp_server.engine.effects import (
     Accept,
     AnswerPull,
@@ -36,10 +50,22 @@ from tmqp_server.engine.effects import (
     Effect,
     EndPull,
     Forward,
+    HandOver,
     Inform,
     Notify,
     Refuse,
     Reply,
+)
+from tmqp_server.engine.snapshots import ChannelSnapshot
+from tmqp_server.gate import (
+    ALLOWED,
+    ASK,
+    AUTHENTICATE,
+    MESSAGE,
+    NO_QUEUE,
+    Decision,
+    Gate,
+    Question,
 )
 
 __all__ = ["Hub"]
@@ -70,13 +96,29 @@ class Hub:
     :param broker: the engine; the hub is its only caller.
     :param portion_bytes: how much a session may have to send before further commands wait for
         :meth:`go_on`; 0 for no bound.
+    :param guarded: ask about rights; else everybody may do everything, and nothing is looked at.
+    :param takes_custom: somebody takes custom messages; else they are counted.
 
-    Attribute: ``notified``, how many events of the broker there were.
+    Attributes: ``notified``, how many events of the broker there were; ``customs_ignored``, how
+    many custom messages nobody took; ``gate``, None where nothing is asked.
     """
 
-    def __init__(self, broker: Broker, portion_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        portion_bytes: int = 0,
+        *,
+        guarded: bool = False,
+        takes_custom: bool = False,
+    ) -> None:
         self.broker = broker
         self.notified: int = 0
+        self.customs_ignored: int = 0
+        self.gate = Gate(broker.passes_on) if guarded else None
+        self._takes_custom = takes_custom
+        self._open: dict[int, Question] = {}
+        self._asked: list[Question] = []
+        self._last_ticket = 0
         self._portion_bytes = portion_bytes or _NO_PORTIONS
         self._sessions: dict[int, DoorSession] = {}
         self._doors: dict[int, Door] = {}
@@ -94,6 +136,8 @@ class Hub:
         assert number not in self._sessions, "session numbers are not used twice"
         self._sessions[number] = door.open(number, now)
         self._doors[number] = door
+        if self.gate is not None:
+            self.gate.open(number)
 
     def receive(self, number: int, data: bytes, now: float) -> bool:
         """Bytes came in.
@@ -105,10 +149,18 @@ class Hub:
             return False
         commands = session.receive(data, now)
         self._touched[number] = None
+        if number in self._open:
+            self._rest.setdefault(number, deque()).extend(commands)
+            return True
         return self._run(number, commands, now)
 
     def go_on(self, number: int, now: float) -> bool:
-        """Work on what waits of a session's last bytes; returns as :meth:`receive`."""
+        """Work on what waits of a session's last bytes; returns as :meth:`receive`.
+
+        Does nothing while a question about the session is open.
+        """
+        if number in self._open:
+            return True
         rest = self._rest.pop(number, None)
         return rest is not None and self._run(number, rest, now)
 
@@ -133,6 +185,9 @@ class Hub:
             del self._doors[number]
             self._touched.pop(number, None)
             self._rest.pop(number, None)
+            self._open.pop(number, None)
+            if self.gate is not None:
+                self.gate.close(number)
             self._step(Disconnect(number), now)
 
     def block(self, number: int, now: float) -> None:
@@ -164,6 +219,13 @@ class Hub:
         session = self._sessions.get(number)
         return b"" if session is None else session.data_to_send()
 
+    def send(self, number: int, data: bytes) -> None:
+        """Queue whole messages for a session, as they are to be sent."""
+        session = self._sessions.get(number)
+        if session is not None:
+            self._touched[number] = None
+            session.deliver(data)
+
     def take_faults(self) -> dict[int, Exception]:
         """What went wrong since the last call, by session; end these.  0 stands for a delivery
         that could not be encoded for anybody."""
@@ -194,10 +256,88 @@ class Hub:
         """The broker's deadline may have come."""
         self._carry_out(self.broker.on_deadline(now), now)
 
+    # -- questions ------------------------------------------------------------------------------
+
+    def take_questions(self) -> Sequence[Question]:
+        """What somebody has to decide, since the last call; each is answered by :meth:`decide`."""
+        asked = self._asked
+        if asked:
+            self._asked = []
+        return asked
+
+    def is_waiting(self, number: int) -> bool:
+        """Whether a question about the session is open."""
+        return number in self._open
+
+    def decide(self, number: int, ticket: int, decision: Decision, now: float) -> None:
+        """A question is answered: work off the command that waits for it; then :meth:`go_on`.
+
+        A decision about a question that is no longer open is late, and nothing.
+        """
+        question = self._open.get(number)
+        if question is None or question.ticket != ticket:
+            return
+        del self._open[number]
+        self._touched[number] = None
+        self._carry_out(self._decided(question, decision, now), now)
+
+    def _ask(self, question: Question) -> None:
+        assert question.session not in self._open, "a session waits for one answer at a time"
+        self._last_ticket += 1
+        question.ticket = self._last_ticket
+        self._open[question.session] = question
+        self._asked.append(question)
+
+    def _ask_about(self, number: int, command: Command, now: float) -> None:
+        gate = self.gate
+        assert gate is not None, "nobody else wants to know"
+        question = gate.question(number, command, now)
+        if isinstance(command, ListChannels):
+            # Listing changes nothing, so it is done first: the question is which of these may be
+            # seen (F52).
+            for effect in self.broker.step(command, now):
+                assert isinstance(effect, Reply)
+                question.held = effect
+                question.names = tuple([each.name for each in _channels_of(effect)])
+            if question.held is None:
+                return
+        self._ask(question)
+
+    def _decided(self, question: Question, decision: Decision, now: float) -> Sequence[Effect]:
+        """The effects of the command that waited."""
+        command = question.command
+        gate = self.gate
+        if command is None or gate is None:
+            return ()  # a custom message: whatever is said to it has been said
+        number = question.session
+        if question.right == AUTHENTICATE:
+            if self._sessions[number].close_reason:
+                return ()  # the peer did not wait
+            connect = decision.connect
+            if not decision.allowed or connect is None:
+                return gate.refusal(command)
+            if connect.node:
+                gate.trust(number)
+            return self.broker.step(connect, now)
+        outcome = gate.decided(question, decision, now)
+        if isinstance(outcome, Question):
+            self._ask(outcome)
+            return ()
+        if outcome != ALLOWED:
+            return gate.refusal(command)
+        held = question.held
+        if held is None:
+            return self.broker.step(command, now)
+        names = decision.names or frozenset()
+        body = [each for each in _channels_of(held) if each.name in names]
+        return [Reply(number, held.request, held.code, body)]
+
     # -- the machine ----------------------------------------------------------------------------
 
     def _run(self, number: int, commands: Iterable[Command], now: float) -> bool:
         """Work off commands of a session until a portion is full; True if some are left."""
+        if self.gate is not None:
+            return self._run_guarded(self.gate, number, commands, now)
         step = self.broker.step
         waiting = iter(commands)
         for command in waiting:
@@ -205,13 +345,40 @@ class Hub:
             if effects:
                 self._carry_out(effects, now)
                 if self._full:
-                    rest = self._rest.setdefault(number, deque())
-                    rest.extend(waiting)
-                    if rest:
-                        return True
-                    del self._rest[number]
-                    return False
+                    return self._leave_waiting(number, waiting)
         return number in self._rest and self.go_on(number, now)
+
+    def _run_guarded(
+        self, gate: Gate, number: int, commands: Iterable[Command], now: float
+    ) -> bool:
+        """As :meth:`_run`, each command shown to the gate before."""
+        waiting = iter(commands)
+        for command in waiting:
+            verdict = gate.check(number, command, now)
+            if verdict == ASK:
+                self._ask_about(number, command, now)
+                if number in self._open:
+                    return self._leave_waiting(number, waiting)
+                continue
+            if verdict == ALLOWED:
+                effects = self.broker.step(command, now)
+            else:
+                effects = gate.refusal(command)
+            if effects:
+                self._carry_out(effects, now)
+                if self._full:
+                    return self._leave_waiting(number, waiting)
+        return number in self._rest and self.go_on(number, now)
+
+    def _leave_waiting(self, number: int, commands: Iterable[Command]) -> bool:
+        """Keep what is left of a session's commands for :meth:`go_on`; True if there is need of
+        it."""
+        rest = self._rest.setdefault(number, deque())
+        rest.extend(commands)
+        if rest:
+            return True
+        del self._rest[number]
+        return number in self._open
 
     def _step(self, command: Command, now: float) -> None:
         self._carry_out(self.broker.step(command, now), now)
@@ -230,6 +397,8 @@ class Hub:
                     self.notified += 1
                 elif isinstance(effect, _FOR_ONE):
                     self._apply(effect, now)
+                elif isinstance(effect, HandOver):
+                    self._hand_over(effect)
             if not following:
                 return
             effects = self.broker.step(following.popleft(), now)
@@ -255,6 +424,16 @@ class Hub:
             self._rest.setdefault(number, deque()).extend(commands)
         else:
             self._following.extend(commands)
+
+    def _hand_over(self, effect: HandOver) -> None:
+        """Let a custom message be taken, and its sender's further commands wait until it was."""
+        if not self._takes_custom:
+            self.customs_ignored += 1
+            return
+        question = Question(effect.session, (MESSAGE, "", NO_QUEUE, 0), None)
+        question.handed_over = effect
+        self._ask(question)
+        self._full = True
 
     def _deliver(self, effect: Deliver | Forward | Inform) -> None:
         """Encode once a door, share the bytes among its sessions."""
@@ -288,3 +467,10 @@ class Hub:
         except Exception as error:  # noqa: BLE001 - hurts this message, not the producer's session
             self._faults.setdefault(0, error)
             return b""
+
+
+def _channels_of(reply: Reply) -> list[ChannelSnapshot]:
+    """What a list of channels holds."""
+    body = reply.body
+    assert isinstance(body, list)
+    return [each for each in body if isinstance(each, ChannelSnapshot)]

@@ -9,6 +9,9 @@ its place in the heap is looked at again only when it comes up or when the deadl
 
 A fault (a bug in a door or in the broker) ends the session it belongs to and is logged with its
 traceback.  One at a deadline of the broker belongs to nobody: it is logged, and tried again later.
+
+What the hub wants to be decided is asked in a task of the session it is about, which is not read
+from until the answer is there.
 """
 
 from __future__ import annotations
@@ -22,8 +25,11 @@ from contextlib import contextmanager
 import anyio
 import anyio.lowlevel
 
+from tmqp_server.custom import ClientGone
 from tmqp_server.doors.port import Door
+from tmqp_server.gate import Question
 from tmqp_server.hub import Hub
+from tmqp_server.io.judge import Judge
 from tmqp_server.io.session import Session
 
 __all__ = ["Driver"]
@@ -44,11 +50,13 @@ class Driver:
 
     :param hub: broker and door sessions.
     :param door: the protocol spoken by every session opened from now on.
+    :param judge: answers the hub's questions; None if it asks none.
     """
 
-    def __init__(self, hub: Hub, door: Door) -> None:
+    def __init__(self, hub: Hub, door: Door, judge: Judge | None = None) -> None:
         self.hub = hub
         self._door = door
+        self._judge = judge
         self._sessions: dict[int, Session] = {}
         self._timers: list[tuple[float, int]] = []
         self._due: dict[int, float] = {}
@@ -105,6 +113,8 @@ class Driver:
         if not self._sessions:
             self._none_left.set()
         logger.info("%s: closed: %s", session.transport.peer, reason)
+        if self._judge is not None:
+            self._judge.forget(session.number)
         self.hub.forget(session.number, anyio.current_time())
         self._turn()
 
@@ -140,6 +150,36 @@ class Driver:
             with self._blaming(session):
                 self.hub.close(number, reason, now)
         self._turn()
+
+    # -- questions ------------------------------------------------------------------------------
+
+    async def send(self, session: int, data: bytes) -> None:
+        """Send whole messages to a session, as soon as its peer reads.
+
+        :raises ClientGone: when it is over, or ends while this waits.
+        """
+        there = self._sessions.get(session)
+        if there is not None:
+            await there.drained()
+        if session not in self._sessions or self.hub.close_reason(session):
+            raise ClientGone(f"the client of session {session} has gone")
+        self.hub.send(session, data)
+        self._turn()
+
+    def _ask(self, question: Question) -> None:
+        session = self._sessions.get(question.session)
+        if session is not None:
+            session.hold()
+            session.start(self._decide, session, question)
+
+    async def _decide(self, session: Session, question: Question) -> None:
+        judge = self._judge
+        assert judge is not None, "who asks no questions needs no answers"
+        decision = await judge.decide(question, session.transport, self)
+        session.release()
+        with self._blaming(session):
+            self.hub.decide(session.number, question.ticket, decision, anyio.current_time())
+            self._turn()
 
     @contextmanager
     def _blaming(self, session: Session) -> Iterator[None]:
@@ -177,6 +217,9 @@ class Driver:
                         self._end_faulty(session, error)
         finally:
             self._flushing = False
+        if self._judge is not None:
+            for question in hub.take_questions():
+                self._ask(question)
         for number, fault in hub.take_faults().items():
             session = self._sessions.get(number)
             if session is not None:
