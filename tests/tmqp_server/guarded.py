@@ -43,6 +43,7 @@ class GuardedWorld(World):
 
     def settle(self) -> None:
         """Answer what is asked, and let everybody go on."""
+        self.hub.take_touched()
         while questions := self.hub.take_questions():
             for question in questions:
                 if question.right == AUTHENTICATE:
@@ -67,6 +68,8 @@ class GuardedWorld(World):
     def _decide(self, question: Question, decision: Decision) -> None:
         number = question.session
         self.hub.decide(number, question.ticket, decision, self.now)
+        self.hub.take_touched()
         while self.hub.go_on(number, self.now):
             if self.hub.is_waiting(number):
                 return
+            self.hub.take_touched()
