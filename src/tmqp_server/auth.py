@@ -279,14 +279,14 @@ class Access:
         """Which of these channels a list may show (F52); None refuses the list itself.
 
         By default those of which :meth:`may_see_channel` says so, one by one.  When it refuses
-        them all, so is the list.
+        them all, so is the list; where there are none, it is asked about no channel at all.
         """
         seen: list[str] = []
-        for name in names:
+        for name in names or [""]:
             answer = await self.may_see_channel(who, name, NO_QUEUE)
             if answer.allowed if isinstance(answer, Answer) else answer:
                 seen.append(name)
-        return seen or None
+        return (seen if names else []) if seen else None
 
 
 @final
