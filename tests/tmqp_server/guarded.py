@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Final
 
+from tests.tmqp_server.peers import Peer, operation, push
 from tests.tmqp_server.world import World
+from tmqp.constants import MessageType, Operation
+from tmqp.frames import Frame
 from tmqp_server.engine.commands import Connect
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.gate import AUTHENTICATE, MESSAGE, Decision, Question
 
-__all__ = ["GuardedWorld", "Policy"]
+__all__ = ["QUEUE", "GuardedWorld", "Policy", "asks", "event", "frame", "let_in", "stage"]
 
 #: What is decided; None leaves the question open.
 Policy = Callable[[Question], Decision | None]
@@ -73,3 +77,35 @@ class GuardedWorld(World):
             if self.hub.is_waiting(number):
                 return
             self.hub.take_touched()
+
+
+#: Which queue an operation is about.
+QUEUE: Final = [("Queue-Id", "1")]
+
+
+def frame(kind: int, target: str = "", content_type: int = 0, **more: Any) -> Frame:
+    """A message under the id ``m``."""
+    return Frame.build(kind, target, content_type, message_id="m", **more)
+
+
+def asks(number: int, target: str = "", payload: bytes = b"", **more: Any) -> Frame:
+    """An operation under the id ``m``."""
+    return operation(number, target, payload, message_id="m", **more)
+
+
+def event(name: str, *headers: tuple[str, str]) -> Frame:
+    """A subscription."""
+    return frame(MessageType.EVENT, name, 1, headers=headers, pending_response=True)
+
+
+def stage() -> tuple[GuardedWorld, Peer, Peer]:
+    """Channel ``c`` with queue 1 and a message in it, router ``r``; two clients, who may all."""
+    world = GuardedWorld(takes_custom=True)
+    me = Peer(world, "me")
+    other = Peer(world, "other")
+    assert me.ask(Operation.CREATE_QUEUE, "c", headers=QUEUE).content_type == 0
+    assert me.ask(Operation.CREATE_ROUTER, "r").content_type == 0
+    me.say(push("c", 1, "stored"))
+    me.take()
+    world.asked.clear()
+    return world, me, other

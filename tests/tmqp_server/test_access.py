@@ -1,4 +1,4 @@
-"""Access on real sockets: who gets in, who may do what, and whom somebody else's question delays."""
+"""Access on real sockets: who gets in, who may do what, and whom another's question delays."""
 
 from __future__ import annotations
 

@@ -437,7 +437,7 @@ class NativeSession:
             if answer is not None:
                 self._send(answer.raw)
             return
-        if answered_always(frame) or frame.pending_response:
+        if answered_always(frame, code) or frame.pending_response:
             answer = response_frame(frame, code, self._connection.client_id, body)
             self._send(answer.raw)
         if frame.pending_acknowledge:
