@@ -172,9 +172,10 @@ class Hub:
             self._run(number, session.receive_eof(now), now)
 
     def close(self, number: int, reason: str, now: float) -> None:
-        """Close a session from this side, politely."""
+        """Close a session from this side, politely; what waits of its last bytes is dropped."""
         session = self._sessions.get(number)
         if session is not None:
+            self._drop_waiting(number)
             self._touched[number] = None
             self._run(number, session.close(reason, now), now)
 
@@ -184,11 +185,14 @@ class Hub:
         if session is not None:
             del self._doors[number]
             self._touched.pop(number, None)
-            self._rest.pop(number, None)
-            self._open.pop(number, None)
+            self._drop_waiting(number)
             if self.gate is not None:
                 self.gate.close(number)
             self._step(Disconnect(number), now)
+
+    def _drop_waiting(self, number: int) -> None:
+        self._rest.pop(number, None)
+        self._open.pop(number, None)
 
     def block(self, number: int, now: float) -> None:
         """The session's peer does not read: hold its deliveries back."""
@@ -269,6 +273,14 @@ class Hub:
         """Whether a question about the session is open."""
         return number in self._open
 
+    def has_more(self, number: int) -> bool:
+        """Whether a part of what the session has sent waits to be worked off.
+
+        So it may be although the session is closed: what a client says before it ends the
+        connection counts.
+        """
+        return number in self._open or number in self._rest
+
     def decide(self, number: int, ticket: int, decision: Decision, now: float) -> None:
         """A question is answered: work off the command that waits for it; then :meth:`go_on`.
 
@@ -295,7 +307,7 @@ class Hub:
         if isinstance(command, ListChannels):
             # Listing changes nothing, so it is done first: the question is which of these may be
             # seen (F52).
-            for effect in self.broker.step(command, now):
+            for effect in self._perform(command, now):
                 assert isinstance(effect, Reply)
                 question.held = effect
                 question.names = tuple([each.name for each in _channels_of(effect)])
@@ -311,14 +323,14 @@ class Hub:
             return ()  # a custom message: whatever is said to it has been said
         number = question.session
         if question.right == AUTHENTICATE:
-            if self._sessions[number].close_reason:
+            if self._sessions[number].closed:
                 return ()  # the peer did not wait
             connect = decision.connect
             if not decision.allowed or connect is None:
                 return gate.refusal(command)
             if connect.node:
                 gate.trust(number)
-            return self.broker.step(connect, now)
+            return self._perform(connect, now)
         outcome = gate.decided(question, decision, now)
         if isinstance(outcome, Question):
             self._ask(outcome)
@@ -327,7 +339,7 @@ class Hub:
             return gate.refusal(command)
         held = question.held
         if held is None:
-            return self.broker.step(command, now)
+            return self._perform(command, now)
         names = decision.names or frozenset()
         body = [each for each in _channels_of(held) if each.name in names]
         return [Reply(number, held.request, held.code, body)]
@@ -360,15 +372,17 @@ class Hub:
                 if number in self._open:
                     return self._leave_waiting(number, waiting)
                 continue
-            if verdict == ALLOWED:
-                effects = self.broker.step(command, now)
-            else:
-                effects = gate.refusal(command)
+            allowed = verdict == ALLOWED
+            effects = self._perform(command, now) if allowed else gate.refusal(command)
             if effects:
                 self._carry_out(effects, now)
                 if self._full:
                     return self._leave_waiting(number, waiting)
         return number in self._rest and self.go_on(number, now)
+
+    def _perform(self, command: Command, now: float) -> Sequence[Effect]:
+        """Carry out a session's command that the gate has let through."""
+        return self.broker.step(command, now)
 
     def _leave_waiting(self, number: int, commands: Iterable[Command]) -> bool:
         """Keep what is left of a session's commands for :meth:`go_on`; True if there is need of
@@ -410,6 +424,8 @@ class Hub:
         if session is None:
             return
         self._touched[number] = None
+        if isinstance(effect, CloseSession):
+            self._drop_waiting(number)
         try:
             commands = session.apply(effect, now)
         except Exception as error:  # noqa: BLE001 - hurts this session, not the one that asked

@@ -16,6 +16,7 @@ from tmqp.address import Address
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
+from tmqp.limits import Limits
 from tmqp_server.app import Server, running
 from tmqp_server.auth import Access, Admission, Answer, Applicant, Identity
 from tmqp_server.config import ConfigError, ServerConfig
@@ -219,6 +220,40 @@ async def test_a_question_ends_with_its_session() -> None:
         assert not hub._rest
         assert hub.gate is not None
         assert not hub.gate._kept
+
+
+async def test_who_pushes_and_says_good_bye_has_pushed() -> None:
+    """However long the question about it takes."""
+    access = Gatekeeper()
+    async with (
+        serving(asking=access, hook_timeout_s=15.0) as server,
+        wire(server, "listener", "SLOW") as listener,
+    ):
+        async with wire(server, "hasty") as hasty:
+            behind = push("slow", 1, "n")
+            await hasty.say(push("slow", 1, "m"), behind, Frame.build(MessageType.TERMINATE))
+            await until(lambda: access.waiting == 1)
+            access.ready.set()
+            assert [(await listener.hear()).message_id for _ in range(2)] == ["m", "n"]
+            assert await hasty.hear_to_the_end() == []
+        await settled(server, 1)
+
+
+async def test_a_client_that_waits_is_not_taken_for_dead() -> None:
+    """Nobody reads its pongs while a question is open."""
+    access = Gatekeeper()
+    limits = Limits(ping_interval_s=0.05, max_missed_pings=1)
+    async with (
+        serving(asking=access, hook_timeout_s=15.0, connection=limits) as server,
+        wire(server, "a") as client,
+    ):
+        await client.say(operation(Operation.JOIN, "slow", message_id="j"))
+        await until(lambda: access.waiting > 0)
+        await anyio.sleep(0.5)
+        access.ready.set()
+        while (heard := await client.hear()).type == MessageType.PING:
+            await client.say(Frame.build(MessageType.PONG))
+        assert (heard.message_id, heard.content_type) == ("j", 0)
 
 
 async def test_stopping_waits_for_no_hook() -> None:

@@ -492,3 +492,27 @@ def test_the_gate_says_what_it_says_in_one_look_up() -> None:
     assert gate.check(1, command, 9.0) == REFUSED
     gate.close(1)
     assert "push" in repr(question)
+
+
+def test_what_stands_before_the_end_of_a_connection_is_worked_off() -> None:
+    """A client that pushes and says good-bye has pushed."""
+    world, me, _ = stage()
+    world.policy = hold_pushes
+    me.say(push("d", 1, "m"), Frame.build(MessageType.TERMINATE))
+    number = me.link.number
+    assert not me.open
+    assert world.hub.has_more(number), "there is a reason not to cut it off"
+    world.decide(YES)
+    assert [queue.count for queue in world.broker.queues() if queue.channel_name == "d"] == [1]
+    assert not world.hub.has_more(number)
+    assert world.broker.statistics().sessions == 1
+
+
+def test_what_waits_when_this_side_closes_is_dropped() -> None:
+    world, me, _ = stage()
+    world.policy = hold_pushes
+    me.say(push("d", 1, "m"), push("d", 1, "n"))
+    world.hub.close(me.link.number, "the server stops", world.now)
+    assert not world.hub.has_more(me.link.number)
+    world.decide(YES)
+    assert {queue.channel_name for queue in world.broker.queues()} == {"c"}

@@ -211,7 +211,9 @@ class Driver:
                         data = hub.data_to_send(number)
                         if data:
                             session.write(data)
-                        if hub.close_reason(number):
+                        # What it said before it ended the connection is worked off; the
+                        # session's reading goes on with that, and finds the end by itself.
+                        if hub.close_reason(number) and not hub.has_more(number):
                             session.stop()
                     except Exception as error:  # noqa: BLE001 - a bug; it is logged
                         self._end_faulty(session, error)
@@ -277,9 +279,10 @@ class Driver:
             session = self._sessions.get(number)
             if session is None:
                 continue
-            if session.outbound_bytes:
+            if session.outbound_bytes or hub.is_waiting(number):
                 # It has much to read before it could hear a ping.  Whether it reads is judged by
-                # the stall time; and it may be a session that is not read from just now.
+                # the stall time; and it may be a session that is not read from just now.  Nor is
+                # one about which a question is open, which has a time limit of its own.
                 self._put(now + _BUSY_RECHECK_S, number)
                 continue
             with self._blaming(session):
