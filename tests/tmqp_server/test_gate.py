@@ -17,7 +17,15 @@ from tmqp_server import gate as gate_module
 from tmqp_server import rights
 from tmqp_server.engine import client_commands, commands, router_commands
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Batch, Command, Connect, Join, Push, SessionCommand
+from tmqp_server.engine.commands import (
+    Batch,
+    Command,
+    Connect,
+    Join,
+    ListNodes,
+    Push,
+    SessionCommand,
+)
 from tmqp_server.engine.effects import Accept, Confirm, Effect, Reply
 from tmqp_server.engine.events import CHANNEL_CREATED, MESSAGE_PRODUCED
 from tmqp_server.gate import (
@@ -49,24 +57,15 @@ def test_whatever_a_session_can_ask_of_the_engine_somebody_has_decided_who_may()
     assert set(Broker()._performers) <= decided
 
 
-class Unheard(SessionCommand):
-    """A command the gate knows nothing of."""
-
-    __slots__ = ("request",)
-
-    def __init__(self, session: int, request: object) -> None:
-        super().__init__(session)
-        self.request = request
-
-
-def test_what_nobody_has_decided_is_refused_to_all() -> None:
+def test_what_nobody_has_decided_is_refused_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(gate_module._NEEDS, ListNodes)
     gate = Gate(lambda _: False)
     gate.open(1)
-    command = Unheard(1, "r")
+    command = ListNodes(1, "r")
     assert needed(command) is None
     assert gate.check(1, command, 0.0) == REFUSED
     assert repr(gate.refusal(command)) == repr([Reply(1, "r", 401)])
-    assert gate.refusal(Unheard(1, None)) == []
+    assert gate.refusal(ListNodes(1, None)) == []
     assert (gate.refused, gate.dropped) == (2, 1)
 
 
