@@ -67,6 +67,7 @@ from tmqp_server.gate import (
     Gate,
     Question,
 )
+from tmqp_server.runs import Run, Runs
 
 __all__ = ["Hub"]
 
@@ -85,6 +86,8 @@ _ForOne: TypeAlias = (
     Reply | Confirm | DeliverPulled | EndPull | AnswerPull | Accept | Refuse | CloseSession
 )
 
+#: A run of so many bytes goes out; joining copies them.
+_MOST_RUN_BYTES: Final = 262_144
 #: More than any session has to send.
 _NO_PORTIONS: Final = 1 << 60
 
@@ -127,6 +130,7 @@ class Hub:
         self._following: deque[Command] = deque()
         self._rest: dict[int, deque[Command]] = {}
         self._faults: dict[int, Exception] = {}
+        self._runs = Runs()
 
     # -- sessions -------------------------------------------------------------------------------
 
@@ -162,7 +166,7 @@ class Hub:
         if number in self._open:
             return True
         rest = self._rest.pop(number, None)
-        return rest is not None and self._run(number, rest, now)
+        return rest is not None and self._run(number, list(rest), now)
 
     def receive_eof(self, number: int, now: float) -> None:
         """The peer will send no more."""
@@ -259,6 +263,8 @@ class Hub:
     def on_broker_deadline(self, now: float) -> None:
         """The broker's deadline may have come."""
         self._carry_out(self.broker.on_deadline(now), now)
+        if self._runs.open:
+            self._hand_over()
 
     # -- questions ------------------------------------------------------------------------------
 
@@ -292,6 +298,8 @@ class Hub:
         del self._open[number]
         self._touched[number] = None
         self._carry_out(self._decided(question, decision, now), now)
+        if self._runs.open:
+            self._hand_over()
 
     def _ask(self, question: Question) -> None:
         assert question.session not in self._open, "a session waits for one answer at a time"
@@ -346,76 +354,134 @@ class Hub:
 
     # -- the machine ----------------------------------------------------------------------------
 
-    def _run(self, number: int, commands: Iterable[Command], now: float) -> bool:
+    def _run(self, number: int, commands: Sequence[Command], now: float) -> bool:
         """Work off commands of a session until a portion is full; True if some are left."""
         if self.gate is not None:
             return self._run_guarded(self.gate, number, commands, now)
-        step = self.broker.step
-        waiting = iter(commands)
-        for command in waiting:
-            effects = step(command, now)
+        broker = self.broker
+        at = 0
+        count = len(commands)
+        while at < count:
+            at, effects = broker.steps(commands, at, now, self._portion_bytes)
             if effects:
                 self._carry_out(effects, now)
-                if self._full:
-                    return self._leave_waiting(number, waiting)
+                if self._full and at < count:
+                    rest = self._rest.setdefault(number, deque())
+                    rest.extend(commands[at:])
+                    break
+        if self._runs.open:
+            self._hand_over()
+        if self._full:
+            return self.has_more(number)
         return number in self._rest and self.go_on(number, now)
 
     def _run_guarded(
-        self, gate: Gate, number: int, commands: Iterable[Command], now: float
+        self, gate: Gate, number: int, commands: Sequence[Command], now: float
     ) -> bool:
         """As :meth:`_run`, each command shown to the gate before."""
-        waiting = iter(commands)
-        for command in waiting:
+        at = 0
+        count = len(commands)
+        while at < count:
+            command = commands[at]
+            at += 1
             verdict = gate.check(number, command, now)
+            effects: Sequence[Effect] = ()
             if verdict == ASK:
                 self._ask_about(number, command, now)
-                if number in self._open:
-                    return self._leave_waiting(number, waiting)
-                continue
-            allowed = verdict == ALLOWED
-            effects = self._perform(command, now) if allowed else gate.refusal(command)
+            elif verdict == ALLOWED:
+                effects = self._perform(command, now)
+            else:
+                effects = gate.refusal(command)
             if effects:
                 self._carry_out(effects, now)
-                if self._full:
-                    return self._leave_waiting(number, waiting)
+            if (self._full or number in self._open) and at < count:
+                rest = self._rest.setdefault(number, deque())
+                rest.extend(commands[at:])
+                break
+        if self._runs.open:
+            self._hand_over()
+        if self._full or number in self._open:
+            return self.has_more(number)
         return number in self._rest and self.go_on(number, now)
 
     def _perform(self, command: Command, now: float) -> Sequence[Effect]:
         """Carry out a session's command that the gate has let through."""
         return self.broker.step(command, now)
 
-    def _leave_waiting(self, number: int, commands: Iterable[Command]) -> bool:
-        """Keep what is left of a session's commands for :meth:`go_on`; True if there is need of
-        it."""
-        rest = self._rest.setdefault(number, deque())
-        rest.extend(commands)
-        if rest:
-            return True
-        del self._rest[number]
-        return number in self._open
-
     def _step(self, command: Command, now: float) -> None:
         self._carry_out(self.broker.step(command, now), now)
+        if self._runs.open:
+            self._hand_over()
 
     def _carry_out(self, effects: Iterable[Effect], now: float) -> None:
-        """Carry effects out, and whatever follows from them, until nothing does."""
+        """Carry effects out, and whatever follows from them, until nothing does; runs stay open."""
         following = self._following
         while True:
             for effect in effects:
-                if isinstance(effect, (Deliver, Forward, Inform)):
+                if isinstance(effect, Deliver):
                     self._deliver(effect)
+                elif isinstance(effect, _FOR_ONE):
+                    if self._runs.open and self._runs.meets(effect.session):
+                        self._hand_over()
+                    self._apply(effect, now)
+                elif isinstance(effect, (Forward, Inform)):
+                    if self._runs.open and self._runs.meets_any(effect.sessions):
+                        self._hand_over()
+                    self._hand_out(effect)
                 elif isinstance(effect, Append):
                     # Nothing is stored, so nothing is ever confirmed as saved (nor erased).
                     following.append(Synced(effect.ticket, False))
                 elif isinstance(effect, Notify):
                     self.notified += 1
-                elif isinstance(effect, _FOR_ONE):
-                    self._apply(effect, now)
                 elif isinstance(effect, HandOver):
-                    self._hand_over(effect)
+                    self._take_custom(effect)
             if not following:
                 return
             effects = self.broker.step(following.popleft(), now)
+
+    def _deliver(self, effect: Deliver) -> None:
+        """Deliver now, or with others of a run."""
+        runs = self._runs
+        run = runs.find(effect.sessions)
+        if run is None:
+            if not runs.comes_again(effect.sessions):
+                if runs.open and runs.meets_any(effect.sessions):
+                    self._hand_over()
+                self._hand_out(effect)
+                return
+            run = self._open_run(effect.sessions)
+        fault = runs.add(run, effect)
+        if fault is not None:
+            self._faults.setdefault(0, fault)
+        if run.size >= self._portion_bytes or run.size >= _MOST_RUN_BYTES:
+            self._hand_over()
+
+    def _open_run(self, numbers: list[int]) -> Run:
+        run = Run(numbers)
+        if not self._runs.has_room_for(run):
+            self._hand_over()
+        for number in numbers:
+            session = self._sessions.get(number)
+            if session is not None:
+                run.admit(number, session, self._doors[number])
+        self._runs.open.append(run)
+        return run
+
+    def _hand_over(self) -> None:
+        """Give what runs hold to their sessions."""
+        touched = self._touched
+        portion_bytes = self._portion_bytes
+        for run in self._runs.take():
+            for part in run.parts:
+                data = part.pieces[0] if len(part.pieces) == 1 else b"".join(part.pieces)
+                for number, session in part.sessions:
+                    touched[number] = None
+                    try:
+                        session.deliver(data)
+                    except Exception as error:  # noqa: BLE001 - hurts this session only
+                        self._faults.setdefault(number, error)
+                    if session.outbound_bytes >= portion_bytes:
+                        self._full = True
 
     def _apply(self, effect: _ForOne, now: float) -> None:
         """Let the one session an effect is for carry it out."""
@@ -441,7 +507,7 @@ class Hub:
         else:
             self._following.extend(commands)
 
-    def _hand_over(self, effect: HandOver) -> None:
+    def _take_custom(self, effect: HandOver) -> None:
         """Let a custom message be taken, and its sender's further commands wait until it was."""
         if not self._takes_custom:
             self.customs_ignored += 1
@@ -451,7 +517,7 @@ class Hub:
         self._ask(question)
         self._full = True
 
-    def _deliver(self, effect: Deliver | Forward | Inform) -> None:
+    def _hand_out(self, effect: Deliver | Forward | Inform) -> None:
         """Encode once a door, share the bytes among its sessions."""
         sessions = self._sessions
         touched = self._touched

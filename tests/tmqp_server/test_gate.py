@@ -15,6 +15,7 @@ from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
 from tmqp_server import gate as gate_module
 from tmqp_server import rights
+from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine import client_commands, commands, router_commands
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
@@ -347,14 +348,11 @@ def batch_of(*channels: str) -> Batch:
     return Batch(1, "batch", pushes)
 
 
-class Sink:
+class Sink(DoorSession):
     """A door session that only remembers."""
 
-    closed = False
-    close_reason = ""
-    outbound_bytes = 0
-
     def __init__(self) -> None:
+        super().__init__()
         self.said: list[Effect] = []
         self.next: list[Command] = []
 
@@ -385,7 +383,7 @@ class Sink:
         return []
 
 
-class SinkDoor:
+class SinkDoor(Door):
     """Opens sinks."""
 
     name = "sink"
@@ -395,11 +393,6 @@ class SinkDoor:
 
     def open(self, session: int, now: float) -> Sink:
         return self.sink
-
-    def encode_delivery(self, effect: object) -> bytes:
-        raise AssertionError("nobody has joined")
-
-    encode_forward = encode_event = encode_delivery
 
 
 def guarded_hub() -> tuple[Hub, Sink]:
