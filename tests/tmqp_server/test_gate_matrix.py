@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from random import Random
 from typing import Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.tmqp_server.guarded import QUEUE, GuardedWorld, asks, event, frame, stage
-from tests.tmqp_server.peers import push
+from tests.tmqp_server.peers import Peer, push
+from tests.tmqp_server.world import World
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
 from tmqp_server import rights
 from tmqp_server.engine.router_commands import ListBindings, ListRouters
-from tmqp_server.gate import NO_QUEUE, Decision
+from tmqp_server.gate import NO_QUEUE, Decision, Question
 
 NO: Final = Decision(False)
 BINDING = json.dumps({"Name": "b", "Target": "c", "BindingType": 1, "ContentType": 1}).encode()
@@ -243,3 +247,34 @@ def test_each_operation_that_is_allowed_does_what_it_does_anyway(what: str) -> N
 
 def test_every_right_is_needed_for_something_in_the_matrix() -> None:
     assert {need[0] for _, need, _ in MATRIX.values()} == set(rights.RIGHTS)
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.sampled_from(sorted(MATRIX))), max_size=12),
+    st.randoms(use_true_random=False),
+)
+def test_what_is_allowed_late_is_what_would_have_happened_at_once(
+    said: list[tuple[bool, str]], random: Random
+) -> None:
+    """However long answers take, a client hears the same in the same order."""
+    slow = GuardedWorld(lambda _: None)
+    free = World()
+    late, prompt = Peer(slow, "me"), Peer(free, "me")
+    chunk: list[Frame] = []
+    for last, name in said:
+        chunk.append(MATRIX[name][0])
+        if last:
+            for peer in (late, prompt):
+                peer.say(*chunk)
+            chunk.clear()
+        if random.random() < 0.3 and slow.held:
+            slow.decide(all_seen(slow.held[0]))
+    while slow.held:
+        slow.decide(all_seen(slow.held[0]))
+    assert [each.raw for each in late.take()] == [each.raw for each in prompt.take()]
+    assert repr(slow.broker.statistics()) == repr(free.broker.statistics())
+    assert not slow.hub.has_more(late.link.number)
+
+
+def all_seen(question: Question) -> Decision:
+    return Decision(True, names=frozenset(question.names))
