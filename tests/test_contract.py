@@ -49,8 +49,16 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server": (),
     "tmqp_server.__main__": ("tmqp_server.app",),
     "tmqp_server.admin": ("tmqp_server.hub",),
-    "tmqp_server.app": ("tmqp_server.io", "tmqp_server.storage.memory", "tmqp_server.admin"),
+    "tmqp_server.app": (
+        "tmqp_server.admin",
+        "tmqp_server.clustering",
+        "tmqp_server.io",
+        "tmqp_server.storage.memory",
+    ),
     "tmqp_server.auth": ("tmqp_server.config",),
+    "tmqp_server.cluster": (),
+    "tmqp_server.cluster.link": ("tmqp.connection", "tmqp_server.doors.native.door"),
+    "tmqp_server.clustering": ("tmqp_server.cluster.link", "tmqp_server.io"),
     "tmqp_server.config": ("os", "tmqp_server.engine.limits"),
     "tmqp_server.doors": (),
     "tmqp_server.doors.native": (),
@@ -129,6 +137,7 @@ FORBIDDEN: Final[list[tuple[str, str, str]]] = [
     (PURE, "tmqp_server.doors.native.door", "uuid"),
     (PURE, "tmqp_server.doors.port", "asyncio"),
     (PURE, "tmqp_server.hub", "time"),
+    (PURE, "tmqp_server.cluster.link", "random"),
     (PURE, "tmqp_server.storage.port", "os"),
     (PURE, "tmqp_server.storage.records", "io"),
     (PURE, "tmqp_client._machine", "random"),
@@ -148,6 +157,8 @@ FORBIDDEN: Final[list[tuple[str, str, str]]] = [
     (SERVER, "tmqp_server.io", "tmqp_server.app"),
     (SERVER, "tmqp_server.io", "tmqp_server.admin"),
     (SERVER, "tmqp_server.hub", "tmqp_server.io"),
+    (SERVER, "tmqp_server.cluster.link", "tmqp_server.hub"),
+    (SERVER, "tmqp_server.doors.native.door", "tmqp_server.cluster.link"),
     (SERVER, "tmqp_server.doors.native.door", "tmqp_server.hub"),
     (SERVER, "tmqp_server.doors.native.door", "tmqp_server.storage.port"),
     (SERVER, "tmqp_server.auth", "tmqp_server.metrics"),
@@ -203,10 +214,12 @@ def read_contracts() -> configparser.ConfigParser:
 def lint_imports(root: Path) -> str:
     """What import-linter says about the packages under ``root``."""
     program = "import sys; from importlinter.cli import lint_imports_command as run; run()"
+    places = [root, root / "src", root / "fuzz", ROOT]
     answer = subprocess.run(
         [sys.executable, "-c", program, "--no-cache"],
         cwd=root,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(ROOT)])},
+        # The tree that is looked at, wherever else the packages may be installed from.
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(each) for each in places])},
         capture_output=True,
         text=True,
         check=False,

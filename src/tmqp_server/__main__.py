@@ -98,6 +98,8 @@ def main(
         raise click.UsageError(str(error)) from error
     try:
         anyio.run(serve_forever, config, _announce, backend=backend)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
     except ListenError as error:
         click.echo(f"tmqp-server: {error}", err=True)
         sys.exit(1)

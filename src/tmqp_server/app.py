@@ -19,6 +19,7 @@ import anyio
 import anyio.abc
 
 from tmqp.address import Address
+from tmqp_server.clustering import Filters, Membership, join_cluster
 from tmqp_server.config import ServerConfig
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
@@ -40,10 +41,13 @@ def _new_id() -> str:
 class Server:
     """A server; see :func:`running`.
 
-    Attributes: ``addresses`` it listens on (ports chosen), ``broker`` for its statistics.
+    Attributes: ``addresses`` it listens on (ports chosen); ``broker`` and ``cluster`` for their
+    statistics.
     """
 
-    def __init__(self, config: ServerConfig, listeners: list[Listener]) -> None:
+    def __init__(
+        self, config: ServerConfig, listeners: list[Listener], filters: Filters | None = None
+    ) -> None:
         self.config = config
         self.broker = Broker(config.broker)
         self.addresses: list[Address] = [listener.address for listener in listeners]
@@ -51,6 +55,10 @@ class Server:
             _new_id, config.connection, wall_clock_offset_s=time.time() - anyio.current_time()
         )
         self._driver = Driver(Hub(self.broker, config.outbound.high_water_bytes), self._door)
+        #: Its part in a cluster; None while it stands alone.
+        self.cluster: Membership | None = None
+        if config.cluster is not None and filters is not None:
+            self.cluster = join_cluster(config.cluster, config, filters, self.broker, self._driver)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()
         self._listeners = listeners
@@ -72,6 +80,8 @@ class Server:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 tasks.start_soon(self._driver.run_timers)
+                if self.cluster is not None:
+                    tasks.start_soon(self.cluster.run)
                 for listener in self._listeners:
                     tasks.start_soon(listener.serve, self._connected)
                     logger.info("listening on %s", listener.address)
@@ -89,6 +99,8 @@ class Server:
             listener.close()
         self._driver.close_all("the server stops")
         with anyio.move_on_after(self.config.shutdown_timeout_s):
+            if self.cluster is not None:
+                await self.cluster.close()
             await self._driver.wait_for_none()
 
     def _connected(self, sock: socket.socket) -> None:
@@ -141,13 +153,15 @@ async def running(config: ServerConfig) -> AsyncIterator[Server]:
     """Run a server for the time of the ``async with`` block.
 
     :raises ListenError: when an address cannot be listened on; nothing is left open then.
+    :raises ConfigError: when a filter of the cluster cannot be used.
     """
+    filters = None if config.cluster is None else Filters(config.cluster)
     listeners: list[Listener] = []
     try:
         for address in config.listen:
             listeners.append(await open_listener(address))
         async with anyio.create_task_group() as tasks:
-            server = Server(config, listeners)
+            server = Server(config, listeners, filters)
             tasks.start_soon(server.run)
             try:
                 yield server

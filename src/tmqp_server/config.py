@@ -15,11 +15,12 @@ from typing import Any
 import attrs
 
 from tmqp.address import DEFAULT_PORT, Address, parse_address
+from tmqp.constants import MAX_NAME_BYTES
 from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp_server.engine.limits import EngineLimits
 
-__all__ = ["ConfigError", "OutboundLimits", "ServerConfig", "parse_config"]
+__all__ = ["ClusterConfig", "ConfigError", "OutboundLimits", "ServerConfig", "parse_config"]
 
 
 class ConfigError(Exception):
@@ -76,23 +77,125 @@ class OutboundLimits:
             )
 
 
-def _addresses(values: object) -> tuple[Address, ...]:
+def _addresses(values: object, key: str = "listen") -> tuple[Address, ...]:
     if isinstance(values, str):
         values = [values]
     if not isinstance(values, (list, tuple)) or not values:
-        raise ConfigError("listen must be one or more addresses")
+        raise ConfigError(f"{key} must be one or more addresses")
     addresses: list[Address] = []
     for value in values:
         if isinstance(value, Address):
             addresses.append(value)
             continue
         if not isinstance(value, str):
-            raise ConfigError(f"listen: an address is a text, got {value!r}")
+            raise ConfigError(f"{key}: an address is a text, got {value!r}")
         try:
             addresses.append(parse_address(value))
         except LocalProtocolError as error:
-            raise ConfigError(f"listen: {error}") from error
+            raise ConfigError(f"{key}: {error}") from error
     return tuple(addresses)
+
+
+def _masters(values: object) -> tuple[Address, ...]:
+    if isinstance(values, (list, tuple)) and not values:
+        return ()
+    addresses = _addresses(values, "masters")
+    for place, address in enumerate(addresses):
+        if address.tls:
+            raise ConfigError(f"masters: {address}: TLS is not spoken yet; use tmq:// or unix:")
+        if address in addresses[:place]:
+            raise ConfigError(f"masters: {address} is named twice")
+    return addresses
+
+
+def _texts(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, tuple) or not all(isinstance(each, str) for each in value):
+        raise ConfigError(f"{attribute.name} must be a list of texts, got {value!r}")
+
+
+def _word(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, str) or not value or value != value.strip():
+        raise ConfigError(f"{attribute.name} must be a text without blanks around it")
+    if not value.isprintable():
+        raise ConfigError(f"{attribute.name} must be one line of printable characters")
+
+
+def _listed(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _text(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, str):
+        raise ConfigError(f"{attribute.name} must be a text, got {value!r}")
+
+
+def _text_list(*default: str) -> tuple[str, ...]:
+    return attrs.field(default=default, converter=_listed, validator=_texts)
+
+
+ROLES = ("master", "slave", "both")
+_KINDS = ("queue", "router", "direct", "acknowledge", "response", "decision")
+
+
+@attrs.frozen(kw_only=True)
+class ClusterConfig:
+    """This server's part in a cluster (F133)."""
+
+    name: str = attrs.field(validator=_word)
+    """What the other nodes know this one by; each has its own."""
+
+    token: str = attrs.field(validator=_word, repr=False)
+    """The secret of the cluster, the same on all nodes."""
+
+    role: str = attrs.field()
+    """``master`` takes slaves, ``slave`` connects to masters, ``both`` does both."""
+
+    masters: tuple[Address, ...] = attrs.field(default=(), converter=_masters)
+    """Addresses of the masters."""
+
+    forward: tuple[str, ...] = _text_list("*")
+    """Patterns ``channel/queue`` of what goes to the masters."""
+
+    accept: tuple[str, ...] = _text_list("*")
+    """Patterns ``channel/queue`` of what is taken from other nodes."""
+
+    forward_kinds: tuple[str, ...] = _text_list(*_KINDS)
+    """Kinds of messages that go to the masters."""
+
+    accept_kinds: tuple[str, ...] = _text_list(*_KINDS)
+    """Kinds of messages that are taken from other nodes."""
+
+    filter: str = attrs.field(default="", validator=_text)
+    """A filter in Python: ``module:Class``, a subclass of ``NodeFilter``."""
+
+    share_decisions: bool = attrs.field(default=False, validator=_flag)
+    """Tell other nodes what queues are done with, and let go of what they are done with (F63)."""
+
+    buffer_bytes: int = _bytes(16_777_216)
+    """Bytes that wait for one master that is away or slow; the oldest messages make room."""
+
+    reconnect_min_s: float = _seconds(0.5)
+    """Seconds between the first two tries to connect to a master."""
+
+    reconnect_max_s: float = _seconds(30.0)
+    """The longest time between two tries."""
+
+    def __attrs_post_init__(self) -> None:
+        if len(self.name.encode()) > MAX_NAME_BYTES:
+            raise ConfigError(f"name must be at most {MAX_NAME_BYTES} bytes")
+        if self.role not in ROLES:
+            raise ConfigError(f"role must be master, slave or both, got {self.role!r}")
+        if self.role == "master" and self.masters:
+            raise ConfigError('a master connects to nobody: use role = "both", or no masters')
+        if self.role != "master" and not self.masters:
+            raise ConfigError(f"role {self.role} needs masters, the addresses to connect to")
+        if self.reconnect_max_s < self.reconnect_min_s:
+            raise ConfigError("reconnect_max_s must not be less than reconnect_min_s")
+
+    @property
+    def takes_slaves(self) -> bool:
+        """Whether others may connect as nodes."""
+        return self.role != "slave"
 
 
 @attrs.frozen(kw_only=True)
@@ -125,6 +228,9 @@ class ServerConfig:
     outbound: OutboundLimits = attrs.field(factory=OutboundLimits)
     """What a slow reader may cost."""
 
+    cluster: ClusterConfig | None = None
+    """This server's part in a cluster; None while it stands alone."""
+
     def __attrs_post_init__(self) -> None:
         for address in self.listen:
             if address.tls:
@@ -139,8 +245,8 @@ class ServerConfig:
 def parse_config(text: str) -> dict[str, Any]:
     """Read a TOML configuration into keyword arguments for :class:`ServerConfig`.
 
-    Tables ``[connection]``, ``[broker]`` and ``[outbound]`` hold the fields of
-    :class:`tmqp.Limits`, ``EngineLimits`` and :class:`OutboundLimits`.
+    Tables ``[connection]``, ``[broker]``, ``[outbound]`` and ``[cluster]`` hold the fields of
+    :class:`tmqp.Limits`, ``EngineLimits``, :class:`OutboundLimits` and :class:`ClusterConfig`.
 
     :raises ConfigError: for a syntax error, an unknown key (naming the nearest) or a bad value.
     """
@@ -159,7 +265,21 @@ def parse_config(text: str) -> dict[str, Any]:
             values["outbound"] = OutboundLimits(**outbound)
         except ConfigError as error:
             raise ConfigError(f"outbound: {error}") from error
+    if "cluster" in values:
+        values["cluster"] = _cluster(_table(values, "cluster"))
     return values
+
+
+def _cluster(table: Mapping[str, Any]) -> ClusterConfig:
+    fields = attrs.fields(ClusterConfig)
+    known = _known(table, [field.name for field in fields], "cluster.")
+    for field in fields:
+        if field.default is attrs.NOTHING and field.name not in known:
+            raise ConfigError(f"cluster.{field.name} is missing")
+    try:
+        return ClusterConfig(**known)
+    except ConfigError as error:
+        raise ConfigError(f"cluster: {error}") from error
 
 
 def _limits(

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeAlias, final
+from typing import Final, Protocol, TypeAlias, final
 
 from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.broker import Broker
@@ -40,9 +40,10 @@ from tmqp_server.engine.effects import (
     Notify,
     Refuse,
     Reply,
+    TellNodes,
 )
 
-__all__ = ["Hub"]
+__all__ = ["Hub", "Relay"]
 
 #: Effects that one session carries out.
 _FOR_ONE = (
@@ -63,6 +64,24 @@ _ForOne: TypeAlias = (
 _NO_PORTIONS: Final = 1 << 60
 
 
+class Relay(Protocol):
+    """What connects this server with others; see ``cluster/``."""
+
+    def meet(
+        self, number: int, door: Door, command: Command, now: float
+    ) -> Sequence[Effect] | None:
+        """A session gives a command: pass it on where it must be known too.
+
+        :returns: what to do instead of the command; None to carry it out.
+        """
+
+    def tell(self, effect: TellNodes) -> tuple[bytes, Sequence[int]]:
+        """Tell other servers of a decision; returns the bytes for sessions here, and for which."""
+
+    def forget(self, number: int) -> None:
+        """A session is over."""
+
+
 @final
 class Hub:
     """Broker and door sessions, joined.
@@ -71,12 +90,14 @@ class Hub:
     :param portion_bytes: how much a session may have to send before further commands wait for
         :meth:`go_on`; 0 for no bound.
 
-    Attribute: ``notified``, how many events of the broker there were.
+    Attributes: ``notified``, how many events of the broker there were; ``relay``, what connects
+    this server with others, None while it stands alone.
     """
 
     def __init__(self, broker: Broker, portion_bytes: int = 0) -> None:
         self.broker = broker
         self.notified: int = 0
+        self.relay: Relay | None = None
         self._portion_bytes = portion_bytes or _NO_PORTIONS
         self._sessions: dict[int, DoorSession] = {}
         self._doors: dict[int, Door] = {}
@@ -133,6 +154,8 @@ class Hub:
             del self._doors[number]
             self._touched.pop(number, None)
             self._rest.pop(number, None)
+            if self.relay is not None:
+                self.relay.forget(number)
             self._step(Disconnect(number), now)
 
     def block(self, number: int, now: float) -> None:
@@ -199,9 +222,15 @@ class Hub:
     def _run(self, number: int, commands: Iterable[Command], now: float) -> bool:
         """Work off commands of a session until a portion is full; True if some are left."""
         step = self.broker.step
+        relay = self.relay
         waiting = iter(commands)
         for command in waiting:
-            effects = step(command, now)
+            # What a session that is gone still asks is stray (the engine counts it).
+            if relay is None or number not in self._doors:
+                effects: Sequence[Effect] = step(command, now)
+            else:
+                instead = relay.meet(number, self._doors[number], command, now)
+                effects = step(command, now) if instead is None else instead
             if effects:
                 self._carry_out(effects, now)
                 if self._full:
@@ -228,11 +257,32 @@ class Hub:
                     following.append(Synced(effect.ticket, False))
                 elif isinstance(effect, Notify):
                     self.notified += 1
+                elif isinstance(effect, TellNodes):
+                    self._tell_nodes(effect)
                 elif isinstance(effect, _FOR_ONE):
                     self._apply(effect, now)
             if not following:
                 return
             effects = self.broker.step(following.popleft(), now)
+
+    def perform(self, command: Command, now: float) -> None:
+        """Carry out a command that no session gave: what another server said, or how it is."""
+        self._step(command, now)
+
+    def _tell_nodes(self, effect: TellNodes) -> None:
+        """Bring a decision to the servers that have a session here."""
+        if self.relay is None:
+            return
+        data, numbers = self.relay.tell(effect)
+        for number in numbers:
+            session = self._sessions.get(number)
+            if session is None:
+                continue
+            self._touched[number] = None
+            try:
+                session.deliver(data)
+            except Exception as error:  # noqa: BLE001 - hurts this session, not whose message it is
+                self._faults.setdefault(number, error)
 
     def _apply(self, effect: _ForOne, now: float) -> None:
         """Let the one session an effect is for carry it out."""

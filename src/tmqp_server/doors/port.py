@@ -75,5 +75,9 @@ class Door(Protocol):
     def encode_forward(self, effect: Forward) -> bytes:
         """The bytes of what another client said: made once, shared like a delivery's."""
 
+    def encode_for_node(self, command: Command) -> bytes | None:
+        """What a command of a client asks, in TMQP's own form, for another server of the cluster;
+        None for what is not passed on."""
+
     def encode_event(self, effect: Inform) -> bytes:
         """The bytes of an event: made once, shared like a delivery's."""

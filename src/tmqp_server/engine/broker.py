@@ -16,7 +16,8 @@ The parts: ``core.py`` holds what they share; ``directory.py`` finds and creates
 takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; ``pump.py`` drains;
 ``pulls.py`` gives to those who ask; ``workflow.py`` sees a message through; ``administration.py``
 and ``information.py`` serve the operations; ``direct.py`` passes on what clients say to each other;
-``notices.py`` tells of events those who asked for it through ``subscribing.py``.  This module lets
+``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
+``sharing.py`` are about other servers of a cluster.  This module lets
 clients in and out and hands every command to its part.
 """
 
@@ -66,6 +67,8 @@ from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.information import Information
 from tmqp_server.engine.intake import Intake
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.node_commands import ApplyDecision, ReportMaster
+from tmqp_server.engine.nodes import Nodes
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.outcomes import Outcomes
 from tmqp_server.engine.pulls import Puller
@@ -109,6 +112,7 @@ class Broker:
         "_events",
         "_information",
         "_intake",
+        "_nodes",
         "_outcomes",
         "_performers",
         "_puller",
@@ -149,6 +153,7 @@ class Broker:
         self._routing = Routing(core, self._direct, self._intake)
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
+        self._nodes = Nodes(core, directory, self._outcomes)
         self._performers = self._table()
 
     def _table(self) -> dict[type, Callable[[Command, Session], None]]:
@@ -176,7 +181,7 @@ class Broker:
             DescribeQueue: information.describe_queue,
             ListQueues: information.list_queues,
             ListClients: information.list_clients,
-            ListNodes: information.list_nodes,
+            ListNodes: self._nodes.list_nodes,
             CreateRouter: self._routing.create_router,
             RemoveRouter: self._routing.remove_router,
             ListRouters: self._routing.list_routers,
@@ -226,6 +231,10 @@ class Broker:
             self._outcomes.synced(command.ticket, command.ok)
         elif isinstance(command, Connect):
             self._connect(command)
+        elif isinstance(command, ApplyDecision):
+            self._nodes.apply_decision(command)
+        elif isinstance(command, ReportMaster):
+            self._nodes.report_master(command)
         else:
             raise TypeError(f"not a command: {command!r}")
 
@@ -301,10 +310,12 @@ class Broker:
             command.properties,
             command.authenticated,
             core.now,
+            command.node,
+            command.host,
         )
         core.enlist(session)
         core.notify_client(CLIENT_CONNECTED, session)  # before the accept (F36)
-        core.out.append(Accept(command.session, command.request, client_id))
+        core.out.append(Accept(command.session, command.request, client_id, command.node))
 
     def _disconnect(self, command: Command, session: Session) -> None:
         assert isinstance(command, Disconnect)
@@ -326,6 +337,15 @@ class Broker:
     def _unblock(self, command: Command, session: Session) -> None:
         assert isinstance(command, Unblock)
         self._sender.block(session, False)
+
+    # --- Nodes -----------------------------------------------------------------------------------
+
+    def share_decisions(self) -> None:
+        """From now on tell other nodes what queues are done with, and heed what they tell (F63).
+
+        To be called before the first message.
+        """
+        self._core.shares_decisions = True
 
     # --- Looking ---------------------------------------------------------------------------------
 

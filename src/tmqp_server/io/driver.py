@@ -16,13 +16,14 @@ from __future__ import annotations
 import heapq
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import anyio
 import anyio.lowlevel
 
 from tmqp_server.doors.port import Door
+from tmqp_server.engine.commands import Command
 from tmqp_server.hub import Hub
 from tmqp_server.io.session import Session
 
@@ -58,6 +59,8 @@ class Driver:
         self._flushing = False
         self._none_left = anyio.Event()
         self._closing = ""
+        #: Called after every turn: the connections to other servers look for something to send.
+        self.after_turn: Callable[[], None] | None = None
 
     @property
     def sessions(self) -> int:
@@ -127,6 +130,13 @@ class Driver:
             self.hub.unblock(session.number, anyio.current_time())
             self._turn()
 
+    def perform(self, commands: Iterable[Command]) -> None:
+        """Carry out what no session asked: what another server said, or how it is."""
+        now = anyio.current_time()
+        for command in commands:
+            self.hub.perform(command, now)
+        self._turn()
+
     def close_reason(self, session: Session) -> str:
         """Why a session's protocol is closed; empty while it is not."""
         return self.hub.close_reason(session.number)
@@ -183,6 +193,8 @@ class Driver:
                 self._end_faulty(session, fault)
             elif number == 0:
                 logger.error("a delivery cannot be encoded", exc_info=fault)
+        if self.after_turn is not None:
+            self.after_turn()
         if self._broker_deadline() < self._wake_at:
             self._wake.set()
 

@@ -69,7 +69,7 @@ _ROUTER_OPERATIONS: Final = (
     OP_REMOVE_BINDING,
 )
 
-#: The events of this server, by their names; there are none about nodes while there are no nodes.
+#: The events of this server, by their names.
 _EVENTS: Final[dict[str, int]] = _events_by_name()
 
 
@@ -102,12 +102,12 @@ class RouterEnvelope(Envelope):
 
     def __init__(self, session: int, frame: Frame, new_id: IdSource) -> None:
         self._session = session
-        self._frame = frame
+        self.frame = frame
         self._new_id = new_id
 
     def as_push(self, channel: str, queue_id: int | None, interaction: int) -> Push:
         """A Queue Message, new but for its source and contents."""
-        frame = self._frame
+        frame = self.frame
         message_id = self._new_id() if interaction == ASKS_NOTHING else frame.message_id
         queue = frame.content_type if queue_id is None else queue_id
         copy = frame.replace(
@@ -131,7 +131,7 @@ class RouterEnvelope(Envelope):
 
     def as_direct(self, target: str, content_type: int | None, interaction: int) -> SendDirect:
         """A Direct Message; what it asks of its receivers is the binding's to say."""
-        frame = self._frame
+        frame = self.frame
         changed = frame.replace(
             TYPE_DIRECT_MESSAGE,
             target,
