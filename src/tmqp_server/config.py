@@ -133,7 +133,7 @@ def _text_list(*default: str) -> tuple[str, ...]:
     return attrs.field(default=default, converter=_listed, validator=_texts)
 
 
-ROLES = ("master", "slave", "both")
+_ROLES = ("master", "slave", "both")
 _KINDS = ("queue", "router", "direct", "acknowledge", "response", "decision")
 
 
@@ -183,7 +183,7 @@ class ClusterConfig:
     def __attrs_post_init__(self) -> None:
         if len(self.name.encode()) > MAX_NAME_BYTES:
             raise ConfigError(f"name must be at most {MAX_NAME_BYTES} bytes")
-        if self.role not in ROLES:
+        if self.role not in _ROLES:
             raise ConfigError(f"role must be master, slave or both, got {self.role!r}")
         if self.role == "master" and self.masters:
             raise ConfigError('a master connects to nobody: use role = "both", or no masters')

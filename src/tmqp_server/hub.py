@@ -225,12 +225,11 @@ class Hub:
         relay = self.relay
         waiting = iter(commands)
         for command in waiting:
-            # What a session that is gone still asks is stray (the engine counts it).
-            if relay is None or number not in self._doors:
-                effects: Sequence[Effect] = step(command, now)
+            effects: Sequence[Effect]
+            if relay is None:
+                effects = step(command, now)
             else:
-                instead = relay.meet(number, self._doors[number], command, now)
-                effects = step(command, now) if instead is None else instead
+                effects = self._relay(relay, number, command, now)
             if effects:
                 self._carry_out(effects, now)
                 if self._full:
@@ -268,6 +267,12 @@ class Hub:
     def perform(self, command: Command, now: float) -> None:
         """Carry out a command that no session gave: what another server said, or how it is."""
         self._step(command, now)
+
+    def _relay(self, relay: Relay, number: int, command: Command, now: float) -> Sequence[Effect]:
+        """Show a session's command to the relay before the broker gets it."""
+        door = self._doors.get(number)
+        instead = None if door is None else relay.meet(number, door, command, now)
+        return self.broker.step(command, now) if instead is None else instead
 
     def _tell_nodes(self, effect: TellNodes) -> None:
         """Bring a decision to the servers that have a session here."""

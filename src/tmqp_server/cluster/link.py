@@ -210,7 +210,7 @@ class Link:
                 connection = self._connection
                 error = None if connection is None else connection.error
                 problem = event.reason if error is None else f"{event.reason}: {error}"
-                commands += self._end(problem, now)
+                commands += self._end(f"the connection ended: {problem}", now)
             elif isinstance(event, MessageReceived):
                 self.ignored += 1
         return commands

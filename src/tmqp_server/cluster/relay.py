@@ -115,7 +115,7 @@ class ClusterRelay:
     ) -> Sequence[Effect] | None:
         """Look at what a session asks; None lets it go its way."""
         if isinstance(command, Connect):
-            return self._meet_connect(number, command)
+            return self.admit(number, command)
         if number in self._nodes:
             return self._meet_node(number, command)
         if self.links:
@@ -132,17 +132,29 @@ class ClusterRelay:
 
     # -- slaves ---------------------------------------------------------------------------------
 
-    def _meet_connect(self, number: int, command: Connect) -> Sequence[Effect] | None:
+    def recognises(self, command: Connect) -> bool:
+        """Whether it is a node's, by type and token."""
+        information = command.properties
+        if command.client_type != NODE_CLIENT_TYPE or not self._takes_slaves:
+            return False
+        if not isinstance(information, ConnectionInformation):
+            return False
+        given = information.token.encode("utf-8", "surrogatepass")
+        return hmac.compare_digest(given, self._token)
+
+    def admit(self, number: int, command: Connect) -> Sequence[Effect] | None:
+        """Let a node in, if it is one; None for everybody else as well.
+
+        Whoever decides about clients may have decided that it is a node (``command.node``).
+        """
         if command.client_type != NODE_CLIENT_TYPE and not command.node:
             return None
         information = command.properties
-        token = ""
         host = ""
         if isinstance(information, ConnectionInformation):
-            token = information.token
             host = information.properties.get(HOST_PROPERTY, "")
         code = 0
-        if not self._takes_slaves or not (command.node or self._is_token(token)):
+        if not self._takes_slaves or not (command.node or self.recognises(command)):
             code = _UNAUTHORIZED
         elif command.client_id == self.name:
             code = _CONFLICT
@@ -156,10 +168,6 @@ class ClusterRelay:
         command.host = host.strip()[:_MAX_HOST_CHARACTERS]
         self._nodes[number] = None
         return None
-
-    def _is_token(self, token: str) -> bool:
-        given = token.encode("utf-8", "surrogatepass")
-        return hmac.compare_digest(given, self._token)
 
     def _meet_node(self, number: int, command: Command) -> Sequence[Effect] | None:
         if isinstance(command, Disconnect):

@@ -6,6 +6,7 @@ All that is decided is decided by :class:`tmqp_server.cluster.link.Link`; this c
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 
 import anyio
@@ -25,6 +26,19 @@ logger = logging.getLogger("tmqp_server.cluster")
 _WRITE_BYTES = 262_144
 #: How often messages given up are told of, in seconds.
 _TELL_EVERY_S = 10.0
+
+
+def _why(error: BaseException) -> str:
+    """What the system says; libraries wrap it, with a sentence that says less."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno:
+            return os.strerror(cause.errno)
+        inner = cause.__cause__
+        if isinstance(inner, BaseExceptionGroup):
+            inner = inner.exceptions[0]
+        cause = inner
+    return str(error) or type(error).__name__
 
 
 class NodeLink:
@@ -132,7 +146,7 @@ class NodeLink:
                 else:
                     stream = await anyio.connect_tcp(address.host, address.port)
         except OSError as error:
-            problem = error.strerror or str(error) or type(error).__name__
+            problem = _why(error)
         if stream is None:
             self.link.failed(problem, anyio.current_time())
             self._log_problem()
@@ -166,7 +180,7 @@ class NodeLink:
             try:
                 data = await transport.receive()
             except OSError as error:
-                self._perform(link.lost(error.strerror or str(error), anyio.current_time()))
+                self._perform(link.lost(_why(error), anyio.current_time()))
                 return
             before = link.connections
             if data:
@@ -211,7 +225,7 @@ class NodeLink:
                 at += sent
                 self.link.note_written(sent)
         except OSError as error:
-            return error.strerror or str(error)
+            return _why(error)
         return ""
 
     async def _keep_time(self, scope: anyio.CancelScope) -> None:
