@@ -382,7 +382,7 @@ class Outcomes:
                 queue.cleared += 1
                 self.settle(queue, message)
                 return
-            self.make_way(queue)
+            self.make_way(queue, message)
         rare = message.rarely()
         if rare.put_backs >= queue.put_back_limit:
             self._give_up(queue, message)
@@ -395,11 +395,11 @@ class Outcomes:
             queue.put_last(message)
         self._core.arm(queue)
 
-    def make_way(self, queue: Queue) -> None:
+    def make_way(self, queue: Queue, coming: Message) -> None:
         """Let go of what waits, for a message that takes its place (contradiction 28)."""
         if queue.discipline.replaces and queue.waiting_count() != 0:
             self._core.trash.append(queue.clear_waiting())
-            reindex(queue)
+            reindex(queue, coming)
 
     def put_back_marked(self, queue: Queue, message: Message) -> None:
         """Put back a message whose marks say where."""
@@ -439,7 +439,7 @@ class Outcomes:
         if message.marks & (MARK_SAVED | MARK_SAVING):
             self._save(target, letter)
         self.settle(queue, message)
-        self.make_way(target)
+        self.make_way(target, letter)
         target.put_last(letter)
         self._core.arm(target)
         self._core.schedule(target)

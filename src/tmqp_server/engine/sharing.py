@@ -31,11 +31,16 @@ def forget(queue: Queue, message: Message) -> None:
         del queue.shared[message.message_id]
 
 
-def reindex(queue: Queue) -> None:
-    """Leave out what has been cleared and only waits to be disposed of; looks at what is left."""
+def reindex(queue: Queue, in_hand: Message | None = None) -> None:
+    """Leave out what has been cleared and only waits to be disposed of; looks at what is left.
+
+    *in_hand* is a message of the queue that stands nowhere at this moment.
+    """
     if not queue.shared:
         return
     left: dict[str, Message] = {}
+    if in_hand is not None and in_hand.marks & MARK_SHARED:
+        left[in_hand.message_id] = in_hand
     for messages in (queue.high.messages(), queue.regular.messages()):
         for message in messages:
             if message.marks & MARK_SHARED:

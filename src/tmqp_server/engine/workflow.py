@@ -102,7 +102,7 @@ class Workflow:
         """Send a message now if nothing is before it and somebody can take it; else let it wait."""
         discipline = queue.discipline
         if queue.high_count or queue.regular_count:
-            self._outcomes.make_way(queue)
+            self._outcomes.make_way(queue, message)
             queue.put_last(message)
             if not queue.waiting and not queue.runnable:
                 self._pump.pump(queue, now)
@@ -134,7 +134,7 @@ class Workflow:
         outcomes.admit(queue, message)
         if self._core.shares_decisions:
             share(queue, message)
-        outcomes.make_way(queue)
+        outcomes.make_way(queue, message)
         if decision.put_back == PUT_BACK_START:
             queue.put_first(message)
         else:
@@ -349,5 +349,5 @@ class Workflow:
         else:
             queue.regular_count -= 1
             queue.regular.take_newest()
-        self._outcomes.make_way(queue)
+        self._outcomes.make_way(queue, latest)
         queue.put_last(latest)

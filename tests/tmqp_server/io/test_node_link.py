@@ -24,13 +24,14 @@ from tmqp_server.config import ClusterConfig, ConfigError, OutboundLimits, Serve
 pytestmark = pytest.mark.anyio
 
 NOBODY = Address("127.0.0.1", 9)
+TOKEN = "secret"
 
 
 def cluster(name: str, *masters: Address, **more: Any) -> ClusterConfig:
     role = "both" if masters else "master"
     more.setdefault("reconnect_min_s", 0.05)
     more.setdefault("reconnect_max_s", 0.1)
-    return ClusterConfig(name=name, token="t", role=role, masters=masters, **more)
+    return ClusterConfig(name=name, token=TOKEN, role=role, masters=masters, **more)
 
 
 def membership(server: Server) -> Membership:
@@ -91,7 +92,7 @@ async def _hangs(stream: anyio.abc.SocketStream) -> None:
 
 async def test_a_place_where_nobody_speaks_tmqp() -> None:
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
-        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listener.serve, _answers)
             async with serving(cluster=cluster("s", Address("127.0.0.1", port))) as server:
@@ -103,7 +104,7 @@ async def test_a_place_where_nobody_speaks_tmqp() -> None:
 
 async def test_a_master_that_never_answers_does_not_hold_the_server() -> None:
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
-        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listener.serve, _hangs)
             async with serving(cluster=cluster("s", Address("127.0.0.1", port))) as server:
@@ -129,7 +130,7 @@ async def test_a_master_that_reads_nothing_is_given_up_and_costs_no_more_than_th
     caplog.set_level(logging.WARNING)
     limits = OutboundLimits(stall_timeout_s=0.3, flush_timeout_s=0.1)
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
-        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listener.serve, _welcomes)
             part = cluster("s", Address("127.0.0.1", port), buffer_bytes=2_000_000)
