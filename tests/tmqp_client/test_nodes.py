@@ -36,13 +36,13 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
 
 
 async def connected(place: str) -> list[NodeInformation]:
+    nodes: list[NodeInformation] = []
     async with connect(place) as client:
         with anyio.fail_after(20):
-            while True:
-                nodes = await client.nodes()
-                if any(node.connected for node in nodes):
-                    return nodes
+            while not any(node.connected for node in nodes):
                 await anyio.sleep(0.02)
+                nodes = await client.nodes()
+    return nodes
 
 
 async def test_nodes(places: tuple[str, str]) -> None:

@@ -62,7 +62,7 @@ from tmqp_server.doors.native.pulls import (
     pull_of,
     pulled_message,
 )
-from tmqp_server.doors.port import IdSource
+from tmqp_server.doors.port import Door, DoorSession, IdSource
 from tmqp_server.engine.client_commands import PassAnswer
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Disconnect, Push
 from tmqp_server.engine.effects import (
@@ -85,7 +85,7 @@ __all__ = ["NativeDoor", "NativeSession"]
 _NOTHING: tuple[Command, ...] = ()
 
 
-class NativeDoor:
+class NativeDoor(Door):
     """TMQP/2.0.
 
     :param new_id: makes message and client ids for those who bring none (F30, F41).
@@ -133,10 +133,11 @@ class NativeDoor:
         return event_frame(effect).raw
 
 
-class NativeSession:
+class NativeSession(DoorSession):
     """One TMQP connection."""
 
     def __init__(self, door: NativeDoor, number: int, now: float) -> None:
+        super().__init__()
         self._door = door
         self._number = number
         self._connection = Connection(Role.SERVER, door.limits, now=now)
@@ -145,9 +146,6 @@ class NativeSession:
         self._forged = False
         #: The peer is a slave of this server (F133).
         self._node = False
-        self.closed = False
-        self.close_reason = ""
-        self.outbound_bytes = 0
 
     # -- bytes and time in ----------------------------------------------------------------------
 
