@@ -16,12 +16,14 @@ from tmqp_server.cluster.filters import NodeFilter, PatternError, PatternFilter
 from tmqp_server.cluster.link import Backoff, Link
 from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.cluster.relay import HOST_PROPERTY, ClusterRelay
-from tmqp_server.config import ClusterConfig, ConfigError, ServerConfig
+from tmqp_server.config import ServerConfig
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.node_commands import ReportMaster
 from tmqp_server.io.driver import Driver
 from tmqp_server.io.node_link import NodeLink
+from tmqp_server.settings.checks import ConfigError
+from tmqp_server.settings.cluster import ClusterConfig
 
 __all__ = ["Filters", "Membership", "join_cluster", "load_filter"]
 
@@ -124,6 +126,8 @@ def join_cluster(
     driver: Driver,
 ) -> Membership:
     """Make this server's part in a cluster and connect it with its hub."""
+    if cluster.takes_slaves:
+        broker.take_nodes()
     if cluster.share_decisions:
         broker.share_decisions()
     information = ConnectionInformation(

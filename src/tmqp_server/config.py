@@ -7,34 +7,34 @@ Every mistake is one sentence that names the key; nothing is guessed.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 
 from tmqp.address import DEFAULT_PORT, Address, parse_address
-from tmqp.constants import MAX_NAME_BYTES
 from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.settings.checks import ConfigError as ConfigError
+from tmqp_server.settings.checks import known as _known
+from tmqp_server.settings.checks import positive as _positive
+from tmqp_server.settings.checks import table_of
+from tmqp_server.settings.checks import whole as _whole
+from tmqp_server.settings.cluster import ClusterConfig, cluster_settings
+from tmqp_server.settings.extensions import ClassSetting, class_settings
+from tmqp_server.settings.http import HttpSettings, http_settings
+from tmqp_server.settings.options import (
+    DeclaredChannel,
+    channel_changes,
+    declared_channels,
+    queue_changes,
+)
+from tmqp_server.settings.routers import DeclaredRouter, declared_routers
 
-__all__ = ["ClusterConfig", "ConfigError", "OutboundLimits", "ServerConfig", "parse_config"]
-
-
-class ConfigError(Exception):
-    """The configuration cannot be used; the text says which key and why."""
-
-
-def _positive(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise ConfigError(f"{attribute.name} must be a positive number, got {value!r}")
-
-
-def _whole(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not value > 0:
-        raise ConfigError(f"{attribute.name} must be a positive whole number, got {value!r}")
+__all__ = ["OutboundLimits", "ServerConfig", "parse_config", "read_config"]
 
 
 def _flag(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -77,125 +77,23 @@ class OutboundLimits:
             )
 
 
-def _addresses(values: object, key: str = "listen") -> tuple[Address, ...]:
+def _addresses(values: object) -> tuple[Address, ...]:
     if isinstance(values, str):
         values = [values]
     if not isinstance(values, (list, tuple)) or not values:
-        raise ConfigError(f"{key} must be one or more addresses")
+        raise ConfigError("listen must be one or more addresses")
     addresses: list[Address] = []
     for value in values:
         if isinstance(value, Address):
             addresses.append(value)
             continue
         if not isinstance(value, str):
-            raise ConfigError(f"{key}: an address is a text, got {value!r}")
+            raise ConfigError(f"listen: an address is a text, got {value!r}")
         try:
             addresses.append(parse_address(value))
         except LocalProtocolError as error:
-            raise ConfigError(f"{key}: {error}") from error
+            raise ConfigError(f"listen: {error}") from error
     return tuple(addresses)
-
-
-def _masters(values: object) -> tuple[Address, ...]:
-    if isinstance(values, (list, tuple)) and not values:
-        return ()
-    addresses = _addresses(values, "masters")
-    for place, address in enumerate(addresses):
-        if address.tls:
-            raise ConfigError(f"masters: {address}: TLS is not spoken yet; use tmq:// or unix:")
-        if address in addresses[:place]:
-            raise ConfigError(f"masters: {address} is named twice")
-    return addresses
-
-
-def _texts(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if not isinstance(value, tuple) or not all(isinstance(each, str) for each in value):
-        raise ConfigError(f"{attribute.name} must be a list of texts, got {value!r}")
-
-
-def _word(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if not isinstance(value, str) or not value or value != value.strip():
-        raise ConfigError(f"{attribute.name} must be a text without blanks around it")
-    if not value.isprintable():
-        raise ConfigError(f"{attribute.name} must be one line of printable characters")
-
-
-def _listed(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _text(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if not isinstance(value, str):
-        raise ConfigError(f"{attribute.name} must be a text, got {value!r}")
-
-
-def _text_list(*default: str) -> tuple[str, ...]:
-    return attrs.field(default=default, converter=_listed, validator=_texts)
-
-
-_ROLES = ("master", "slave", "both")
-_KINDS = ("queue", "router", "direct", "acknowledge", "response", "decision")
-
-
-@attrs.frozen(kw_only=True)
-class ClusterConfig:
-    """This server's part in a cluster (F133)."""
-
-    name: str = attrs.field(validator=_word)
-    """What the other nodes know this one by; each has its own."""
-
-    token: str = attrs.field(validator=_word, repr=False)
-    """The secret of the cluster, the same on all nodes."""
-
-    role: str = attrs.field()
-    """``master`` takes slaves, ``slave`` connects to masters, ``both`` does both."""
-
-    masters: tuple[Address, ...] = attrs.field(default=(), converter=_masters)
-    """Addresses of the masters."""
-
-    forward: tuple[str, ...] = _text_list("*")
-    """Patterns ``channel/queue`` of what goes to the masters."""
-
-    accept: tuple[str, ...] = _text_list("*")
-    """Patterns ``channel/queue`` of what is taken from other nodes."""
-
-    forward_kinds: tuple[str, ...] = _text_list(*_KINDS)
-    """Kinds of messages that go to the masters."""
-
-    accept_kinds: tuple[str, ...] = _text_list(*_KINDS)
-    """Kinds of messages that are taken from other nodes."""
-
-    filter: str = attrs.field(default="", validator=_text)
-    """A filter in Python: ``module:Class``, a subclass of ``NodeFilter``."""
-
-    share_decisions: bool = attrs.field(default=False, validator=_flag)
-    """Tell other nodes what queues are done with, and let go of what they are done with (F63)."""
-
-    buffer_bytes: int = _bytes(16_777_216)
-    """Bytes that wait for one master that is away or slow; the oldest messages make room."""
-
-    reconnect_min_s: float = _seconds(0.5)
-    """Seconds between the first two tries to connect to a master."""
-
-    reconnect_max_s: float = _seconds(30.0)
-    """The longest time between two tries."""
-
-    def __attrs_post_init__(self) -> None:
-        if len(self.name.encode()) > MAX_NAME_BYTES:
-            raise ConfigError(f"name must be at most {MAX_NAME_BYTES} bytes")
-        if self.role not in _ROLES:
-            raise ConfigError(f"role must be master, slave or both, got {self.role!r}")
-        if self.role == "master" and self.masters:
-            raise ConfigError('a master connects to nobody: use role = "both", or no masters')
-        if self.role != "master" and not self.masters:
-            raise ConfigError(f"role {self.role} needs masters, the addresses to connect to")
-        if self.reconnect_max_s < self.reconnect_min_s:
-            raise ConfigError("reconnect_max_s must not be less than reconnect_min_s")
-
-    @property
-    def takes_slaves(self) -> bool:
-        """Whether others may connect as nodes."""
-        return self.role != "slave"
 
 
 @attrs.frozen(kw_only=True)
@@ -228,6 +126,33 @@ class ServerConfig:
     outbound: OutboundLimits = attrs.field(factory=OutboundLimits)
     """What a slow reader may cost."""
 
+    auto_channel_creation: bool = attrs.field(default=True, validator=_flag)
+    """Whether a channel is created when a client joins it or pushes to it."""
+
+    auto_queue_creation: bool = attrs.field(default=True, validator=_flag)
+    """Whether a queue is created when a client pushes to it."""
+
+    channel: ChannelChanges = attrs.field(factory=ChannelChanges)
+    """What channels start from, where it differs from the protocol's defaults."""
+
+    queue: QueueChanges = attrs.field(factory=QueueChanges)
+    """The same for queues."""
+
+    channels: tuple[DeclaredChannel, ...] = ()
+    """Channels and queues to create at the start."""
+
+    routers: tuple[DeclaredRouter, ...] = ()
+    """Routers and bindings to create at the start."""
+
+    handlers: Mapping[str, ClassSetting] = attrs.field(factory=dict)
+    """Delivery handlers of the user's, by the names that queues use."""
+
+    custom_routers: Mapping[str, ClassSetting] = attrs.field(factory=dict)
+    """Routers of the user's, by name."""
+
+    http: HttpSettings = attrs.field(factory=HttpSettings)
+    """What HTTP bindings may do."""
+
     cluster: ClusterConfig | None = None
     """This server's part in a cluster; None while it stands alone."""
 
@@ -245,8 +170,9 @@ class ServerConfig:
 def parse_config(text: str) -> dict[str, Any]:
     """Read a TOML configuration into keyword arguments for :class:`ServerConfig`.
 
-    Tables ``[connection]``, ``[broker]``, ``[outbound]`` and ``[cluster]`` hold the fields of
-    :class:`tmqp.Limits`, ``EngineLimits``, :class:`OutboundLimits` and :class:`ClusterConfig`.
+    Tables ``[connection]``, ``[broker]`` and ``[outbound]`` hold the fields of
+    :class:`tmqp.Limits`, ``EngineLimits`` and :class:`OutboundLimits`; the others are read by
+    ``settings``.
 
     :raises ConfigError: for a syntax error, an unknown key (naming the nearest) or a bad value.
     """
@@ -254,6 +180,14 @@ def parse_config(text: str) -> dict[str, Any]:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"not a TOML file: {error}") from error
+    return read_config(table)
+
+
+def read_config(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a configuration that was parsed already; otherwise as :func:`parse_config`.
+
+    :raises ConfigError: for an unknown key (naming the nearest) or a bad value.
+    """
     values = _known(table, [field.name for field in attrs.fields(ServerConfig)], "")
     for key, kind in (("connection", Limits), ("broker", EngineLimits)):
         if key in values:
@@ -265,21 +199,23 @@ def parse_config(text: str) -> dict[str, Any]:
             values["outbound"] = OutboundLimits(**outbound)
         except ConfigError as error:
             raise ConfigError(f"outbound: {error}") from error
-    if "cluster" in values:
-        values["cluster"] = _cluster(_table(values, "cluster"))
+    for key, read in _READERS.items():
+        if key in values:
+            values[key] = read(values[key])
     return values
 
 
-def _cluster(table: Mapping[str, Any]) -> ClusterConfig:
-    fields = attrs.fields(ClusterConfig)
-    known = _known(table, [field.name for field in fields], "cluster.")
-    for field in fields:
-        if field.default is attrs.NOTHING and field.name not in known:
-            raise ConfigError(f"cluster.{field.name} is missing")
-    try:
-        return ClusterConfig(**known)
-    except ConfigError as error:
-        raise ConfigError(f"cluster: {error}") from error
+#: What reads each table about the broker.
+_READERS: dict[str, Callable[[Any], object]] = {
+    "channel": lambda value: channel_changes(table_of(value, "channel"), "channel."),
+    "queue": lambda value: queue_changes(table_of(value, "queue"), "queue."),
+    "channels": declared_channels,
+    "routers": declared_routers,
+    "handlers": lambda value: class_settings(value, "handlers"),
+    "custom_routers": lambda value: class_settings(value, "custom_routers"),
+    "http": lambda value: http_settings(table_of(value, "http")),
+    "cluster": lambda value: cluster_settings(table_of(value, "cluster")),
+}
 
 
 def _limits(
@@ -299,16 +235,4 @@ def _limits(
 
 
 def _table(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = values[key]
-    if not isinstance(value, dict):
-        raise ConfigError(f"{key} must be a table: [{key}]")
-    return value
-
-
-def _known(table: Mapping[str, Any], names: list[str], prefix: str) -> dict[str, Any]:
-    for key in table:
-        if key not in names:
-            near = difflib.get_close_matches(key, names, 1)
-            hint = f"; did you mean {prefix}{near[0]}?" if near else ""
-            raise ConfigError(f"unknown key {prefix}{key}{hint}")
-    return dict(table)
+    return table_of(values[key], key)

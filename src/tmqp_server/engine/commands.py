@@ -75,7 +75,8 @@ class Connect(Command):
     closed instead (CloseSession), and its deliveries are returned like those of one that vanished.
     The door makes an id when the peer has none (F30) and trims what it read (F29).  Who may
     connect has been decided before.  ``properties`` is kept for user code, as it is.  ``node`` says
-    that it is a slave of this server (F133), on the machine named ``host``.
+    that it is a slave of this server (F133), on the machine named ``host``; it counts only where
+    the broker takes nodes.
     """
 
     __slots__ = (
@@ -234,7 +235,7 @@ class Grant(SessionCommand):
 
 
 class CreateQueue(SessionCommand):
-    """Create a queue (F54), and its channel when that is missing and may be created.
+    """Create a queue (F54), and its channel when that is missing.
 
     ``changes`` is what the request asks for beyond the channel's options; ``channel_changes``
     applies only to a channel created now.  481 when the queue exists, 406 for a queue id the

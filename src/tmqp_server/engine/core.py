@@ -87,6 +87,7 @@ class Core:
         "unknown_tickets",
         "directs_skipped",
         "answers_dropped",
+        "takes_nodes",
         "shares_decisions",
         "masters",
         "decisions_applied",
@@ -140,6 +141,8 @@ class Core:
         self.directs_skipped = 0
         #: Responses and acknowledges not passed on: no such client, or its buffer stayed full.
         self.answers_dropped = 0
+        #: Whether a session may be a node; else its Connect says so in vain.
+        self.takes_nodes = False
         #: Whether nodes tell each other what their queues are done with (F63).
         self.shares_decisions = False
         #: The masters of this server, by the name it has for them.

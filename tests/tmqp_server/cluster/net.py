@@ -57,6 +57,7 @@ class Net:
         self.nodes: dict[str, Node] = {}
         for name, targets in masters.items():
             world = World(options, handlers=handlers)
+            world.broker.take_nodes()
             if share:
                 world.broker.share_decisions()
             token = (tokens or {}).get(name, TOKEN)

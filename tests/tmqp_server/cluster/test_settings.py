@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tmqp.address import Address
-from tmqp_server.config import ClusterConfig, ConfigError, ServerConfig, parse_config
+from tmqp_server.config import ServerConfig, parse_config
+from tmqp_server.settings.checks import ConfigError
+from tmqp_server.settings.cluster import ClusterConfig
 
 GOOD = """
 [cluster]

@@ -26,7 +26,7 @@ from tmqp_server.engine.commands import (
     PushExtras,
 )
 from tmqp_server.engine.delivery import DeliveryHandler, QueueFacts
-from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.effects import Accept, Reply
 from tmqp_server.engine.events import NODE_CONNECTED, NODE_DISCONNECTED
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.node_commands import ApplyDecision, ReportMaster
@@ -42,6 +42,7 @@ def sharing(options: BrokerOptions | None = None, **handlers: DeliveryHandler) -
 
 def enter_node(world: World, name: str = "n") -> int:
     """A slave connects."""
+    world.broker.take_nodes()
     number = len(world.names) + 1
     world.numbers[name] = number
     world.names[number] = name
@@ -275,6 +276,7 @@ def nodes_of(world: World, asker: str = "admin") -> list[tuple[str, bool, bool, 
 
 def test_nodes_are_listed_and_are_no_clients() -> None:
     world = World(options=BrokerOptions(events=NODE_CONNECTED | NODE_DISCONNECTED))
+    world.broker.take_nodes()
     world.connect("admin")
     assert nodes_of(world) == []
     assert world.step(ReportMaster("m", "h", False)) == []
@@ -295,6 +297,17 @@ def test_nodes_are_listed_and_are_no_clients() -> None:
     assert world.step(ReportMaster("m", "h", False)) == ["event NodeDisconnected"]
     assert nodes_of(world) == [("m", False, False, 0)]
     assert world.step(ListNodes(world.numbers["admin"], None)) == []
+
+
+def test_where_no_nodes_are_taken_nobody_is_one() -> None:
+    world = World()
+    world.names[1] = "n"
+    world.numbers["n"] = 1
+    assert world.step(Connect(1, "hello", "n", "n", "server", node=True)) == ["n accepted"]
+    (accepted,) = world.last
+    assert isinstance(accepted, Accept)
+    assert not accepted.node
+    assert nodes_of(world) == []
 
 
 def test_clients_may_listen_to_nodes() -> None:

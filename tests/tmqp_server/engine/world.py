@@ -21,6 +21,7 @@ from tmqp_server.engine.commands import (
     PushExtras,
     UpdateQueue,
 )
+from tmqp_server.engine.custom_routers import CustomRouter
 from tmqp_server.engine.delivery import DeliveryHandler
 from tmqp_server.engine.effects import (
     Accept,
@@ -46,6 +47,7 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import MARK_SHARED, Message, SubscriptionFilter
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFailed
 from tmqp_server.engine.snapshots import QueueSnapshot
 from tmqp_server.engine.timers import NEVER
 
@@ -60,12 +62,13 @@ class World:
         limits: EngineLimits | None = None,
         options: BrokerOptions | None = None,
         handlers: dict[str, DeliveryHandler] | None = None,
+        routers: dict[str, CustomRouter] | None = None,
     ) -> None:
         registry = built_in_handlers()
         for name, handler in (handlers or {}).items():
             registry.register(name, handler)
         self.options = BrokerOptions(events=NO_EVENTS) if options is None else options
-        self.broker = Broker(limits, self.options, registry)
+        self.broker = Broker(limits, self.options, registry, routers)
         self.now = 100.0
         self.numbers: dict[str, int] = {}
         self.names: dict[int, str] = {}
@@ -275,6 +278,16 @@ class World:
         if isinstance(effect, TellNodes):
             word = "done" if effect.positive else "refused"
             return f"nodes: {effect.channel}/{effect.queue_id} {effect.message_id} {word}"
+        if isinstance(effect, CallHttp):
+            return (
+                f"call {effect.ticket} {effect.method} {effect.url} {effect.body.decode()}".strip()
+            )
+        if isinstance(effect, AnswerRouted):
+            asked = ("", "acknowledge", "response")[effect.interaction]
+            said = f"{effect.code} {effect.body.decode()}".strip()
+            return f"{self.names[effect.session]} {effect.request} {asked}: {said}"
+        if isinstance(effect, RouterFailed):
+            return f"router {effect.router} failed: {effect.error}"
         assert isinstance(effect, Notify)
         return f"event {event_name(effect.event)}"
 

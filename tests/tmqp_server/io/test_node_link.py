@@ -19,7 +19,9 @@ from tmqp_server.app import Server, running
 from tmqp_server.cluster.filters import NodeFilter, Passing
 from tmqp_server.cluster.link import LinkState
 from tmqp_server.clustering import Membership, load_filter
-from tmqp_server.config import ClusterConfig, ConfigError, OutboundLimits, ServerConfig
+from tmqp_server.config import OutboundLimits, ServerConfig
+from tmqp_server.settings.checks import ConfigError
+from tmqp_server.settings.cluster import ClusterConfig
 
 pytestmark = pytest.mark.anyio
 

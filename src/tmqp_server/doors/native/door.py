@@ -52,6 +52,7 @@ from tmqp_server.doors.native.clients import (
     subscription_command,
 )
 from tmqp_server.doors.native.copies import add_copies, copy_addresses
+from tmqp_server.doors.native.http import http_answer
 from tmqp_server.doors.native.information import AnswerTooLargeError, event_frame, rendered
 from tmqp_server.doors.native.nodes import decision_of, passed_on
 from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
@@ -79,6 +80,7 @@ from tmqp_server.engine.effects import (
     Refuse,
     Reply,
 )
+from tmqp_server.engine.router_effects import AnswerRouted
 
 __all__ = ["NativeDoor", "NativeSession"]
 
@@ -398,6 +400,8 @@ class NativeSession(DoorSession):
             self._answer_pull(effect)
         elif isinstance(effect, Reply):
             self._answer(effect)
+        elif isinstance(effect, AnswerRouted):
+            self._answer_routed(effect)
         elif isinstance(effect, Accept):
             self._connected = True
             self._node = effect.node
@@ -419,7 +423,7 @@ class NativeSession(DoorSession):
         if isinstance(effect, Reply):
             frame = effect.request
             return isinstance(frame, Frame) and frame.type != TYPE_SERVER
-        return isinstance(effect, Confirm)
+        return isinstance(effect, (Confirm, AnswerRouted))
 
     def _answer_pull(self, effect: DeliverPulled | EndPull | AnswerPull) -> None:
         if isinstance(effect, DeliverPulled):
@@ -429,6 +433,14 @@ class NativeSession(DoorSession):
         else:
             assert isinstance(effect.request, Frame), "the token of every request is its frame"
             self._send(end_of_pull(effect.request, effect.reason).raw)
+
+    def _answer_routed(self, effect: AnswerRouted) -> None:
+        """What a called program answers goes to the publisher as a receiver's answer would."""
+        frame = effect.request
+        assert isinstance(frame, Frame), "the token of every request is its frame"
+        if frame.message_id:
+            most_bytes = self._door.limits.max_payload_bytes
+            self._send(http_answer(frame, effect, self._connection.client_id, most_bytes).raw)
 
     def _answer(self, effect: Reply) -> None:
         frame = effect.request
