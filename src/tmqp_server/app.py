@@ -12,20 +12,25 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import anyio
 import anyio.abc
 
 from tmqp.address import Address
+from tmqp_server.assembly import build_broker, declare
 from tmqp_server.auth import Access, load_access
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.custom import MessageHook, load_hook
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.custom_routers import CustomRouter
+from tmqp_server.engine.delivery import DeliveryHandler
+from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.hub import Hub
 from tmqp_server.io.driver import Driver
+from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.listener import Listener, open_listener
 from tmqp_server.io.session import Session
@@ -51,12 +56,13 @@ class Server:
         self,
         config: ServerConfig,
         listeners: list[Listener],
+        broker: Broker,
         access: Access | None = None,
         custom_messages: MessageHook | None = None,
     ) -> None:
         self.config = config
         self.access = access
-        self.broker = Broker(config.broker)
+        self.broker = broker
         self.addresses: list[Address] = [listener.address for listener in listeners]
         self._door = NativeDoor(
             _new_id, config.connection, wall_clock_offset_s=time.time() - anyio.current_time()
@@ -71,7 +77,10 @@ class Server:
         if access is not None or custom_messages is not None:
             most_bytes = config.connection.max_payload_bytes
             judge = Judge(access, custom_messages, config.hook_timeout_s, most_bytes)
-        self._driver = Driver(hub, self._door, judge)
+        self._http = HttpCaller(config.http, self._answered) if config.http.allow else None
+        self._driver = Driver(
+            hub, self._door, None if self._http is None else self._http.call, judge=judge
+        )
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()
         self._listeners = listeners
@@ -84,6 +93,14 @@ class Server:
         """Connections at this moment."""
         return self._connections
 
+    def set_router_enabled(self, name: str, enabled: bool) -> bool:
+        """Let a router work, or have it answer as if it were not there; False when there is no
+        router of that name."""
+        return self.broker.set_router_enabled(name, enabled)
+
+    def _answered(self, answer: HttpAnswered) -> None:
+        self._driver.answered(answer)
+
     async def run(self) -> None:
         """Serve whoever connects until :meth:`stop` is called, then close everything politely.
 
@@ -95,6 +112,8 @@ class Server:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 tasks.start_soon(self._driver.run_timers)
+                if self._http is not None:
+                    tasks.start_soon(self._http.run)
                 for listener in self._listeners:
                     tasks.start_soon(listener.serve, self._connected)
                     logger.info("listening on %s", listener.address)
@@ -169,15 +188,21 @@ class Server:
 @asynccontextmanager
 async def running(
     config: ServerConfig,
+    handlers: Mapping[str, DeliveryHandler] | None = None,
+    routers: Mapping[str, CustomRouter] | None = None,
     *,
     access: Access | None = None,
     custom_messages: MessageHook | None = None,
 ) -> AsyncIterator[Server]:
     """Run a server for the time of the ``async with`` block.
 
+    :param handlers: delivery handlers by the names that queues use, beside the built-in ones and
+        those of the configuration.
+    :param routers: custom routers by name, beside those of the configuration.
     :param access: who may do what, in the place of what the configuration says.
     :param custom_messages: takes custom messages, in the place of what the configuration names.
-    :raises ConfigError: when what the configuration names cannot be used.
+    :raises ConfigError: when a class of the configuration cannot be loaded, a name is taken or what
+        is declared cannot be created.
     :raises ListenError: when an address cannot be listened on; nothing is left open then.
     """
     if access is None:
@@ -185,12 +210,14 @@ async def running(
     _check_reach(config, access)
     if custom_messages is None and config.custom_messages:
         custom_messages = load_hook(config.custom_messages)
+    broker = build_broker(config, handlers, routers)
+    declare(broker, config, anyio.current_time())
     listeners: list[Listener] = []
     try:
         for address in config.listen:
             listeners.append(await open_listener(address))
         async with anyio.create_task_group() as tasks:
-            server = Server(config, listeners, access, custom_messages)
+            server = Server(config, listeners, broker, access, custom_messages)
             tasks.start_soon(server.run)
             try:
                 yield server

@@ -68,6 +68,7 @@ from tmqp_server.engine.router_commands import (
     Publish,
     RemoveBinding,
     RemoveRouter,
+    SetRouterEnabled,
 )
 from tmqp_server.rights import (
     ANSWER,
@@ -472,6 +473,7 @@ _NEEDS: Final[dict[type[Command], _Needing]] = {
     RemoveRouter: _on_router(MANAGE_ROUTERS),
     SendCustom: _on_everything(CUSTOM),
     SendDirect: _direct,
+    SetRouterEnabled: _on_router(MANAGE_ROUTERS),
     SubscribeEvent: _subscribe,
     UpdateQueue: _on_queue(UPDATE_QUEUE),
 }

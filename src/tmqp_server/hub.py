@@ -56,6 +56,8 @@ from tmqp_server.engine.effects import (
     Refuse,
     Reply,
 )
+from tmqp_server.engine.router_commands import HttpAnswered
+from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFailed
 from tmqp_server.engine.snapshots import ChannelSnapshot
 from tmqp_server.gate import (
     ALLOWED,
@@ -81,9 +83,18 @@ _FOR_ONE = (
     Accept,
     Refuse,
     CloseSession,
+    AnswerRouted,
 )
 _ForOne: TypeAlias = (
-    Reply | Confirm | DeliverPulled | EndPull | AnswerPull | Accept | Refuse | CloseSession
+    Reply
+    | Confirm
+    | DeliverPulled
+    | EndPull
+    | AnswerPull
+    | Accept
+    | Refuse
+    | CloseSession
+    | AnswerRouted
 )
 
 #: A run of so many bytes goes out; joining copies them.
@@ -130,6 +141,8 @@ class Hub:
         self._following: deque[Command] = deque()
         self._rest: dict[int, deque[Command]] = {}
         self._faults: dict[int, Exception] = {}
+        self._calls: list[CallHttp] = []
+        self._router_failures: list[RouterFailed] = []
         self._runs = Runs()
 
     # -- sessions -------------------------------------------------------------------------------
@@ -241,6 +254,26 @@ class Hub:
         if faults:
             self._faults = {}
         return faults
+
+    # -- calls to other programs ----------------------------------------------------------------
+
+    def take_calls(self) -> Sequence[CallHttp]:
+        """The HTTP calls to make since the last call; each is answered by :meth:`answered`."""
+        calls = self._calls
+        if calls:
+            self._calls = []
+        return calls
+
+    def answered(self, answer: HttpAnswered, now: float) -> None:
+        """A call has come to its end."""
+        self._step(answer, now)
+
+    def take_router_failures(self) -> Sequence[RouterFailed]:
+        """The failures of users' routers since the last call, for the log."""
+        failures = self._router_failures
+        if failures:
+            self._router_failures = []
+        return failures
 
     # -- time -----------------------------------------------------------------------------------
 
@@ -433,6 +466,10 @@ class Hub:
                     following.append(Synced(effect.ticket, False))
                 elif isinstance(effect, Notify):
                     self.notified += 1
+                elif isinstance(effect, CallHttp):
+                    self._calls.append(effect)
+                elif isinstance(effect, RouterFailed):
+                    self._router_failures.append(effect)
                 elif isinstance(effect, HandOver):
                     self._take_custom(effect)
             if not following:

@@ -13,7 +13,7 @@ from tmqp_server.gate import Decision
 __all__: list[str] = []
 
 
-@case(70)
+@case(71)
 def rights() -> None:
     world = GuardedWorld()
     client = Peer(world, "me")
