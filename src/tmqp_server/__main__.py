@@ -16,6 +16,7 @@ from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp_server.app import Server, serve_forever
 from tmqp_server.assembly import build_broker, declare, summary
+from tmqp_server.clustering import Filters
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.io.listener import ListenError
 
@@ -146,6 +147,8 @@ def _print_check(config: ServerConfig) -> None:
     """
     broker = build_broker(config)
     declare(broker, config, 0.0)
+    if config.cluster is not None:
+        Filters(config.cluster)
     for line in summary(config):
         click.echo(line)
 
