@@ -13,7 +13,7 @@ from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Command, Push
+from tmqp_server.engine.commands import Command, Connect, Push
 from tmqp_server.engine.effects import Deliver, Effect, Reply, TellNodes
 from tmqp_server.engine.node_commands import ApplyDecision
 from tmqp_server.hub import Hub
@@ -84,6 +84,9 @@ class _Relay:
     def __init__(self) -> None:
         self.seen: list[str] = []
         self.told: list[str] = []
+
+    def recognises(self, command: Connect) -> bool:
+        return False
 
     def meet(
         self, number: int, door: Door, command: Command, now: float

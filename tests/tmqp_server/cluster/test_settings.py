@@ -45,8 +45,8 @@ def test_a_server_stands_alone_unless_it_is_told_otherwise() -> None:
 
 
 def test_roles() -> None:
-    master = ClusterConfig(name="m", token="t", role="master")  # noqa: S106
-    slave = ClusterConfig(name="s", token="t", role="slave", masters=["tmq://h"])  # noqa: S106
+    master = ClusterConfig(name="m", token="t", role="master")
+    slave = ClusterConfig(name="s", token="t", role="slave", masters=["tmq://h"])
     assert (master.takes_slaves, slave.takes_slaves) == (True, False)
 
 
