@@ -17,7 +17,6 @@ from tmqp.limits import Limits
 from tmqp_server.app import Server, serve_forever
 from tmqp_server.assembly import build_broker, declare, summary
 from tmqp_server.auth import load_access
-from tmqp_server.clustering import Filters
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.custom import load_hook
 from tmqp_server.io.listener import ListenError
@@ -185,8 +184,6 @@ def _print_check(config: ServerConfig) -> None:
     """
     broker = build_broker(config)
     declare(broker, config, 0.0)
-    if config.cluster is not None:
-        Filters(config.cluster)
     load_access(config.access)
     if config.custom_messages:
         load_hook(config.custom_messages)

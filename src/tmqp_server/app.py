@@ -215,12 +215,12 @@ async def running(
     :raises ListenError: when an address cannot be listened on; nothing is left open then.
     :raises ConfigError: when a filter of the cluster cannot be used.
     """
-    filters = None if config.cluster is None else Filters(config.cluster)
     if access is None:
         access = load_access(config.access)
     _check_reach(config, access)
     if custom_messages is None and config.custom_messages:
         custom_messages = load_hook(config.custom_messages)
+    filters = None if config.cluster is None else Filters(config.cluster)
     broker = build_broker(config, handlers, routers)
     declare(broker, config, anyio.current_time())
     listeners: list[Listener] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import random
 import socket
@@ -24,6 +23,7 @@ from tmqp_server.io.driver import Driver
 from tmqp_server.io.node_link import NodeLink
 from tmqp_server.settings.checks import ConfigError
 from tmqp_server.settings.cluster import ClusterConfig
+from tmqp_server.settings.extensions import ClassSetting, load
 
 __all__ = ["Filters", "Membership", "join_cluster", "load_filter"]
 
@@ -83,20 +83,8 @@ def load_filter(name: str) -> NodeFilter:
 
     :raises ConfigError: when there is none such.
     """
-    module_name, colon, class_name = name.partition(":")
-    if not colon or not module_name or not class_name:
-        raise ConfigError(f"cluster: filter must be module:Class, got {name!r}")
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:
-        raise ConfigError(f"cluster: filter: cannot import {module_name}: {error}") from error
-    kind = getattr(module, class_name, None)
-    if not isinstance(kind, type) or not issubclass(kind, NodeFilter):
-        raise ConfigError(f"cluster: filter: {name} is no subclass of NodeFilter")
-    try:
-        return kind()
-    except Exception as error:
-        raise ConfigError(f"cluster: filter: cannot make a {name}: {error}") from error
+    module, _, class_name = name.partition(":")
+    return load(ClassSetting("cluster.filter", module, class_name, {}), NodeFilter)
 
 
 class Filters:

@@ -27,9 +27,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol, TypeAlias, final
+from typing import Protocol, final
 
-from tmqp_server.doors.port import Door, DoorSession
+from tmqp_server.doors.port import Door
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
     Block,
@@ -42,24 +42,19 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.effects import (
     Accept,
-    AnswerPull,
     Append,
     CloseSession,
-    Confirm,
     Deliver,
-    DeliverPulled,
     Effect,
-    EndPull,
     Forward,
     HandOver,
     Inform,
     Notify,
-    Refuse,
     Reply,
     TellNodes,
 )
 from tmqp_server.engine.router_commands import HttpAnswered
-from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFailed
+from tmqp_server.engine.router_effects import CallHttp, RouterFailed
 from tmqp_server.engine.snapshots import ChannelSnapshot
 from tmqp_server.gate import (
     ALLOWED,
@@ -71,45 +66,13 @@ from tmqp_server.gate import (
     Gate,
     Question,
 )
-from tmqp_server.runs import Run, Runs
+from tmqp_server.outlets import FOR_ONE, ForOne, Outlets
 
 __all__ = ["Hub", "Relay"]
-
-#: Effects that one session carries out.
-_FOR_ONE = (
-    Reply,
-    Confirm,
-    DeliverPulled,
-    EndPull,
-    AnswerPull,
-    Accept,
-    Refuse,
-    CloseSession,
-    AnswerRouted,
-)
-_ForOne: TypeAlias = (
-    Reply
-    | Confirm
-    | DeliverPulled
-    | EndPull
-    | AnswerPull
-    | Accept
-    | Refuse
-    | CloseSession
-    | AnswerRouted
-)
-
-#: A run of so many bytes goes out; joining copies them.
-_MOST_RUN_BYTES: Final = 262_144
-#: More than any session has to send.
-_NO_PORTIONS: Final = 1 << 60
 
 
 class Relay(Protocol):
     """What connects this server with others; see ``cluster/``."""
-
-    def recognises(self, command: Connect) -> bool:
-        """Whether another server of the cluster connects, by what it says of itself."""
 
     def meet(
         self, number: int, door: Door, command: Command, now: float
@@ -121,6 +84,9 @@ class Relay(Protocol):
 
     def tell(self, effect: TellNodes) -> tuple[bytes, Sequence[int]]:
         """Tell other servers of a decision; returns the bytes for sessions here, and for which."""
+
+    def recognises(self, command: Connect) -> bool:
+        """Whether it is a node's."""
 
     def forget(self, number: int) -> None:
         """A session is over."""
@@ -151,24 +117,19 @@ class Hub:
     ) -> None:
         self.broker = broker
         self.notified: int = 0
-        self.relay: Relay | None = None
         self.customs_ignored: int = 0
         self.gate = Gate(broker.passes_on) if guarded else None
         self._takes_custom = takes_custom
         self._open: dict[int, Question] = {}
         self._asked: list[Question] = []
         self._last_ticket = 0
-        self._portion_bytes = portion_bytes or _NO_PORTIONS
-        self._sessions: dict[int, DoorSession] = {}
-        self._doors: dict[int, Door] = {}
-        self._touched: dict[int, None] = {}
-        self._full = False
+        self.relay: Relay | None = None
+        self._outlets = Outlets(portion_bytes)
+        self._sessions = self._outlets.sessions
         self._following: deque[Command] = deque()
         self._rest: dict[int, deque[Command]] = {}
-        self._faults: dict[int, Exception] = {}
         self._calls: list[CallHttp] = []
         self._router_failures: list[RouterFailed] = []
-        self._runs = Runs()
 
     # -- sessions -------------------------------------------------------------------------------
 
@@ -176,8 +137,7 @@ class Hub:
         """A connection with this number, never used before, speaks the door's protocol."""
         assert number > 0, "0 stands for no session"
         assert number not in self._sessions, "session numbers are not used twice"
-        self._sessions[number] = door.open(number, now)
-        self._doors[number] = door
+        self._outlets.open(number, door, now)
         if self.gate is not None:
             self.gate.open(number)
 
@@ -190,7 +150,7 @@ class Hub:
         if session is None:
             return False
         commands = session.receive(data, now)
-        self._touched[number] = None
+        self._outlets.touch(number)
         if number in self._open:
             self._rest.setdefault(number, deque()).extend(commands)
             return True
@@ -210,7 +170,7 @@ class Hub:
         """The peer will send no more."""
         session = self._sessions.get(number)
         if session is not None:
-            self._touched[number] = None
+            self._outlets.touch(number)
             self._run(number, session.receive_eof(now), now)
 
     def close(self, number: int, reason: str, now: float) -> None:
@@ -218,20 +178,18 @@ class Hub:
         session = self._sessions.get(number)
         if session is not None:
             self._drop_waiting(number)
-            self._touched[number] = None
+            self._outlets.touch(number)
             self._run(number, session.close(reason, now), now)
 
     def forget(self, number: int, now: float) -> None:
         """The transport is gone, for whatever reason; whatever the session held is given back."""
-        session = self._sessions.pop(number, None)
-        if session is not None:
-            del self._doors[number]
-            self._touched.pop(number, None)
+        if number in self._sessions:
+            self._outlets.forget(number)
             self._drop_waiting(number)
-            if self.relay is not None:
-                self.relay.forget(number)
             if self.gate is not None:
                 self.gate.close(number)
+            if self.relay is not None:
+                self.relay.forget(number)
             self._step(Disconnect(number), now)
 
     def _drop_waiting(self, number: int) -> None:
@@ -257,10 +215,7 @@ class Hub:
 
     def take_touched(self) -> Sequence[int]:
         """The sessions that may have something to send, in the order they were touched."""
-        touched = list(self._touched)
-        self._touched.clear()
-        self._full = False
-        return touched
+        return self._outlets.take_touched()
 
     def data_to_send(self, number: int) -> bytes:
         """Everything a session has queued."""
@@ -269,18 +224,12 @@ class Hub:
 
     def send(self, number: int, data: bytes) -> None:
         """Queue whole messages for a session, as they are to be sent."""
-        session = self._sessions.get(number)
-        if session is not None:
-            self._touched[number] = None
-            session.deliver(data)
+        self._outlets.send((number,), data)
 
     def take_faults(self) -> dict[int, Exception]:
         """What went wrong since the last call, by session; end these.  0 stands for a delivery
         that could not be encoded for anybody."""
-        faults = self._faults
-        if faults:
-            self._faults = {}
-        return faults
+        return self._outlets.take_faults()
 
     # -- calls to other programs ----------------------------------------------------------------
 
@@ -313,7 +262,7 @@ class Hub:
         """A session's deadline may have come."""
         session = self._sessions.get(number)
         if session is not None:
-            self._touched[number] = None
+            self._outlets.touch(number)
             self._run(number, session.on_deadline(now), now)
 
     def broker_deadline(self) -> float | None:
@@ -323,8 +272,7 @@ class Hub:
     def on_broker_deadline(self, now: float) -> None:
         """The broker's deadline may have come."""
         self._carry_out(self.broker.on_deadline(now), now)
-        if self._runs.open:
-            self._hand_over()
+        self._outlets.flush()
 
     # -- questions ------------------------------------------------------------------------------
 
@@ -356,10 +304,9 @@ class Hub:
         if question is None or question.ticket != ticket:
             return
         del self._open[number]
-        self._touched[number] = None
+        self._outlets.touch(number)
         self._carry_out(self._decided(question, decision, now), now)
-        if self._runs.open:
-            self._hand_over()
+        self._outlets.flush()
 
     def _ask(self, question: Question) -> None:
         assert question.session not in self._open, "a session waits for one answer at a time"
@@ -425,19 +372,18 @@ class Hub:
         effects: Sequence[Effect]
         while at < count:
             if relay is None:
-                at, effects = broker.steps(commands, at, now, self._portion_bytes)
+                at, effects = broker.steps(commands, at, now, self._outlets.portion_bytes)
             else:
                 effects = self._perform(number, commands[at], now)
                 at += 1
             if effects:
                 self._carry_out(effects, now)
-                if self._full and at < count:
+                if self._outlets.full and at < count:
                     rest = self._rest.setdefault(number, deque())
                     rest.extend(commands[at:])
                     break
-        if self._runs.open:
-            self._hand_over()
-        if self._full:
+        self._outlets.flush()
+        if self._outlets.full:
             return self.has_more(number)
         return number in self._rest and self.go_on(number, now)
 
@@ -450,10 +396,7 @@ class Hub:
         while at < count:
             command = commands[at]
             at += 1
-            verdict = gate.check(number, command, now)
-            if verdict == ASK and self._is_node(command):
-                gate.trust(number)
-                verdict = ALLOWED
+            verdict = self._verdict(gate, number, command, now)
             effects: Sequence[Effect] = ()
             if verdict == ASK:
                 self._ask_about(number, command, now)
@@ -463,58 +406,58 @@ class Hub:
                 effects = gate.refusal(command)
             if effects:
                 self._carry_out(effects, now)
-            if (self._full or number in self._open) and at < count:
+            if (self._outlets.full or number in self._open) and at < count:
                 rest = self._rest.setdefault(number, deque())
                 rest.extend(commands[at:])
                 break
-        if self._runs.open:
-            self._hand_over()
-        if self._full or number in self._open:
+        self._outlets.flush()
+        if self._outlets.full or number in self._open:
             return self.has_more(number)
         return number in self._rest and self.go_on(number, now)
 
-    def _is_node(self, command: Command) -> bool:
-        """Whether it is another server that connects: its token proves it, and nobody is asked."""
+    def _verdict(self, gate: Gate, number: int, command: Command, now: float) -> int:
+        """What the gate says; a node proves itself to the relay, and its clients were asked."""
         relay = self.relay
-        return relay is not None and isinstance(command, Connect) and relay.recognises(command)
+        if relay is not None and isinstance(command, Connect) and relay.recognises(command):
+            gate.trust(number)
+            return ALLOWED
+        return gate.check(number, command, now)
 
     def _perform(self, number: int, command: Command, now: float) -> Sequence[Effect]:
-        """Carry out a session's command that the gate, if there is one, has let through."""
+        """Carry out a session's command, unless the relay has done something in its place."""
         relay = self.relay
-        door = self._doors.get(number)
-        if relay is not None and door is not None:
-            instead = relay.meet(number, door, command, now)
+        if relay is not None:
+            door = self._outlets.doors.get(number)
+            instead = None if door is None else relay.meet(number, door, command, now)
             if instead is not None:
                 return instead
         return self.broker.step(command, now)
 
     def _step(self, command: Command, now: float) -> None:
         self._carry_out(self.broker.step(command, now), now)
-        if self._runs.open:
-            self._hand_over()
+        self._outlets.flush()
 
     def _carry_out(self, effects: Iterable[Effect], now: float) -> None:
         """Carry effects out, and whatever follows from them, until nothing does; runs stay open."""
         following = self._following
+        outlets = self._outlets
         while True:
             for effect in effects:
                 if isinstance(effect, Deliver):
-                    self._deliver(effect)
-                elif isinstance(effect, _FOR_ONE):
-                    if self._runs.open and self._runs.meets(effect.session):
-                        self._hand_over()
+                    outlets.deliver(effect)
+                elif isinstance(effect, FOR_ONE):
                     self._apply(effect, now)
                 elif isinstance(effect, (Forward, Inform)):
-                    if self._runs.open and self._runs.meets_any(effect.sessions):
-                        self._hand_over()
-                    self._hand_out(effect)
+                    outlets.hand_out(effect)
                 elif isinstance(effect, Append):
                     # Nothing is stored, so nothing is ever confirmed as saved (nor erased).
                     following.append(Synced(effect.ticket, False))
                 elif isinstance(effect, Notify):
                     self.notified += 1
                 elif isinstance(effect, TellNodes):
-                    self._tell_nodes(effect)
+                    if self.relay is not None:
+                        data, numbers = self.relay.tell(effect)
+                        outlets.send(numbers, data)
                 elif isinstance(effect, CallHttp):
                     self._calls.append(effect)
                 elif isinstance(effect, RouterFailed):
@@ -529,81 +472,12 @@ class Hub:
         """Carry out a command that no session gave: what another server said, or how it is."""
         self._step(command, now)
 
-    def _tell_nodes(self, effect: TellNodes) -> None:
-        """Bring a decision to the servers that have a session here."""
-        if self.relay is None:
-            return
-        data, numbers = self.relay.tell(effect)
-        for number in numbers:
-            session = self._sessions.get(number)
-            if session is None:
-                continue
-            self._touched[number] = None
-            try:
-                session.deliver(data)
-            except Exception as error:  # noqa: BLE001 - hurts this session, not whose message it is
-                self._faults.setdefault(number, error)
-
-    def _deliver(self, effect: Deliver) -> None:
-        """Deliver now, or with others of a run."""
-        runs = self._runs
-        run = runs.find(effect.sessions)
-        if run is None:
-            if not runs.comes_again(effect.sessions):
-                if runs.open and runs.meets_any(effect.sessions):
-                    self._hand_over()
-                self._hand_out(effect)
-                return
-            run = self._open_run(effect.sessions)
-        fault = runs.add(run, effect)
-        if fault is not None:
-            self._faults.setdefault(0, fault)
-        if run.size >= self._portion_bytes or run.size >= _MOST_RUN_BYTES:
-            self._hand_over()
-
-    def _open_run(self, numbers: list[int]) -> Run:
-        run = Run(numbers)
-        if not self._runs.has_room_for(run):
-            self._hand_over()
-        for number in numbers:
-            session = self._sessions.get(number)
-            if session is not None:
-                run.admit(number, session, self._doors[number])
-        self._runs.open.append(run)
-        return run
-
-    def _hand_over(self) -> None:
-        """Give what runs hold to their sessions."""
-        touched = self._touched
-        portion_bytes = self._portion_bytes
-        for run in self._runs.take():
-            for part in run.parts:
-                data = part.pieces[0] if len(part.pieces) == 1 else b"".join(part.pieces)
-                for number, session in part.sessions:
-                    touched[number] = None
-                    try:
-                        session.deliver(data)
-                    except Exception as error:  # noqa: BLE001 - hurts this session only
-                        self._faults.setdefault(number, error)
-                    if session.outbound_bytes >= portion_bytes:
-                        self._full = True
-
-    def _apply(self, effect: _ForOne, now: float) -> None:
+    def _apply(self, effect: ForOne, now: float) -> None:
         """Let the one session an effect is for carry it out."""
         number = effect.session
-        session = self._sessions.get(number)
-        if session is None:
-            return
-        self._touched[number] = None
         if isinstance(effect, CloseSession):
             self._drop_waiting(number)
-        try:
-            commands = session.apply(effect, now)
-        except Exception as error:  # noqa: BLE001 - hurts this session, not the one that asked
-            self._faults.setdefault(number, error)
-            return
-        if session.outbound_bytes >= self._portion_bytes:
-            self._full = True
+        commands = self._outlets.apply(effect, now)
         if not commands:
             return
         if isinstance(effect, Accept):
@@ -620,40 +494,7 @@ class Hub:
         question = Question(effect.session, (MESSAGE, "", NO_QUEUE, 0), None)
         question.handed_over = effect
         self._ask(question)
-        self._full = True
-
-    def _hand_out(self, effect: Deliver | Forward | Inform) -> None:
-        """Encode once a door, share the bytes among its sessions."""
-        sessions = self._sessions
-        touched = self._touched
-        portion_bytes = self._portion_bytes
-        encoded: dict[str, bytes] = {}
-        for number in effect.sessions:
-            session = sessions.get(number)
-            if session is None:
-                continue
-            door = self._doors[number]
-            data = encoded.get(door.name)
-            if data is None:
-                data = encoded[door.name] = self._encoded(door, effect)
-            touched[number] = None
-            try:
-                session.deliver(data)
-            except Exception as error:  # noqa: BLE001 - hurts this session, not the producer's
-                self._faults.setdefault(number, error)
-            if session.outbound_bytes >= portion_bytes:
-                self._full = True
-
-    def _encoded(self, door: Door, effect: Deliver | Forward | Inform) -> bytes:
-        try:
-            if isinstance(effect, Forward):
-                return door.encode_forward(effect)
-            if isinstance(effect, Inform):
-                return door.encode_event(effect)
-            return door.encode_delivery(effect)
-        except Exception as error:  # noqa: BLE001 - hurts this message, not the producer's session
-            self._faults.setdefault(0, error)
-            return b""
+        self._outlets.full = True
 
 
 def _channels_of(reply: Reply) -> list[ChannelSnapshot]:

@@ -82,11 +82,9 @@ class _Relay:
     """Keeps what it is shown; answers pushes into the channel *no* with nothing."""
 
     def __init__(self) -> None:
+        self.nodes: tuple[str, ...] = ()
         self.seen: list[str] = []
         self.told: list[str] = []
-
-    def recognises(self, command: Connect) -> bool:
-        return False
 
     def meet(
         self, number: int, door: Door, command: Command, now: float
@@ -99,6 +97,9 @@ class _Relay:
     def tell(self, effect: TellNodes) -> tuple[bytes, Sequence[int]]:
         self.told.append(effect.message_id)
         return b"decided", [2, 77]
+
+    def recognises(self, command: Connect) -> bool:
+        return command.client_id in self.nodes
 
     def forget(self, number: int) -> None:
         self.seen.append(f"{number} gone")
@@ -381,3 +382,16 @@ def test_the_native_door_counts_what_it_queues() -> None:
     assert session.outbound_bytes >= 1_000
     peer.take()
     assert session.outbound_bytes == 0
+
+
+def test_a_node_proves_itself_to_the_relay_and_nobody_is_asked() -> None:
+    hub, door = Hub(Broker(), guarded=True), LineDoor()
+    relay = hub.relay = _Relay()
+    for number in (1, 2):
+        hub.open(number, door, 0.0)
+    hub.receive(1, b"connect a", 0.0)
+    assert [question.session for question in hub.take_questions()] == [1]
+    relay.nodes = ("n",)
+    hub.receive(2, b"connect n; join c; push c m", 0.0)
+    assert not hub.take_questions()
+    assert door.sessions[2].words() == ["Accept", "Reply", "line:m"]

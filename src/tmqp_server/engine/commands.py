@@ -74,9 +74,9 @@ class Connect(Command):
     there are too many sessions (F33).  With ``take_over`` a client that has the id already is
     closed instead (CloseSession), and its deliveries are returned like those of one that vanished.
     The door makes an id when the peer has none (F30) and trims what it read (F29).  Who may
-    connect has been decided before, ``authenticated`` and ``node`` with it.  ``properties`` is kept
-    for user code, as it is.  ``node`` says that it is a slave of this server (F133), on the machine
-    named ``host``; it counts only where the broker takes nodes.
+    connect has been decided before, ``authenticated`` and ``node`` with it: that it is a slave of
+    this server (F133), on the machine named ``host``; it counts only where the broker takes nodes.
+    ``properties`` is kept for user code, as it is.
     """
 
     __slots__ = (

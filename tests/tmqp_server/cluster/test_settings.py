@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from click.testing import CliRunner
 
 from tmqp.address import Address
-from tmqp_server.__main__ import main
 from tmqp_server.config import ServerConfig, parse_config
 from tmqp_server.settings.checks import ConfigError
 from tmqp_server.settings.cluster import ClusterConfig
@@ -81,13 +77,3 @@ def test_a_mistake_names_its_key(old: str, new: str, reason: str) -> None:
     assert old in GOOD
     with pytest.raises(ConfigError, match=reason):
         parse_config(GOOD.replace(old, new))
-
-
-def test_a_check_of_the_configuration_loads_the_filters(tmp_path: Path) -> None:
-    path = tmp_path / "one.toml"
-    path.write_text(GOOD)
-    assert CliRunner().invoke(main, ["--check-config", str(path)]).exit_code == 0
-    path.write_text(GOOD + 'filter = "no_such_module:X"\n')
-    result = CliRunner().invoke(main, ["--check-config", str(path)])
-    assert result.exit_code == 2
-    assert "cluster: filter: cannot import no_such_module" in result.output
