@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
 
+from tmqp_client._custom import CustomMessage, CustomMessages
 from tmqp_client.client import Client
 from tmqp_client.connection_events import ConnectionEvents
 from tmqp_client.consumer import Consumer, ConsumerIterator
@@ -42,6 +43,8 @@ CLASSES: Final[tuple[type, ...]] = (
     Consumer,
     Pull,
     DirectMessages,
+    CustomMessage,
+    CustomMessages,
     Events,
     Unclaimed,
     ConnectionEvents,

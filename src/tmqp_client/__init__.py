@@ -23,6 +23,7 @@ Reading order: ``_machine`` (what a client knows, without I/O), ``session`` (one
 
 from __future__ import annotations
 
+from tmqp_client._custom import CustomMessage, CustomMessages
 from tmqp_client._gate import WhenFull
 from tmqp_client._report import BatchFailure, BatchReport
 from tmqp_client._requests import Headers, Payload
@@ -92,6 +93,8 @@ __all__ = [
     "Consumer",
     "ConsumerIterator",
     "Converter",
+    "CustomMessage",
+    "CustomMessages",
     "DirectMessage",
     "DirectMessages",
     "Disconnected",

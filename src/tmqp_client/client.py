@@ -22,6 +22,7 @@ from tmqp_client._ids import IdSource, new_client_id
 from tmqp_client._listening import Listening
 from tmqp_client._machine import ClientMachine
 from tmqp_client._managing import Managing
+from tmqp_client._nodes import Nodes
 from tmqp_client._pending import time_limit
 from tmqp_client._report import BatchReport
 from tmqp_client._requests import Headers, Payload, PullRequest, Request, payload_bytes
@@ -110,7 +111,7 @@ def connect(
     )
 
 
-class Client(Talking, Routers, Managing, Handling):
+class Client(Talking, Routers, Managing, Nodes, Handling):
     """What talks to a server; made by :func:`connect` and used in ``async with``, once.
 
     When its connection is lost it makes another one, to any of its addresses, and goes on where it
@@ -226,6 +227,7 @@ class Client(Talking, Routers, Managing, Handling):
             dropped=counters.dropped + self._machine.board.dropped,
             directs=self._machine.board.directs,
             events=self._machine.board.events,
+            customs=self._machine.board.customs,
             pauses=counters.pauses,
             connections=counters.connections,
             resent=counters.resent,

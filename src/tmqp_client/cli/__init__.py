@@ -14,6 +14,7 @@ from tmqp_client.cli.completion import completion
 from tmqp_client.cli.config import config
 from tmqp_client.cli.look import clients
 from tmqp_client.cli.manage import channel, queue
+from tmqp_client.cli.nodes import nodes
 from tmqp_client.cli.ping import ping
 from tmqp_client.cli.pub import pub
 from tmqp_client.cli.routers import router
@@ -56,7 +57,7 @@ def cli() -> None:
 
 _COMMANDS: tuple[click.Command, ...] = (
     *(ping, pub, sub, pull, cache, request, reply),
-    *(channel, queue, router, clients, events, top),
+    *(channel, queue, router, clients, nodes, events, top),
     *(bench, config, completion),
 )
 for _command in _COMMANDS:

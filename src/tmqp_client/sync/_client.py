@@ -11,6 +11,8 @@ from typing import Any, Final, Self, TypeVar, get_type_hints
 from tmqp.address import Address
 from tmqp_client import client as async_client
 from tmqp_client._blocking import Blocking, Loop, in_thread
+from tmqp_client._custom import CustomMessage as AsyncCustomMessage
+from tmqp_client._custom import CustomMessages as AsyncCustomMessages
 from tmqp_client._gate import WhenFull
 from tmqp_client._report import BatchReport
 from tmqp_client._requests import Headers, Payload
@@ -32,6 +34,8 @@ from tmqp_client.sync._received import (
     ConnectionEvents,
     Consumer,
     ConsumerIterator,
+    CustomMessage,
+    CustomMessages,
     DirectMessage,
     DirectMessages,
     Events,
@@ -55,6 +59,8 @@ _TWINS: Final[dict[type, type[Blocking[Any]]]] = {
     AsyncConsumer: Consumer,
     AsyncPull: Pull,
     AsyncDirectMessages: DirectMessages,
+    AsyncCustomMessage: CustomMessage,
+    AsyncCustomMessages: CustomMessages,
     AsyncEvents: Events,
     AsyncUnclaimed: Unclaimed,
     AsyncConnectionEvents: ConnectionEvents,

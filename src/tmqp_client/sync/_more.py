@@ -10,6 +10,7 @@ from tmqp.models import (
     BindingInformation,
     ChannelInformation,
     ClientInformation,
+    NodeInformation,
     QueueInformation,
     QueueOptions,
     RouterInformation,
@@ -20,7 +21,7 @@ from tmqp_client._requests import Headers, Payload
 from tmqp_client.client import Client
 from tmqp_client.direct import Response
 from tmqp_client.handling import _T
-from tmqp_client.sync._received import DirectMessages, Events
+from tmqp_client.sync._received import CustomMessages, DirectMessages, Events
 
 __all__ = ["More"]
 
@@ -85,6 +86,55 @@ class More(Blocking[Client]):
     def direct_messages(self) -> DirectMessages:
         """As :meth:`tmqp_client.Client.direct_messages`, blocking."""
         result: DirectMessages = self._call(self._twin.direct_messages)
+        return result
+
+    def send_custom(
+        self,
+        payload: Payload,
+        *,
+        target: str = "",
+        content_type: int = 0,
+        headers: Headers = (),
+        high_priority: bool = False,
+        nowait: bool = False,
+    ) -> str:
+        """As :meth:`tmqp_client.Client.send_custom`, blocking."""
+        result: str = self._call(
+            self._twin.send_custom,
+            payload,
+            target=target,
+            content_type=content_type,
+            headers=headers,
+            high_priority=high_priority,
+            nowait=nowait,
+        )
+        return result
+
+    def request_custom(
+        self,
+        payload: Payload,
+        timeout_s: float | None = None,
+        *,
+        target: str = "",
+        content_type: int = 0,
+        headers: Headers = (),
+        high_priority: bool = False,
+    ) -> Response:
+        """As :meth:`tmqp_client.Client.request_custom`, blocking."""
+        result: Response = self._call(
+            self._twin.request_custom,
+            payload,
+            timeout_s,
+            target=target,
+            content_type=content_type,
+            headers=headers,
+            high_priority=high_priority,
+        )
+        return result
+
+    def custom_messages(self) -> CustomMessages:
+        """As :meth:`tmqp_client.Client.custom_messages`, blocking."""
+        result: CustomMessages = self._call(self._twin.custom_messages)
         return result
 
     def events(self, name: str, channel: str | None = None, queue_id: int | None = None) -> Events:
@@ -251,6 +301,11 @@ class More(Blocking[Client]):
     def clients(self, type: str = "", *, timeout_s: float | None = None) -> list[ClientInformation]:
         """As :meth:`tmqp_client.Client.clients`, blocking."""
         result: list[ClientInformation] = self._call(self._twin.clients, type, timeout_s=timeout_s)
+        return result
+
+    def nodes(self, *, timeout_s: float | None = None) -> list[NodeInformation]:
+        """As :meth:`tmqp_client.Client.nodes`, blocking."""
+        result: list[NodeInformation] = self._call(self._twin.nodes, timeout_s=timeout_s)
         return result
 
     def encode(self, value: object) -> bytes:

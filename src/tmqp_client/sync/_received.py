@@ -11,6 +11,8 @@ from typing import Self
 from tmqp.constants import NackReason
 from tmqp.events import MessageReceived
 from tmqp_client._blocking import Blocking
+from tmqp_client._custom import CustomMessage as AsyncCustomMessage
+from tmqp_client._custom import CustomMessages as AsyncCustomMessages
 from tmqp_client._requests import Payload
 from tmqp_client.connection_events import ConnectionEvent
 from tmqp_client.connection_events import ConnectionEvents as AsyncConnectionEvents
@@ -28,6 +30,8 @@ __all__ = [
     "ConnectionEvents",
     "Consumer",
     "ConsumerIterator",
+    "CustomMessage",
+    "CustomMessages",
     "DirectMessage",
     "DirectMessages",
     "Events",
@@ -336,6 +340,78 @@ class DirectMessages(Blocking[AsyncDirectMessages]):
 
     def aclose(self) -> None:
         """As :meth:`tmqp_client.DirectMessages.aclose`, blocking."""
+        self._call(self._twin.aclose)
+
+
+class CustomMessage(Blocking[AsyncCustomMessage]):
+    """The blocking twin of :class:`tmqp_client.CustomMessage`."""
+
+    @property
+    def content_type(self) -> int:
+        """As :attr:`tmqp_client.CustomMessage.content_type`."""
+        result: int = self._wrap(self._twin.content_type)
+        return result
+
+    @property
+    def message_id(self) -> str:
+        """As :attr:`tmqp_client.CustomMessage.message_id`."""
+        result: str = self._wrap(self._twin.message_id)
+        return result
+
+    @property
+    def payload(self) -> bytes:
+        """As :attr:`tmqp_client.CustomMessage.payload`."""
+        result: bytes = self._wrap(self._twin.payload)
+        return result
+
+    @property
+    def text(self) -> str:
+        """As :attr:`tmqp_client.CustomMessage.text`."""
+        result: str = self._wrap(self._twin.text)
+        return result
+
+    @property
+    def parts(self) -> list[bytes]:
+        """As :attr:`tmqp_client.CustomMessage.parts`."""
+        result: list[bytes] = self._wrap(self._twin.parts)
+        return result
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """As :attr:`tmqp_client.CustomMessage.headers`."""
+        result: list[tuple[str, str]] = self._wrap(self._twin.headers)
+        return result
+
+    def header(self, name: str) -> str | None:
+        """As :meth:`tmqp_client.CustomMessage.header`, blocking."""
+        result: str | None = self._call(self._twin.header, name)
+        return result
+
+
+class CustomMessages(Blocking[AsyncCustomMessages]):
+    """The blocking twin of :class:`tmqp_client.CustomMessages`."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> CustomMessage:
+        result: CustomMessage = self._next()
+        return result
+
+    def __enter__(self) -> Self:
+        self._loop.call(self._twin.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+
+    def aclose(self) -> None:
+        """As :meth:`tmqp_client.CustomMessages.aclose`, blocking."""
         self._call(self._twin.aclose)
 
 
