@@ -71,19 +71,24 @@ class Gate:
         """
         machine = self._machine
         most = machine.limits.max_outstanding
+        most_bytes = machine.limits.outbound_bytes
         line = self._places if confirm else self._room
         called = False
         while True:
             self._owner.check()
-            if self._owner.backlog_bytes >= machine.limits.outbound_bytes:
+            backlog = self._owner.backlog_bytes
+            if backlog >= most_bytes:
                 self._owner.flush()
+                backlog = self._owner.backlog_bytes
             if not confirm:
                 full = False
             elif called:
                 full = machine.full
             else:  # nobody overtakes those who wait, nor those who were called and did not come yet
-                full = len(line) > 0 or machine.full or machine.outstanding + self._called >= most
-            if not full and not self._clogged():
+                full = len(line) > 0 or machine.full
+                if self._called > 0 and not full:
+                    full = machine.outstanding + self._called >= most
+            if not full and backlog < most_bytes and not machine.buffer_full:
                 return
             if not called:
                 self._may_wait(confirm=confirm, nowait=nowait)

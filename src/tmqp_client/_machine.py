@@ -93,6 +93,8 @@ class ClientMachine(Reception):
     def buffer_full(self) -> bool:
         """As much waits for a connection as may (``buffered_messages``, ``buffered_bytes``)."""
         outbox = self.outbox
+        if not outbox.size_bytes:  # as it is while there is a connection
+            return False
         limits = self.limits
         return len(outbox) >= limits.buffered_messages or outbox.size_bytes >= limits.buffered_bytes
 
@@ -284,7 +286,7 @@ class ClientMachine(Reception):
         pending = Pending(Kind.PUSH, message_id, "push to", channel, queue_id, now, timeout_s)
         self.counters.pushed += 1
         if confirm:
-            if self._lasting:
+            if self._max_sends:
                 pending.frame = frame
             self._pendings.add(pending)
             self._send_in_turn(frame, pending)
@@ -385,7 +387,8 @@ class ClientMachine(Reception):
     def _send_in_turn(self, frame: Frame, pending: Pending | None) -> None:
         """Send behind everything that waits to be sent."""
         connection = self._connection
-        if connection is None or not self.accepted or len(self.outbox) > 0:
+        offline = connection is None or self.lost is not None or not self._greeted
+        if offline or self.outbox.size_bytes or connection is None:
             self.outbox.put(frame, pending)
         else:
             self._send_now(connection, frame, pending)

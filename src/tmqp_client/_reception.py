@@ -114,7 +114,8 @@ class Reception:
         for event in events:
             if isinstance(event, AcknowledgeReceived):
                 settled = self._answers.take_acknowledge(event, now)
-                self._tell_answer(settled, event, event.reason is None, outcomes)
+                positive = settled is None and event.reason is None  # read where it is needed
+                self._tell_answer(settled, event, positive, outcomes)
             elif isinstance(event, QueueMessageReceived):
                 self._take_message(event, outcomes)
             elif isinstance(event, ResponseReceived):
@@ -196,7 +197,8 @@ class Reception:
             if not self._answers.is_echo(event.frame.message_id) and not positive:
                 self._take_unclaimed(event, outcomes)
             return
-        self.outbox.forget(settled)
+        if settled.queued:  # it was sent on the connection before, and answered only now
+            self.outbox.forget(settled)
         if isinstance(event, ResponseReceived):
             self._note(settled.request, event.code)
         self._tell(settled, outcomes)
