@@ -350,6 +350,10 @@ class Outcomes:
         The limit counts put-backs, so a message is sent at most once more than that.
         """
         message.marks &= ~(MARK_BACK | MARK_ANSWERED)
+        rare = message.rarely()
+        if rare.put_backs >= queue.put_back_limit:
+            self._give_up(queue, message)
+            return
         if queue.discipline.replaces:
             latest = queue.latest()
             if latest is not None and latest.sequence > message.sequence:
@@ -357,10 +361,6 @@ class Outcomes:
                 self.settle(queue, message)
                 return
             self.make_way(queue)
-        rare = message.rarely()
-        if rare.put_backs >= queue.put_back_limit:
-            self._give_up(queue, message)
-            return
         rare.put_backs += 1
         queue.requeued += 1
         if where == PUT_BACK_START:
