@@ -148,6 +148,14 @@ def test_round_robin_takes_turns_in_join_order() -> None:
     assert got[1] == "b <- m1 FA"
 
 
+def test_round_robin_keeps_what_nobody_is_there_for() -> None:
+    world = World()
+    world.create(QueueChanges(status=STATUS_ROUND_ROBIN))
+    for number in range(3):
+        assert world.push(f"m{number}") == []
+    assert world.join("a") == ["a <- m0 FA", "a <- m1 FA", "a <- m2 FA", "a join: 0"]
+
+
 def test_round_robin_begins_anew_when_the_turn_is_past_the_last_consumer() -> None:
     world = World()
     world.create(QueueChanges(status=STATUS_ROUND_ROBIN))
