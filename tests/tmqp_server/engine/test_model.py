@@ -52,6 +52,7 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.engine.records import field_names
 from tmqp_server.engine.router_commands import (
     TO_CLIENTS,
     TO_QUEUE,
@@ -151,7 +152,7 @@ ROUTERS = ("r", "r", "R")
 
 def with_status(given: QueueChanges, status: int | None) -> QueueChanges:
     """The same changes with a status."""
-    values = {name: getattr(given, name) for name in QueueChanges.__slots__}
+    values = {name: getattr(given, name) for name in field_names(QueueChanges)}
     return QueueChanges(**values | {"status": status})
 
 

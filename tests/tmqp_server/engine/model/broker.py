@@ -12,7 +12,7 @@ from tests.tmqp_server.engine.model.routers import Routers
 from tests.tmqp_server.engine.model.things import BROADCAST, Client, Letter, Line, Word
 from tmqp_server.engine import client_commands, commands, router_commands
 from tmqp_server.engine.events import event_name
-from tmqp_server.engine.records import Record
+from tmqp_server.engine.records import Record, field_names
 
 __all__ = ["ModelBroker"]
 
@@ -21,17 +21,11 @@ REASONS = {401: "unauthorized", 404: "not-found", 482: "limit-exceeded", 503: "b
 REASONS |= {400: "bad-request", 406: "unacceptable"}
 
 
-def slots_of(record: Record) -> tuple[str, ...]:
-    """The names of a record's own fields."""
-    names: tuple[str, ...] = type(record).__slots__
-    return names
-
-
 def options_of(changes: Record | None) -> dict[str, object] | None:
     """Changes as a dict."""
     if changes is None:
         return None
-    return {name: getattr(changes, name) for name in slots_of(changes)}
+    return {name: getattr(changes, name) for name in field_names(type(changes))}
 
 
 class ModelBroker(Routers):
@@ -120,7 +114,8 @@ class ModelBroker(Routers):
 
     def operate(self, command: commands.SessionCommand, client: Client) -> None:
         """An operation on a channel or queue."""
-        given = {name: getattr(command, name) for name in slots_of(command)}
+        given = {name: getattr(command, name) for name in field_names(type(command))}
+        del given["session"]
         request = given.pop("request")
         name = given.pop("channel")
         if "changes" in given:

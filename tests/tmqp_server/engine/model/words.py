@@ -12,7 +12,7 @@ from collections import Counter
 from tests.tmqp_server.engine.model.things import COUNTS, DEFAULTS, Word
 from tmqp_server.engine import effects as told
 from tmqp_server.engine.events import event_name
-from tmqp_server.engine.records import Record
+from tmqp_server.engine.records import Record, field_names
 from tmqp_server.engine.snapshots import ChannelSnapshot, QueueSnapshot
 
 __all__ = ["Translator", "differences", "queue_shown"]
@@ -39,8 +39,7 @@ def body_of(body: object) -> object:
 
 def fields(record: Record) -> Word:
     """What a record holds, in order."""
-    names: tuple[str, ...] = type(record).__slots__
-    return tuple([getattr(record, name) for name in names])
+    return tuple([getattr(record, name) for name in field_names(type(record))])
 
 
 class Translator:
