@@ -73,6 +73,16 @@ class Duel:
         effects = self.see(self.broker.step(command, self.now))
         return self.compare(repr(command), effects, self.model.step(command, self.now))
 
+    def do_all(self, commands: list[Command]) -> list[Word]:
+        """Give both several commands, the broker as many at a time as it takes."""
+        effects: list[Effect] = []
+        at = 0
+        while at < len(commands):
+            at, some = self.broker.steps(commands, at, self.now, 1_000_000)
+            effects += self.see(some)
+        expected = [word for each in commands for word in self.model.step(each, self.now)]
+        return self.compare(f"{len(commands)} commands: {commands!r}", effects, expected)
+
     def wait(self, seconds: float) -> list[Word]:
         """Let time pass, from one deadline of the broker to the next."""
         end = self.now + seconds
