@@ -355,7 +355,6 @@ class Operating(Delivering):
             self.say("end", client.number, request, "Unacceptable")
         elif pull.count <= 0:
             self.say("end", client.number, request, "Empty")
-            self.clear_after(pull)
         elif len(pending) >= self.settings.pulls:
             self.say("end", client.number, request, "Unacceptable")
         else:
