@@ -82,9 +82,6 @@ NOT_YET: Final = (
     ("Version and Handshaking", "Client-Token is given to an authenticator"),
     ("Push", "Saved to disk where the handler says so"),
     ("Message Lifecycle", "Saved messages are loaded again at a start"),
-    ("Routers and Bindings", "Routers that users write themselves"),
-    ("Routers and Bindings", "Routers can be disabled"),
-    ("Routers and Bindings", "HTTP bindings"),
     ("Response Messages", "Unauthorised"),
     ("Clusters and Message Workflow", "Slaves connect to masters, masters accept"),
     (
