@@ -147,6 +147,7 @@ class Client(Talking, Routers):
             dropped=counters.dropped + self._machine.board.dropped,
             directs=self._machine.board.directs,
             events=self._machine.board.events,
+            customs=self._machine.board.customs,
             pauses=counters.pauses,
             outstanding=self._machine.outstanding,
             backlog_bytes=0 if self._opened is None else self._opened.backlog_bytes,

@@ -16,17 +16,21 @@ from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp_server.app import Server, serve_forever
 from tmqp_server.assembly import build_broker, declare, summary
+from tmqp_server.auth import load_access
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
+from tmqp_server.custom import load_hook
 from tmqp_server.io.listener import ListenError
+from tmqp_server.tokens import hash_token, new_token
 
-__all__ = ["main"]
+__all__ = ["hash_token_command", "main"]
 
 logger = logging.getLogger("tmqp_server")
 
 _LEVELS = ("debug", "info", "warning", "error")
 
 
-@click.command(
+@click.group(
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
@@ -34,6 +38,7 @@ Examples:
   tmqp-server -l tmq://127.0.0.1:0 -l unix:/tmp/tmqp.sock
   tmqp-server --config tmqp.toml                 keys: see docs/server.md
   tmqp-server --check-config tmqp.toml           say what would be served, and stop
+  tmqp-server hash-token --new                   a token for its table [access]
 
 Stop it with Ctrl-C or SIGTERM: connections are closed politely first.""",
 )
@@ -84,7 +89,9 @@ Stop it with Ctrl-C or SIGTERM: connections are closed politely first.""",
     help="What is written to standard error.",
 )
 @click.version_option(tmqp.__version__, prog_name="tmqp-server")
+@click.pass_context
 def main(
+    context: click.Context,
     listen: tuple[str, ...],
     config_path: Path | None,
     checked_path: Path | None,
@@ -98,6 +105,8 @@ def main(
     It prints one line with its addresses on standard output when it is ready.  Exit status: 0 after
     a clean stop, 2 when the configuration is wrong, 1 when an address cannot be listened on.
     """
+    if context.invoked_subcommand is not None:
+        return
     logging.basicConfig(
         level=log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
     )
@@ -117,6 +126,35 @@ def main(
     except ListenError as error:
         click.echo(f"tmqp-server: {error}", err=True)
         sys.exit(1)
+
+
+@main.command("hash-token")
+@click.option("--new", is_flag=True, help="Draw a token at random, and print it as well.")
+@click.option(
+    "--slow",
+    is_flag=True,
+    help="For a token that a person thought up: each guess costs time (scrypt).",
+)
+def hash_token_command(new: bool, slow: bool) -> None:
+    """Print the hash of a token, as the table [access] keeps it.
+
+    The token is asked for, or read from standard input: on the command line others could see it.
+    """
+    if new:
+        token = new_token()
+    elif sys.stdin.isatty():
+        token = click.prompt("Token", hide_input=True, err=True)
+    else:
+        token = sys.stdin.readline().rstrip("\r\n")
+    try:
+        line = hash_token(token, slow=slow)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    if new:
+        click.echo(f"token: {token}")
+        click.echo(f"hash:  {line}")
+    else:
+        click.echo(line)
 
 
 def _configuration(
@@ -146,6 +184,9 @@ def _print_check(config: ServerConfig) -> None:
     """
     broker = build_broker(config)
     declare(broker, config, 0.0)
+    load_access(config.access)
+    if config.custom_messages:
+        load_hook(config.custom_messages)
     for line in summary(config):
         click.echo(line)
 

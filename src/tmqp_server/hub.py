@@ -10,6 +10,13 @@ One chunk can ask for far more than itself: thousands of lists, or channels to j
 So when a session has ``portion_bytes`` to send, the rest of the commands of the chunk waits until
 the caller has sent what there is and calls :meth:`Hub.go_on`.
 
+Some commands wait for somebody outside: where a :class:`~tmqp_server.gate.Gate` is set, for the
+answer whether the client may do that, and a custom message for the code it is for.  Then there is a
+:class:`~tmqp_server.gate.Question` to take (:meth:`Hub.take_questions`), the session's further
+commands wait in their order, and :meth:`Hub.decide` works off the one that was asked about.  There
+is one open question a session at most; who reads no further chunk of that session meanwhile holds
+no more than one.  Others go on.
+
 A fault in one session's door must not hurt the session whose command led to it: it is kept for
 :meth:`Hub.take_faults`, and everybody else's effects are carried out.
 
@@ -28,6 +35,7 @@ from tmqp_server.engine.commands import (
     Block,
     Command,
     Disconnect,
+    ListChannels,
     Synced,
     Unblock,
 )
@@ -42,6 +50,7 @@ from tmqp_server.engine.effects import (
     Effect,
     EndPull,
     Forward,
+    HandOver,
     Inform,
     Notify,
     Refuse,
@@ -49,6 +58,17 @@ from tmqp_server.engine.effects import (
 )
 from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFailed
+from tmqp_server.engine.snapshots import ChannelSnapshot
+from tmqp_server.gate import (
+    ALLOWED,
+    ASK,
+    AUTHENTICATE,
+    MESSAGE,
+    NO_QUEUE,
+    Decision,
+    Gate,
+    Question,
+)
 from tmqp_server.runs import Run, Runs
 
 __all__ = ["Hub"]
@@ -90,13 +110,29 @@ class Hub:
     :param broker: the engine; the hub is its only caller.
     :param portion_bytes: how much a session may have to send before further commands wait for
         :meth:`go_on`; 0 for no bound.
+    :param guarded: ask about rights; else everybody may do everything, and nothing is looked at.
+    :param takes_custom: somebody takes custom messages; else they are counted.
 
-    Attribute: ``notified``, how many events of the broker there were.
+    Attributes: ``notified``, how many events of the broker there were; ``customs_ignored``, how
+    many custom messages nobody took; ``gate``, None where nothing is asked.
     """
 
-    def __init__(self, broker: Broker, portion_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        portion_bytes: int = 0,
+        *,
+        guarded: bool = False,
+        takes_custom: bool = False,
+    ) -> None:
         self.broker = broker
         self.notified: int = 0
+        self.customs_ignored: int = 0
+        self.gate = Gate(broker.passes_on) if guarded else None
+        self._takes_custom = takes_custom
+        self._open: dict[int, Question] = {}
+        self._asked: list[Question] = []
+        self._last_ticket = 0
         self._portion_bytes = portion_bytes or _NO_PORTIONS
         self._sessions: dict[int, DoorSession] = {}
         self._doors: dict[int, Door] = {}
@@ -117,6 +153,8 @@ class Hub:
         assert number not in self._sessions, "session numbers are not used twice"
         self._sessions[number] = door.open(number, now)
         self._doors[number] = door
+        if self.gate is not None:
+            self.gate.open(number)
 
     def receive(self, number: int, data: bytes, now: float) -> bool:
         """Bytes came in.
@@ -128,10 +166,18 @@ class Hub:
             return False
         commands = session.receive(data, now)
         self._touched[number] = None
+        if number in self._open:
+            self._rest.setdefault(number, deque()).extend(commands)
+            return True
         return self._run(number, commands, now)
 
     def go_on(self, number: int, now: float) -> bool:
-        """Work on what waits of a session's last bytes; returns as :meth:`receive`."""
+        """Work on what waits of a session's last bytes; returns as :meth:`receive`.
+
+        Does nothing while a question about the session is open.
+        """
+        if number in self._open:
+            return True
         rest = self._rest.pop(number, None)
         return rest is not None and self._run(number, list(rest), now)
 
@@ -143,9 +189,10 @@ class Hub:
             self._run(number, session.receive_eof(now), now)
 
     def close(self, number: int, reason: str, now: float) -> None:
-        """Close a session from this side, politely."""
+        """Close a session from this side, politely; what waits of its last bytes is dropped."""
         session = self._sessions.get(number)
         if session is not None:
+            self._drop_waiting(number)
             self._touched[number] = None
             self._run(number, session.close(reason, now), now)
 
@@ -155,8 +202,14 @@ class Hub:
         if session is not None:
             del self._doors[number]
             self._touched.pop(number, None)
-            self._rest.pop(number, None)
+            self._drop_waiting(number)
+            if self.gate is not None:
+                self.gate.close(number)
             self._step(Disconnect(number), now)
+
+    def _drop_waiting(self, number: int) -> None:
+        self._rest.pop(number, None)
+        self._open.pop(number, None)
 
     def block(self, number: int, now: float) -> None:
         """The session's peer does not read: hold its deliveries back."""
@@ -186,6 +239,13 @@ class Hub:
         """Everything a session has queued."""
         session = self._sessions.get(number)
         return b"" if session is None else session.data_to_send()
+
+    def send(self, number: int, data: bytes) -> None:
+        """Queue whole messages for a session, as they are to be sent."""
+        session = self._sessions.get(number)
+        if session is not None:
+            self._touched[number] = None
+            session.deliver(data)
 
     def take_faults(self) -> dict[int, Exception]:
         """What went wrong since the last call, by session; end these.  0 stands for a delivery
@@ -239,10 +299,98 @@ class Hub:
         if self._runs.open:
             self._hand_over()
 
+    # -- questions ------------------------------------------------------------------------------
+
+    def take_questions(self) -> Sequence[Question]:
+        """What somebody has to decide, since the last call; each is answered by :meth:`decide`."""
+        asked = self._asked
+        if asked:
+            self._asked = []
+        return asked
+
+    def is_waiting(self, number: int) -> bool:
+        """Whether a question about the session is open."""
+        return number in self._open
+
+    def has_more(self, number: int) -> bool:
+        """Whether a part of what the session has sent waits to be worked off.
+
+        So it may be although the session is closed: what a client says before it ends the
+        connection counts.
+        """
+        return number in self._open or number in self._rest
+
+    def decide(self, number: int, ticket: int, decision: Decision, now: float) -> None:
+        """A question is answered: work off the command that waits for it; then :meth:`go_on`.
+
+        A decision about a question that is no longer open is late, and nothing.
+        """
+        question = self._open.get(number)
+        if question is None or question.ticket != ticket:
+            return
+        del self._open[number]
+        self._touched[number] = None
+        self._carry_out(self._decided(question, decision, now), now)
+        if self._runs.open:
+            self._hand_over()
+
+    def _ask(self, question: Question) -> None:
+        assert question.session not in self._open, "a session waits for one answer at a time"
+        self._last_ticket += 1
+        question.ticket = self._last_ticket
+        self._open[question.session] = question
+        self._asked.append(question)
+
+    def _ask_about(self, number: int, command: Command, now: float) -> None:
+        gate = self.gate
+        assert gate is not None, "nobody else wants to know"
+        question = gate.question(number, command, now)
+        if isinstance(command, ListChannels):
+            # Listing changes nothing, so it is done first: the question is which of these may be
+            # seen (F52).
+            for effect in self._perform(command, now):
+                assert isinstance(effect, Reply)
+                question.held = effect
+                question.names = tuple([each.name for each in _channels_of(effect)])
+            if question.held is None:
+                return
+        self._ask(question)
+
+    def _decided(self, question: Question, decision: Decision, now: float) -> Sequence[Effect]:
+        """The effects of the command that waited."""
+        command = question.command
+        gate = self.gate
+        if command is None or gate is None:
+            return ()  # a custom message: whatever is said to it has been said
+        number = question.session
+        if question.right == AUTHENTICATE:
+            if self._sessions[number].closed:
+                return ()  # the peer did not wait
+            connect = decision.connect
+            if not decision.allowed or connect is None:
+                return gate.refusal(command)
+            if connect.node:
+                gate.trust(number)
+            return self._perform(connect, now)
+        outcome = gate.decided(question, decision, now)
+        if isinstance(outcome, Question):
+            self._ask(outcome)
+            return ()
+        if outcome != ALLOWED:
+            return gate.refusal(command)
+        held = question.held
+        if held is None:
+            return self._perform(command, now)
+        names = decision.names or frozenset()
+        body = [each for each in _channels_of(held) if each.name in names]
+        return [Reply(number, held.request, held.code, body)]
+
     # -- the machine ----------------------------------------------------------------------------
 
     def _run(self, number: int, commands: Sequence[Command], now: float) -> bool:
         """Work off commands of a session until a portion is full; True if some are left."""
+        if self.gate is not None:
+            return self._run_guarded(self.gate, number, commands, now)
         broker = self.broker
         at = 0
         count = len(commands)
@@ -257,8 +405,41 @@ class Hub:
         if self._runs.open:
             self._hand_over()
         if self._full:
-            return number in self._rest
+            return self.has_more(number)
         return number in self._rest and self.go_on(number, now)
+
+    def _run_guarded(
+        self, gate: Gate, number: int, commands: Sequence[Command], now: float
+    ) -> bool:
+        """As :meth:`_run`, each command shown to the gate before."""
+        at = 0
+        count = len(commands)
+        while at < count:
+            command = commands[at]
+            at += 1
+            verdict = gate.check(number, command, now)
+            effects: Sequence[Effect] = ()
+            if verdict == ASK:
+                self._ask_about(number, command, now)
+            elif verdict == ALLOWED:
+                effects = self._perform(command, now)
+            else:
+                effects = gate.refusal(command)
+            if effects:
+                self._carry_out(effects, now)
+            if (self._full or number in self._open) and at < count:
+                rest = self._rest.setdefault(number, deque())
+                rest.extend(commands[at:])
+                break
+        if self._runs.open:
+            self._hand_over()
+        if self._full or number in self._open:
+            return self.has_more(number)
+        return number in self._rest and self.go_on(number, now)
+
+    def _perform(self, command: Command, now: float) -> Sequence[Effect]:
+        """Carry out a session's command that the gate has let through."""
+        return self.broker.step(command, now)
 
     def _step(self, command: Command, now: float) -> None:
         self._carry_out(self.broker.step(command, now), now)
@@ -289,6 +470,8 @@ class Hub:
                     self._calls.append(effect)
                 elif isinstance(effect, RouterFailed):
                     self._router_failures.append(effect)
+                elif isinstance(effect, HandOver):
+                    self._take_custom(effect)
             if not following:
                 return
             effects = self.broker.step(following.popleft(), now)
@@ -344,6 +527,8 @@ class Hub:
         if session is None:
             return
         self._touched[number] = None
+        if isinstance(effect, CloseSession):
+            self._drop_waiting(number)
         try:
             commands = session.apply(effect, now)
         except Exception as error:  # noqa: BLE001 - hurts this session, not the one that asked
@@ -358,6 +543,16 @@ class Hub:
             self._rest.setdefault(number, deque()).extend(commands)
         else:
             self._following.extend(commands)
+
+    def _take_custom(self, effect: HandOver) -> None:
+        """Let a custom message be taken, and its sender's further commands wait until it was."""
+        if not self._takes_custom:
+            self.customs_ignored += 1
+            return
+        question = Question(effect.session, (MESSAGE, "", NO_QUEUE, 0), None)
+        question.handed_over = effect
+        self._ask(question)
+        self._full = True
 
     def _hand_out(self, effect: Deliver | Forward | Inform) -> None:
         """Encode once a door, share the bytes among its sessions."""
@@ -391,3 +586,10 @@ class Hub:
         except Exception as error:  # noqa: BLE001 - hurts this message, not the producer's session
             self._faults.setdefault(0, error)
             return b""
+
+
+def _channels_of(reply: Reply) -> list[ChannelSnapshot]:
+    """What a list of channels holds."""
+    body = reply.body
+    assert isinstance(body, list)
+    return [each for each in body if isinstance(each, ChannelSnapshot)]

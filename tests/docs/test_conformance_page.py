@@ -15,7 +15,7 @@ from tmqp import Frame, MessageType, Operation
 
 MODULES: Final = [
     f"tests.docs.checks_{subject}"
-    for subject in ("clients", "connection", "operations", "messages")
+    for subject in ("access", "clients", "connection", "operations", "messages")
 ]
 for name in MODULES:
     pytest.register_assert_rewrite(name)  # so that a failed check tells its values

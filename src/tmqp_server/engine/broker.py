@@ -28,7 +28,12 @@ from typing import Final
 
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp_server.engine.administration import Administration
-from tmqp_server.engine.client_commands import PassAnswer, SendDirect, SubscribeEvent
+from tmqp_server.engine.client_commands import (
+    PassAnswer,
+    SendCustom,
+    SendDirect,
+    SubscribeEvent,
+)
 from tmqp_server.engine.commands import (
     Acknowledge,
     Batch,
@@ -202,6 +207,7 @@ class Broker:
             Publish: self._publishing.publish,
             SendDirect: self._direct.send,
             PassAnswer: self._direct.pass_answer,
+            SendCustom: self._direct.hand_over,
             SubscribeEvent: self._events.subscribe,
         }
 
@@ -387,6 +393,12 @@ class Broker:
     def statistics(self) -> BrokerStatistics:
         """The broker in numbers; takes as long as there are queues."""
         return self._information.statistics()
+
+    def passes_on(self, target: str) -> bool:
+        """Whether an acknowledge for this target goes to a client: there is no such channel, but a
+        client of that id (F116)."""
+        core = self._core
+        return target in core.clients and core.channels.find(target) is None
 
     def queues(self) -> list[Queue]:
         """All queues, for tests and tools: their books must balance after every step."""

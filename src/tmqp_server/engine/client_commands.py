@@ -11,7 +11,15 @@ from typing import Final
 from tmqp._compat import mypyc_attr
 from tmqp_server.engine.commands import SessionCommand
 
-__all__ = ["BY_ID", "BY_NAME", "BY_TYPE", "PassAnswer", "SendDirect", "SubscribeEvent"]
+__all__ = [
+    "BY_ID",
+    "BY_NAME",
+    "BY_TYPE",
+    "PassAnswer",
+    "SendCustom",
+    "SendDirect",
+    "SubscribeEvent",
+]
 
 #: How a direct message names its receivers (F113).
 BY_ID: Final = 0
@@ -94,3 +102,19 @@ class SubscribeEvent(SessionCommand):
         self.channel = channel
         self.queue_id = queue_id
         self.wanted = wanted
+
+
+@mypyc_attr(acyclic=True)
+class SendCustom(SessionCommand):
+    """Hand a custom message to the server's own code (F17); the engine takes no notice of it.
+
+    Never answered by the engine: what is said to it is that code's to know.  ``request`` is there
+    for whoever refuses it.
+    """
+
+    __slots__ = ("request", "wire")
+
+    def __init__(self, session: int, wire: object) -> None:
+        super().__init__(session)
+        self.request = wire
+        self.wire = wire

@@ -74,7 +74,8 @@ class Connect(Command):
     there are too many sessions (F33).  With ``take_over`` a client that has the id already is
     closed instead (CloseSession), and its deliveries are returned like those of one that vanished.
     The door makes an id when the peer has none (F30) and trims what it read (F29).  Who may
-    connect has been decided before.  ``properties`` is kept for user code, as it is.
+    connect has been decided before, ``authenticated`` and ``node`` (the client is a node of the
+    cluster) with it.  ``properties`` is kept for user code, as it is.
     """
 
     __slots__ = (
@@ -87,6 +88,7 @@ class Connect(Command):
         "properties",
         "authenticated",
         "take_over",
+        "node",
     )
 
     def __init__(
@@ -100,6 +102,7 @@ class Connect(Command):
         properties: object = None,
         authenticated: bool = False,
         take_over: bool = False,
+        node: bool = False,
     ) -> None:
         self.session = session
         self.request = request
@@ -110,6 +113,7 @@ class Connect(Command):
         self.properties = properties
         self.authenticated = authenticated
         self.take_over = take_over
+        self.node = node
 
 
 class Disconnect(SessionCommand):

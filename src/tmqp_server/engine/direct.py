@@ -12,10 +12,16 @@ answering what it was never asked.
 from __future__ import annotations
 
 from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_NOT_FOUND
-from tmqp_server.engine.client_commands import BY_ID, BY_NAME, PassAnswer, SendDirect
+from tmqp_server.engine.client_commands import (
+    BY_ID,
+    BY_NAME,
+    PassAnswer,
+    SendCustom,
+    SendDirect,
+)
 from tmqp_server.engine.commands import Acknowledge, Command
 from tmqp_server.engine.core import Core
-from tmqp_server.engine.effects import Forward, Reply
+from tmqp_server.engine.effects import Forward, HandOver, Reply
 from tmqp_server.engine.sessions import Session
 
 __all__ = ["Direct"]
@@ -74,6 +80,11 @@ class Direct:
             self._core.answers_dropped += 1
         else:
             self._bring(client, command.size, command.wire)
+
+    def hand_over(self, command: Command, session: Session) -> None:
+        """Give a custom message to whoever knows what it means (F17)."""
+        assert isinstance(command, SendCustom)
+        self._core.out.append(HandOver(session.number, session, command.wire))
 
     def pass_acknowledge(self, command: Acknowledge) -> bool:
         """Bring an acknowledge that names no channel to the client of that name (F116).

@@ -8,6 +8,7 @@ brought them.
 from __future__ import annotations
 
 from tmqp._compat import mypyc_attr
+from tmqp_server.engine.client import Client
 from tmqp_server.engine.events import Fact
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.records import Record
@@ -24,6 +25,7 @@ __all__ = [
     "EndPull",
     "Erase",
     "Forward",
+    "HandOver",
     "Inform",
     "Notify",
     "Refuse",
@@ -289,6 +291,21 @@ class Forward(Effect):
 
     def __init__(self, sessions: list[int], wire: object) -> None:
         self.sessions = sessions
+        self.wire = wire
+
+
+@mypyc_attr(acyclic=True)
+class HandOver(Effect):
+    """Give a custom message to the server's own code, if there is any (F17).
+
+    ``client`` is its sender, ``wire`` the message as its door brought it.
+    """
+
+    __slots__ = ("session", "client", "wire")
+
+    def __init__(self, session: int, client: Client, wire: object) -> None:
+        self.session = session
+        self.client = client
         self.wire = wire
 
 

@@ -14,6 +14,8 @@ from tmqp.constants import (
     OP_REMOVE_BINDING,
     OP_REMOVE_ROUTER,
     RESULT_NOT_FOUND,
+    RESULT_OK,
+    RESULT_UNAUTHORIZED,
     TARGET_NAME_PREFIX,
     TARGET_TYPE_PREFIX,
     TYPE_DIRECT_MESSAGE,
@@ -77,13 +79,16 @@ _ROUTER_OPERATIONS: Final = (
 _EVENTS: Final[dict[str, int]] = _events_by_name()
 
 
-def answered_always(frame: Frame) -> bool:
-    """Whether a request is answered by a Response even without R.
+def answered_always(frame: Frame, code: int = RESULT_OK) -> bool:
+    """Whether a request is answered by a Response with this code even without R.
 
-    So are subscriptions (F127), operations on routers (F60), and direct messages for one id (F115).
+    So are subscriptions (F127), operations on routers (F60), and direct messages for one id or
+    whose sender is not allowed to send them (F115).
     """
     if frame.type == TYPE_DIRECT_MESSAGE:
-        return not frame.target.startswith((TARGET_NAME_PREFIX, TARGET_TYPE_PREFIX))
+        return code == RESULT_UNAUTHORIZED or not frame.target.startswith(
+            (TARGET_NAME_PREFIX, TARGET_TYPE_PREFIX)
+        )
     if frame.type == TYPE_SERVER:
         return frame.content_type in _ROUTER_OPERATIONS
     return frame.type == TYPE_EVENT

@@ -61,7 +61,7 @@ from tmqp_server.doors.native.pulls import (
     pulled_message,
 )
 from tmqp_server.doors.port import Door, DoorSession, IdSource
-from tmqp_server.engine.client_commands import PassAnswer
+from tmqp_server.engine.client_commands import PassAnswer, SendCustom
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Disconnect, Push
 from tmqp_server.engine.effects import (
     Accept,
@@ -334,9 +334,11 @@ class NativeSession(DoorSession):
             self._reply(frame, error.code, b"")
 
     def _custom(self, event: Event, commands: list[Command]) -> None:
-        """Nobody takes these so far, but a forged source is one in them as well (F42)."""
+        """For the server's own code; a forged source is one in these as well (F17, F42)."""
         assert isinstance(event, CustomMessageReceived)
-        self._own(event.frame, commands)
+        frame = self._own(event.frame, commands)
+        if frame is not None:
+            commands.append(SendCustom(self._number, self._named(frame)))
 
     def _router(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, RouterMessageReceived)
@@ -445,7 +447,7 @@ class NativeSession(DoorSession):
             if answer is not None:
                 self._send(answer.raw)
             return
-        if answered_always(frame) or frame.pending_response:
+        if answered_always(frame, code) or frame.pending_response:
             answer = response_frame(frame, code, self._connection.client_id, body)
             self._send(answer.raw)
         if frame.pending_acknowledge:
