@@ -76,20 +76,15 @@ SECTIONS: Final = (
 #: What is not served in this version, by section.
 NOT_YET: Final = (
     ("Features and Limitations", "Messages survive a restart: persistent and durable queues"),
-    ("Features and Limitations", "Authentication and authorisation, for each step of its own"),
     ("Features and Limitations", "Nodes: master, slave or both; a slave sends on to its masters"),
-    ("Message Types", "Custom (0x00): for user code on the server"),
-    ("Version and Handshaking", "Client-Token is given to an authenticator"),
     ("Push", "Saved to disk where the handler says so"),
     ("Message Lifecycle", "Saved messages are loaded again at a start"),
-    ("Response Messages", "Unauthorised"),
     ("Clusters and Message Workflow", "Slaves connect to masters, masters accept"),
     (
         "Clusters and Message Workflow",
         "A slave sends to its masters what passes the filters of both sides, then serves it itself",
     ),
     ("Clusters and Message Workflow", "What came from a node is not sent on"),
-    ("Server Operations", "Rights for operations"),
     ("Get Online Nodes", "The nodes that are connected"),
     ("Event Types", "Events about nodes"),
     ("Message Event", "Saved is true for a message on disk"),
@@ -97,7 +92,6 @@ NOT_YET: Final = (
     ("Channel Options", "EventHandler"),
     ("Channel Options", "Authenticator"),
     ("Node Information", "Its properties, of nodes that are there"),
-    ("Client Information", "IsAuthenticated, where an authenticator is set"),
 )
 
 MARK: Final = "not yet"
