@@ -21,6 +21,7 @@ import anyio.abc
 from tmqp.address import Address
 from tmqp_server.assembly import build_broker, declare
 from tmqp_server.auth import Access, load_access
+from tmqp_server.clustering import Filters, Membership, join_cluster
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.custom import MessageHook, load_hook
 from tmqp_server.doors.native.door import NativeDoor
@@ -48,8 +49,8 @@ def _new_id() -> str:
 class Server:
     """A server; see :func:`running`.
 
-    Attributes: ``addresses`` it listens on (ports chosen), ``broker`` for its statistics,
-    ``access`` that it asks, None where everybody may do everything.
+    Attributes: ``addresses`` it listens on (ports chosen); ``broker`` and ``cluster`` for their
+    statistics; ``access`` that it asks, None where everybody may do everything.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Server:
         broker: Broker,
         access: Access | None = None,
         custom_messages: MessageHook | None = None,
+        filters: Filters | None = None,
     ) -> None:
         self.config = config
         self.access = access
@@ -80,6 +82,10 @@ class Server:
         self._http = HttpCaller(config.http, self._answered) if config.http.allow else None
         call = None if self._http is None else self._http.call
         self._driver = Driver(hub, self._door, judge, call)
+        #: Its part in a cluster; None while it stands alone.
+        self.cluster: Membership | None = None
+        if config.cluster is not None and filters is not None:
+            self.cluster = join_cluster(config.cluster, config, filters, self.broker, self._driver)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()
         self._listeners = listeners
@@ -111,6 +117,8 @@ class Server:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 tasks.start_soon(self._driver.run_timers)
+                if self.cluster is not None:
+                    tasks.start_soon(self.cluster.run)
                 if self._http is not None:
                     tasks.start_soon(self._http.run)
                 for listener in self._listeners:
@@ -137,6 +145,8 @@ class Server:
             listener.close()
         self._driver.close_all("the server stops")
         with anyio.move_on_after(self.config.shutdown_timeout_s):
+            if self.cluster is not None:
+                await self.cluster.close()
             await self._driver.wait_for_none()
 
     def _connected(self, sock: socket.socket) -> None:
@@ -203,12 +213,14 @@ async def running(
     :raises ConfigError: when what the configuration names cannot be used, a name is taken or what
         is declared cannot be created.
     :raises ListenError: when an address cannot be listened on; nothing is left open then.
+    :raises ConfigError: when a filter of the cluster cannot be used.
     """
     if access is None:
         access = load_access(config.access)
     _check_reach(config, access)
     if custom_messages is None and config.custom_messages:
         custom_messages = load_hook(config.custom_messages)
+    filters = None if config.cluster is None else Filters(config.cluster)
     broker = build_broker(config, handlers, routers)
     declare(broker, config, anyio.current_time())
     listeners: list[Listener] = []
@@ -216,7 +228,7 @@ async def running(
         for address in config.listen:
             listeners.append(await open_listener(address))
         async with anyio.create_task_group() as tasks:
-            server = Server(config, listeners, broker, access, custom_messages)
+            server = Server(config, listeners, broker, access, custom_messages, filters)
             tasks.start_soon(server.run)
             try:
                 yield server

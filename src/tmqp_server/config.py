@@ -24,6 +24,7 @@ from tmqp_server.settings.checks import known as _known
 from tmqp_server.settings.checks import positive as _positive
 from tmqp_server.settings.checks import table_of
 from tmqp_server.settings.checks import whole as _whole
+from tmqp_server.settings.cluster import ClusterConfig, cluster_settings
 from tmqp_server.settings.extensions import ClassSetting, class_settings
 from tmqp_server.settings.http import HttpSettings, http_settings
 from tmqp_server.settings.options import (
@@ -172,6 +173,9 @@ class ServerConfig:
     http: HttpSettings = attrs.field(factory=HttpSettings)
     """What HTTP bindings may do."""
 
+    cluster: ClusterConfig | None = None
+    """This server's part in a cluster; None while it stands alone."""
+
     def __attrs_post_init__(self) -> None:
         for address in self.listen:
             if address.tls:
@@ -235,6 +239,7 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "handlers": lambda value: class_settings(value, "handlers"),
     "custom_routers": lambda value: class_settings(value, "custom_routers"),
     "http": lambda value: http_settings(table_of(value, "http")),
+    "cluster": lambda value: cluster_settings(table_of(value, "cluster")),
 }
 
 

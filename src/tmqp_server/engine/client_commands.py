@@ -34,11 +34,12 @@ class SendDirect(SessionCommand):
     ``who`` is compared exactly.  With ``first_only`` the one that connected first gets it.  Clients
     whose outbound buffer is full are passed over.  When nobody gets it there is a Reply for
     ``request`` (``wire`` if that is None): 404 when nobody fits, 503 when those who do cannot take
-    it, 482 when it is too large; whether the sender is told is the door's to know (F115).  ``size``
-    is in bytes.
+    it, 482 when it is too large; whether the sender is told is the door's to know (F115).  With
+    ``elsewhere`` it was given to other nodes as well, where the receiver may be: then there is no
+    404.  ``size`` is in bytes.
     """
 
-    __slots__ = ("by", "who", "first_only", "size", "wire", "request")
+    __slots__ = ("by", "who", "first_only", "size", "wire", "request", "elsewhere")
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class SendDirect(SessionCommand):
         self.size = size
         self.wire = wire
         self.request = wire if request is None else request
+        self.elsewhere = False
 
 
 @mypyc_attr(acyclic=True)

@@ -74,8 +74,9 @@ class Connect(Command):
     there are too many sessions (F33).  With ``take_over`` a client that has the id already is
     closed instead (CloseSession), and its deliveries are returned like those of one that vanished.
     The door makes an id when the peer has none (F30) and trims what it read (F29).  Who may
-    connect has been decided before, ``authenticated`` and ``node`` (the client is a node of the
-    cluster) with it.  ``properties`` is kept for user code, as it is.
+    connect has been decided before, ``authenticated`` and ``node`` with it: that it is a slave of
+    this server (F133), on the machine named ``host``; it counts only where the broker takes nodes.
+    ``properties`` is kept for user code, as it is.
     """
 
     __slots__ = (
@@ -89,6 +90,7 @@ class Connect(Command):
         "authenticated",
         "take_over",
         "node",
+        "host",
     )
 
     def __init__(
@@ -103,6 +105,7 @@ class Connect(Command):
         authenticated: bool = False,
         take_over: bool = False,
         node: bool = False,
+        host: str = "",
     ) -> None:
         self.session = session
         self.request = request
@@ -114,6 +117,7 @@ class Connect(Command):
         self.authenticated = authenticated
         self.take_over = take_over
         self.node = node
+        self.host = host
 
 
 class Disconnect(SessionCommand):
@@ -550,7 +554,7 @@ class ListQueues(SessionCommand):
 
 
 class ListNodes(SessionCommand):
-    """Answered with an empty list: this broker stands alone (F59)."""
+    """Answered with a list of NodeSnapshot: the masters, then the slaves connected (F59, F69)."""
 
     __slots__ = ("request",)
 

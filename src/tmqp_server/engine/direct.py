@@ -49,6 +49,8 @@ class Direct:
             core.out.append(Forward(receivers, command.wire))
         else:
             found = self._named(command.by, command.who)
+            if not found and command.elsewhere:
+                return
             code = RESULT_BUSY if found else RESULT_NOT_FOUND
             core.out.append(Reply(session.number, command.request, code))
 
@@ -67,7 +69,7 @@ class Direct:
         core = self._core
         if by == BY_ID:
             client = core.clients.get(who)
-            return [] if client is None else [client]
+            return [] if client is None or client.node else [client]
         groups = core.by_name if by == BY_NAME else core.by_type
         group = groups.get(who)
         return [] if group is None else list(group.values())
@@ -76,7 +78,7 @@ class Direct:
         """Bring an answer to the client that waits for it (F116, F117)."""
         assert isinstance(command, PassAnswer)
         client = self._core.clients.get(command.client_id)
-        if client is None:
+        if client is None or client.node:
             self._core.answers_dropped += 1
         else:
             self._bring(client, command.size, command.wire)
@@ -92,7 +94,7 @@ class Direct:
         :returns: False when there is no such client.
         """
         client = self._core.clients.get(command.channel)
-        if client is None or command.wire is None:
+        if client is None or client.node or command.wire is None:
             return False
         self._bring(client, command.size, command.wire)
         return True

@@ -30,6 +30,7 @@ __all__ = [
     "Notify",
     "Refuse",
     "Reply",
+    "TellNodes",
 ]
 
 
@@ -42,14 +43,18 @@ class Effect(Record):
 
 @mypyc_attr(acyclic=True)
 class Accept(Effect):
-    """The session is connected; ``client_id`` is its name from now on (F31)."""
+    """The session is connected; ``client_id`` is its name from now on (F31).
 
-    __slots__ = ("session", "request", "client_id")
+    ``node`` says that it brings what clients of another server said, under their names (F133).
+    """
 
-    def __init__(self, session: int, request: object, client_id: str) -> None:
+    __slots__ = ("session", "request", "client_id", "node")
+
+    def __init__(self, session: int, request: object, client_id: str, node: bool = False) -> None:
         self.session = session
         self.request = request
         self.client_id = client_id
+        self.node = node
 
 
 @mypyc_attr(acyclic=True)
@@ -334,3 +339,19 @@ class Notify(Effect):
     def __init__(self, event: int, fact: Fact) -> None:
         self.event = event
         self.fact = fact
+
+
+@mypyc_attr(acyclic=True)
+class TellNodes(Effect):
+    """Tell all nodes connected that this queue is done with a message (F63).
+
+    ``positive`` says whether its consumer accepted it.
+    """
+
+    __slots__ = ("channel", "queue_id", "message_id", "positive")
+
+    def __init__(self, channel: str, queue_id: int, message_id: str, positive: bool) -> None:
+        self.channel = channel
+        self.queue_id = queue_id
+        self.message_id = message_id
+        self.positive = positive

@@ -19,7 +19,7 @@ from __future__ import annotations
 import heapq
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import anyio
@@ -27,6 +27,7 @@ import anyio.lowlevel
 
 from tmqp_server.custom import ClientGone
 from tmqp_server.doors.port import Door
+from tmqp_server.engine.commands import Command
 from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import CallHttp
 from tmqp_server.gate import Question
@@ -77,6 +78,8 @@ class Driver:
         self._flushing = False
         self._none_left = anyio.Event()
         self._closing = ""
+        #: Called after every turn: the connections to other servers look for something to send.
+        self.after_turn: Callable[[], None] | None = None
 
     @property
     def sessions(self) -> int:
@@ -147,6 +150,13 @@ class Driver:
         with self._blaming(session):
             self.hub.unblock(session.number, anyio.current_time())
             self._turn()
+
+    def perform(self, commands: Iterable[Command]) -> None:
+        """Carry out what no session asked: what another server said, or how it is."""
+        now = anyio.current_time()
+        for command in commands:
+            self.hub.perform(command, now)
+        self._turn()
 
     def close_reason(self, session: Session) -> str:
         """Why a session's protocol is closed; empty while it is not."""
@@ -252,6 +262,8 @@ class Driver:
         for call in hub.take_calls():
             assert self._call is not None, "without a caller no HTTP binding is allowed"
             self._call(call)
+        if self.after_turn is not None:
+            self.after_turn()
         if self._broker_deadline() < self._wake_at:
             self._wake.set()
 
