@@ -78,8 +78,9 @@ class Translator:
         if isinstance(effect, told.Reply):
             body = body_of(effect.body)
             return [("reply", effect.session, effect.request, effect.code, body)]
-        kinds = {told.Confirm: "confirm", told.EndPull: "end"}
-        kinds |= {told.Accept: "accept", told.Refuse: "refuse"}
+        if isinstance(effect, told.Accept):
+            return [("accept", effect.session, effect.request, effect.client_id)]
+        kinds = {told.Confirm: "confirm", told.EndPull: "end", told.Refuse: "refuse"}
         return [(kinds[type(effect)], *fields(effect))]
 
     def _delivery(self, effect: told.Deliver) -> list[Word]:
