@@ -13,6 +13,7 @@ import pytest
 from tests.tmqp_client.peer import Peer, ack_of, serve
 from tests.tmqp_client.proxy import Proxy, proxied
 from tests.tmqp_client.server import running_server
+from tmqp import Limits
 from tmqp.models import QueueOptions
 from tmqp_client import (
     Client,
@@ -403,3 +404,41 @@ async def test_closing_lingers_until_everything_is_sent(
         async with other.consume(channel, 1) as messages:
             with anyio.fail_after(5):
                 assert (await messages.get()).text == "last words"
+
+
+async def test_a_connection_that_says_nothing_is_given_up_and_replaced(
+    server: str, channel: str
+) -> None:
+    limits = ClientLimits(protocol=Limits(ping_interval_s=0.3, handshake_timeout_s=1.0))
+    async with (
+        proxied(server) as proxy,
+        connect(proxy.address, reconnect=QUICK, limits=limits) as client,
+    ):
+        changes = client.connection_events()
+        await make_queue(client, channel)
+        proxy.stall()
+        with anyio.fail_after(10):
+            change = await anext(changes)
+            assert isinstance(change, Disconnected)
+            assert change.reason == "lifeless"
+            proxy.flow()
+            await until_reconnected(client, 2)
+            await client.push(channel, 1, "heard again")
+
+
+async def test_lists_are_asked_again_where_that_is_wished(server: str, channel: str) -> None:
+    policy = ReconnectPolicy(initial_delay_s=0.01, max_delay_s=0.05, repeat_operations=True)
+    async with proxied(server) as proxy, connect(proxy.address, reconnect=policy) as client:
+        await make_queue(client, channel)
+        found = []
+
+        async def look() -> None:
+            found.extend(await client.queues(channel))
+
+        proxy.stall()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(look)
+            await anyio.sleep(0.05)
+            await proxy.cut()
+            proxy.flow()
+        assert [queue.id for queue in found] == [1]
