@@ -209,8 +209,8 @@ class Keeper:
             else:
                 queue.accepted += 1
             producer = producers.get(kept.source)
-            if producer is None:
-                producer = Client(0, kept.source, None, None, "", None, False, 0.0)
+            if producer is None or producer.door != kept.door:
+                producer = Client(0, kept.source, None, None, kept.door, None, False, 0.0)
                 producer.alive = False
                 producers[kept.source] = producer
             self._bring_back(queue, kept, producer, asked)

@@ -153,15 +153,13 @@ class QueueOptions(Record):
             return RESULT_LIMIT_EXCEEDED
         return RESULT_OK
 
+    def retains(self) -> bool:
+        """Whether something of settled messages is kept for readers."""
+        return self.retain_for_readers or self.retain_bytes > 0 or self.retain_ms > 0
+
     def needs_storage(self) -> bool:
         """Whether only a broker with a storage can have such a queue."""
-        return (
-            self.durable
-            or self.overflow
-            or self.retain_for_readers
-            or self.retain_bytes > 0
-            or self.retain_ms > 0
-        )
+        return self.durable or self.overflow or self.retains()
 
 
 class QueueChanges(Record):

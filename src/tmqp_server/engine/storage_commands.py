@@ -28,14 +28,16 @@ class KeptMessage(Record):
     """A message as the storage had it, read by its door.
 
     ``expires_at`` and ``due_at`` are monotonic seconds, 0 for never and at once, and may be in the
-    past.  ``channel`` is its producer's spelling; None for a dead letter, which bears the address
-    of the queue it is in.  A ``transient`` one was on disk to save memory only.
+    past.  ``door`` is the name of the one that can read it.  ``channel`` is its producer's
+    spelling; None for a dead letter, which bears the address of the queue it is in.  A
+    ``transient`` one was on disk to save memory only.
     """
 
     __slots__ = (
         "sequence",
         "message_id",
         "source",
+        "door",
         "channel",
         "size",
         "wire",
@@ -53,6 +55,7 @@ class KeptMessage(Record):
         sequence: int,
         message_id: str,
         source: str,
+        door: str,
         channel: str | None,
         size: int,
         wire: object,
@@ -67,6 +70,7 @@ class KeptMessage(Record):
         self.sequence = sequence
         self.message_id = message_id
         self.source = source
+        self.door = door
         self.channel = channel
         self.size = size
         self.wire = wire
