@@ -452,7 +452,8 @@ class SqliteStore:
             if state.sequence > max(top, state.stored):
                 topology.save_counter(self._db, key, state.sequence)
                 state.stored = state.sequence
-        shelf.bury(_BURIED_AT_ONCE + 2 * len(shelf.dirty))
+        shelf.bury(_BURIED_AT_ONCE + 2 * shelf.added)
+        shelf.added = 0
         if self._writes % 16 == 0:
             shrink(shelf)
         self._touched = {}

@@ -214,4 +214,6 @@ def shrink(shelf: Shelf) -> None:
     if free > _FREE_PAGES:
         (pages,) = shelf.db.execute("PRAGMA page_count").fetchone()
         if free * 2 > pages:
-            shelf.db.execute(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})").fetchall()
+            # Python takes one step of a statement without columns, and each step frees one page.
+            for _ in range(_PAGES_AT_ONCE):
+                shelf.db.execute("PRAGMA incremental_vacuum(1)")
