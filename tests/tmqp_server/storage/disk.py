@@ -33,9 +33,9 @@ def build_shim(folder: Path) -> Path | None:
         return None
     shim = folder / "disk.so"
     source = Path(__file__).with_suffix(".c")
-    command = [os.environ.get("CC", "cc"), "-O1", "-shared", "-fPIC", "-o", shim, source, "-ldl"]
+    command = [os.environ.get("CC", "cc"), "-O1", "-shared", "-fPIC", "-ldl", "-lpthread"]
     try:
-        subprocess.run([*command, "-lpthread"], check=True, capture_output=True)
+        subprocess.run([*command, "-o", str(shim), str(source)], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     return shim

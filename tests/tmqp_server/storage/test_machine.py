@@ -164,15 +164,21 @@ class StoreMachine(RuleBasedStateMachine):
         model.settle(set(chosen))
         self.write(settled={key: [*reversed(chosen), model.sequence + 5]})
 
-    @rule(key=KEYS, share=st.integers(0, 100), priority=st.integers(0, 2))
-    def settle_all(self, key: int, share: int, priority: int) -> None:
+    @rule(
+        key=KEYS,
+        share=st.integers(0, 100),
+        priority=st.integers(0, 2),
+        begin=st.sampled_from([0, 0, 1, 50, 90]),
+    )
+    def settle_all(self, key: int, share: int, priority: int, begin: int) -> None:
         model = self.queues.get(key)
         if model is None:
             return
         last = model.sequence * share // 100
-        chosen = {s for s in model.owed if s <= last and self.has(model, s, priority)}
+        first = model.sequence * begin // 100
+        chosen = {s for s in model.owed if first <= s <= last and self.has(model, s, priority)}
         model.settle(chosen)
-        self.write(SettleAll(key, last, priority))
+        self.write(SettleAll(key, last, priority, first))
 
     @staticmethod
     def has(model: ModelQueue, sequence: int, priority: int) -> bool:

@@ -49,7 +49,7 @@ def some_messages(draw: st.DrawFn) -> list[StoredMessage]:
                 offset,
                 size,
                 body,
-            )  # fmt: skip
+            )
         )
     return made
 

@@ -200,6 +200,8 @@ def test_all_of_a_priority_can_be_settled_up_to_a_sequence(home: Home) -> None:
     assert (found.high_count, found.regular_count, found.bytes) == (2, 2, 4)
     store = home.open()
     store.recover()
+    store.write(batch(SettleAll(1, 9, 0, 8)), NOW_US)
+    assert owed(store) == [7, 10]
     # What is appended in the same batch comes after.
     store.write(batch(SettleAll(1, EVER, 0), appended={1: [message(11)]}), NOW_US)
     assert owed(store) == [11]

@@ -26,6 +26,7 @@ from tmqp_server.storage.sqlite.extents import (
     Extent,
     QueueState,
     extent_of,
+    retains,
     row_of,
 )
 from tmqp_server.storage.sqlite.schema import translated
@@ -111,9 +112,7 @@ class Shelf:
                 continue
             queue.sequence = max(queue.sequence, extent.last)
             if not self.boot_id or extent.id < self.boot_id:
-                extent.owed &= ~extent.transient
-                extent.present &= ~extent.transient
-                extent.transient = 0
+                self._forget_transient(queue, extent)
             if extent.owed or (extent.present and queue.is_kept(extent)):
                 queue.add(extent)
                 self.suspect(extent)
@@ -121,6 +120,15 @@ class Shelf:
                 self.dead.append(extent.id)
         if not self.boot_id:
             self.boot_id = self.next_id
+
+    def _forget_transient(self, queue: QueueState, extent: Extent) -> None:
+        """Leave out what an earlier run kept only to save memory."""
+        if extent.transient:
+            extent.owed &= ~extent.transient
+            extent.present &= ~extent.transient
+            extent.transient = 0
+            if extent.present and retains(queue.queue):
+                extent.weight = self.size_of(extent, extent.present)
 
     def report(self, text: str) -> None:
         """Remember damage that is passed over."""
