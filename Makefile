@@ -27,7 +27,7 @@ SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conform
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
 .PHONY: help demo test setup compiled test-builds lint format typecheck imports tidy coverage \
-	bench-codec ci clean distclean
+	bench bench-peers bench-codec ci clean distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -77,6 +77,13 @@ coverage: $(READY) ## run the tests and show the lines and branches they miss
 
 bench-codec: build/compiled/.stamp ## measure the codec, both builds, beside other projects' parsers
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench codec $(ARGS)
+
+bench: build/compiled/.stamp ## measure the broker, both builds, under every load (minutes)
+	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench brokers $(ARGS)
+
+bench-peers: build/compiled/.stamp ## the same beside the other brokers that are installed (an hour)
+	$(PIP) install --quiet --editable '.[bench-peers]'
+	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench brokers --peers $(ARGS)
 
 ci: ## everything that is checked before a change is taken
 	.ci/run
