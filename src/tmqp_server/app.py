@@ -121,13 +121,19 @@ class Server:
             await self._driver.wait_for_none()
 
     async def _finish_storage(self) -> None:
-        """Have everything written and the store closed."""
+        """Have everything written and the store closed, in a bounded time."""
         if self._storage is None:
             return
-        try:
-            await self._storage.finish()
-        except StoreError as error:
-            logger.error("the storage could not be closed cleanly: %s", error)
+        seconds = self.config.shutdown_timeout_s
+        with anyio.move_on_after(seconds) as scope:
+            try:
+                await self._storage.finish()
+            except StoreError as error:
+                logger.error("the storage could not be closed cleanly: %s", error)
+            except Exception:  # a bug in the store: the server ends all the same
+                logger.exception("the storage could not be closed cleanly")
+        if scope.cancelled_caught:
+            logger.error("the storage was not closed: it did not answer for %g s", seconds)
 
     def _connected(self, sock: socket.socket) -> None:
         """A client connected: refuse it past the limits, else give it a task."""

@@ -193,3 +193,42 @@ async def test_what_is_not_a_store_of_this_server_is_said_in_a_sentence(tmp_path
     with pytest.raises(StoreError):
         async with running(config(tmp_path)):
             pass
+
+
+class Hanging(MemoryStore):
+    """A store whose disk does not come back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hangs = False
+        self.over = threading.Event()
+
+    def write(self, batch: StoreBatch, now_us: int) -> None:
+        if self.hangs:
+            self.over.wait(20)
+        super().write(batch, now_us)
+
+
+async def test_a_disk_that_hangs_does_not_keep_the_server(caplog: pytest.LogCaptureFixture) -> None:
+    store = Hanging()
+    with anyio.fail_after(10):
+        async with serving(None, store, shutdown_timeout_s=0.2) as (_, client):
+            await client.create_queue("c", 1, DURABLE, status="push")
+            store.hangs = True
+            await client.push("c", 1, b"1", wait=False)
+    store.over.set()
+    assert any("was not closed" in record.getMessage() for record in caplog.records)
+
+
+class Broken(MemoryStore):
+    """A store with a bug."""
+
+    def write(self, batch: StoreBatch, now_us: int) -> None:
+        raise ZeroDivisionError("a bug")
+
+
+async def test_a_store_with_a_bug_saves_nothing_and_says_so() -> None:
+    async with serving(None, Broken()) as (_, client):
+        with pytest.raises(OperationFailed) as refused:
+            await client.create_queue("c", 1, DURABLE, status="push")
+        assert refused.value.code == 503
