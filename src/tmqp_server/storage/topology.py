@@ -29,7 +29,7 @@ __all__ = [
 _VERSION: Final = 1
 
 
-class KeptQueue(Record):
+class KeptQueue:
     """A queue's options, and the sequence up to which its messages may have been sent."""
 
     __slots__ = ("options", "suspect")
