@@ -64,8 +64,8 @@ def test_a_router_comes_back() -> None:
         BindingOptions("b", 1, "c", None, 5, 0, 2),
         BindingOptions("a", 0, "@x", 9, 1, 1, 0),
     ]
-    method, again = router_from_bytes(router_to_bytes(2, bindings))
-    assert method == 2
+    method, again, enabled = router_from_bytes(router_to_bytes(2, bindings, enabled=False))
+    assert (method, enabled) == (2, False)
     assert repr(again) == repr(bindings)
 
 
