@@ -12,18 +12,23 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import anyio
 import anyio.abc
 
 from tmqp.address import Address
+from tmqp_server.assembly import build_broker, declare
 from tmqp_server.config import ServerConfig
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.custom_routers import CustomRouter
+from tmqp_server.engine.delivery import DeliveryHandler
+from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.hub import Hub
 from tmqp_server.io.driver import Driver
+from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.listener import Listener, open_listener
 from tmqp_server.io.session import Session
 from tmqp_server.io.transport import SocketTransport, peer_name
@@ -43,14 +48,19 @@ class Server:
     Attributes: ``addresses`` it listens on (ports chosen), ``broker`` for its statistics.
     """
 
-    def __init__(self, config: ServerConfig, listeners: list[Listener]) -> None:
+    def __init__(self, config: ServerConfig, listeners: list[Listener], broker: Broker) -> None:
         self.config = config
-        self.broker = Broker(config.broker)
+        self.broker = broker
         self.addresses: list[Address] = [listener.address for listener in listeners]
         self._door = NativeDoor(
             _new_id, config.connection, wall_clock_offset_s=time.time() - anyio.current_time()
         )
-        self._driver = Driver(Hub(self.broker, config.outbound.high_water_bytes), self._door)
+        self._http = HttpCaller(config.http, self._answered) if config.http.allow else None
+        self._driver = Driver(
+            Hub(self.broker, config.outbound.high_water_bytes),
+            self._door,
+            None if self._http is None else self._http.call,
+        )
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()
         self._listeners = listeners
@@ -63,6 +73,14 @@ class Server:
         """Connections at this moment."""
         return self._connections
 
+    def set_router_enabled(self, name: str, enabled: bool) -> bool:
+        """Let a router work, or have it answer as if it were not there; False when there is no
+        router of that name."""
+        return self.broker.set_router_enabled(name, enabled)
+
+    def _answered(self, answer: HttpAnswered) -> None:
+        self._driver.answered(answer)
+
     async def run(self) -> None:
         """Serve whoever connects until :meth:`stop` is called, then close everything politely.
 
@@ -72,6 +90,8 @@ class Server:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 tasks.start_soon(self._driver.run_timers)
+                if self._http is not None:
+                    tasks.start_soon(self._http.run)
                 for listener in self._listeners:
                     tasks.start_soon(listener.serve, self._connected)
                     logger.info("listening on %s", listener.address)
@@ -137,17 +157,28 @@ class Server:
 
 
 @asynccontextmanager
-async def running(config: ServerConfig) -> AsyncIterator[Server]:
+async def running(
+    config: ServerConfig,
+    handlers: Mapping[str, DeliveryHandler] | None = None,
+    routers: Mapping[str, CustomRouter] | None = None,
+) -> AsyncIterator[Server]:
     """Run a server for the time of the ``async with`` block.
 
+    :param handlers: delivery handlers by the names that queues use, beside the built-in ones and
+        those of the configuration.
+    :param routers: custom routers by name, beside those of the configuration.
+    :raises ConfigError: when a class of the configuration cannot be loaded, a name is taken or what
+        is declared cannot be created.
     :raises ListenError: when an address cannot be listened on; nothing is left open then.
     """
+    broker = build_broker(config, handlers, routers)
+    declare(broker, config, anyio.current_time())
     listeners: list[Listener] = []
     try:
         for address in config.listen:
             listeners.append(await open_listener(address))
         async with anyio.create_task_group() as tasks:
-            server = Server(config, listeners)
+            server = Server(config, listeners, broker)
             tasks.start_soon(server.run)
             try:
                 yield server

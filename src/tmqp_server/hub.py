@@ -47,6 +47,8 @@ from tmqp_server.engine.effects import (
     Refuse,
     Reply,
 )
+from tmqp_server.engine.router_commands import HttpAnswered
+from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFailed
 from tmqp_server.runs import Run, Runs
 
 __all__ = ["Hub"]
@@ -61,9 +63,18 @@ _FOR_ONE = (
     Accept,
     Refuse,
     CloseSession,
+    AnswerRouted,
 )
 _ForOne: TypeAlias = (
-    Reply | Confirm | DeliverPulled | EndPull | AnswerPull | Accept | Refuse | CloseSession
+    Reply
+    | Confirm
+    | DeliverPulled
+    | EndPull
+    | AnswerPull
+    | Accept
+    | Refuse
+    | CloseSession
+    | AnswerRouted
 )
 
 #: A run of so many bytes goes out; joining copies them.
@@ -94,6 +105,8 @@ class Hub:
         self._following: deque[Command] = deque()
         self._rest: dict[int, deque[Command]] = {}
         self._faults: dict[int, Exception] = {}
+        self._calls: list[CallHttp] = []
+        self._router_failures: list[RouterFailed] = []
         self._runs = Runs()
 
     # -- sessions -------------------------------------------------------------------------------
@@ -182,6 +195,26 @@ class Hub:
             self._faults = {}
         return faults
 
+    # -- calls to other programs ----------------------------------------------------------------
+
+    def take_calls(self) -> Sequence[CallHttp]:
+        """The HTTP calls to make since the last call; each is answered by :meth:`answered`."""
+        calls = self._calls
+        if calls:
+            self._calls = []
+        return calls
+
+    def answered(self, answer: HttpAnswered, now: float) -> None:
+        """A call has come to its end."""
+        self._step(answer, now)
+
+    def take_router_failures(self) -> Sequence[RouterFailed]:
+        """The failures of users' routers since the last call, for the log."""
+        failures = self._router_failures
+        if failures:
+            self._router_failures = []
+        return failures
+
     # -- time -----------------------------------------------------------------------------------
 
     def session_deadline(self, number: int) -> float | None:
@@ -252,6 +285,10 @@ class Hub:
                     following.append(Synced(effect.ticket, False))
                 elif isinstance(effect, Notify):
                     self.notified += 1
+                elif isinstance(effect, CallHttp):
+                    self._calls.append(effect)
+                elif isinstance(effect, RouterFailed):
+                    self._router_failures.append(effect)
             if not following:
                 return
             effects = self.broker.step(following.popleft(), now)

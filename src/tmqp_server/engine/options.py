@@ -289,9 +289,17 @@ class BrokerOptions(Record):
 
     ``channel`` is what channels start from, and with it their queues.  ``events`` is a mask of
     event bits (``events.py``): the kinds for which ``Notify`` effects are made.
+    ``http_prefixes`` begin the URLs that HTTP bindings may call (``http_rules.py``); none, and
+    there are no HTTP bindings.
     """
 
-    __slots__ = ("auto_channel_creation", "auto_queue_creation", "channel", "events")
+    __slots__ = (
+        "auto_channel_creation",
+        "auto_queue_creation",
+        "channel",
+        "events",
+        "http_prefixes",
+    )
 
     def __init__(
         self,
@@ -299,8 +307,10 @@ class BrokerOptions(Record):
         auto_queue_creation: bool = True,
         channel: ChannelOptions | None = None,
         events: int = LIFECYCLE_EVENTS,
+        http_prefixes: tuple[str, ...] = (),
     ) -> None:
         self.auto_channel_creation = auto_channel_creation
         self.auto_queue_creation = auto_queue_creation
         self.channel = ChannelOptions() if channel is None else channel
         self.events = events
+        self.http_prefixes = http_prefixes

@@ -16,13 +16,15 @@ from __future__ import annotations
 import heapq
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import anyio
 import anyio.lowlevel
 
 from tmqp_server.doors.port import Door
+from tmqp_server.engine.router_commands import HttpAnswered
+from tmqp_server.engine.router_effects import CallHttp
 from tmqp_server.hub import Hub
 from tmqp_server.io.session import Session
 
@@ -44,11 +46,16 @@ class Driver:
 
     :param hub: broker and door sessions.
     :param door: the protocol spoken by every session opened from now on.
+    :param call: makes an HTTP call; what comes of it is told by :meth:`answered`.  Needed only
+        where the broker's options allow HTTP bindings.
     """
 
-    def __init__(self, hub: Hub, door: Door) -> None:
+    def __init__(
+        self, hub: Hub, door: Door, call: Callable[[CallHttp], None] | None = None
+    ) -> None:
         self.hub = hub
         self._door = door
+        self._call = call
         self._sessions: dict[int, Session] = {}
         self._timers: list[tuple[float, int]] = []
         self._due: dict[int, float] = {}
@@ -153,6 +160,14 @@ class Driver:
         logger.error("%s: the session failed", session.transport.peer, exc_info=error)
         session.cut(_FAULT)
 
+    def answered(self, answer: HttpAnswered) -> None:
+        """An HTTP call has come to its end."""
+        try:
+            self.hub.answered(answer, anyio.current_time())
+        except Exception:
+            logger.exception("the answer to an HTTP call failed")
+        self._turn()
+
     # -- the turn -------------------------------------------------------------------------------
 
     def _turn(self) -> None:
@@ -183,6 +198,11 @@ class Driver:
                 self._end_faulty(session, fault)
             elif number == 0:
                 logger.error("a delivery cannot be encoded", exc_info=fault)
+        for failure in hub.take_router_failures():
+            logger.error("the router %r failed", failure.router, exc_info=failure.error)
+        for call in hub.take_calls():
+            assert self._call is not None, "without a caller no HTTP binding is allowed"
+            self._call(call)
         if self._broker_deadline() < self._wake_at:
             self._wake.set()
 

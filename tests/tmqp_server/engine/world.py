@@ -21,6 +21,7 @@ from tmqp_server.engine.commands import (
     PushExtras,
     UpdateQueue,
 )
+from tmqp_server.engine.custom_routers import CustomRouter
 from tmqp_server.engine.delivery import DeliveryHandler
 from tmqp_server.engine.effects import (
     Accept,
@@ -45,6 +46,7 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import Message, SubscriptionFilter
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFailed
 from tmqp_server.engine.snapshots import QueueSnapshot
 from tmqp_server.engine.timers import NEVER
 
@@ -59,12 +61,13 @@ class World:
         limits: EngineLimits | None = None,
         options: BrokerOptions | None = None,
         handlers: dict[str, DeliveryHandler] | None = None,
+        routers: dict[str, CustomRouter] | None = None,
     ) -> None:
         registry = built_in_handlers()
         for name, handler in (handlers or {}).items():
             registry.register(name, handler)
         self.options = BrokerOptions(events=NO_EVENTS) if options is None else options
-        self.broker = Broker(limits, self.options, registry)
+        self.broker = Broker(limits, self.options, registry, routers)
         self.now = 100.0
         self.numbers: dict[str, int] = {}
         self.names: dict[int, str] = {}
@@ -271,6 +274,16 @@ class World:
         if isinstance(effect, Inform):
             where = f" in {effect.channel}" if effect.channel else ""
             return f"{self._names(effect.sessions)} told {event_name(effect.event)}{where}"
+        if isinstance(effect, CallHttp):
+            return (
+                f"call {effect.ticket} {effect.method} {effect.url} {effect.body.decode()}".strip()
+            )
+        if isinstance(effect, AnswerRouted):
+            asked = ("", "acknowledge", "response")[effect.interaction]
+            said = f"{effect.code} {effect.body.decode()}".strip()
+            return f"{self.names[effect.session]} {effect.request} {asked}: {said}"
+        if isinstance(effect, RouterFailed):
+            return f"router {effect.router} failed: {effect.error}"
         assert isinstance(effect, Notify)
         return f"event {event_name(effect.event)}"
 
