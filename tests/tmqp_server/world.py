@@ -29,13 +29,16 @@ class World:
         handlers: dict[str, DeliveryHandler] | None = None,
         wall_clock_offset_s: float = 0.0,
         broker: Broker | None = None,
+        *,
+        guarded: bool = False,
+        takes_custom: bool = False,
     ) -> None:
         numbers = count(1)
         registry = built_in_handlers()
         for name, handler in (handlers or {}).items():
             registry.register(name, handler)
         self.broker = Broker(engine_limits, options, registry) if broker is None else broker
-        self.hub = Hub(self.broker)
+        self.hub = Hub(self.broker, guarded=guarded, takes_custom=takes_custom)
         self.door = NativeDoor(lambda: f"{next(numbers):032x}", limits, wall_clock_offset_s)
         self.began = 1_000.0
         self.now = self.began

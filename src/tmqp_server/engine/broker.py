@@ -17,7 +17,8 @@ takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; 
 ``pulls.py`` gives to those who ask; ``workflow.py`` sees a message through; ``administration.py``
 and ``information.py`` serve the operations; ``routing.py`` keeps routers and ``publishing.py``
 brings messages through them; ``direct.py`` passes on what clients say to each other;
-``notices.py`` tells of events those who asked for it through ``subscribing.py``.  This module lets
+``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
+``sharing.py`` are about other servers of a cluster.  This module lets
 clients in and out and hands every command to its part.
 """
 
@@ -28,7 +29,12 @@ from typing import Final
 
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp_server.engine.administration import Administration
-from tmqp_server.engine.client_commands import PassAnswer, SendDirect, SubscribeEvent
+from tmqp_server.engine.client_commands import (
+    PassAnswer,
+    SendCustom,
+    SendDirect,
+    SubscribeEvent,
+)
 from tmqp_server.engine.commands import (
     Acknowledge,
     Batch,
@@ -69,6 +75,8 @@ from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.information import Information
 from tmqp_server.engine.intake import Intake
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.node_commands import ApplyDecision, ReportMaster
+from tmqp_server.engine.nodes import Nodes
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.outcomes import Outcomes
 from tmqp_server.engine.publishing import Publishing
@@ -119,6 +127,7 @@ class Broker:
         "_events",
         "_information",
         "_intake",
+        "_nodes",
         "_outcomes",
         "_performers",
         "_publishing",
@@ -164,6 +173,7 @@ class Broker:
         self._publishing = Publishing(core, self._routing, self._direct, self._intake)
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
+        self._nodes = Nodes(core, directory, self._outcomes)
         self._performers = self._table()
 
     def _table(self) -> dict[type, Callable[[Command, Session], None]]:
@@ -191,7 +201,7 @@ class Broker:
             DescribeQueue: information.describe_queue,
             ListQueues: information.list_queues,
             ListClients: information.list_clients,
-            ListNodes: information.list_nodes,
+            ListNodes: self._nodes.list_nodes,
             CreateRouter: self._routing.create_router,
             RemoveRouter: self._routing.remove_router,
             ListRouters: self._routing.list_routers,
@@ -202,6 +212,7 @@ class Broker:
             Publish: self._publishing.publish,
             SendDirect: self._direct.send,
             PassAnswer: self._direct.pass_answer,
+            SendCustom: self._direct.hand_over,
             SubscribeEvent: self._events.subscribe,
         }
 
@@ -275,6 +286,10 @@ class Broker:
             self._publishing.answered(command)
         elif isinstance(command, Connect):
             self._connect(command)
+        elif isinstance(command, ApplyDecision):
+            self._nodes.apply_decision(command)
+        elif isinstance(command, ReportMaster):
+            self._nodes.report_master(command)
         else:
             raise TypeError(f"not a command: {command!r}")
 
@@ -341,6 +356,7 @@ class Broker:
         if older is not None:
             self._let_go(older)
             core.out.append(CloseSession(older.number, "another client took over the client id"))
+        node = command.node and core.takes_nodes
         session = Session(
             command.session,
             client_id,
@@ -350,10 +366,12 @@ class Broker:
             command.properties,
             command.authenticated,
             core.now,
+            node,
+            command.host,
         )
         core.enlist(session)
         core.notify_client(CLIENT_CONNECTED, session)  # before the accept (F36)
-        core.out.append(Accept(command.session, command.request, client_id))
+        core.out.append(Accept(command.session, command.request, client_id, node))
 
     def _disconnect(self, command: Command, session: Session) -> None:
         assert isinstance(command, Disconnect)
@@ -376,6 +394,19 @@ class Broker:
         assert isinstance(command, Unblock)
         self._sender.block(session, False)
 
+    # --- Nodes -----------------------------------------------------------------------------------
+
+    def take_nodes(self) -> None:
+        """Let sessions be nodes from now on, as their Connect says; else all are clients."""
+        self._core.takes_nodes = True
+
+    def share_decisions(self) -> None:
+        """From now on tell other nodes what queues are done with, and heed what they tell (F63).
+
+        To be called before the first message.
+        """
+        self._core.shares_decisions = True
+
     # --- Routers ---------------------------------------------------------------------------------
 
     def set_router_enabled(self, name: str, enabled: bool) -> bool:
@@ -387,6 +418,12 @@ class Broker:
     def statistics(self) -> BrokerStatistics:
         """The broker in numbers; takes as long as there are queues."""
         return self._information.statistics()
+
+    def passes_on(self, target: str) -> bool:
+        """Whether an acknowledge for this target goes to a client: there is no such channel, but a
+        client of that id (F116)."""
+        core = self._core
+        return target in core.clients and core.channels.find(target) is None
 
     def queues(self) -> list[Queue]:
         """All queues, for tests and tools: their books must balance after every step."""

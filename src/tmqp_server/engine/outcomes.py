@@ -55,14 +55,18 @@ from tmqp_server.engine.message import (
     MARK_BACK_END,
     MARK_BACK_START,
     MARK_CONFIRMED,
+    MARK_DECIDED,
     MARK_GONE,
     MARK_HIGH,
+    MARK_NEGATIVE,
     MARK_SAVED,
     MARK_SAVING,
+    MARK_SHARED,
     MARK_WANTS,
     Message,
 )
 from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.sharing import forget, reindex, tell
 
 __all__ = ["Outcomes"]
 
@@ -311,9 +315,28 @@ class Outcomes:
         queue.bytes -= size
         self._core.total_bytes -= size
         message.marks |= MARK_GONE
+        if message.marks & MARK_SHARED:
+            forget(queue, message)
         rare = message.rare
         if rare is not None and rare.ticket:
             self._core.out.append(Erase(rare.ticket))
+
+    def finish(self, queue: Queue, message: Message) -> None:
+        """Settle a message that was consumed, and tell the nodes that have it too (F63)."""
+        queue.done += 1
+        if message.marks & MARK_SHARED:
+            tell(self._core.out, queue, message)
+        self.settle(queue, message)
+
+    def settle_elsewhere(self, queue: Queue, message: Message, positive: bool) -> None:
+        """Settle a message that another node is done with.
+
+        A producer that asked and has not heard is told here, for this is the node it asked.
+        """
+        queue.done += 1
+        if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
+            self.confirm(message, positive, NACK_NONE, "", None)
+        self.settle(queue, message)
 
     def drop(self, queue: Queue, message: Message) -> None:
         """Give a message up."""
@@ -349,14 +372,17 @@ class Outcomes:
 
         The limit counts put-backs, so a message is sent at most once more than that.
         """
-        message.marks &= ~(MARK_BACK | MARK_ANSWERED)
+        if message.marks & MARK_DECIDED:
+            self.settle_elsewhere(queue, message, not message.marks & MARK_NEGATIVE)
+            return
+        message.marks &= ~(MARK_BACK | MARK_ANSWERED | MARK_NEGATIVE)
         if queue.discipline.replaces:
             latest = queue.latest()
             if latest is not None and latest.sequence > message.sequence:
                 queue.cleared += 1
                 self.settle(queue, message)
                 return
-            self.make_way(queue)
+            self.make_way(queue, message)
         rare = message.rarely()
         if rare.put_backs >= queue.put_back_limit:
             self._give_up(queue, message)
@@ -369,10 +395,11 @@ class Outcomes:
             queue.put_last(message)
         self._core.arm(queue)
 
-    def make_way(self, queue: Queue) -> None:
+    def make_way(self, queue: Queue, coming: Message) -> None:
         """Let go of what waits, for a message that takes its place (contradiction 28)."""
         if queue.discipline.replaces and queue.waiting_count() != 0:
             self._core.trash.append(queue.clear_waiting())
+            reindex(queue, coming)
 
     def put_back_marked(self, queue: Queue, message: Message) -> None:
         """Put back a message whose marks say where."""
@@ -412,7 +439,7 @@ class Outcomes:
         if message.marks & (MARK_SAVED | MARK_SAVING):
             self._save(target, letter)
         self.settle(queue, message)
-        self.make_way(target)
+        self.make_way(target, letter)
         target.put_last(letter)
         self._core.arm(target)
         self._core.schedule(target)

@@ -96,6 +96,10 @@ class WaitingList:
                 self._wheel.remove(message, expires_at)
         return message
 
+    def messages(self) -> list[Message]:
+        """Those that wait, in order."""
+        return [each for each in self._messages if not each.marks & MARK_GONE]
+
     def take_newest(self) -> Message:
         """Take out the last message; there must be one."""
         message = self._messages.pop()
@@ -145,6 +149,14 @@ class WaitingList:
         if self._husks > _TOLERATED_HUSKS and 2 * self._husks > len(messages):
             self._messages = deque([each for each in messages if not each.marks & MARK_GONE])
             self._husks = 0
+
+    def remove(self, message: Message) -> None:
+        """Make *message*, which waits here, a husk.  The caller must settle it."""
+        self.count -= 1
+        self._husks += 1
+        expires_at = message.expires_at
+        if expires_at > 0.0 and self._wheel is not None:
+            self._wheel.remove(message, expires_at)
 
     def keep(self) -> None:
         """Count one of the messages of ``take_expired`` as waiting again, where it stood."""
@@ -225,6 +237,7 @@ class Queue(QueueFacts):
         "deferred",
         "flights",
         "twins",
+        "shared",
         "held",
         "timer",
         "waiting",
@@ -280,6 +293,8 @@ class Queue(QueueFacts):
         self.deferred: list[tuple[float, int, Message]] = []
         self.flights: dict[str, Message] = {}
         self.twins: dict[str, list[Message]] = {}
+        #: Messages that other nodes have too, by their ids, see ``sharing.py``.
+        self.shared: dict[str, Message] = {}
         self.held: Message | None = None
         self.timer = QueueTimer(self)
         self.waiting = False

@@ -15,6 +15,8 @@ the front: nobody was there who could have dealt with it, so it is not lost.
 
 from __future__ import annotations
 
+from typing import Final
+
 from tmqp.constants import (
     DECIDE_ACK_NEGATIVE,
     PUT_BACK_NO,
@@ -35,7 +37,10 @@ from tmqp_server.engine.message import (
     MARK_ANSWERED,
     MARK_BACK,
     MARK_BACK_START,
+    MARK_DECIDED,
     MARK_GONE,
+    MARK_NEGATIVE,
+    MARK_SHARED,
     MARK_TWIN,
     MARK_WANTS,
     Message,
@@ -45,8 +50,11 @@ from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Session
+from tmqp_server.engine.sharing import reindex, share
 
 __all__ = ["Workflow"]
+
+_REFUSED: Final = MARK_ANSWERED | MARK_NEGATIVE
 
 
 class Workflow:
@@ -79,6 +87,8 @@ class Workflow:
         queue.count += 1
         queue.bytes += message.size
         self._core.total_bytes += message.size
+        if self._core.shares_decisions:
+            share(queue, message)
         if self._core.notices.mask & MESSAGE_PRODUCED:
             self._produced(queue, message)
         rare = message.rare
@@ -92,7 +102,7 @@ class Workflow:
         """Send a message now if nothing is before it and somebody can take it; else let it wait."""
         discipline = queue.discipline
         if queue.high_count or queue.regular_count:
-            self._outcomes.make_way(queue)
+            self._outcomes.make_way(queue, message)
             queue.put_last(message)
             if not queue.waiting and not queue.runnable:
                 self._pump.pump(queue, now)
@@ -122,7 +132,9 @@ class Workflow:
             outcomes.forget(message)
             return
         outcomes.admit(queue, message)
-        outcomes.make_way(queue)
+        if self._core.shares_decisions:
+            share(queue, message)
+        outcomes.make_way(queue, message)
         if decision.put_back == PUT_BACK_START:
             queue.put_first(message)
         else:
@@ -161,6 +173,8 @@ class Workflow:
             session.in_flight -= 1
             if session.full:
                 self._sender.relieve(session)
+        elif session.node and message is not None and command.positive:
+            self._take_from_all(message)
         else:
             if message is None or not message.is_held_by(session):
                 message = queue.twin_held_by(command.message_id, session)
@@ -169,7 +183,7 @@ class Workflow:
                     session.unknown_acks += 1
                     return
             self._take_from(message, session)
-        message.marks |= MARK_ANSWERED
+        message.marks |= MARK_ANSWERED if command.positive else _REFUSED
         if queue.hooks & HOOK_ACKNOWLEDGED:
             outcomes = self._outcomes
             decision = outcomes.ask(HOOK_ACKNOWLEDGED, queue, message, session, command)
@@ -177,7 +191,7 @@ class Workflow:
                 outcomes.apply_answer(queue, message, decision, session, command)
                 outcomes.mark_put_back(message, decision.put_back)
         if message.holder is None and not message.holders:
-            if message.rare is not None or message.marks & (MARK_BACK | MARK_TWIN):
+            if message.rare is not None or message.marks & (MARK_BACK | MARK_TWIN | MARK_SHARED):
                 self._close(queue, message, now)
             else:
                 # What _close and settle would do, in place: most messages end here.
@@ -197,6 +211,17 @@ class Workflow:
             self._pump.pump(queue, now)
         if queue.parked:
             self._core.release_pull(queue)
+
+    def _take_from_all(self, message: Message) -> None:
+        """A consumer of another node accepted the message: that stands for all who have it here."""
+        if message.holder is not None:
+            self._take_from(message, message.holder)
+            return
+        holders = message.holders
+        if holders is not None:
+            for client in list(holders.values()):
+                self._core.budget -= 1
+                self._take_from(message, client)
 
     def _take_from(self, message: Message, client: Client) -> None:
         """Note that *client*, which has the message, has it no longer."""
@@ -218,8 +243,7 @@ class Workflow:
         if marks & MARK_BACK and queue.discipline.stores:
             self._outcomes.put_back_marked(queue, message)
         elif marks & MARK_ANSWERED:
-            queue.done += 1
-            self._outcomes.settle(queue, message)
+            self._outcomes.finish(queue, message)
         else:
             self._outcomes.drop(queue, message)
 
@@ -241,6 +265,10 @@ class Workflow:
                 break
             core.budget -= 1
             rare = deferred.rarely()
+            rare.due_at = 0.0
+            if deferred.marks & MARK_DECIDED:
+                self._outcomes.settle_elsewhere(queue, deferred, True)
+                continue
             if 0.0 < rare.expires_at <= now and self._outcomes.expire(queue, deferred):
                 continue
             self._arrive(queue, deferred, now)
@@ -295,6 +323,7 @@ class Workflow:
         """Remove messages from a queue; they are disposed of in portions (F58, F92)."""
         trash = queue.clear(high_priority, regular, in_flight)
         self._core.trash.append(trash)
+        reindex(queue)
         self._core.release_pull(queue)
 
     def reconfigured(self, queue: Queue, was: int, now: float) -> None:
@@ -320,5 +349,5 @@ class Workflow:
         else:
             queue.regular_count -= 1
             queue.regular.take_newest()
-        self._outcomes.make_way(queue)
+        self._outcomes.make_way(queue, latest)
         queue.put_last(latest)
