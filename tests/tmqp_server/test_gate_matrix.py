@@ -14,6 +14,7 @@ from tests.tmqp_server.guarded import QUEUE, GuardedWorld, asks, event, frame, s
 from tests.tmqp_server.peers import Peer, push
 from tests.tmqp_server.world import World
 from tmqp.constants import MessageType, Operation
+from tmqp.extensions import HEADER_ROUTER_ENABLED, OP_SET_ROUTER_ENABLED
 from tmqp.frames import Frame
 from tmqp_server import rights
 from tmqp_server.engine.router_commands import ListBindings, ListRouters
@@ -120,6 +121,11 @@ MATRIX: dict[str, tuple[Frame, tuple[str, str, int], list[Shape]]] = {
     ),
     "remove binding": (
         asks(Operation.REMOVE_BINDING, "r", headers=[("Binding-Name", "b")]),
+        (rights.MANAGE_ROUTERS, "r", NO_QUEUE),
+        CODE_401,
+    ),
+    "disable router": (
+        asks(OP_SET_ROUTER_ENABLED, "r", headers=[(HEADER_ROUTER_ENABLED, "0")]),
         (rights.MANAGE_ROUTERS, "r", NO_QUEUE),
         CODE_401,
     ),

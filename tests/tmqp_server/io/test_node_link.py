@@ -11,11 +11,12 @@ import anyio
 import anyio.abc
 import pytest
 
-from tests.tmqp_server.peers import push
+from tests.tmqp_server.peers import greeting, push
 from tests.tmqp_server.wires import serving, wire
 from tmqp.address import Address
 from tmqp.constants import MessageType, Operation
 from tmqp_server.app import Server, running
+from tmqp_server.auth import Access, Applicant, Identity
 from tmqp_server.cluster.filters import NodeFilter, Passing
 from tmqp_server.cluster.link import LinkState
 from tmqp_server.clustering import Membership, load_filter
@@ -67,6 +68,42 @@ async def test_two_servers_over_tcp_and_a_unix_socket(tmp_path: Path) -> None:
         assert body.count(b'"Connected":true') == 2
         await until(lambda: links[0].link.outbox.written == 1)
     assert all(each.link.state == LinkState.CLOSED for each in links)
+
+
+class Nobody(Access):
+    """Lets nobody in, and nobody do anything."""
+
+
+class Pushers(Access):
+    """Lets everybody in, who may push into one channel only."""
+
+    async def authenticate(self, applicant: Applicant) -> bool:
+        return True
+
+    async def may_join(self, who: Identity, channel: str) -> bool:
+        return True
+
+    async def may_push(self, who: Identity, channel: str, queue_id: int) -> bool:
+        return channel == "c"
+
+
+async def test_a_node_needs_no_right_but_the_token_and_passes_on_what_its_clients_may_do() -> None:
+    async with (
+        serving(cluster=cluster("m"), asking=Nobody()) as master,
+        serving(cluster=cluster("s", master.addresses[0]), asking=Pushers()) as slave,
+        wire(slave, "a", "c") as client,
+        wire(master) as stranger,
+    ):
+        (node,) = membership(slave).links
+        await until(lambda: node.link.state == LinkState.UP)
+        await stranger.say(greeting("x"))
+        assert (await stranger.hear()).content_type == 401
+        await client.say(push("forbidden", 1, "no"), push("c", 1, "m"))
+        assert (await client.hear()).content_type == 401
+        assert (await client.hear()).message_id == "m"
+        await until(lambda: master.broker.statistics().messages == 1)
+        assert node.link.outbox.written == 1
+        assert membership(slave).relay.statistics.forwarded == 1
 
 
 async def test_a_master_that_is_away_is_tried_again_and_again(
