@@ -6,7 +6,7 @@ commands that clients send, so it is checked by the same rules and named by the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tmqp.constants import (
     RESULT_DUPLICATE,
@@ -26,7 +26,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.custom_routers import CustomRouter
 from tmqp_server.engine.delivery import DeliveryHandler
-from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.effects import Effect, Reply
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 from tmqp_server.engine.router_commands import AddBinding, CreateRouter, SetRouterEnabled
@@ -39,8 +39,8 @@ _SESSION = 0
 _CLIENT = "configuration"
 
 
-def broker_options(config: ServerConfig) -> BrokerOptions:
-    """The engine's options."""
+def broker_options(config: ServerConfig, *, storage: bool = False) -> BrokerOptions:
+    """The engine's options; with *storage* it has one, whatever the configuration says."""
     queue = config.queue.applied_to(QueueOptions())
     channel = config.channel.applied_to(ChannelOptions(queue=queue))
     return BrokerOptions(
@@ -48,6 +48,7 @@ def broker_options(config: ServerConfig) -> BrokerOptions:
         config.auto_queue_creation,
         channel,
         http_prefixes=config.http.allow,
+        storage=storage or config.data is not None,
     )
 
 
@@ -55,10 +56,13 @@ def build_broker(
     config: ServerConfig,
     handlers: Mapping[str, DeliveryHandler] | None = None,
     routers: Mapping[str, CustomRouter] | None = None,
+    *,
+    storage: bool = False,
 ) -> Broker:
     """A broker with everything the configuration says but what it declares.
 
-    *handlers* and *routers* are objects to register beside those the configuration names.
+    *handlers* and *routers* are objects to register beside those the configuration names;
+    *storage* says that there is one although the configuration names none.
 
     :raises ConfigError: when a class cannot be loaded, a name is taken or options are impossible.
     """
@@ -76,36 +80,43 @@ def build_broker(
             raise ConfigError(f"custom_routers: {name!r} was given as an argument too")
         custom[name] = load(setting, CustomRouter)
     try:
-        return Broker(config.broker, broker_options(config), registry, custom)
+        return Broker(config.broker, broker_options(config, storage=storage), registry, custom)
     except ValueError as error:
         raise ConfigError(str(error)) from error
 
 
-def declare(broker: Broker, config: ServerConfig, now: float) -> None:
+def declare(
+    broker: Broker,
+    config: ServerConfig,
+    now: float,
+    take_down: Callable[[list[Effect], float], None] | None = None,
+) -> None:
     """Create the channels, queues and routers of the configuration; what is there stays.
 
+    :param take_down: is given the effects, to have kept what must be.
     :raises ConfigError: when the broker refuses one; nothing is served then.
     """
     if not (config.channels or config.routers):
         return
+    maker = _Maker(broker, now, take_down)
     broker.step(Connect(_SESSION, None, _CLIENT), now)
     for channel in config.channels:
         name = f"channels.{channel.name}"
-        _create(broker, CreateChannel(_SESSION, name, channel.name, channel.changes), now)
+        maker.create(CreateChannel(_SESSION, name, channel.name, channel.changes))
         for queue in channel.queues:
             what = f"{name}.queues.{queue.queue_id}"
             command = CreateQueue(_SESSION, what, channel.name, queue.queue_id, queue.changes)
-            _create(broker, command, now)
+            maker.create(command)
     for router in config.routers:
         name = f"routers.{router.name}"
         if router.name in config.custom_routers:
             raise ConfigError(f"{name} is a custom router already")
-        _create(broker, CreateRouter(_SESSION, name, router.name, router.method), now)
+        maker.create(CreateRouter(_SESSION, name, router.name, router.method))
         for binding in router.bindings:
             what = f"{name}.bindings.{binding.name}"
-            _create(broker, AddBinding(_SESSION, what, router.name, binding), now)
+            maker.create(AddBinding(_SESSION, what, router.name, binding))
         state = SetRouterEnabled(_SESSION, name, router.name, router.enabled)
-        _create(broker, state, now)
+        maker.create(state)
     broker.step(Disconnect(_SESSION), now)
 
 
@@ -159,8 +170,25 @@ _REASONS = {
 }
 
 
-def _create(broker: Broker, command: SessionCommand, now: float) -> None:
-    for effect in broker.step(command, now):
-        if isinstance(effect, Reply) and effect.code not in (RESULT_OK, RESULT_DUPLICATE):
-            reason = _REASONS.get(effect.code, "it is refused")
-            raise ConfigError(f"{effect.request}: {reason} ({effect.code})")
+class _Maker:
+    """Carries out what is declared."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        now: float,
+        take_down: Callable[[list[Effect], float], None] | None,
+    ) -> None:
+        self._broker = broker
+        self._now = now
+        self._take_down = take_down
+
+    def create(self, command: SessionCommand) -> None:
+        """Create one thing; where there is a storage its good answer comes later, to nobody."""
+        effects = self._broker.step(command, self._now)
+        for effect in effects:
+            if isinstance(effect, Reply) and effect.code not in (RESULT_OK, RESULT_DUPLICATE):
+                reason = _REASONS.get(effect.code, "it is refused")
+                raise ConfigError(f"{effect.request}: {reason} ({effect.code})")
+        if self._take_down is not None:
+            self._take_down(effects, self._now)
