@@ -21,6 +21,12 @@ import anyio.abc
 from tmqp.address import Address
 from tmqp_server.assembly import build_broker, declare
 from tmqp_server.auth import Access, load_access
+from tmqp_server.channel_hooks import (
+    ChannelEventHandler,
+    ChannelHooks,
+    OpenAccess,
+    load_channel_hooks,
+)
 from tmqp_server.clustering import Filters, Membership, join_cluster
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.custom import MessageHook, load_hook
@@ -35,6 +41,7 @@ from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.listener import Listener, open_listener
 from tmqp_server.io.session import Session
+from tmqp_server.io.telling import Teller
 from tmqp_server.io.transport import SocketTransport, peer_name
 
 __all__ = ["Server", "running", "serve_forever"]
@@ -50,7 +57,8 @@ class Server:
     """A server; see :func:`running`.
 
     Attributes: ``addresses`` it listens on (ports chosen); ``broker`` and ``cluster`` for their
-    statistics; ``access`` that it asks, None where everybody may do everything.
+    statistics; ``access`` that it asks, None where everybody may do everything; ``teller`` of
+    channels' event handlers.
     """
 
     def __init__(
@@ -61,6 +69,7 @@ class Server:
         access: Access | None = None,
         custom_messages: MessageHook | None = None,
         filters: Filters | None = None,
+        hooks: ChannelHooks | None = None,
     ) -> None:
         self.config = config
         self.access = access
@@ -75,13 +84,20 @@ class Server:
             guarded=access is not None,
             takes_custom=custom_messages is not None,
         )
+        hooks = ChannelHooks({}, {}) if hooks is None else hooks
+        self._asked = [*hooks.authenticators.values()]
+        if access is not None:
+            self._asked.insert(0, access)
+        self.teller = Teller(hooks.event_handlers, config.hook_timeout_s)
         judge = None
         if access is not None or custom_messages is not None:
             most_bytes = config.connection.max_payload_bytes
-            judge = Judge(access, custom_messages, config.hook_timeout_s, most_bytes)
+            judge = Judge(
+                access, custom_messages, config.hook_timeout_s, most_bytes, hooks.authenticators
+            )
         self._http = HttpCaller(config.http, self._answered) if config.http.allow else None
         call = None if self._http is None else self._http.call
-        self._driver = Driver(hub, self._door, judge, call)
+        self._driver = Driver(hub, self._door, judge, call, self.teller.tell)
         #: Its part in a cluster; None while it stands alone.
         self.cluster: Membership | None = None
         if config.cluster is not None and filters is not None:
@@ -111,12 +127,13 @@ class Server:
 
         It cannot be cancelled: clients shall hear that the server stops, however it does.
         """
-        if self.access is not None:
-            self.access.attach(self._forget_answers)
+        for each in self._asked:
+            each.attach(self._forget_answers)
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 tasks.start_soon(self._driver.run_timers)
+                tasks.start_soon(self.teller.run)
                 if self.cluster is not None:
                     tasks.start_soon(self.cluster.run)
                 if self._http is not None:
@@ -127,8 +144,8 @@ class Server:
                 await self._stopping.wait()
                 await self._close_all()
                 tasks.cancel_scope.cancel()
-        if self.access is not None:
-            self.access.detach(self._forget_answers)
+        for each in self._asked:
+            each.detach(self._forget_answers)
 
     def _forget_answers(self, session: int | None) -> None:
         gate = self._driver.hub.gate
@@ -148,6 +165,7 @@ class Server:
             if self.cluster is not None:
                 await self.cluster.close()
             await self._driver.wait_for_none()
+            await self.teller.drained()
 
     def _connected(self, sock: socket.socket) -> None:
         """A client connected: refuse it past the limits, else give it a task."""
@@ -202,6 +220,8 @@ async def running(
     routers: Mapping[str, CustomRouter] | None = None,
     access: Access | None = None,
     custom_messages: MessageHook | None = None,
+    authenticators: Mapping[str, Access] | None = None,
+    event_handlers: Mapping[str, ChannelEventHandler] | None = None,
 ) -> AsyncIterator[Server]:
     """Run a server for the time of the ``async with`` block.
 
@@ -210,6 +230,10 @@ async def running(
     :param routers: custom routers by name, beside those of the configuration.
     :param access: who may do what, in the place of what the configuration says.
     :param custom_messages: takes custom messages, in the place of what the configuration names.
+    :param authenticators: by the names that channels use: who is asked about these channels, beside
+        those of the configuration.
+    :param event_handlers: by the names that channels use: who is told of these channels' events,
+        beside those of the configuration.
     :raises ConfigError: when what the configuration names cannot be used, a name is taken or what
         is declared cannot be created.
     :raises ListenError: when an address cannot be listened on; nothing is left open then.
@@ -221,14 +245,19 @@ async def running(
     if custom_messages is None and config.custom_messages:
         custom_messages = load_hook(config.custom_messages)
     filters = None if config.cluster is None else Filters(config.cluster)
-    broker = build_broker(config, handlers, routers)
-    declare(broker, config, anyio.current_time())
+    hooks = load_channel_hooks(config, authenticators, event_handlers)
+    if access is None and hooks.authenticators:
+        access = OpenAccess()
+    broker = build_broker(config, handlers, routers, hooks)
+    told = declare(broker, config, anyio.current_time())
     listeners: list[Listener] = []
     try:
         for address in config.listen:
             listeners.append(await open_listener(address))
         async with anyio.create_task_group() as tasks:
-            server = Server(config, listeners, broker, access, custom_messages, filters)
+            server = Server(config, listeners, broker, access, custom_messages, filters, hooks)
+            for telling in told:
+                server.teller.tell(telling)
             tasks.start_soon(server.run)
             try:
                 yield server

@@ -15,6 +15,7 @@ from tmqp.constants import (
     QueueStatus,
     RouteMethod,
 )
+from tmqp_server.channel_hooks import ChannelHooks, load_channel_hooks
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
@@ -26,7 +27,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.custom_routers import CustomRouter
 from tmqp_server.engine.delivery import DeliveryHandler
-from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.effects import Effect, Reply, TellHandler
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 from tmqp_server.engine.router_commands import AddBinding, CreateRouter, SetRouterEnabled
@@ -39,8 +40,8 @@ _SESSION = 0
 _CLIENT = "configuration"
 
 
-def broker_options(config: ServerConfig) -> BrokerOptions:
-    """The engine's options."""
+def broker_options(config: ServerConfig, hooks: ChannelHooks | None = None) -> BrokerOptions:
+    """The engine's options, with the names of *hooks*."""
     queue = config.queue.applied_to(QueueOptions())
     channel = config.channel.applied_to(ChannelOptions(queue=queue))
     return BrokerOptions(
@@ -48,6 +49,8 @@ def broker_options(config: ServerConfig) -> BrokerOptions:
         config.auto_queue_creation,
         channel,
         http_prefixes=config.http.allow,
+        authenticators=() if hooks is None else tuple(hooks.authenticators),
+        event_handlers=None if hooks is None else hooks.wanted(),
     )
 
 
@@ -55,10 +58,12 @@ def build_broker(
     config: ServerConfig,
     handlers: Mapping[str, DeliveryHandler] | None = None,
     routers: Mapping[str, CustomRouter] | None = None,
+    hooks: ChannelHooks | None = None,
 ) -> Broker:
     """A broker with everything the configuration says but what it declares.
 
-    *handlers* and *routers* are objects to register beside those the configuration names.
+    *handlers* and *routers* are objects to register beside those the configuration names; *hooks*
+    is what channels may name, None for what the configuration says.
 
     :raises ConfigError: when a class cannot be loaded, a name is taken or options are impossible.
     """
@@ -75,27 +80,33 @@ def build_broker(
         if name in custom:
             raise ConfigError(f"custom_routers: {name!r} was given as an argument too")
         custom[name] = load(setting, CustomRouter)
+    if hooks is None:
+        hooks = load_channel_hooks(config)
     try:
-        return Broker(config.broker, broker_options(config), registry, custom)
+        return Broker(config.broker, broker_options(config, hooks), registry, custom)
     except ValueError as error:
         raise ConfigError(str(error)) from error
 
 
-def declare(broker: Broker, config: ServerConfig, now: float) -> None:
+def declare(broker: Broker, config: ServerConfig, now: float) -> list[TellHandler]:
     """Create the channels, queues and routers of the configuration; what is there stays.
+
+    Returns what event handlers are to be told of it.
 
     :raises ConfigError: when the broker refuses one; nothing is served then.
     """
+    told: list[TellHandler] = []
     if not (config.channels or config.routers):
-        return
+        return told
     broker.step(Connect(_SESSION, None, _CLIENT), now)
     for channel in config.channels:
         name = f"channels.{channel.name}"
-        _create(broker, CreateChannel(_SESSION, name, channel.name, channel.changes), now)
+        creating = CreateChannel(_SESSION, name, channel.name, channel.changes)
+        told += _tellings(_create(broker, creating, now))
         for queue in channel.queues:
             what = f"{name}.queues.{queue.queue_id}"
             command = CreateQueue(_SESSION, what, channel.name, queue.queue_id, queue.changes)
-            _create(broker, command, now)
+            told += _tellings(_create(broker, command, now))
     for router in config.routers:
         name = f"routers.{router.name}"
         if router.name in config.custom_routers:
@@ -107,6 +118,11 @@ def declare(broker: Broker, config: ServerConfig, now: float) -> None:
         state = SetRouterEnabled(_SESSION, name, router.name, router.enabled)
         _create(broker, state, now)
     broker.step(Disconnect(_SESSION), now)
+    return told
+
+
+def _tellings(effects: list[Effect]) -> list[TellHandler]:
+    return [effect for effect in effects if isinstance(effect, TellHandler)]
 
 
 def summary(config: ServerConfig) -> list[str]:
@@ -139,6 +155,8 @@ def summary(config: ServerConfig) -> list[str]:
     for kind, settings in (
         ("custom router", config.custom_routers),
         ("handler", config.handlers),
+        ("authenticator", config.authenticators),
+        ("event handler", config.event_handlers),
     ):
         for name, setting in settings.items():
             lines.append(f"{kind:<15} {name}: {setting.module}:{setting.name}")
@@ -153,14 +171,19 @@ def summary(config: ServerConfig) -> list[str]:
 _REASONS = {
     400: "a name or a value is not possible",
     401: "the URL is not among those that http.allow allows",
-    406: "no delivery handler has the name given, or the channel does not allow this queue",
+    406: (
+        "no delivery handler has the name given, nor an authenticator or event handler, or the"
+        " channel does not allow this queue"
+    ),
     482: "it is past a limit of [broker] or of its channel",
     501: "HTTP bindings are off: http.allow allows no URL",
 }
 
 
-def _create(broker: Broker, command: SessionCommand, now: float) -> None:
-    for effect in broker.step(command, now):
+def _create(broker: Broker, command: SessionCommand, now: float) -> list[Effect]:
+    effects = broker.step(command, now)
+    for effect in effects:
         if isinstance(effect, Reply) and effect.code not in (RESULT_OK, RESULT_DUPLICATE):
             reason = _REASONS.get(effect.code, "it is refused")
             raise ConfigError(f"{effect.request}: {reason} ({effect.code})")
+    return effects

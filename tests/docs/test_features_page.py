@@ -80,8 +80,6 @@ NOT_YET: Final = (
     ("Message Lifecycle", "Saved messages are loaded again at a start"),
     ("Message Event", "Saved is true for a message on disk"),
     ("Channel Queue Options", "UseMessageId off: none is made"),
-    ("Channel Options", "EventHandler"),
-    ("Channel Options", "Authenticator"),
 )
 
 MARK: Final = "not yet"

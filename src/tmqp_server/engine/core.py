@@ -99,7 +99,7 @@ class Core:
     ) -> None:
         self.limits = limits
         self.options = options
-        self.channels = ChannelTable(limits, handlers)
+        self.channels = ChannelTable(limits, handlers, options)
         #: By number, in the order of connecting.
         self.sessions: dict[int, Session] = {}
         #: By client id.
@@ -227,6 +227,7 @@ class Core:
             active = len(channel.audience.subscriptions)
             fact = ChannelFact(channel.name, active, channel.options.client_limit)
             self.notices.tell(self.out, event, fact)
+            self.notices.tell_handler(self.out, event, fact, channel.key)
 
     def notify_subscription(self, event: int, channel: Channel, session: Session) -> None:
         """Tell that a client joined or left a channel."""

@@ -33,6 +33,10 @@ class Directory:
         if self.problem != RESULT_OK:
             return None
         channel = channels.create(name, options)
+        handler = options.event_handler
+        if handler:
+            wanted = self._core.options.event_handlers[handler]
+            self._core.notices.set_handler(channel.key, handler, wanted)
         self._core.notify_channel(CHANNEL_CREATED, channel)
         return channel
 

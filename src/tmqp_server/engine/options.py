@@ -205,7 +205,8 @@ class ChannelOptions(Record):
     """All options of one channel (specification, "Channel Options"; F67, F70, F73).
 
     ``allowed_queues`` None allows every queue id; limits are unlimited at 0.  ``queue`` is what
-    queues of this channel start from.
+    queues of this channel start from.  ``authenticator`` and ``event_handler`` name code that the
+    world knows, and are empty for none; whether it does is not looked up here.
     """
 
     __slots__ = (
@@ -215,6 +216,8 @@ class ChannelOptions(Record):
         "queue_limit",
         "destroy_when_empty",
         "queue",
+        "authenticator",
+        "event_handler",
     )
 
     def __init__(
@@ -225,6 +228,8 @@ class ChannelOptions(Record):
         queue_limit: int = 0,
         destroy_when_empty: bool = False,
         queue: QueueOptions | None = None,
+        authenticator: str = "",
+        event_handler: str = "",
     ) -> None:
         self.allow_multiple_queues = allow_multiple_queues
         self.allowed_queues = allowed_queues
@@ -232,6 +237,8 @@ class ChannelOptions(Record):
         self.queue_limit = queue_limit
         self.destroy_when_empty = destroy_when_empty
         self.queue = QueueOptions() if queue is None else queue
+        self.authenticator = authenticator
+        self.event_handler = event_handler
 
     def problem(self, limits: EngineLimits) -> int:
         """0 when a channel can have these options, else the result code to answer."""
@@ -254,6 +261,8 @@ class ChannelChanges(Record):
         "queue_limit",
         "destroy_when_empty",
         "queue",
+        "authenticator",
+        "event_handler",
     )
 
     def __init__(
@@ -264,6 +273,8 @@ class ChannelChanges(Record):
         queue_limit: int | None = None,
         destroy_when_empty: bool | None = None,
         queue: QueueChanges | None = None,
+        authenticator: str | None = None,
+        event_handler: str | None = None,
     ) -> None:
         self.allow_multiple_queues = allow_multiple_queues
         self.allowed_queues = allowed_queues
@@ -271,6 +282,8 @@ class ChannelChanges(Record):
         self.queue_limit = queue_limit
         self.destroy_when_empty = destroy_when_empty
         self.queue = queue
+        self.authenticator = authenticator
+        self.event_handler = event_handler
 
     def applied_to(self, old: ChannelOptions) -> ChannelOptions:
         """The complete options that *old* becomes."""
@@ -281,6 +294,8 @@ class ChannelChanges(Record):
             _number(self.queue_limit, old.queue_limit),
             _flag(self.destroy_when_empty, old.destroy_when_empty),
             old.queue if self.queue is None else self.queue.applied_to(old.queue),
+            old.authenticator if self.authenticator is None else self.authenticator,
+            old.event_handler if self.event_handler is None else self.event_handler,
         )
 
 
@@ -290,7 +305,8 @@ class BrokerOptions(Record):
     ``channel`` is what channels start from, and with it their queues.  ``events`` is a mask of
     event bits (``events.py``): the kinds for which ``Notify`` effects are made.
     ``http_prefixes`` begin the URLs that HTTP bindings may call (``http_rules.py``); none, and
-    there are no HTTP bindings.
+    there are no HTTP bindings.  ``authenticators`` are the names that channels may give as theirs;
+    ``event_handlers`` the same, each with the mask of the events it is to be told.
     """
 
     __slots__ = (
@@ -299,6 +315,8 @@ class BrokerOptions(Record):
         "channel",
         "events",
         "http_prefixes",
+        "authenticators",
+        "event_handlers",
     )
 
     def __init__(
@@ -308,9 +326,19 @@ class BrokerOptions(Record):
         channel: ChannelOptions | None = None,
         events: int = LIFECYCLE_EVENTS,
         http_prefixes: tuple[str, ...] = (),
+        authenticators: tuple[str, ...] = (),
+        event_handlers: dict[str, int] | None = None,
     ) -> None:
         self.auto_channel_creation = auto_channel_creation
         self.auto_queue_creation = auto_queue_creation
         self.channel = ChannelOptions() if channel is None else channel
         self.events = events
         self.http_prefixes = http_prefixes
+        self.authenticators = authenticators
+        self.event_handlers = {} if event_handlers is None else event_handlers
+
+    def knows(self, channel: ChannelOptions) -> bool:
+        """Whether all code is there that a channel's options name."""
+        return (not channel.authenticator or channel.authenticator in self.authenticators) and (
+            not channel.event_handler or channel.event_handler in self.event_handlers
+        )
