@@ -42,8 +42,8 @@ class QueueOptions(Record):
 
     ``dead_letter`` is the (channel, queue id) to which messages go that were put back too often;
     None drops them.  ``message_limit`` and ``message_size_limit`` (bytes) are unlimited at 0,
-    ``message_timeout_ms`` is none at 0.  ``use_message_id`` is carried for the door, which makes
-    the ids: the engine makes none.
+    ``message_timeout_ms`` is none at 0.  Where ``use_message_id`` is off, a message that came
+    without an id stays without (F41); the engine makes none, the door does.
     """
 
     __slots__ = (
