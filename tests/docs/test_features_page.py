@@ -79,7 +79,6 @@ NOT_YET: Final = (
     ("Push", "Saved to disk where the handler says so"),
     ("Message Lifecycle", "Saved messages are loaded again at a start"),
     ("Message Event", "Saved is true for a message on disk"),
-    ("Channel Queue Options", "UseMessageId off: none is made"),
 )
 
 MARK: Final = "not yet"

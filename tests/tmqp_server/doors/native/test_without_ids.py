@@ -147,6 +147,17 @@ def test_with_the_option_on_again_what_waits_stays_as_it_came() -> None:
     assert nothing_left(world)
 
 
+def test_nodes_cannot_speak_of_it() -> None:
+    """F63: what is shared between nodes is known by its id."""
+    world = world_without(status=5)
+    world.broker.share_decisions()
+    producer = Peer(world, "p")
+    producer.say(push("c", 1, ""), push("c", 1, "m"), push("c", 1, ""))
+    (queue,) = world.broker.queues()
+    assert list(queue.shared) == ["m"]
+    assert queue.waiting_count() == 3
+
+
 class Unwilling(DeliveryHandler):
     """Puts every message back that was sent."""
 
