@@ -320,6 +320,7 @@ class Broker:
         self._serve_timers(now)
         core.budget += kept
         self._puller.go_on(now)
+        self._administration.go_on()
         self._pump.go_on(now)
         self._serve_timers(now)
         if core.awake:

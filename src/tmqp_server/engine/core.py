@@ -2,8 +2,8 @@
 
 One ``Core`` belongs to one ``Broker``.  A step sets ``out`` to a new list, refills ``budget`` and
 lets one of the parts work; each appends its effects and takes its units of work from the budget.
-When the budget is used up, whoever has work left puts it into ``runnable``, ``awake``, ``pulls`` or
-``trash`` and the broker's next deadline is at once.
+When the budget is used up, whoever has work left puts it into ``runnable``, ``awake``, ``pulls``,
+``trash`` or ``removals`` and the broker's next deadline is at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tmqp_server.engine.queues import Queue, Trash
 from tmqp_server.engine.sessions import Audience, Pulling, Session
 from tmqp_server.engine.timers import Wakeups
 
-__all__ = ["Core", "Master", "PendingSave"]
+__all__ = ["Core", "Master", "PendingSave", "Removal"]
 
 
 class Master:
@@ -56,6 +56,40 @@ class PendingSave:
         self.queue = queue
 
 
+class Removal:
+    """A channel that is being removed.
+
+    *session* is told when it is over; None tells nobody.  With *deserted* it ends, and leaves what
+    is left, when somebody joins meanwhile.
+    """
+
+    __slots__ = ("channel", "session", "request", "deserted", "left")
+
+    def __init__(
+        self, channel: Channel, session: Session | None, request: object, deserted: bool
+    ) -> None:
+        self.channel = channel
+        self.session = session
+        self.request = request
+        self.deserted = deserted
+        #: The queues still to be closed, the next one last.
+        self.left: list[Queue] = []
+
+    def is_void(self) -> bool:
+        """Whether the reason for it has gone."""
+        return self.deserted and bool(self.channel.audience.subscriptions)
+
+    def next_queue(self) -> Queue:
+        """The next queue, in the order of creation; the channel must have one.
+
+        It may be closed already, for others remove queues as well.
+        """
+        if not self.left:
+            self.left = list(self.channel.queues.values())
+            self.left.reverse()
+        return self.left.pop()
+
+
 class Core:
     """The state that the parts of one broker share."""
 
@@ -76,6 +110,7 @@ class Core:
         "awake",
         "pulls",
         "trash",
+        "removals",
         "tickets",
         "last_ticket",
         "total_bytes",
@@ -121,6 +156,8 @@ class Core:
         #: Pulls that can go on.
         self.pulls: deque[Pulling] = deque()
         self.trash: deque[Trash] = deque()
+        #: Channels with so many queues that a step does not close them all.
+        self.removals: deque[Removal] = deque()
         self.tickets: dict[int, PendingSave] = {}
         self.last_ticket = 0
         #: Bytes of all messages that are not settled, see Queue.bytes.

@@ -267,6 +267,19 @@ class Sender:
                 return True
             decision = combine(decision, answer)
         self._emit_pulled(queue, message, pulling, now)
+        decision = self.decide_sent(queue, message, session, decision)
+        self._close_sent(queue, message, decision, now)
+        return True
+
+    def decide_sent(
+        self, queue: Queue, message: Message, session: Session, decision: Decision
+    ) -> Decision:
+        """What the handler says of a message that was sent to the one who asked for it.
+
+        Returns it together with the *decision* before, and carries it out.
+        """
+        outcomes = self._outcomes
+        hooks = queue.hooks
         if hooks & HOOK_CONSUMER_RECEIVED:
             answer = outcomes.ask(HOOK_CONSUMER_RECEIVED, queue, message, session, None)
             decision = combine(decision, answer)
@@ -275,8 +288,7 @@ class Sender:
             decision = combine(decision, closing)
         if decision is not ALLOW:
             outcomes.apply(queue, message, decision)
-        self._close_sent(queue, message, decision, now)
-        return True
+        return decision
 
     def _emit_pulled(self, queue: Queue, message: Message, pulling: Pulling, now: float) -> None:
         """Make the effect for the one who pulls and register what is in flight."""
