@@ -18,9 +18,11 @@ from tmqp.limits import Limits
 from tmqp_server.app import Server, serve_forever
 from tmqp_server.assembly import build_broker, declare, summary
 from tmqp_server.auth import load_access
+from tmqp_server.commands import backup, check, export_messages, import_messages
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.custom import load_hook
 from tmqp_server.io.listener import ListenError
+from tmqp_server.storage.port import StoreError
 from tmqp_server.tokens import hash_token, new_token
 
 __all__ = ["hash_token_command", "main", "settle_collector"]
@@ -37,11 +39,14 @@ _LEVELS = ("debug", "info", "warning", "error")
 Examples:
   tmqp-server                                    listen on tmq://127.0.0.1:2622
   tmqp-server -l tmq://127.0.0.1:0 -l unix:/tmp/tmqp.sock
+  tmqp-server --data ./tmqp-data                 durable queues survive there
   tmqp-server --config tmqp.toml                 keys: see docs/server.md
   tmqp-server --check-config tmqp.toml           say what would be served, and stop
   tmqp-server hash-token --new                   a token for its table [access]
 
-Stop it with Ctrl-C or SIGTERM: connections are closed politely first.""",
+Stop it with Ctrl-C or SIGTERM: connections are closed politely first.
+
+Without a command the broker runs.""",
 )
 @click.option(
     "-l",
@@ -57,6 +62,13 @@ Stop it with Ctrl-C or SIGTERM: connections are closed politely first.""",
     "config_path",
     type=click.Path(dir_okay=False, path_type=Path),
     help="A TOML file with further settings; options given here win.",
+)
+@click.option(
+    "-d",
+    "--data",
+    "data",
+    type=click.Path(file_okay=False),
+    help="A directory for durable queues; made if it is missing.  Without it nothing is kept.",
 )
 @click.option(
     "--check-config",
@@ -95,6 +107,7 @@ def main(
     context: click.Context,
     listen: tuple[str, ...],
     config_path: Path | None,
+    data: str | None,
     checked_path: Path | None,
     allow_remote: bool,
     max_payload: int | None,
@@ -104,7 +117,8 @@ def main(
     """Run the TMQP/2.0 reference broker.
 
     It prints one line with its addresses on standard output when it is ready.  Exit status: 0 after
-    a clean stop, 2 when the configuration is wrong, 1 when an address cannot be listened on.
+    a clean stop, 2 when the configuration is wrong, 1 when an address cannot be listened on or the
+    data cannot be read.
     """
     if context.invoked_subcommand is not None:
         return
@@ -117,14 +131,14 @@ def main(
         raise click.UsageError("--check-config takes the place of --config")
     try:
         path = config_path or checked_path
-        config = _configuration(listen, path, allow_remote, max_payload)
+        config = _configuration(listen, path, data, allow_remote, max_payload)
         if checked_path is not None:
             _print_check(config)
             return
         anyio.run(serve_forever, config, _announce, backend=backend)
     except (ConfigError, LocalProtocolError) as error:
         raise click.UsageError(str(error)) from error
-    except ListenError as error:
+    except (ListenError, StoreError) as error:
         click.echo(f"tmqp-server: {error}", err=True)
         sys.exit(1)
 
@@ -158,8 +172,17 @@ def hash_token_command(new: bool, slow: bool) -> None:
         click.echo(line)
 
 
+for command in (check, backup, export_messages, import_messages):
+    main.add_command(command)
+del command
+
+
 def _configuration(
-    listen: tuple[str, ...], path: Path | None, allow_remote: bool, max_payload: int | None
+    listen: tuple[str, ...],
+    path: Path | None,
+    data: str | None,
+    allow_remote: bool,
+    max_payload: int | None,
 ) -> ServerConfig:
     values: dict[str, Any] = {}
     if path is not None:
@@ -169,6 +192,8 @@ def _configuration(
             raise ConfigError(f"cannot read {path}: {error}") from error
     if listen:
         values["listen"] = listen
+    if data is not None:
+        values["data"] = data
     if allow_remote:
         values["allow_remote"] = True
     if max_payload is not None:

@@ -14,9 +14,11 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 
 from tmqp.address import Address
 from tmqp_server.assembly import build_broker, declare
@@ -34,15 +36,21 @@ from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.custom_routers import CustomRouter
 from tmqp_server.engine.delivery import DeliveryHandler
+from tmqp_server.engine.effects import Effect, TellHandler
 from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.hub import Hub
 from tmqp_server.io.driver import Driver
 from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.listener import Listener, open_listener
+from tmqp_server.io.recovery import recover
 from tmqp_server.io.session import Session
+from tmqp_server.io.storage import StorageTask
 from tmqp_server.io.telling import Teller
 from tmqp_server.io.transport import SocketTransport, peer_name
+from tmqp_server.storage.journal import Journal
+from tmqp_server.storage.port import Store, StoreError
+from tmqp_server.storage.sqlite.store import SqliteStore
 
 __all__ = ["Server", "running", "serve_forever"]
 
@@ -70,17 +78,21 @@ class Server:
         custom_messages: MessageHook | None = None,
         filters: Filters | None = None,
         hooks: ChannelHooks | None = None,
+        store: Store | None = None,
     ) -> None:
         self.config = config
         self.access = access
         self.broker = broker
         self.addresses: list[Address] = [listener.address for listener in listeners]
-        self._door = NativeDoor(
-            _new_id, config.connection, wall_clock_offset_s=time.time() - anyio.current_time()
-        )
+        offset_s = time.time() - anyio.current_time()
+        self._door = NativeDoor(_new_id, config.connection, wall_clock_offset_s=offset_s)
+        self._store = store
+        self._journal = None if store is None else Journal([self._door], offset_s)
+        self._storage: StorageTask | None = None
         hub = Hub(
             self.broker,
             config.outbound.high_water_bytes,
+            self._journal,
             guarded=access is not None,
             takes_custom=custom_messages is not None,
         )
@@ -114,10 +126,31 @@ class Server:
         """Connections at this moment."""
         return self._connections
 
+    async def begin(self) -> None:
+        """Bring back what the store holds and create what is declared; before :meth:`run`.
+
+        :raises StoreError: when the store cannot be read.
+        :raises ConfigError: when what is declared cannot be created.
+        """
+        hub = self._driver.hub
+        now = anyio.current_time()
+        if self._store is not None and self._journal is not None:
+            await anyio.to_thread.run_sync(recover, self._store, hub, self._journal, now)
+            self._storage = StorageTask(self._store, hub, self._journal, self._driver.kept)
+            self._driver.wake_storage = self._storage.wake
+        declare(self.broker, self.config, now, self._take_down)
+
+    def _take_down(self, effects: list[Effect], now: float) -> None:
+        """Have kept, and told to event handlers, what comes of what is declared."""
+        self._driver.hub.take_down(effects, now)
+        for effect in effects:
+            if isinstance(effect, TellHandler):
+                self.teller.tell(effect)
+
     def set_router_enabled(self, name: str, enabled: bool) -> bool:
         """Let a router work, or have it answer as if it were not there; False when there is no
         router of that name."""
-        return self.broker.set_router_enabled(name, enabled)
+        return self._driver.set_router_enabled(name, enabled)
 
     def _answered(self, answer: HttpAnswered) -> None:
         self._driver.answered(answer)
@@ -134,6 +167,8 @@ class Server:
                 self._tasks = tasks
                 tasks.start_soon(self._driver.run_timers)
                 tasks.start_soon(self.teller.run)
+                if self._storage is not None:
+                    tasks.start_soon(self._storage.run)
                 if self.cluster is not None:
                     tasks.start_soon(self.cluster.run)
                 if self._http is not None:
@@ -143,6 +178,7 @@ class Server:
                     logger.info("listening on %s", listener.address)
                 await self._stopping.wait()
                 await self._close_all()
+                await self._finish_storage()
                 tasks.cancel_scope.cancel()
         for each in self._asked:
             each.detach(self._forget_answers)
@@ -166,6 +202,21 @@ class Server:
                 await self.cluster.close()
             await self._driver.wait_for_none()
             await self.teller.drained()
+
+    async def _finish_storage(self) -> None:
+        """Have everything written and the store closed, in a bounded time."""
+        if self._storage is None:
+            return
+        seconds = self.config.shutdown_timeout_s
+        with anyio.move_on_after(seconds) as scope:
+            try:
+                await self._storage.finish()
+            except StoreError as error:
+                logger.error("the storage could not be closed cleanly: %s", error)
+            except Exception:  # a bug in the store: the server ends all the same
+                logger.exception("the storage could not be closed cleanly")
+        if scope.cancelled_caught:
+            logger.error("the storage was not closed: it did not answer for %g s", seconds)
 
     def _connected(self, sock: socket.socket) -> None:
         """A client connected: refuse it past the limits, else give it a task."""
@@ -212,6 +263,13 @@ class Server:
                 del self._per_host[host]
 
 
+def _open_store(config: ServerConfig) -> Store | None:
+    """The store that the configuration asks for."""
+    if config.data is None:
+        return None
+    return SqliteStore(Path(config.data), floor_bytes=config.storage.floor_bytes)
+
+
 @asynccontextmanager
 async def running(
     config: ServerConfig,
@@ -222,6 +280,7 @@ async def running(
     custom_messages: MessageHook | None = None,
     authenticators: Mapping[str, Access] | None = None,
     event_handlers: Mapping[str, ChannelEventHandler] | None = None,
+    store: Store | None = None,
 ) -> AsyncIterator[Server]:
     """Run a server for the time of the ``async with`` block.
 
@@ -234,10 +293,13 @@ async def running(
         those of the configuration.
     :param event_handlers: by the names that channels use: who is told of these channels' events,
         beside those of the configuration.
+    :param store: keeps what is to be kept, instead of the one that ``config.data`` names; it is
+        closed at the end.
     :raises ConfigError: when what the configuration names cannot be used, a name is taken or what
         is declared cannot be created.
     :raises ListenError: when an address cannot be listened on; nothing is left open then.
     :raises ConfigError: when a filter of the cluster cannot be used.
+    :raises StoreError: when the data cannot be read, or another process has them.
     """
     if access is None:
         access = load_access(config.access)
@@ -248,16 +310,21 @@ async def running(
     hooks = load_channel_hooks(config, authenticators, event_handlers)
     if access is None and hooks.authenticators:
         access = OpenAccess()
-    broker = build_broker(config, handlers, routers, hooks)
-    told = declare(broker, config, anyio.current_time())
+    broker = build_broker(config, handlers, routers, hooks, storage=store is not None)
     listeners: list[Listener] = []
     try:
         for address in config.listen:
             listeners.append(await open_listener(address))
+        if store is None:
+            store = await anyio.to_thread.run_sync(_open_store, config)
+        server = Server(config, listeners, broker, access, custom_messages, filters, hooks, store)
+        try:
+            await server.begin()
+        except BaseException:
+            if store is not None:
+                store.close(clean=False)
+            raise
         async with anyio.create_task_group() as tasks:
-            server = Server(config, listeners, broker, access, custom_messages, filters, hooks)
-            for telling in told:
-                server.teller.tell(telling)
             tasks.start_soon(server.run)
             try:
                 yield server

@@ -6,7 +6,7 @@ commands that clients send, so it is checked by the same rules and named by the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tmqp.constants import (
     RESULT_DUPLICATE,
@@ -27,7 +27,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.custom_routers import CustomRouter
 from tmqp_server.engine.delivery import DeliveryHandler
-from tmqp_server.engine.effects import Effect, Reply, TellHandler
+from tmqp_server.engine.effects import Effect, Reply
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 from tmqp_server.engine.router_commands import AddBinding, CreateRouter, SetRouterEnabled
@@ -40,8 +40,11 @@ _SESSION = 0
 _CLIENT = "configuration"
 
 
-def broker_options(config: ServerConfig, hooks: ChannelHooks | None = None) -> BrokerOptions:
-    """The engine's options, with the names of *hooks*."""
+def broker_options(
+    config: ServerConfig, hooks: ChannelHooks | None = None, *, storage: bool = False
+) -> BrokerOptions:
+    """The engine's options, with the names of *hooks*; with *storage* it has one, whatever the
+    configuration says."""
     queue = config.queue.applied_to(QueueOptions())
     channel = config.channel.applied_to(ChannelOptions(queue=queue))
     return BrokerOptions(
@@ -51,6 +54,7 @@ def broker_options(config: ServerConfig, hooks: ChannelHooks | None = None) -> B
         http_prefixes=config.http.allow,
         authenticators=() if hooks is None else tuple(hooks.authenticators),
         event_handlers=None if hooks is None else hooks.wanted(),
+        storage=storage or config.data is not None,
     )
 
 
@@ -59,11 +63,14 @@ def build_broker(
     handlers: Mapping[str, DeliveryHandler] | None = None,
     routers: Mapping[str, CustomRouter] | None = None,
     hooks: ChannelHooks | None = None,
+    *,
+    storage: bool = False,
 ) -> Broker:
     """A broker with everything the configuration says but what it declares.
 
     *handlers* and *routers* are objects to register beside those the configuration names; *hooks*
-    is what channels may name, None for what the configuration says.
+    is what channels may name, None for what the configuration says; *storage* says that there is
+    one although the configuration names none.
 
     :raises ConfigError: when a class cannot be loaded, a name is taken or options are impossible.
     """
@@ -83,46 +90,45 @@ def build_broker(
     if hooks is None:
         hooks = load_channel_hooks(config)
     try:
-        return Broker(config.broker, broker_options(config, hooks), registry, custom)
+        options = broker_options(config, hooks, storage=storage)
+        return Broker(config.broker, options, registry, custom)
     except ValueError as error:
         raise ConfigError(str(error)) from error
 
 
-def declare(broker: Broker, config: ServerConfig, now: float) -> list[TellHandler]:
+def declare(
+    broker: Broker,
+    config: ServerConfig,
+    now: float,
+    take_down: Callable[[list[Effect], float], None] | None = None,
+) -> None:
     """Create the channels, queues and routers of the configuration; what is there stays.
 
-    Returns what event handlers are to be told of it.
-
+    :param take_down: is given the effects, to have kept what must be.
     :raises ConfigError: when the broker refuses one; nothing is served then.
     """
-    told: list[TellHandler] = []
     if not (config.channels or config.routers):
-        return told
+        return
+    maker = _Maker(broker, now, take_down)
     broker.step(Connect(_SESSION, None, _CLIENT), now)
     for channel in config.channels:
         name = f"channels.{channel.name}"
-        creating = CreateChannel(_SESSION, name, channel.name, channel.changes)
-        told += _tellings(_create(broker, creating, now))
+        maker.create(CreateChannel(_SESSION, name, channel.name, channel.changes))
         for queue in channel.queues:
             what = f"{name}.queues.{queue.queue_id}"
             command = CreateQueue(_SESSION, what, channel.name, queue.queue_id, queue.changes)
-            told += _tellings(_create(broker, command, now))
+            maker.create(command)
     for router in config.routers:
         name = f"routers.{router.name}"
         if router.name in config.custom_routers:
             raise ConfigError(f"{name} is a custom router already")
-        _create(broker, CreateRouter(_SESSION, name, router.name, router.method), now)
+        maker.create(CreateRouter(_SESSION, name, router.name, router.method))
         for binding in router.bindings:
             what = f"{name}.bindings.{binding.name}"
-            _create(broker, AddBinding(_SESSION, what, router.name, binding), now)
+            maker.create(AddBinding(_SESSION, what, router.name, binding))
         state = SetRouterEnabled(_SESSION, name, router.name, router.enabled)
-        _create(broker, state, now)
+        maker.create(state)
     broker.step(Disconnect(_SESSION), now)
-    return told
-
-
-def _tellings(effects: list[Effect]) -> list[TellHandler]:
-    return [effect for effect in effects if isinstance(effect, TellHandler)]
 
 
 def summary(config: ServerConfig) -> list[str]:
@@ -180,10 +186,25 @@ _REASONS = {
 }
 
 
-def _create(broker: Broker, command: SessionCommand, now: float) -> list[Effect]:
-    effects = broker.step(command, now)
-    for effect in effects:
-        if isinstance(effect, Reply) and effect.code not in (RESULT_OK, RESULT_DUPLICATE):
-            reason = _REASONS.get(effect.code, "it is refused")
-            raise ConfigError(f"{effect.request}: {reason} ({effect.code})")
-    return effects
+class _Maker:
+    """Carries out what is declared."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        now: float,
+        take_down: Callable[[list[Effect], float], None] | None,
+    ) -> None:
+        self._broker = broker
+        self._now = now
+        self._take_down = take_down
+
+    def create(self, command: SessionCommand) -> None:
+        """Create one thing; where there is a storage its good answer comes later, to nobody."""
+        effects = self._broker.step(command, self._now)
+        for effect in effects:
+            if isinstance(effect, Reply) and effect.code not in (RESULT_OK, RESULT_DUPLICATE):
+                reason = _REASONS.get(effect.code, "it is refused")
+                raise ConfigError(f"{effect.request}: {reason} ({effect.code})")
+        if self._take_down is not None:
+            self._take_down(effects, self._now)

@@ -35,7 +35,7 @@ from tmqp_server.settings.options import (
 )
 from tmqp_server.settings.routers import DeclaredRouter, declared_routers
 
-__all__ = ["OutboundLimits", "ServerConfig", "parse_config", "read_config"]
+__all__ = ["OutboundLimits", "ServerConfig", "StorageConfig", "parse_config", "read_config"]
 
 
 def _flag(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -108,6 +108,19 @@ def _addresses(values: object) -> tuple[Address, ...]:
 
 
 @attrs.frozen(kw_only=True)
+class StorageConfig:
+    """How messages are kept on disk."""
+
+    floor_bytes: int = _bytes(67_108_864)
+    """Free bytes of the disk below which no message is saved any more."""
+
+
+def _directory(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value is not None and (not isinstance(value, str) or not value or "\0" in value):
+        raise ConfigError(f"{attribute.name} must be the name of a directory, got {value!r}")
+
+
+@attrs.frozen(kw_only=True)
 class ServerConfig:
     """Everything that can be set."""
 
@@ -136,6 +149,12 @@ class ServerConfig:
 
     shutdown_timeout_s: float = _seconds(10.0)
     """Seconds connections have to take their last bytes when the server stops."""
+
+    data: str | None = attrs.field(default=None, validator=_directory)
+    """The directory that durable queues are kept in; without it nothing is kept."""
+
+    storage: StorageConfig = attrs.field(factory=StorageConfig)
+    """How they are kept."""
 
     connection: Limits = attrs.field(factory=Limits)
     """What one peer may cost on the wire."""
@@ -196,9 +215,9 @@ class ServerConfig:
 def parse_config(text: str) -> dict[str, Any]:
     """Read a TOML configuration into keyword arguments for :class:`ServerConfig`.
 
-    Tables ``[connection]``, ``[broker]`` and ``[outbound]`` hold the fields of
-    :class:`tmqp.Limits`, ``EngineLimits`` and :class:`OutboundLimits`; the others are read by
-    ``settings``.
+    Tables ``[connection]``, ``[broker]``, ``[outbound]`` and ``[storage]`` hold the fields of
+    :class:`tmqp.Limits`, ``EngineLimits``, :class:`OutboundLimits` and :class:`StorageConfig`; the
+    others are read by ``settings``.
 
     :raises ConfigError: for a syntax error, an unknown key (naming the nearest) or a bad value.
     """
@@ -223,13 +242,14 @@ def read_config(table: Mapping[str, Any]) -> dict[str, Any]:
             values["access"] = parse_access(_table(values, "access"))
         except AccessError as error:
             raise ConfigError(f"access: {error}") from error
-    if "outbound" in values:
-        names = [field.name for field in attrs.fields(OutboundLimits)]
-        outbound = _known(_table(values, "outbound"), names, "outbound.")
-        try:
-            values["outbound"] = OutboundLimits(**outbound)
-        except ConfigError as error:
-            raise ConfigError(f"outbound: {error}") from error
+    for key, group in (("outbound", OutboundLimits), ("storage", StorageConfig)):
+        if key in values:
+            names = [field.name for field in attrs.fields(group)]
+            given = _known(_table(values, key), names, f"{key}.")
+            try:
+                values[key] = group(**given)
+            except ConfigError as error:
+                raise ConfigError(f"{key}: {error}") from error
     for key, read in _READERS.items():
         if key in values:
             values[key] = read(values[key])

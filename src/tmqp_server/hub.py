@@ -46,6 +46,7 @@ from tmqp_server.engine.effects import (
     CloseSession,
     Deliver,
     Effect,
+    Erase,
     Forward,
     HandOver,
     Inform,
@@ -57,6 +58,7 @@ from tmqp_server.engine.effects import (
 from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import CallHttp, RouterFailed
 from tmqp_server.engine.snapshots import ChannelSnapshot
+from tmqp_server.engine.storage_effects import Fetch, StoredChange
 from tmqp_server.gate import (
     ALLOWED,
     ASK,
@@ -68,6 +70,7 @@ from tmqp_server.gate import (
     Question,
 )
 from tmqp_server.outlets import FOR_ONE, ForOne, Outlets
+from tmqp_server.storage.journal import Journal
 
 __all__ = ["Hub", "Relay"]
 
@@ -100,6 +103,7 @@ class Hub:
     :param broker: the engine; the hub is its only caller.
     :param portion_bytes: how much a session may have to send before further commands wait for
         :meth:`go_on`; 0 for no bound.
+    :param journal: takes what the broker wants kept; None where nothing is kept.
     :param guarded: ask about rights; else everybody may do everything, and nothing is looked at.
     :param takes_custom: somebody takes custom messages; else they are counted.
 
@@ -112,11 +116,14 @@ class Hub:
         self,
         broker: Broker,
         portion_bytes: int = 0,
+        journal: Journal | None = None,
         *,
         guarded: bool = False,
         takes_custom: bool = False,
     ) -> None:
         self.broker = broker
+        self.journal = journal
+        self._fetches: list[Fetch] = []
         self.notified: int = 0
         self.customs_ignored: int = 0
         authorities = broker if broker.has_authenticators else None
@@ -242,6 +249,13 @@ class Hub:
         if calls:
             self._calls = []
         return calls
+
+    def set_router_enabled(self, name: str, enabled: bool, now: float) -> bool:
+        """Let a router work, or not; False when there is none of that name."""
+        found = self.broker.set_router_enabled(name, enabled)
+        self._carry_out(self.broker.take_effects(), now)
+        self._outlets.flush()
+        return found
 
     def answered(self, answer: HttpAnswered, now: float) -> None:
         """A call has come to its end."""
@@ -369,6 +383,28 @@ class Hub:
         body = [each for each in _channels_of(held) if each.name in names]
         return [Reply(number, held.request, held.code, body)]
 
+    # -- the storage ----------------------------------------------------------------------------
+
+    @property
+    def wants_storage(self) -> bool:
+        """Whether something is to be written or fetched."""
+        return bool(self._fetches) or (self.journal is not None and not self.journal.is_empty)
+
+    def take_fetches(self) -> list[Fetch]:
+        """What the broker wants to have back from the storage, oldest first."""
+        fetches = self._fetches
+        self._fetches = []
+        return fetches
+
+    def take_down(self, effects: Iterable[Effect], now: float) -> None:
+        """Have kept what must be of effects that are for nobody else."""
+        for effect in effects:
+            self._keep(effect, now)
+
+    def answer(self, command: Command, now: float) -> None:
+        """The storage has something to say."""
+        self._step(command, now)
+
     # -- the machine ----------------------------------------------------------------------------
 
     def _run(self, number: int, commands: Sequence[Command], now: float) -> bool:
@@ -459,9 +495,6 @@ class Hub:
                     self._apply(effect, now)
                 elif isinstance(effect, (Forward, Inform)):
                     outlets.hand_out(effect)
-                elif isinstance(effect, Append):
-                    # Nothing is stored, so nothing is ever confirmed as saved (nor erased).
-                    following.append(Synced(effect.ticket, False))
                 elif isinstance(effect, Notify):
                     self.notified += 1
                 elif isinstance(effect, TellNodes):
@@ -476,9 +509,27 @@ class Hub:
                     self._tellings.append(effect)
                 elif isinstance(effect, HandOver):
                     self._take_custom(effect)
+                else:
+                    self._keep(effect, now)
             if not following:
                 return
             effects = self.broker.step(following.popleft(), now)
+
+    def _keep(self, effect: Effect, now: float) -> None:
+        """Hand on what is for the storage."""
+        journal = self.journal
+        if journal is None:
+            if isinstance(effect, Append):
+                # Nothing is stored, so nothing is ever confirmed as saved (nor erased).
+                self._following.append(Synced(effect.ticket, False))
+        elif isinstance(effect, Append):
+            journal.append(effect, now)
+        elif isinstance(effect, Erase):
+            journal.erase(effect)
+        elif isinstance(effect, StoredChange):
+            journal.change(effect)
+        elif isinstance(effect, Fetch):
+            self._fetches.append(effect)
 
     def perform(self, command: Command, now: float) -> None:
         """Carry out a command that no session gave: what another server said, or how it is."""

@@ -32,6 +32,7 @@ from tmqp_server.engine.effects import (
     Refuse,
     Reply,
 )
+from tmqp_server.engine.router_effects import AnswerRouted
 from tmqp_server.runs import Run, Runs
 
 __all__ = ["FOR_ONE", "ForOne", "Outlets"]
@@ -46,9 +47,18 @@ FOR_ONE: Final = (
     Accept,
     Refuse,
     CloseSession,
+    AnswerRouted,
 )
 ForOne: TypeAlias = (
-    Reply | Confirm | DeliverPulled | EndPull | AnswerPull | Accept | Refuse | CloseSession
+    Reply
+    | Confirm
+    | DeliverPulled
+    | EndPull
+    | AnswerPull
+    | Accept
+    | Refuse
+    | CloseSession
+    | AnswerRouted
 )
 
 #: A run of so many bytes goes out; joining copies them.

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import pytest
@@ -21,6 +22,7 @@ from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.engine.events import ChannelFact, MessageFact, QueueFact, SubscriptionFact
 from tmqp_server.engine.options import ChannelChanges
 from tmqp_server.io.telling import MOST_WAITING
+from tmqp_server.storage.port import StoreError
 
 pytestmark = pytest.mark.anyio
 
@@ -365,6 +367,30 @@ async def test_events_of_a_server_that_stops_are_still_told() -> None:
         assert await create(client, "c", EventHandler="log") == 0
         await client.join("c")
     assert listener.told == ["created c", "a joined c", "a left c"]
+
+
+# --- What is kept --------------------------------------------------------------------------------
+
+
+async def test_channels_keep_their_hooks_over_a_restart(tmp_path: Path) -> None:
+    """And no server serves a channel without those who guard it."""
+    config = ServerConfig(listen=(Address("127.0.0.1", 0),), data=str(tmp_path / "data"))
+    own: dict[str, Access] = {"no": Recorder(False)}
+    async with (
+        hooked(None, own, {"log": Listener()}, config) as server,
+        wire(server, "a") as client,
+    ):
+        assert await create(client, "c", Authenticator="no", EventHandler="log") == 0
+    listener = Listener()
+    async with hooked(None, own, {"log": listener}, config) as server, wire(server, "a") as client:
+        assert (await client.ask(Operation.JOIN, "c")).content_type == 401
+        own["no"].allows = True  # type: ignore[attr-defined]
+        own["no"].forget_answers()
+        await client.join("c")
+        assert await told(listener, 1) == ["a joined c"]
+    with pytest.raises(StoreError, match="the channel c needs an authenticator or event handler"):
+        async with hooked(config=config):
+            pytest.fail("it must not start")
 
 
 # --- Configuration -------------------------------------------------------------------------------

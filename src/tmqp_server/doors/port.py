@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from tmqp._compat import mypyc_attr
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Deliver, Effect, Forward, Inform
+from tmqp_server.engine.message import Message
 
 __all__ = ["Door", "DoorSession", "IdSource"]
 
@@ -73,6 +74,8 @@ class Door:
     """One protocol; ``name`` is its own."""
 
     name = ""
+    #: Kept with messages on disk, so that they find their door again; no two doors share one.
+    number = 0
 
     def open(self, session: int, now: float) -> DoorSession:
         """A new connection with the engine's number ``session``."""
@@ -84,6 +87,17 @@ class Door:
 
     def encode_forward(self, effect: Forward) -> bytes:
         """The bytes of what another client said: made once, shared like a delivery's."""
+        raise NotImplementedError
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """What is kept of a message, and where in it the payload begins and how long it is."""
+        raise NotImplementedError
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """A kept message again: its wire form, id, source, channel as spelt, and size in bytes.
+
+        :raises ValueError: when it cannot be read.
+        """
         raise NotImplementedError
 
     def encode_for_node(self, command: Command) -> bytes | None:

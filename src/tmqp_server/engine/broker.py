@@ -17,6 +17,7 @@ takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; 
 ``pulls.py`` gives to those who ask; ``workflow.py`` sees a message through; ``administration.py``
 and ``information.py`` serve the operations; ``routing.py`` keeps routers and ``publishing.py``
 brings messages through them; ``direct.py`` passes on what clients say to each other;
+``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers;
 ``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
 ``sharing.py`` are about other servers of a cluster.  This module lets
 clients in and out and hands every command to its part.
@@ -60,7 +61,6 @@ from tmqp_server.engine.commands import (
     RemoveChannel,
     RemoveQueue,
     SessionCommand,
-    Synced,
     Unblock,
     UpdateQueue,
 )
@@ -74,7 +74,9 @@ from tmqp_server.engine.events import CLIENT_CONNECTED, CLIENT_DISCONNECTED
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.information import Information
 from tmqp_server.engine.intake import Intake
+from tmqp_server.engine.keeping import Keeper
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.message import MARK_SAVED
 from tmqp_server.engine.node_commands import ApplyDecision, ReportMaster
 from tmqp_server.engine.nodes import Nodes
 from tmqp_server.engine.options import BrokerOptions
@@ -127,6 +129,7 @@ class Broker:
         "_events",
         "_information",
         "_intake",
+        "_keeper",
         "_nodes",
         "_outcomes",
         "_performers",
@@ -159,6 +162,8 @@ class Broker:
                 "no such authenticator or event handler is registered:"
                 f" {options.channel.authenticator!r}, {options.channel.event_handler!r}"
             )
+        if options.channel.queue.needs_storage() and not options.storage:
+            raise ValueError("queues cannot be durable without a storage")
         self.limits = limits
         self._work_per_step = limits.max_work_per_step
         core = Core(limits, options, handlers)
@@ -178,6 +183,7 @@ class Broker:
         self._publishing = Publishing(core, self._routing, self._direct, self._intake)
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
+        self._keeper = Keeper(core, self._outcomes, self._pump, self._routing)
         self._nodes = Nodes(core, directory, self._outcomes)
         self._performers = self._table()
 
@@ -276,6 +282,7 @@ class Broker:
                 return at, out
 
     def _perform(self, command: Command) -> None:
+        self._core.change = 0
         if isinstance(command, SessionCommand):
             perform = self._performers.get(type(command))
             if perform is None:
@@ -285,8 +292,6 @@ class Broker:
                 self._core.stray_commands += 1
                 return
             perform(command, session)
-        elif isinstance(command, Synced):
-            self._outcomes.synced(command.ticket, command.ok)
         elif isinstance(command, HttpAnswered):
             self._publishing.answered(command)
         elif isinstance(command, Connect):
@@ -295,7 +300,7 @@ class Broker:
             self._nodes.apply_decision(command)
         elif isinstance(command, ReportMaster):
             self._nodes.report_master(command)
-        else:
+        elif not self._keeper.perform(command):
             raise TypeError(f"not a command: {command!r}")
 
     def next_deadline(self) -> float | None:
@@ -416,14 +421,41 @@ class Broker:
     # --- Routers ---------------------------------------------------------------------------------
 
     def set_router_enabled(self, name: str, enabled: bool) -> bool:
-        """Let a router work, or not; False when there is none of that name."""
+        """Let a router work, or not; False when there is none of that name.
+
+        The world must carry out what :meth:`take_effects` gives then.
+        """
+        self._core.out = []
+        self._core.change = 0
         return self._routing.enable(name, enabled)
+
+    def take_effects(self) -> list[Effect]:
+        """The effects of what was done otherwise than by a command."""
+        effects = self._core.out
+        self._core.out = []
+        return effects
 
     # --- Looking ---------------------------------------------------------------------------------
 
     def statistics(self) -> BrokerStatistics:
         """The broker in numbers; takes as long as there are queues."""
         return self._information.statistics()
+
+    def notes(self) -> list[tuple[int, int, int, int]]:
+        """What the storage does not know of the messages it keeps, for a clean stop.
+
+        Each is the queue's key, the sequence under which the message is kept, how often it was
+        sent, and how often put back.  Takes as long as there are messages in memory.
+        """
+        found: list[tuple[int, int, int, int]] = []
+        for queue in self.queues():
+            for message in queue.sent_before():
+                if message.marks & MARK_SAVED:
+                    rare = message.rare
+                    stored = message.sequence if rare is None else rare.stored
+                    if stored:
+                        found.append((queue.key, stored, message.attempts, message.put_backs))
+        return found
 
     def passes_on(self, target: str) -> bool:
         """Whether an acknowledge for this target goes to a client: there is no such channel, but a

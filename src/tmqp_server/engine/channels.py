@@ -94,6 +94,7 @@ class ChannelTable:
         "by_spelling",
         "generation",
         "authenticator_changes",
+        "last_key",
         "_limits",
         "_handlers",
         "_options",
@@ -110,6 +111,8 @@ class ChannelTable:
         self.generation = 0
         #: Rises whenever another authenticator is to be asked about some name than before.
         self.authenticator_changes = 0
+        #: The key of the queue created last; none is given twice.
+        self.last_key = 0
         self._limits = limits
         self._handlers = handlers
         self._options = options
@@ -137,6 +140,8 @@ class ChannelTable:
         if self._handlers.find(options.queue.delivery_handler) is None or (
             not self._options.knows(options)
         ):
+            return RESULT_UNACCEPTABLE
+        if options.queue.needs_storage() and not self._options.storage:
             return RESULT_UNACCEPTABLE
         if len(self.by_key) >= self._limits.max_channels:
             return RESULT_LIMIT_EXCEEDED
@@ -168,10 +173,16 @@ class ChannelTable:
         for spelling in channel.spellings:
             del self.by_spelling[spelling]
 
+    def knows_handler(self, name: str) -> bool:
+        """Whether a delivery handler of that name is registered."""
+        return self._handlers.find(name) is not None
+
     def problem_of_options(self, options: QueueOptions) -> int:
         """0 when a queue can have these options, else the result code to answer."""
         problem = options.problem(self._limits)
         if problem == RESULT_OK and self._handlers.find(options.delivery_handler) is None:
+            return RESULT_UNACCEPTABLE
+        if problem == RESULT_OK and options.needs_storage() and not self._options.storage:
             return RESULT_UNACCEPTABLE
         return problem
 
@@ -208,6 +219,8 @@ class ChannelTable:
         queue = Queue(
             channel.name, queue_id, channel.audience, discipline, handler, options, self._limits
         )
+        self.last_key += 1
+        queue.key = self.last_key
         channel.queues[queue_id] = queue
         self.generation += 1
         return queue

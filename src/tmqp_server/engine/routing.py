@@ -17,7 +17,6 @@ from tmqp_server.engine.channels import is_channel_name
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.custom_routers import CustomRouter
-from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.http_rules import HttpRules
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.router_commands import (
@@ -34,6 +33,8 @@ from tmqp_server.engine.router_commands import (
 )
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import RouterSnapshot
+from tmqp_server.engine.storage_commands import RestoreRouter
+from tmqp_server.engine.storage_effects import ForgetRouter, StoreRouter
 
 __all__ = ["Binding", "Router", "Routing", "problem_of_binding"]
 
@@ -148,12 +149,35 @@ class Routing:
         router = self._routers.get(name)
         if router is None:
             return False
-        router.enabled = enabled
+        if router.enabled != enabled:
+            router.enabled = enabled
+            if router.custom is None:
+                self._keep(router)
         return True
 
     def _reply(self, session: Session, request: object, code: int, body: object = None) -> None:
-        if request is not None:
-            self._core.out.append(Reply(session.number, request, code, body))
+        self._core.reply(session, request, code, body)
+
+    def _keep(self, router: Router) -> None:
+        """Have a router kept that is new or was changed."""
+        if self._core.stores:
+            bindings = [binding.options for binding in router.bindings]
+            self._core.keep(StoreRouter(router.name, router.method, bindings, router.enabled))
+
+    def restore(self, command: RestoreRouter) -> None:
+        """Make a router that was there before.
+
+        A user's own of that name takes its place; bindings that may not be any more are left out.
+        """
+        if command.router in self._routers:
+            return
+        router = Router(command.router, command.method)
+        router.enabled = command.enabled
+        most = self._core.limits.max_name_bytes
+        for options in command.bindings:
+            if problem_of_binding(options, self.rules, most) == RESULT_OK:
+                router.bindings.append(Binding(options))
+        self._routers[command.router] = router
 
     # --- Operations ------------------------------------------------------------------------------
 
@@ -169,7 +193,9 @@ class Routing:
         elif len(self._routers) >= limits.max_routers:
             code = RESULT_LIMIT_EXCEEDED
         else:
-            self._routers[command.router] = Router(command.router, command.method)
+            router = Router(command.router, command.method)
+            self._routers[command.router] = router
+            self._keep(router)
         self._reply(session, command.request, code)
 
     def remove_router(self, command: Command, session: Session) -> None:
@@ -182,6 +208,8 @@ class Routing:
                 code = RESULT_UNAUTHORIZED
             else:
                 del self._routers[command.router]
+                if self._core.stores:
+                    self._core.keep(ForgetRouter(command.router))
                 for binding in router.bindings:
                     binding.gone = True
         self._reply(session, command.request, code)
@@ -223,6 +251,7 @@ class Routing:
         if len(router.bindings) >= limits.max_bindings_per_router:
             return RESULT_LIMIT_EXCEEDED
         router.add(Binding(options))
+        self._keep(router)
         return RESULT_OK
 
     def remove_binding(self, command: Command, session: Session) -> None:
@@ -235,6 +264,7 @@ class Routing:
             code = RESULT_UNAUTHORIZED
         elif router is not None and place >= 0:
             router.remove(place)
+            self._keep(router)
             code = RESULT_OK
         self._reply(session, command.request, code)
 

@@ -82,6 +82,8 @@ class Driver:
         self._flushing = False
         self._none_left = anyio.Event()
         self._closing = ""
+        #: Called when the hub has something for the storage.
+        self.wake_storage: Callable[[], None] | None = None
         #: Called after every turn: the connections to other servers look for something to send.
         self.after_turn: Callable[[], None] | None = None
 
@@ -141,6 +143,16 @@ class Driver:
         while self._sessions:
             self._none_left = anyio.Event()
             await self._none_left.wait()
+
+    def kept(self, commands: Iterable[Command]) -> None:
+        """The storage answers; an answer that fails (a bug) is logged, and the rest goes on."""
+        now = anyio.current_time()
+        for command in commands:
+            try:
+                self.hub.answer(command, now)
+            except Exception:
+                logger.exception("the broker failed at an answer of the storage")
+            self._turn()
 
     def block(self, session: Session) -> None:
         """A session's peer does not read."""
@@ -218,6 +230,12 @@ class Driver:
         logger.error("%s: the session failed", session.transport.peer, exc_info=error)
         session.cut(_FAULT)
 
+    def set_router_enabled(self, name: str, enabled: bool) -> bool:
+        """Let a router work, or not; False when there is none of that name."""
+        found = self.hub.set_router_enabled(name, enabled, anyio.current_time())
+        self._turn()
+        return found
+
     def answered(self, answer: HttpAnswered) -> None:
         """An HTTP call has come to its end."""
         try:
@@ -273,6 +291,8 @@ class Driver:
             self.after_turn()
         if self._broker_deadline() < self._wake_at:
             self._wake.set()
+        if self.wake_storage is not None and hub.wants_storage:
+            self.wake_storage()
 
     # -- timers ---------------------------------------------------------------------------------
 

@@ -41,6 +41,10 @@ _FLAGS: Final = (
     "wait_for_acknowledge",
     "hide_client_names",
     "send_only_first_acquirer",
+    "durable",
+    "overflow",
+    "ephemeral",
+    "retain_for_readers",
 )
 _NUMBERS: Final = (
     "acknowledge_timeout_ms",
@@ -48,6 +52,9 @@ _NUMBERS: Final = (
     "message_limit",
     "message_size_limit",
     "put_back_limit",
+    "memory_limit",
+    "retain_bytes",
+    "retain_ms",
 )
 _TEXTS: Final = ("delivery_handler", "tag")
 #: The keys of ``[queue]``.

@@ -21,6 +21,7 @@ from tmqp_server.engine.commands import (
     PushExtras,
     UpdateQueue,
 )
+from tmqp_server.engine.core import PendingSave
 from tmqp_server.engine.custom_routers import CustomRouter
 from tmqp_server.engine.delivery import DeliveryHandler
 from tmqp_server.engine.effects import (
@@ -50,6 +51,7 @@ from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChang
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFailed
 from tmqp_server.engine.snapshots import QueueSnapshot
+from tmqp_server.engine.storage_effects import Fetch, StoredChange
 from tmqp_server.engine.timers import NEVER
 
 __all__ = ["World", "holders_of", "queue_defaults"]
@@ -266,9 +268,12 @@ class World:
         if isinstance(effect, Refuse):
             return f"session {effect.session} refused {effect.code}"
         if isinstance(effect, Append):
-            return f"append {effect.ticket} {effect.message.message_id}"
+            where = f" for {effect.old_key}/{effect.old}" if effect.old else ""
+            where += " transient" if effect.transient else ""
+            return f"append {effect.ticket} {effect.message.message_id}{where}"
         if isinstance(effect, Erase):
-            return f"erase {effect.ticket}"
+            place = f"{effect.key}/{effect.sequence}"
+            return f"erase {effect.ticket or place}"
         if isinstance(effect, CloseSession):
             return f"close {self.names[effect.session]}"
         if isinstance(effect, Forward):
@@ -276,6 +281,12 @@ class World:
         if isinstance(effect, Inform):
             where = f" in {effect.channel}" if effect.channel else ""
             return f"{self._names(effect.sessions)} told {event_name(effect.event)}{where}"
+        if isinstance(effect, Fetch):
+            priority = " high" if effect.high_priority else ""
+            place = f"{effect.key}: {effect.limit} after {effect.after} to {effect.last}"
+            return f"fetch {effect.number} from {place}{priority}"
+        if isinstance(effect, StoredChange):
+            return f"{type(effect).__name__} {effect.ticket}"
         if isinstance(effect, TellNodes):
             word = "done" if effect.positive else "refused"
             return f"nodes: {effect.channel}/{effect.queue_id} {effect.message_id} {word}"
@@ -344,7 +355,12 @@ class World:
                 assert session.in_flight == held.get(number, 0), self.names.get(number)
                 assert session.in_flight <= self.broker.limits.max_in_flight_per_session
             total = sum(queue.bytes for queue in self.broker.queues())
+            for pending in core.tickets.values():
+                if isinstance(pending, PendingSave) and pending.tail and pending.queue.closed:
+                    total += pending.message.size  # until the storage has answered
             assert core.total_bytes == total
+        saving = [each for each in core.tickets.values() if isinstance(each, PendingSave)]
+        assert core.unsynced_bytes == sum(each.message.size for each in saving)
         self._check_audiences()
         self._check_pulls()
         self._check_listeners()
@@ -360,7 +376,18 @@ class World:
         assert queue.waiting == in_line
         assert queue.runnable == (queue in core.runnable)
         if (queue.high_count or queue.regular_count) and queue.discipline.sends:
-            assert queue.waiting or queue.runnable or queue.held is not None, repr(queue)
+            comes_first = queue.high_tail is not None and not queue.high_count
+            found = queue.waiting or queue.runnable or queue.held is not None or comes_first
+            assert found, repr(queue)
+        spilled = 0
+        for tail in (queue.high_tail, queue.regular_tail):
+            if tail is not None:
+                assert tail.count > 0 or tail.unsynced > 0, f"{queue!r}: an empty tail"
+                assert tail.count >= tail.unsynced
+                spilled += tail.count
+                there = queue.high_count if tail is queue.high_tail else queue.regular_count
+                assert there or tail.fetching or tail.unsynced, f"{queue!r}: nobody fetches"
+        assert queue.spilled == spilled
         if queue.held is not None:
             assert queue.held in queue.flights.values()
         if queue.next_due() != NEVER:
@@ -393,7 +420,7 @@ class World:
         for queue in self.broker.queues():
             assert queue.reserved == reserved.get(id(queue), 0)
             assert all(not pulling.over for pulling in queue.parked)
-            if queue.parked and queue.held is None:
+            if queue.parked and queue.held is None and not queue.spilled:
                 # The first one was let go on; it lets the next one go on in its turn.
                 assert any(not pulling.over and pulling.queue is queue for pulling in core.pulls)
             if queue.discipline.replaces:
@@ -450,6 +477,7 @@ def snapshot_counters(snapshot: QueueSnapshot) -> list[str]:
     return [
         "priority_messages",
         "messages",
+        "spilled",
         "deferred",
         "in_flight",
         "accepted",
@@ -473,6 +501,8 @@ def snapshot_counters(snapshot: QueueSnapshot) -> list[str]:
         "requeued",
         "skipped",
         "untracked",
+        "overflowed",
+        "damaged",
     ]
 
 

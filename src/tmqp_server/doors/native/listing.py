@@ -21,13 +21,16 @@ __all__ = ["unix_ms", "written"]
 
 
 def _template(model: type[Model]) -> str:
-    pairs = [f'"{each.name}":%s' for each in properties_of(model)]
+    pairs = [f'"{each.name}":%s' for each in properties_of(model) if not each.extension]
     return "{" + ",".join(pairs) + "}"
 
 
 _CHANNEL: Final[str] = _template(ChannelInformation)
 _CLIENT: Final[str] = _template(ClientInformation)
 _QUEUE: Final[str] = _template(QueueInformation)
+_EXTENSIONS: Final[list[str]] = [
+    f',"{each.name}":' for each in properties_of(QueueInformation) if each.extension
+]
 _STATUS: Final[tuple[str, ...]] = tuple(STATUS_INFORMATION_WORDS)
 
 
@@ -133,4 +136,27 @@ def _queue(item: QueueSnapshot, offset_s: float) -> bytes:
         options.message_limit,
         options.message_size_limit,
     )
-    return (_QUEUE % values).encode()
+    text = _QUEUE % values
+    extensions: tuple[object, ...] = (
+        options.durable,
+        options.overflow,
+        options.ephemeral,
+        options.memory_limit,
+        item.spilled,
+        item.overflowed + item.damaged,
+        options.retain_bytes,
+        options.retain_ms,
+        options.retain_for_readers,
+    )
+    if any(extensions):
+        text = text[:-1] + _extensions(extensions) + "}"
+    return text.encode()
+
+
+def _extensions(values: tuple[object, ...]) -> str:
+    """Our own properties, those that say something."""
+    parts: list[str] = []
+    for name, value in zip(_EXTENSIONS, values, strict=True):
+        if value:
+            parts.append(name + (_flag(value) if isinstance(value, bool) else str(value)))
+    return "".join(parts)

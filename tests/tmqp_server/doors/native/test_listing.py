@@ -47,6 +47,13 @@ QUEUE_OPTIONS = st.builds(
     message_limit=COUNTS,
     message_size_limit=COUNTS,
     tag=st.none() | NAMES,
+    durable=st.booleans(),
+    overflow=st.booleans(),
+    ephemeral=st.booleans(),
+    memory_limit=COUNTS,
+    retain_bytes=COUNTS,
+    retain_ms=COUNTS,
+    retain_for_readers=st.booleans(),
 )
 CHANNEL_OPTIONS = st.builds(
     ChannelOptions,
@@ -145,7 +152,27 @@ def test_a_queue(options: QueueOptions) -> None:
         last_message_received_ms=1_700_000_001_500,
         message_limit=options.message_limit,
         message_size_limit=options.message_size_limit,
+        durable=options.durable or None,
+        overflow=options.overflow or None,
+        ephemeral=options.ephemeral or None,
+        memory_limit=options.memory_limit or None,
+        retain_bytes=options.retain_bytes or None,
+        retain_time_ms=options.retain_ms or None,
+        retain_for_readers=options.retain_for_readers or None,
     )
+
+
+def test_what_waits_on_disk_and_what_was_lost() -> None:
+    broker = Broker()
+    broker.step(Connect(1, None, "a"), 0.0)
+    broker.step(CreateQueue(1, None, "Ch", 7), 0.0)
+    (queue,) = broker.queues()
+    queue.spilled, queue.overflowed, queue.damaged = 3, 4, 5
+    data = written(QueueSnapshot(queue), OFFSET_S)
+    assert data is not None
+    model = QueueInformation.from_json(data)
+    assert (model.spilled_messages, model.dropped_messages, model.durable) == (3, 9, None)
+    assert model.to_json() == data
 
 
 def test_what_is_never_many_is_not_written_here() -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.tmqp_server.peers import Peer, ack, push
+from tests.tmqp_server.wires import wire
 from tests.tmqp_server.world import World
+from tmqp.address import Address
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
+from tmqp_server.app import running
+from tmqp_server.config import ServerConfig
 from tmqp_server.engine.delivery import (
     ALLOW,
     PUT_BACK_AT_END,
@@ -18,7 +24,7 @@ from tmqp_server.engine.delivery import (
     QueueFacts,
 )
 from tmqp_server.engine.message import Message
-from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
+from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 
 
 def world_without(**options: Any) -> World:
@@ -145,6 +151,27 @@ def test_with_the_option_on_again_what_waits_stays_as_it_came() -> None:
     assert (len(second.message_id), second.pending_acknowledge) == (32, True)
     consumer.say(ack(second))
     assert nothing_left(world)
+
+
+@pytest.mark.anyio
+async def test_it_survives_a_restart_as_it_came(tmp_path: Path) -> None:
+    """In a durable queue; and nobody waits for it then."""
+    config = ServerConfig(
+        listen=(Address("127.0.0.1", 0),),
+        data=str(tmp_path / "data"),
+        queue=QueueChanges(durable=True, use_message_id=False),
+    )
+    with anyio.fail_after(20):
+        async with running(config) as server, wire(server, "p") as producer:
+            await producer.say(push("c", 1, "", b"x"), push("c", 1, "m"))
+            while server.broker.statistics().messages < 2:  # noqa: ASYNC110
+                await anyio.sleep(0.005)
+        async with running(config) as server, wire(server, "c") as consumer:
+            await consumer.say(Frame.build(MessageType.SERVER, "c", Operation.JOIN, message_id="j"))
+            nameless, named = await consumer.hear(), await consumer.hear()
+            assert (nameless.message_id, nameless.payload) == ("", b"x")
+            assert not nameless.pending_acknowledge
+            assert (named.message_id, named.pending_acknowledge) == ("m", True)
 
 
 def test_nodes_cannot_speak_of_it() -> None:

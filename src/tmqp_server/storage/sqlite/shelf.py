@@ -1,0 +1,393 @@
+"""Owns the blocks in the database: putting them there, reading them, taking them away.
+
+Theory of operation.  The table ``bodies`` holds each block as it was encoded, never changed; the
+table ``blocks`` holds a small row for each with its masks, changed as messages are settled.  During
+a write, changed extents are collected and their rows written once at its end.
+
+An extent that is not needed any more leaves its queue at once, and its rows some at a time
+(``dead``), so that no single write pays for emptying a large queue.  Until then its row says that
+nothing is owed, or its queue is gone: so it is found dead again after a restart.
+
+What was read last is kept, up to ``_CACHE_BYTES``, because a queue is read on where it was left.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tmqp_server.storage.port import FLAG_HIGH, FLAG_TRANSIENT, DamageError, StoredMessage
+from tmqp_server.storage.records import (
+    Block,
+    decode_block,
+    decode_index,
+    encode_block,
+    index_end,
+    survey,
+)
+from tmqp_server.storage.sqlite.extents import (
+    MAX_SPAN,
+    Extent,
+    QueueState,
+    extent_of,
+    retains,
+    row_of,
+    span,
+)
+from tmqp_server.storage.sqlite.schema import translated
+
+__all__ = ["MAX_BLOCK_BYTES", "MAX_BLOCK_COUNT", "Shelf", "bits", "mask_of", "noted"]
+
+#: Messages and bytes of bodies in one block; a single message may be larger.
+MAX_BLOCK_COUNT: Final = 1_024
+MAX_BLOCK_BYTES: Final = 1 << 20
+
+_CACHE_BYTES: Final = 4 << 20
+_COLUMNS: Final = (
+    "id, key, first, last, count, size, newest_us, present, owed, high, transient, notes, crc"
+)
+
+
+def mask_of(first: int, sequences: list[int]) -> int:
+    """The mask of some sequences, bit 0 being ``first``."""
+    mask = 0
+    for sequence in sequences:
+        mask |= 1 << (sequence - first)
+    return mask
+
+
+def bits(first: int, mask: int) -> list[int]:
+    """The sequences of a mask, in rising order."""
+    found: list[int] = []
+    while mask:
+        low = mask & -mask
+        found.append(first + low.bit_length() - 1)
+        mask ^= low
+    return found
+
+
+class Shelf:
+    """The blocks of all queues; see the module's theory of operation.
+
+    ``problems`` holds what was found damaged and passed over, when that was asked for (``skip``).
+    """
+
+    __slots__ = (
+        "db",
+        "directory",
+        "skip",
+        "problems",
+        "queues",
+        "next_id",
+        "boot_id",
+        "dirty",
+        "added",
+        "dead",
+        "suspects",
+        "_cache",
+        "_cached_bytes",
+    )
+
+    def __init__(self, db: sqlite3.Connection, directory: Path, skip: bool) -> None:
+        self.db = db
+        self.directory = directory
+        self.skip = skip
+        self.problems: list[str] = []
+        self.queues: dict[int, QueueState] = {}
+        self.next_id = 1
+        #: Transient messages in blocks below this one are of an earlier run; 0 is not known yet.
+        self.boot_id = 0
+        self.dirty: dict[int, Extent] = {}
+        #: Blocks put since they were last counted.
+        self.added = 0
+        self.dead: deque[int] = deque()
+        #: Extents near which it may pay to merge.
+        self.suspects: dict[int, Extent] = {}
+        self._cache: OrderedDict[int, Block] = OrderedDict()
+        self._cached_bytes = 0
+
+    # --- Loading ---------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read the rows of all blocks; bodies are left alone."""
+        for row in self.db.execute(f"SELECT {_COLUMNS} FROM blocks ORDER BY key, first, id"):
+            self.next_id = max(self.next_id, row[0] + 1)
+            try:
+                extent = extent_of(row)
+            except DamageError as error:
+                if not self.skip:
+                    raise
+                self.report(str(error))
+                continue
+            queue = self.queues.get(extent.key)
+            if queue is None:
+                self.dead.append(extent.id)
+                continue
+            queue.sequence = max(queue.sequence, extent.last)
+            if not self.boot_id or extent.id < self.boot_id:
+                self._forget_transient(queue, extent)
+            if extent.owed or (extent.present and queue.is_kept(extent)):
+                queue.add(extent)
+                self.suspect(extent)
+            else:
+                self.dead.append(extent.id)
+        if not self.boot_id:
+            self.boot_id = self.next_id
+
+    def _forget_transient(self, queue: QueueState, extent: Extent) -> None:
+        """Leave out what an earlier run kept only to save memory."""
+        if extent.transient:
+            extent.owed &= ~extent.transient
+            extent.present &= ~extent.transient
+            extent.transient = 0
+            if extent.present and retains(queue.queue):
+                extent.weight = self.size_of(extent, extent.present)
+
+    def report(self, text: str) -> None:
+        """Remember damage that is passed over."""
+        if text not in self.problems:
+            self.problems.append(text)
+
+    # --- Writing ---------------------------------------------------------------------------------
+
+    def append(self, queue: QueueState, messages: list[StoredMessage], settled: set[int]) -> None:
+        """Put messages, in rising sequence, into new blocks of a queue."""
+        if not messages:
+            return
+        size, flags, newest_us = survey(messages)
+        if (
+            len(messages) <= MAX_BLOCK_COUNT
+            and size <= MAX_BLOCK_BYTES
+            and messages[-1].sequence - messages[0].sequence < MAX_SPAN
+        ):
+            self._put(queue, messages, size, flags, newest_us, settled)
+            return
+        start = size = 0
+        for place, message in enumerate(messages):
+            body_size = len(message.body)
+            if place > start and (
+                place - start >= MAX_BLOCK_COUNT
+                or size + body_size > MAX_BLOCK_BYTES
+                or message.sequence - messages[start].sequence >= MAX_SPAN
+            ):
+                part = messages[start:place]
+                self._put(queue, part, *survey(part), settled)
+                start, size = place, 0
+            size += body_size
+        part = messages[start:]
+        self._put(queue, part, *survey(part), settled)
+
+    def _put(
+        self,
+        queue: QueueState,
+        messages: list[StoredMessage],
+        size: int,
+        flags: int,
+        newest_us: int,
+        settled: set[int],
+    ) -> None:
+        first, last = messages[0].sequence, messages[-1].sequence
+        count = len(messages)
+        high = transient = done = 0
+        if last - first + 1 == count:
+            present = span(count)
+        else:
+            present = mask_of(first, [message.sequence for message in messages])
+        if flags & FLAG_HIGH:
+            high = mask_of(first, [m.sequence for m in messages if m.flags & FLAG_HIGH])
+        if flags & FLAG_TRANSIENT:
+            transient = mask_of(first, [m.sequence for m in messages if m.flags & FLAG_TRANSIENT])
+        if settled:
+            done = mask_of(first, [m.sequence for m in messages if m.sequence in settled])
+        key = queue.queue.key
+        number = self.next_id
+        self.next_id += 1
+        self.added += 1
+        block = encode_block(key, messages)
+        self.db.execute("INSERT INTO bodies VALUES (?, ?)", (number, block))
+        owed = present & ~done
+        extent = Extent(
+            number, key, first, last, count, size, newest_us, present, owed, high, transient
+        )
+        queue.add(extent)
+        self.dirty[number] = extent
+        self.suspect(extent)
+
+    def drop(self, queue: QueueState, extent: Extent) -> None:
+        """Take an extent out of its queue; its rows follow."""
+        queue.remove(extent)
+        self.forget(extent)
+
+    def forget(self, extent: Extent) -> None:
+        """The rows of an extent that has left its queue are to go."""
+        extent.owed = 0
+        self.dirty[extent.id] = extent
+        self.suspects.pop(extent.id, None)
+        self.dead.append(extent.id)
+
+    def suspect(self, extent: Extent) -> None:
+        """See later whether an extent should be merged with its neighbours."""
+        self.suspects[extent.id] = extent
+
+    def bury(self, most: int) -> None:
+        """Delete the rows of some that are dead."""
+        ids = [(self.dead.popleft(),) for _ in range(min(most, len(self.dead)))]
+        if not ids:
+            return
+        for (number,) in ids:
+            self.dirty.pop(number, None)
+            self._uncache(number)
+        self.db.executemany("DELETE FROM blocks WHERE id = ?", ids)
+        self.db.executemany("DELETE FROM bodies WHERE id = ?", ids)
+
+    def flush(self) -> None:
+        """Write the rows of what was changed."""
+        if self.dirty:
+            self.db.executemany(
+                f"REPLACE INTO blocks ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [row_of(extent) for extent in self.dirty.values()],
+            )
+            self.dirty.clear()
+
+    # --- Reading ---------------------------------------------------------------------------------
+
+    def block(self, extent: Extent) -> Block | None:
+        """The block of an extent; none when it is damaged and damage is passed over.
+
+        :raises DamageError: when it is damaged.
+        """
+        found = self._cache.get(extent.id)
+        if found is not None:
+            self._cache.move_to_end(extent.id)
+            return found
+        if extent.damaged and self.skip:
+            return None
+        try:
+            with translated(self.directory, "read a block of"):
+                row = self.db.execute(
+                    "SELECT block FROM bodies WHERE id = ?", (extent.id,)
+                ).fetchone()
+            found = _checked(extent, decode_block(_bytes(row)))
+        except DamageError as error:
+            self._damaged(extent, error)
+            return None
+        self._cache[extent.id] = found
+        self._cached_bytes += len(found.data)
+        while self._cached_bytes > _CACHE_BYTES and len(self._cache) > 1:
+            self._uncache(next(iter(self._cache)))
+        return found
+
+    def index(self, extent: Extent) -> Block | None:
+        """Like :meth:`block`, but only head and index are read."""
+        found = self._cache.get(extent.id)
+        if found is not None or (extent.damaged and self.skip):
+            return found
+        try:
+            with translated(self.directory, "read a block of"):
+                data = self._beginning(extent)
+            return _checked(extent, decode_index(data))
+        except DamageError as error:
+            self._damaged(extent, error)
+            return None
+
+    def _beginning(self, extent: Extent) -> bytes:
+        """Head and index of a block; of a large one the rest is never read from the disk."""
+        try:
+            with self.db.blobopen("bodies", "block", extent.id, readonly=True) as blob:
+                return blob.read(index_end(extent.count))
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:  # no such row, or another type
+                raise DamageError(f"the block is missing: {error}") from error
+            raise
+
+    def _damaged(self, extent: Extent, error: DamageError) -> None:
+        extent.damaged = True
+        text = (
+            f"messages {extent.first} to {extent.last} of queue {extent.key}"
+            f" (block {extent.id}) are damaged: {error}"
+        )
+        if not self.skip:
+            raise DamageError(text) from error
+        self.report(text)
+
+    def _uncache(self, number: int) -> None:
+        block = self._cache.pop(number, None)
+        if block is not None:
+            self._cached_bytes -= len(block.data)
+
+    def size_of(self, extent: Extent, mask: int) -> int:
+        """The bytes of the bodies in a mask."""
+        if mask.bit_count() == extent.count:
+            return extent.size
+        if not mask or (block := self.index(extent)) is None:
+            return 0
+        total = 0
+        for place in range(block.count):
+            if mask >> (block.sequence(place) - extent.first) & 1:
+                total += block.size(place)
+        return total
+
+    def sequences(
+        self, queue: QueueState, first: int, last: int, priority: int | None
+    ) -> Iterator[tuple[int, Extent]]:
+        """The sequences of a queue in order, with the extent of each: owed ones of a priority.
+
+        Without a priority, all that is kept.
+        """
+        waiting: list[tuple[int, Extent]] = []
+        extents = queue.extents
+        place = queue.begin(first)
+        while place < len(extents) and extents[place].first <= last:
+            extent = extents[place]
+            place += 1
+            mask = queue.visible(extent) if priority is None else extent.owed_of(priority)
+            mask &= extent.within(first, last)
+            if not mask:
+                continue
+            waiting.extend([(sequence, extent) for sequence in bits(extent.first, mask)])
+            following = extents[place].first if place < len(extents) else last + 1
+            if waiting[-1][0] < following:
+                if len(waiting) > 1:
+                    waiting.sort(key=_sequence)
+                yield from waiting
+                waiting = []
+        waiting.sort(key=_sequence)
+        yield from waiting
+
+
+def noted(extent: Extent, message: StoredMessage) -> StoredMessage:
+    """A message with what was noted about it."""
+    if extent.notes is not None:
+        note = extent.notes.get(message.sequence)
+        if note is not None:
+            message.attempts, message.put_backs = note
+    return message
+
+
+def _checked(extent: Extent, block: Block) -> Block:
+    """A block, when it is the one that the row tells of.
+
+    :raises DamageError: when it is another one.
+    """
+    told = (extent.key, extent.first, extent.last, extent.count, extent.size)
+    if (block.key, block.first, block.last, block.count, block.body_size) != told:
+        raise DamageError(
+            f"there stands another block: messages {block.first} to {block.last}"
+            f" of queue {block.key}"
+        )
+    return block
+
+
+def _bytes(row: tuple[object] | None) -> bytes:
+    if row is None:
+        raise DamageError("the block is missing")
+    if not isinstance(row[0], bytes):
+        raise DamageError("the block has another type")
+    return row[0]
+
+
+def _sequence(pair: tuple[int, Extent]) -> int:
+    return pair[0]
