@@ -1,0 +1,183 @@
+"""Owns what each kind of fault does to the world when its time has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from tmqp.constants import STATUS_PAUSED
+from tmqp_sim.history import Place
+from tmqp_sim.network import CUT_NEWS_S, Link
+from tmqp_sim.plan import Fault
+
+if TYPE_CHECKING:
+    from tmqp_sim.simulation import Simulation
+
+__all__ = ["strike"]
+
+#: How often a consumer with a credit grants more, in seconds.
+_GRANT_EVERY_S: Final = 0.5
+
+
+def strike(simulation: Simulation, fault: Fault) -> None:
+    """Let a fault happen."""
+    if simulation.healed:
+        return
+    simulation.world.note("fault", repr(fault))
+    if _STRIKES[fault.kind](simulation, fault):
+        simulation.world.mark(f"fault: {fault.kind}")
+
+
+def _victim(simulation: Simulation, fault: Fault) -> Link | None:
+    links = simulation.network.living()
+    return links[int(fault.pick * len(links))] if links else None
+
+
+def _cut(simulation: Simulation, fault: Fault) -> bool:
+    link = _victim(simulation, fault)
+    if link is None:
+        return False
+    first = CUT_NEWS_S * fault.pick
+    if fault.lasts_s > 0.5:
+        link.cut(first, 0.0)
+    else:
+        link.cut(0.0, first)
+    return True
+
+
+def _half_open(simulation: Simulation, fault: Fault) -> bool:
+    link = _victim(simulation, fault)
+    if link is None:
+        return False
+    link.dead = True
+    return True
+
+
+def _silence(simulation: Simulation, fault: Fault) -> bool:
+    link = _victim(simulation, fault)
+    if link is None:
+        return False
+    pipe = link.up if int(fault.pick * 1000) % 2 else link.down
+    pipe.silent = True
+    simulation.world.after(fault.lasts_s, pipe.speak)
+    return True
+
+
+def _swizzle(simulation: Simulation, fault: Fault) -> bool:
+    links = simulation.network.living()
+    chance = simulation.world.child(fault.name)
+    world = simulation.world
+    for number, link in enumerate(links):
+        world.after(0.05 * number, _hush, simulation, link)
+    chance.shuffle(links)
+    for number, link in enumerate(links):
+        when = fault.lasts_s + 0.05 * (len(links) + number)
+        world.after(when, link.up.speak)
+        world.after(when, link.down.speak)
+    return bool(links)
+
+
+def _hush(simulation: Simulation, link: Link) -> None:
+    if not simulation.healed:
+        link.up.silent = True
+        link.down.silent = True
+
+
+def _clog(simulation: Simulation, fault: Fault) -> bool:
+    links = simulation.network.living()
+    for link in links:
+        for pipe in (link.up, link.down):
+            pipe.clogged_by = fault.pick
+    simulation.world.after(fault.lasts_s, _unclog, links)
+    return bool(links)
+
+
+def _unclog(links: list[Link]) -> None:
+    for link in links:
+        link.up.clogged_by = 0.0
+        link.down.clogged_by = 0.0
+
+
+def _client_crash(simulation: Simulation, fault: Fault) -> bool:
+    clients = [client for client in simulation.clients if client.end is not None]
+    if not clients:
+        return False
+    clients[int(fault.pick * len(clients))].crash(silently=fault.lasts_s > 0.5)
+    return True
+
+
+def _freeze(simulation: Simulation, fault: Fault) -> bool:
+    if not simulation.server.up or simulation.server.asleep:
+        return False
+    left = simulation.plan.duration_s - simulation.world.now
+    simulation.server.freeze(min(fault.lasts_s, max(left, 0.01)))
+    return True
+
+
+def _server_crash(simulation: Simulation, fault: Fault) -> bool:
+    server = simulation.server
+    if not server.up:
+        return False
+    simulation.crash_server()
+    simulation.world.after(min(fault.lasts_s, 1.0), server.start)
+    return True
+
+
+def _stop(simulation: Simulation, fault: Fault) -> bool:
+    server = simulation.server
+    if not server.up or server.asleep:
+        return False
+    server.stop_politely("the server stops")
+    return True
+
+
+def _disk_full(simulation: Simulation, fault: Fault) -> bool:
+    simulation.disk.full = True
+    simulation.world.after(fault.lasts_s, simulation.free_disk)
+    return True
+
+
+def _pause_queue(simulation: Simulation, fault: Fault) -> bool:
+    places = [place for place in simulation.places.values() if place.kind in ("work", "share")]
+    if not places or not simulation.server.up or simulation.server.asleep:
+        return False
+    place = places[int(fault.pick * len(places))]
+    simulation.operator.change_status(place, STATUS_PAUSED)
+    simulation.world.after(fault.lasts_s, simulation.resume_queue, place)
+    return True
+
+
+def _credit(simulation: Simulation, fault: Fault) -> bool:
+    """A subscription with a credit takes its share of a broadcast, and no more than it granted."""
+    places = [place for place in simulation.places.values() if place.kind == "fan"]
+    if not places or not simulation.server.up or simulation.server.asleep:
+        return False
+    place = places[0]
+    simulation.operator.join(place, 1)
+    simulation.world.after(_GRANT_EVERY_S, _grant, simulation, place, simulation.server.lives)
+    return True
+
+
+def _grant(simulation: Simulation, place: Place, life: int) -> None:
+    server = simulation.server
+    if simulation.healed or not server.up or server.lives != life:
+        return
+    if not server.asleep:
+        simulation.operator.grant(place, 2)
+    simulation.world.after(_GRANT_EVERY_S, _grant, simulation, place, life)
+
+
+_STRIKES: Final[dict[str, Callable[[Simulation, Fault], bool]]] = {
+    "cut": _cut,
+    "half-open": _half_open,
+    "silence": _silence,
+    "swizzle": _swizzle,
+    "clog": _clog,
+    "client-crash": _client_crash,
+    "freeze": _freeze,
+    "server-crash": _server_crash,
+    "stop": _stop,
+    "disk-full": _disk_full,
+    "pause-queue": _pause_queue,
+    "credit": _credit,
+}
