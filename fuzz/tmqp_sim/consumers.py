@@ -71,11 +71,14 @@ class Consumer(SimClient):
         self.habits = habits
         self.joined = False
         self._taking = False
+        #: Messages in the inbox that came over an earlier connection.
+        self._left_over = 0
         self.inbox: Inbox[Frame] = self.machine.subscribe(channel, None)
 
     def forgets(self) -> None:
         """A new machine knows no subscription."""
         self.joined = False
+        self._left_over = 0
         self.inbox = self.machine.subscribe(self.channel, None)
 
     def begin(self) -> None:
@@ -106,6 +109,7 @@ class Consumer(SimClient):
     def lost(self) -> None:
         """What was not answered will come again; what is in the inbox must be gone."""
         self.joined = False
+        self._left_over = len(self.inbox)
         left = [frame for frame, _ in self.inbox._items if frame.pending_acknowledge]
         if left:
             raise Violation("client", f"{self.name} keeps {left} of a connection that is lost")
@@ -135,10 +139,13 @@ class Consumer(SimClient):
 
     def take(self, frame: Frame) -> None:
         """One message has come."""
+        left_over = self._left_over > 0
+        if left_over:
+            self._left_over -= 1
         receipt = Receipt(
             frame.message_id,
             self.name,
-            self.link.number if self.end is not None else 0,
+            0 if left_over else self.link.number,
             (frame.target, frame.content_type),
             self.world.now,
             frame.first_acquirer,

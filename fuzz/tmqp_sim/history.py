@@ -124,7 +124,8 @@ class Sent:
 
 
 class Receipt:
-    """One message as one consumer got it once."""
+    """One message as one consumer got it once; ``link`` is 0 when it is taken from an inbox that
+    has outlived its connection."""
 
     __slots__ = ("answer", "at", "consumer", "first", "link", "place_key", "uid")
 
@@ -180,8 +181,9 @@ class History:
         if sent.pushes == 0:
             raise Violation("invented", f"{receipt.uid} came before it was sent")
         self.receipts.setdefault(receipt.uid, []).append(receipt)
-        key = (receipt.link, receipt.uid)
-        self.by_link[key] = self.by_link.get(key, 0) + 1
+        if receipt.link:
+            key = (receipt.link, receipt.uid)
+            self.by_link[key] = self.by_link.get(key, 0) + 1
 
     def done(self, uid: str) -> bool:
         """Whether some consumer has dealt with it."""

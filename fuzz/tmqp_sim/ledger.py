@@ -111,6 +111,8 @@ class Ledger:
         self.credits: dict[tuple[str, int], int] = {}
         #: Holders whose time was up when their message was sent again in this step.
         self.overtaken: dict[tuple[str, int], int] = {}
+        #: Holders whose time is up and whom the broker has not dealt with yet.
+        self.due: dict[tuple[str, int], int] = {}
         #: How often each message of a queue was sent, by its id.
         self.sendings: dict[tuple[tuple[str, int], str], int] = {}
         self._passes: list[Hand] = []
@@ -442,16 +444,21 @@ class Ledger:
         :raises Violation: when their time was not up.
         """
         now = self.world.now
-        allowed = self.overtaken.pop(key, 0)
-        if count <= allowed:
-            return
-        for hand in self.hands.values():
-            if hand.key == key and hand.holders and hand.due <= now + _EPSILON_S:
-                allowed += len(hand.holders)
-                self.close(hand)
-                if allowed >= count:
-                    return
-        raise Violation("deadline", f"{count} deliveries of {key} timed out, {allowed} were due")
+        allowed = self.overtaken.pop(key, 0) + self.due.pop(key, 0)
+        if count > allowed:
+            for hand in self.hands.values():
+                if hand.key == key and hand.holders and hand.due <= now + _EPSILON_S:
+                    # Which of them it was this time does not matter: the time of all is up.
+                    allowed += len(hand.holders)
+                    self.close(hand)
+        if count > allowed:
+            raise Violation("deadline", f"{count} deliveries of {key} timed out, {allowed} were due")
+        if count < allowed:
+            self.due[key] = allowed - count
+
+    def all_served(self) -> None:
+        """Whatever was due has been dealt with."""
+        self.due.clear()
 
     def cleared(self, key: tuple[str, int]) -> None:
         """What waited in a queue was removed on purpose."""

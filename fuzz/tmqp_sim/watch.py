@@ -60,6 +60,7 @@ class WatchedBroker:
         effects = self._judge(None, self.broker.on_deadline(now), now)
         due = self.broker.next_deadline()
         if due is None or due > now:
+            self.ledger.all_served()
             for queue in self.broker.queues():
                 if queue.overdue(now - _EPSILON_S, 1):
                     raise Violation("deadline", f"{queue!r} has messages in flight that are overdue")
