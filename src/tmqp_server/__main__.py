@@ -17,6 +17,7 @@ from tmqp.limits import Limits
 from tmqp_server.app import Server, serve_forever
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.io.listener import ListenError
+from tmqp_server.storage.port import StoreError
 
 __all__ = ["main"]
 
@@ -31,6 +32,7 @@ _LEVELS = ("debug", "info", "warning", "error")
 Examples:
   tmqp-server                                    listen on tmq://127.0.0.1:2622
   tmqp-server -l tmq://127.0.0.1:0 -l unix:/tmp/tmqp.sock
+  tmqp-server --data ./tmqp-data                 durable queues survive there
   tmqp-server --config tmqp.toml                 keys: see docs/server.md
 
 Stop it with Ctrl-C or SIGTERM: connections are closed politely first.""",
@@ -49,6 +51,13 @@ Stop it with Ctrl-C or SIGTERM: connections are closed politely first.""",
     "config_path",
     type=click.Path(dir_okay=False, path_type=Path),
     help="A TOML file with further settings; options given here win.",
+)
+@click.option(
+    "-d",
+    "--data",
+    "data",
+    type=click.Path(file_okay=False),
+    help="A directory for durable queues; made if it is missing.  Without it nothing is kept.",
 )
 @click.option(
     "--allow-remote",
@@ -79,6 +88,7 @@ Stop it with Ctrl-C or SIGTERM: connections are closed politely first.""",
 def main(
     listen: tuple[str, ...],
     config_path: Path | None,
+    data: str | None,
     allow_remote: bool,
     max_payload: int | None,
     backend: str,
@@ -87,24 +97,29 @@ def main(
     """Run the TMQP/2.0 reference broker.
 
     It prints one line with its addresses on standard output when it is ready.  Exit status: 0 after
-    a clean stop, 2 when the configuration is wrong, 1 when an address cannot be listened on.
+    a clean stop, 2 when the configuration is wrong, 1 when an address cannot be listened on or the
+    data cannot be read.
     """
     logging.basicConfig(
         level=log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
     )
     try:
-        config = _configuration(listen, config_path, allow_remote, max_payload)
+        config = _configuration(listen, config_path, data, allow_remote, max_payload)
     except (ConfigError, LocalProtocolError) as error:
         raise click.UsageError(str(error)) from error
     try:
         anyio.run(serve_forever, config, _announce, backend=backend)
-    except ListenError as error:
+    except (ListenError, StoreError) as error:
         click.echo(f"tmqp-server: {error}", err=True)
         sys.exit(1)
 
 
 def _configuration(
-    listen: tuple[str, ...], path: Path | None, allow_remote: bool, max_payload: int | None
+    listen: tuple[str, ...],
+    path: Path | None,
+    data: str | None,
+    allow_remote: bool,
+    max_payload: int | None,
 ) -> ServerConfig:
     values: dict[str, Any] = {}
     if path is not None:
@@ -114,6 +129,8 @@ def _configuration(
             raise ConfigError(f"cannot read {path}: {error}") from error
     if listen:
         values["listen"] = listen
+    if data is not None:
+        values["data"] = data
     if allow_remote:
         values["allow_remote"] = True
     if max_payload is not None:

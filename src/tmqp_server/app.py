@@ -14,19 +14,27 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 
 from tmqp.address import Address
 from tmqp_server.config import ServerConfig
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub import Hub
 from tmqp_server.io.driver import Driver
 from tmqp_server.io.listener import Listener, open_listener
+from tmqp_server.io.recovery import recover
 from tmqp_server.io.session import Session
+from tmqp_server.io.storage import StorageTask
 from tmqp_server.io.transport import SocketTransport, peer_name
+from tmqp_server.storage.journal import Journal
+from tmqp_server.storage.port import Store, StoreError
+from tmqp_server.storage.sqlite.store import SqliteStore
 
 __all__ = ["Server", "running", "serve_forever"]
 
@@ -43,14 +51,19 @@ class Server:
     Attributes: ``addresses`` it listens on (ports chosen), ``broker`` for its statistics.
     """
 
-    def __init__(self, config: ServerConfig, listeners: list[Listener]) -> None:
+    def __init__(
+        self, config: ServerConfig, listeners: list[Listener], store: Store | None = None
+    ) -> None:
         self.config = config
-        self.broker = Broker(config.broker)
+        self.broker = Broker(config.broker, BrokerOptions(storage=store is not None))
         self.addresses: list[Address] = [listener.address for listener in listeners]
-        self._door = NativeDoor(
-            _new_id, config.connection, wall_clock_offset_s=time.time() - anyio.current_time()
-        )
-        self._driver = Driver(Hub(self.broker, config.outbound.high_water_bytes), self._door)
+        offset_s = time.time() - anyio.current_time()
+        self._door = NativeDoor(_new_id, config.connection, wall_clock_offset_s=offset_s)
+        self._store = store
+        self._journal = None if store is None else Journal([self._door], offset_s)
+        hub = Hub(self.broker, config.outbound.high_water_bytes, self._journal)
+        self._driver = Driver(hub, self._door)
+        self._storage: StorageTask | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()
         self._listeners = listeners
@@ -63,6 +76,19 @@ class Server:
         """Connections at this moment."""
         return self._connections
 
+    async def recover(self) -> None:
+        """Bring back what the store holds; before :meth:`run`.
+
+        :raises StoreError: when it cannot be read.
+        """
+        if self._store is None or self._journal is None:
+            return
+        hub = self._driver.hub
+        now = anyio.current_time()
+        await anyio.to_thread.run_sync(recover, self._store, hub, self._journal, now)
+        self._storage = StorageTask(self._store, hub, self._journal, self._driver.answered)
+        self._driver.wake_storage = self._storage.wake
+
     async def run(self) -> None:
         """Serve whoever connects until :meth:`stop` is called, then close everything politely.
 
@@ -72,11 +98,14 @@ class Server:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 tasks.start_soon(self._driver.run_timers)
+                if self._storage is not None:
+                    tasks.start_soon(self._storage.run)
                 for listener in self._listeners:
                     tasks.start_soon(listener.serve, self._connected)
                     logger.info("listening on %s", listener.address)
                 await self._stopping.wait()
                 await self._close_all()
+                await self._finish_storage()
                 tasks.cancel_scope.cancel()
 
     def stop(self) -> None:
@@ -90,6 +119,15 @@ class Server:
         self._driver.close_all("the server stops")
         with anyio.move_on_after(self.config.shutdown_timeout_s):
             await self._driver.wait_for_none()
+
+    async def _finish_storage(self) -> None:
+        """Have everything written and the store closed."""
+        if self._storage is None:
+            return
+        try:
+            await self._storage.finish()
+        except StoreError as error:
+            logger.error("the storage could not be closed cleanly: %s", error)
 
     def _connected(self, sock: socket.socket) -> None:
         """A client connected: refuse it past the limits, else give it a task."""
@@ -136,18 +174,36 @@ class Server:
                 del self._per_host[host]
 
 
+def _open_store(config: ServerConfig) -> Store | None:
+    """The store that the configuration asks for."""
+    if config.data is None:
+        return None
+    return SqliteStore(Path(config.data), floor_bytes=config.storage.floor_bytes)
+
+
 @asynccontextmanager
-async def running(config: ServerConfig) -> AsyncIterator[Server]:
+async def running(config: ServerConfig, store: Store | None = None) -> AsyncIterator[Server]:
     """Run a server for the time of the ``async with`` block.
 
+    :param store: keeps what is to be kept, instead of the one that ``config.data`` names; it is
+        closed at the end.
     :raises ListenError: when an address cannot be listened on; nothing is left open then.
+    :raises StoreError: when the data cannot be read, or another process has them.
     """
     listeners: list[Listener] = []
     try:
         for address in config.listen:
             listeners.append(await open_listener(address))
+        if store is None:
+            store = await anyio.to_thread.run_sync(_open_store, config)
+        server = Server(config, listeners, store)
+        try:
+            await server.recover()
+        except BaseException:
+            if store is not None:
+                store.close(clean=False)
+            raise
         async with anyio.create_task_group() as tasks:
-            server = Server(config, listeners)
             tasks.start_soon(server.run)
             try:
                 yield server

@@ -19,7 +19,7 @@ from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp_server.engine.limits import EngineLimits
 
-__all__ = ["ConfigError", "OutboundLimits", "ServerConfig", "parse_config"]
+__all__ = ["ConfigError", "OutboundLimits", "ServerConfig", "StorageConfig", "parse_config"]
 
 
 class ConfigError(Exception):
@@ -96,6 +96,19 @@ def _addresses(values: object) -> tuple[Address, ...]:
 
 
 @attrs.frozen(kw_only=True)
+class StorageConfig:
+    """How messages are kept on disk."""
+
+    floor_bytes: int = _bytes(67_108_864)
+    """Free bytes of the disk below which no message is saved any more."""
+
+
+def _directory(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value is not None and (not isinstance(value, str) or not value or "\0" in value):
+        raise ConfigError(f"{attribute.name} must be the name of a directory, got {value!r}")
+
+
+@attrs.frozen(kw_only=True)
 class ServerConfig:
     """Everything that can be set."""
 
@@ -115,6 +128,12 @@ class ServerConfig:
 
     shutdown_timeout_s: float = _seconds(10.0)
     """Seconds connections have to take their last bytes when the server stops."""
+
+    data: str | None = attrs.field(default=None, validator=_directory)
+    """The directory that durable queues are kept in; without it nothing is kept."""
+
+    storage: StorageConfig = attrs.field(factory=StorageConfig)
+    """How they are kept."""
 
     connection: Limits = attrs.field(factory=Limits)
     """What one peer may cost on the wire."""
@@ -139,8 +158,8 @@ class ServerConfig:
 def parse_config(text: str) -> dict[str, Any]:
     """Read a TOML configuration into keyword arguments for :class:`ServerConfig`.
 
-    Tables ``[connection]``, ``[broker]`` and ``[outbound]`` hold the fields of
-    :class:`tmqp.Limits`, ``EngineLimits`` and :class:`OutboundLimits`.
+    Tables ``[connection]``, ``[broker]``, ``[outbound]`` and ``[storage]`` hold the fields of
+    :class:`tmqp.Limits`, ``EngineLimits``, :class:`OutboundLimits` and :class:`StorageConfig`.
 
     :raises ConfigError: for a syntax error, an unknown key (naming the nearest) or a bad value.
     """
@@ -152,13 +171,14 @@ def parse_config(text: str) -> dict[str, Any]:
     for key, kind in (("connection", Limits), ("broker", EngineLimits)):
         if key in values:
             values[key] = _limits(key, kind, _table(values, key))
-    if "outbound" in values:
-        names = [field.name for field in attrs.fields(OutboundLimits)]
-        outbound = _known(_table(values, "outbound"), names, "outbound.")
-        try:
-            values["outbound"] = OutboundLimits(**outbound)
-        except ConfigError as error:
-            raise ConfigError(f"outbound: {error}") from error
+    for key, group in (("outbound", OutboundLimits), ("storage", StorageConfig)):
+        if key in values:
+            names = [field.name for field in attrs.fields(group)]
+            given = _known(_table(values, key), names, f"{key}.")
+            try:
+                values[key] = group(**given)
+            except ConfigError as error:
+                raise ConfigError(f"{key}: {error}") from error
     return values
 
 

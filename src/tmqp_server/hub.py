@@ -35,12 +35,15 @@ from tmqp_server.engine.effects import (
     DeliverPulled,
     Effect,
     EndPull,
+    Erase,
     Forward,
     Inform,
     Notify,
     Refuse,
     Reply,
 )
+from tmqp_server.engine.storage_effects import Fetch, StoredChange
+from tmqp_server.storage.journal import Journal
 
 __all__ = ["Hub"]
 
@@ -70,12 +73,17 @@ class Hub:
     :param broker: the engine; the hub is its only caller.
     :param portion_bytes: how much a session may have to send before further commands wait for
         :meth:`go_on`; 0 for no bound.
+    :param journal: takes what the broker wants kept; None where nothing is kept.
 
     Attribute: ``notified``, how many events of the broker there were.
     """
 
-    def __init__(self, broker: Broker, portion_bytes: int = 0) -> None:
+    def __init__(
+        self, broker: Broker, portion_bytes: int = 0, journal: Journal | None = None
+    ) -> None:
         self.broker = broker
+        self.journal = journal
+        self._fetches: list[Fetch] = []
         self.notified: int = 0
         self._portion_bytes = portion_bytes or _NO_PORTIONS
         self._sessions: dict[int, DoorSession] = {}
@@ -194,6 +202,23 @@ class Hub:
         """The broker's deadline may have come."""
         self._carry_out(self.broker.on_deadline(now), now)
 
+    # -- the storage ----------------------------------------------------------------------------
+
+    @property
+    def wants_storage(self) -> bool:
+        """Whether something is to be written or fetched."""
+        return bool(self._fetches) or (self.journal is not None and not self.journal.is_empty)
+
+    def take_fetches(self) -> list[Fetch]:
+        """What the broker wants to have back from the storage, oldest first."""
+        fetches = self._fetches
+        self._fetches = []
+        return fetches
+
+    def answer(self, command: Command, now: float) -> None:
+        """The storage has something to say."""
+        self._step(command, now)
+
     # -- the machine ----------------------------------------------------------------------------
 
     def _run(self, number: int, commands: Iterable[Command], now: float) -> bool:
@@ -223,16 +248,31 @@ class Hub:
             for effect in effects:
                 if isinstance(effect, (Deliver, Forward, Inform)):
                     self._deliver(effect)
-                elif isinstance(effect, Append):
-                    # Nothing is stored, so nothing is ever confirmed as saved (nor erased).
-                    following.append(Synced(effect.ticket, False))
-                elif isinstance(effect, Notify):
-                    self.notified += 1
                 elif isinstance(effect, _FOR_ONE):
                     self._apply(effect, now)
+                elif isinstance(effect, Notify):
+                    self.notified += 1
+                else:
+                    self._keep(effect, now)
             if not following:
                 return
             effects = self.broker.step(following.popleft(), now)
+
+    def _keep(self, effect: Effect, now: float) -> None:
+        """Hand on what is for the storage."""
+        journal = self.journal
+        if journal is None:
+            if isinstance(effect, Append):
+                # Nothing is stored, so nothing is ever confirmed as saved (nor erased).
+                self._following.append(Synced(effect.ticket, False))
+        elif isinstance(effect, Append):
+            journal.append(effect, now)
+        elif isinstance(effect, Erase):
+            journal.erase(effect)
+        elif isinstance(effect, StoredChange):
+            journal.change(effect)
+        elif isinstance(effect, Fetch):
+            self._fetches.append(effect)
 
     def _apply(self, effect: _ForOne, now: float) -> None:
         """Let the one session an effect is for carry it out."""

@@ -19,6 +19,8 @@ class LineDoor:
     ``fault`` makes it fail to encode; ``due`` is the deadline its sessions begin with.
     """
 
+    number = 250
+
     def __init__(self, name: str = "line") -> None:
         self.name = name
         self.encoded: list[Message] = []
@@ -35,6 +37,14 @@ class LineDoor:
             raise ValueError("cannot be encoded")
         self.encoded.append(effect.message)
         return f"{self.name}:{effect.message.message_id}".encode()
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        body = f"{message.message_id} {message.source} {message.channel}".encode()
+        return body, 0, len(body)
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        message_id, source, channel = body.decode().split(" ")
+        return None, message_id, source, channel, 1
 
     def encode_forward(self, effect: Forward) -> bytes:
         raise AssertionError("a line session says nothing to others")

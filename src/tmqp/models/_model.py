@@ -31,10 +31,12 @@ __all__ = [
     "MAX_TEXT_CHARACTERS",
     "UINT16",
     "UINT31",
+    "UINT63",
     "Model",
     "ModelError",
     "Property",
     "dump_list",
+    "extension",
     "flag",
     "integer",
     "integers",
@@ -59,6 +61,7 @@ INT32: Final = (-(2**31), 2**31 - 1)
 INT64: Final = (-(2**63), 2**63 - 1)
 UINT16: Final = (0, 2**16 - 1)
 UINT31: Final = (0, 2**31 - 1)
+UINT63: Final = (0, 2**63 - 1)
 
 _UNFIT: Final = object()
 _SHOWN_CHARACTERS: Final = 40
@@ -284,9 +287,10 @@ class Property:
     :ivar kind: what it holds.
     :ivar required: whether a body without it is refused.
     :ivar nullable: whether the attribute may be None.
+    :ivar extension: it is ours, and not written when it is None.
     """
 
-    __slots__ = ("also", "attribute", "kind", "name", "nullable", "required")
+    __slots__ = ("also", "attribute", "extension", "kind", "name", "nullable", "required")
 
     def __init__(self, name: str, kind: _Kind, also: tuple[str, ...] = ()) -> None:
         self.name = name
@@ -295,6 +299,7 @@ class Property:
         self.attribute = ""
         self.required = False
         self.nullable = False
+        self.extension = False
 
     def bound_to(self, declared: Field[Any]) -> Property:
         """Return this property as the dataclass field *declared* completes it."""
@@ -302,6 +307,7 @@ class Property:
         bound.attribute = declared.name
         bound.required = declared.default is MISSING
         bound.nullable = declared.default is None
+        bound.extension = self.extension
         return bound
 
 
@@ -342,6 +348,12 @@ def status_number(name: str) -> _Metadata:
 def status_word(name: str, words: tuple[str, ...]) -> _Metadata:
     """Declare a property that holds a queue status as one of *words*."""
     return {_KEY: Property(name, _StatusWord(words))}
+
+
+def extension(metadata: _Metadata) -> _Metadata:
+    """Declare that a property is not the specification's but ours: other peers pass over it."""
+    metadata[_KEY].extension = True
+    return metadata
 
 
 def properties_of(model: type[Model]) -> tuple[Property, ...]:
@@ -433,10 +445,15 @@ class Model:
         return make(**values)
 
     def to_object(self) -> dict[str, object]:
-        """Return the JSON object as a dict, with every property in the order of the wire."""
+        """Return the JSON object as a dict, with every property in the order of the wire.
+
+        Properties that are extensions and None are left out.
+        """
         result: dict[str, object] = {}
         for declared in properties_of(type(self)):
             value = getattr(self, declared.attribute)
+            if value is None and declared.extension:
+                continue
             result[declared.name] = None if value is None else declared.kind.write(value)
         return result
 

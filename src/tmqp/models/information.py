@@ -15,7 +15,10 @@ from tmqp.models._model import (
     INT64,
     MAX_LIST_BYTES,
     UINT16,
+    UINT31,
+    UINT63,
     Model,
+    extension,
     flag,
     integer,
     integers,
@@ -66,7 +69,9 @@ class QueueInformation(Model):
     """One queue; answer of 615 and item of the answer of 616 (F57, F68).
 
     ``messages`` does not count the high priority ones.  The two times are milliseconds since 1970,
-    0 for never.  A limit of 0 is no limit.
+    0 for never.  A limit of 0 is no limit.  From ``durable`` on they are extensions of this
+    implementation, None where they say nothing: ``spilled_messages`` wait on disk only,
+    ``dropped_messages`` had no room or could not be read any more.
     """
 
     channel: str = field(metadata=text("Channel"))
@@ -97,6 +102,25 @@ class QueueInformation(Model):
     last_message_sent_ms: int = field(default=0, metadata=integer("LastMessageSent", INT64))
     message_limit: int = field(default=0, metadata=integer("MessageLimit", INT32))
     message_size_limit: int = field(default=0, metadata=integer("MessageSizeLimit", INT64))
+    durable: bool | None = field(default=None, metadata=extension(flag("Durable")))
+    overflow: bool | None = field(default=None, metadata=extension(flag("Overflow")))
+    ephemeral: bool | None = field(default=None, metadata=extension(flag("Ephemeral")))
+    memory_limit: int | None = field(
+        default=None, metadata=extension(integer("MemoryLimit", UINT31))
+    )
+    spilled_messages: int | None = field(
+        default=None, metadata=extension(integer("SpilledMessages", INT64))
+    )
+    dropped_messages: int | None = field(
+        default=None, metadata=extension(integer("DroppedMessages", INT64))
+    )
+    retain_bytes: int | None = field(
+        default=None, metadata=extension(integer("RetainBytes", UINT63))
+    )
+    retain_ms: int | None = field(default=None, metadata=extension(integer("RetainTime", UINT63)))
+    retain_for_readers: bool | None = field(
+        default=None, metadata=extension(flag("RetainForReaders"))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,9 @@ from tmqp.models._model import (
     INT32,
     UINT16,
     UINT31,
+    UINT63,
     Model,
+    extension,
     flag,
     integer,
     integers,
@@ -31,7 +33,8 @@ __all__ = ["BindingInformation", "ChannelOptions", "QueueOptions"]
 class QueueOptions(Model):
     """ChannelQueueOptions of the specification: body of creating and updating a queue (F54, F56).
 
-    None means "not given".  ``use_message_id`` alone is True when not given (F56).
+    None means "not given".  ``use_message_id`` alone is True when not given (F56).  From
+    ``durable`` on they are extensions of this implementation: what is kept on disk.
     """
 
     ignores_case: ClassVar[bool] = False
@@ -52,6 +55,19 @@ class QueueOptions(Model):
         default=None, metadata=text("MessageDeliveryHandler")
     )
     message_limit: int | None = field(default=None, metadata=integer("MessageLimit", UINT31))
+    durable: bool | None = field(default=None, metadata=extension(flag("Durable")))
+    overflow: bool | None = field(default=None, metadata=extension(flag("Overflow")))
+    ephemeral: bool | None = field(default=None, metadata=extension(flag("Ephemeral")))
+    memory_limit: int | None = field(
+        default=None, metadata=extension(integer("MemoryLimit", UINT31))
+    )
+    retain_bytes: int | None = field(
+        default=None, metadata=extension(integer("RetainBytes", UINT63))
+    )
+    retain_ms: int | None = field(default=None, metadata=extension(integer("RetainTime", UINT63)))
+    retain_for_readers: bool | None = field(
+        default=None, metadata=extension(flag("RetainForReaders"))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Deliver, Effect, Forward, Inform
+from tmqp_server.engine.message import Message
 
 __all__ = ["Door", "DoorSession", "IdSource"]
 
@@ -65,6 +66,8 @@ class Door(Protocol):
     """One protocol."""
 
     name: str
+    #: Kept with messages on disk, so that they find their door again; no two doors share one.
+    number: int
 
     def open(self, session: int, now: float) -> DoorSession:
         """A new connection with the engine's number ``session``."""
@@ -74,6 +77,15 @@ class Door(Protocol):
 
     def encode_forward(self, effect: Forward) -> bytes:
         """The bytes of what another client said: made once, shared like a delivery's."""
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """What is kept of a message, and where in it the payload begins and how long it is."""
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """A kept message again: its wire form, id, source, channel as spelt, and size in bytes.
+
+        :raises ValueError: when it cannot be read.
+        """
 
     def encode_event(self, effect: Inform) -> bytes:
         """The bytes of an event: made once, shared like a delivery's."""

@@ -10,6 +10,8 @@ from tmqp.constants import (
     RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_OK,
+    RESULT_UNACCEPTABLE,
+    STATUS_CACHE,
     STATUS_STOPPED,
 )
 from tmqp_server.engine.channels import Channel
@@ -27,7 +29,6 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.directory import Directory
-from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.events import (
     CHANNEL_REMOVED,
     CLIENT_JOINED,
@@ -38,6 +39,7 @@ from tmqp_server.engine.events import (
 from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sessions import Session, Subscription
+from tmqp_server.engine.storage_effects import ForgetChannel, ForgetQueue, StoreQueue
 from tmqp_server.engine.workflow import Workflow
 
 __all__ = ["Administration"]
@@ -56,8 +58,7 @@ class Administration:
 
     def reply(self, session: Session, request: object, code: int) -> None:
         """Answer an operation, if anybody waits for it."""
-        if request is not None:
-            self._core.out.append(Reply(session.number, request, code))
+        self._core.reply(session, request, code)
 
     # --- Channels --------------------------------------------------------------------------------
 
@@ -88,6 +89,8 @@ class Administration:
         core = self._core
         core.notify_channel(CHANNEL_REMOVED, channel)
         core.channels.remove(channel)
+        if core.stores:
+            core.keep(ForgetChannel(channel.name))
         core.notices.forget_channel(channel.key)
         for subscription in list(channel.audience.subscriptions.values()):
             channel.audience.remove(subscription)
@@ -211,8 +214,13 @@ class Administration:
         problem = core.channels.problem_of_options(options)
         if problem != RESULT_OK:
             return problem
+        if queue.spilled and options.status == STATUS_CACHE:
+            return RESULT_UNACCEPTABLE  # which message is the latest stands on disk only
         core.channels.reconfigure(queue, options)
         core.notify_queue(QUEUE_UPDATED, queue, options.status)
+        if core.stores:
+            name = queue.channel_name
+            core.keep(StoreQueue(queue.key, name, queue.queue_id, options, queue.suspect))
         self._workflow.reconfigured(queue, was, core.now)
         return RESULT_OK
 
@@ -228,8 +236,10 @@ class Administration:
         self.reply(session, command.request, code)
 
     def _close_queue(self, channel: Channel, queue: Queue) -> None:
-        self._workflow.clear(queue, True, True, True)
         queue.closed = True
+        self._workflow.clear(queue, True, True, True)
+        if self._core.stores:
+            self._core.keep(ForgetQueue(queue.key))
         del channel.queues[queue.queue_id]
         self._core.channels.generation += 1
         self._core.notify_queue(QUEUE_REMOVED, queue, STATUS_STOPPED)  # F93

@@ -16,6 +16,7 @@ The parts: ``core.py`` holds what they share; ``directory.py`` finds and creates
 takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; ``pump.py`` drains;
 ``pulls.py`` gives to those who ask; ``workflow.py`` sees a message through; ``administration.py``
 and ``information.py`` serve the operations; ``direct.py`` passes on what clients say to each other;
+``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers;
 ``notices.py`` tells of events those who asked for it through ``subscribing.py``.  This module lets
 clients in and out and hands every command to its part.
 """
@@ -52,7 +53,6 @@ from tmqp_server.engine.commands import (
     RemoveChannel,
     RemoveQueue,
     SessionCommand,
-    Synced,
     Unblock,
     UpdateQueue,
 )
@@ -65,7 +65,9 @@ from tmqp_server.engine.events import CLIENT_CONNECTED, CLIENT_DISCONNECTED
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.information import Information
 from tmqp_server.engine.intake import Intake
+from tmqp_server.engine.keeping import Keeper
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.message import MARK_SAVED
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.outcomes import Outcomes
 from tmqp_server.engine.pulls import Puller
@@ -109,6 +111,7 @@ class Broker:
         "_events",
         "_information",
         "_intake",
+        "_keeper",
         "_outcomes",
         "_performers",
         "_puller",
@@ -133,6 +136,8 @@ class Broker:
         if handlers.find(options.channel.queue.delivery_handler) is None:
             name = options.channel.queue.delivery_handler
             raise ValueError(f"no delivery handler is registered under the name {name!r}")
+        if options.channel.queue.needs_storage() and not options.storage:
+            raise ValueError("queues cannot be durable without a storage")
         self.limits = limits
         self._work_per_step = limits.max_work_per_step
         core = Core(limits, options, handlers)
@@ -149,6 +154,7 @@ class Broker:
         self._routing = Routing(core, self._direct, self._intake)
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
+        self._keeper = Keeper(core, self._outcomes, self._pump, self._routing)
         self._performers = self._table()
 
     def _table(self) -> dict[type, Callable[[Command, Session], None]]:
@@ -213,6 +219,7 @@ class Broker:
         return out
 
     def _perform(self, command: Command) -> None:
+        self._core.change = 0
         if isinstance(command, SessionCommand):
             perform = self._performers.get(type(command))
             if perform is None:
@@ -222,11 +229,9 @@ class Broker:
                 self._core.stray_commands += 1
                 return
             perform(command, session)
-        elif isinstance(command, Synced):
-            self._outcomes.synced(command.ticket, command.ok)
         elif isinstance(command, Connect):
             self._connect(command)
-        else:
+        elif not self._keeper.perform(command):
             raise TypeError(f"not a command: {command!r}")
 
     def next_deadline(self) -> float | None:
@@ -332,6 +337,22 @@ class Broker:
     def statistics(self) -> BrokerStatistics:
         """The broker in numbers; takes as long as there are queues."""
         return self._information.statistics()
+
+    def notes(self) -> list[tuple[int, int, int, int]]:
+        """What the storage does not know of the messages it keeps, for a clean stop.
+
+        Each is the queue's key, the sequence under which the message is kept, how often it was
+        sent, and how often put back.  Takes as long as there are messages in memory.
+        """
+        found: list[tuple[int, int, int, int]] = []
+        for queue in self.queues():
+            for message in queue.sent_before():
+                if message.marks & MARK_SAVED:
+                    rare = message.rare
+                    stored = message.sequence if rare is None else rare.stored
+                    if stored:
+                        found.append((queue.key, stored, message.attempts, message.put_backs))
+        return found
 
     def queues(self) -> list[Queue]:
         """All queues, for tests and tools: their books must balance after every step."""

@@ -89,15 +89,28 @@ class Channel:
 class ChannelTable:
     """All channels, found by name."""
 
-    __slots__ = ("by_key", "by_spelling", "generation", "_limits", "_handlers")
+    __slots__ = (
+        "by_key",
+        "by_spelling",
+        "generation",
+        "last_key",
+        "_limits",
+        "_handlers",
+        "_stores",
+    )
 
-    def __init__(self, limits: EngineLimits, handlers: HandlerRegistry) -> None:
+    def __init__(
+        self, limits: EngineLimits, handlers: HandlerRegistry, stores: bool = False
+    ) -> None:
         #: In the order of creation.
         self.by_key: dict[str, Channel] = {}
         #: Some of the spellings by which channels were asked for; a shortcut, not the truth.
         self.by_spelling: dict[str, Channel] = {}
         #: Rises whenever a queue comes, goes or changes its options.
         self.generation = 0
+        #: The key of the queue created last; none is given twice.
+        self.last_key = 0
+        self._stores = stores
         self._limits = limits
         self._handlers = handlers
 
@@ -123,6 +136,8 @@ class ChannelTable:
             return problem
         if self._handlers.find(options.queue.delivery_handler) is None:
             return RESULT_UNACCEPTABLE
+        if options.queue.needs_storage() and not self._stores:
+            return RESULT_UNACCEPTABLE
         if len(self.by_key) >= self._limits.max_channels:
             return RESULT_LIMIT_EXCEEDED
         return RESULT_OK
@@ -139,10 +154,16 @@ class ChannelTable:
         for spelling in channel.spellings:
             del self.by_spelling[spelling]
 
+    def knows_handler(self, name: str) -> bool:
+        """Whether a delivery handler of that name is registered."""
+        return self._handlers.find(name) is not None
+
     def problem_of_options(self, options: QueueOptions) -> int:
         """0 when a queue can have these options, else the result code to answer."""
         problem = options.problem(self._limits)
         if problem == RESULT_OK and self._handlers.find(options.delivery_handler) is None:
+            return RESULT_UNACCEPTABLE
+        if problem == RESULT_OK and options.needs_storage() and not self._stores:
             return RESULT_UNACCEPTABLE
         return problem
 
@@ -179,6 +200,8 @@ class ChannelTable:
         queue = Queue(
             channel.name, queue_id, channel.audience, discipline, handler, options, self._limits
         )
+        self.last_key += 1
+        queue.key = self.last_key
         channel.queues[queue_id] = queue
         self.generation += 1
         return queue

@@ -455,16 +455,19 @@ class Acknowledge(SessionCommand):
 
 @mypyc_attr(acyclic=True)
 class Synced(Command):
-    """The storage's answer to Append: the message of this ticket is safe, or could not be saved.
+    """The storage's answer: what has this ticket is safe, or could not be saved.
 
-    Only this releases a confirm for a message that is being saved (rule 1).
+    Tickets are those of Append and of the topology effects; ``count`` of them, one after the
+    other, share this answer.  Only this releases a confirm for a message that is being saved, or
+    the reply to an operation that changed the topology (rule 1).
     """
 
-    __slots__ = ("ticket", "ok")
+    __slots__ = ("ticket", "ok", "count")
 
-    def __init__(self, ticket: int, ok: bool) -> None:
+    def __init__(self, ticket: int, ok: bool, count: int = 1) -> None:
         self.ticket = ticket
         self.ok = ok
+        self.count = count
 
 
 class Batch(SessionCommand):

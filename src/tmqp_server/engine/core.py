@@ -9,10 +9,11 @@ When the budget is used up, whoever has work left puts it into ``runnable``, ``a
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
 
 from tmqp_server.engine.channels import Channel, ChannelTable
 from tmqp_server.engine.delivery import HandlerRegistry, QueueFacts
-from tmqp_server.engine.effects import Effect
+from tmqp_server.engine.effects import Effect, Reply
 from tmqp_server.engine.events import (
     ChannelFact,
     ClientFact,
@@ -25,19 +26,56 @@ from tmqp_server.engine.notices import Notices
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.queues import Queue, Trash
 from tmqp_server.engine.sessions import Audience, Pulling, Session
+from tmqp_server.engine.storage_effects import Fetch, StoredChange
+from tmqp_server.engine.tails import Tail
 from tmqp_server.engine.timers import Wakeups
 
-__all__ = ["Core", "PendingSave"]
+__all__ = ["Core", "Pending", "PendingChange", "PendingFetch", "PendingSave"]
+
+#: Messages, and bytes, that are brought back from the storage at a time.
+_FETCH_MESSAGES: Final = 1_000
+_FETCH_BYTES: Final = 1_048_576
 
 
-class PendingSave:
-    """A message the storage was asked to keep, and the queue it was in."""
+class Pending:
+    """Something the storage was asked to keep and has not answered for."""
 
-    __slots__ = ("message", "queue")
+    __slots__ = ()
 
-    def __init__(self, message: Message, queue: Queue) -> None:
+
+class PendingSave(Pending):
+    """A message, and the queue it was in.
+
+    One with a ``tail`` is in no list of its queue: it is let go of when the storage has it.
+    """
+
+    __slots__ = ("message", "queue", "tail", "transient")
+
+    def __init__(self, message: Message, queue: Queue, transient: bool) -> None:
         self.message = message
         self.queue = queue
+        self.tail: Tail | None = None
+        self.transient = transient
+
+
+class PendingChange(Pending):
+    """A change of the topology, and the reply that waits for it."""
+
+    __slots__ = ("reply",)
+
+    def __init__(self) -> None:
+        self.reply: Reply | None = None
+
+
+class PendingFetch:
+    """A portion of a tail that was asked for."""
+
+    __slots__ = ("queue", "tail", "high_priority")
+
+    def __init__(self, queue: Queue, tail: Tail, high_priority: bool) -> None:
+        self.queue = queue
+        self.tail = tail
+        self.high_priority = high_priority
 
 
 class Core:
@@ -60,8 +98,14 @@ class Core:
         "awake",
         "pulls",
         "trash",
+        "stores",
+        "storage_ok",
         "tickets",
         "last_ticket",
+        "change",
+        "unsynced_bytes",
+        "fetches",
+        "last_fetch",
         "total_bytes",
         "confirms_skipped",
         "dead_lettered",
@@ -78,7 +122,7 @@ class Core:
     ) -> None:
         self.limits = limits
         self.options = options
-        self.channels = ChannelTable(limits, handlers)
+        self.channels = ChannelTable(limits, handlers, options.storage)
         #: By number, in the order of connecting.
         self.sessions: dict[int, Session] = {}
         #: By client id.
@@ -100,8 +144,17 @@ class Core:
         #: Pulls that can go on.
         self.pulls: deque[Pulling] = deque()
         self.trash: deque[Trash] = deque()
-        self.tickets: dict[int, PendingSave] = {}
+        #: The world has a storage, and it works.
+        self.stores = options.storage
+        self.storage_ok = True
+        self.tickets: dict[int, Pending] = {}
         self.last_ticket = 0
+        #: The ticket of the last change of the topology in this command; 0 is none.
+        self.change = 0
+        #: Bytes of messages the storage has not answered for.
+        self.unsynced_bytes = 0
+        self.fetches: dict[int, PendingFetch] = {}
+        self.last_fetch = 0
         #: Bytes of all messages that are not settled, see Queue.bytes.
         self.total_bytes = 0
         #: Confirms not made because the producer had gone (F77).
@@ -159,6 +212,62 @@ class Core:
             pulling.parked = False
             self.schedule_pull(pulling)
 
+    # --- The storage -----------------------------------------------------------------------------
+
+    def keep(self, change: StoredChange) -> None:
+        """Have a change of the topology kept; only where there is a storage."""
+        self.last_ticket += 1
+        change.ticket = self.last_ticket
+        self.tickets[change.ticket] = PendingChange()
+        self.change = change.ticket
+        self.out.append(change)
+
+    def reply(self, session: Session, request: object, code: int, body: object = None) -> None:
+        """Answer an operation, if anybody waits for it; not before what it changed is safe."""
+        if request is None:
+            return
+        answer = Reply(session.number, request, code, body)
+        if self.change:
+            pending = self.tickets[self.change]
+            assert isinstance(pending, PendingChange)
+            pending.reply = answer
+        else:
+            self.out.append(answer)
+
+    def has_room_to_save(self, size: int) -> bool:
+        """Whether the storage works, and has not too much to do already for *size* bytes more."""
+        return self.storage_ok and self.unsynced_bytes + size <= self.limits.max_unsynced_bytes
+
+    def refill(self, queue: Queue) -> None:
+        """Ask for more of what is on disk only, when there is room for it in memory."""
+        if queue.high_tail is not None:
+            self._fetch(queue, queue.high_tail, queue.high_count, True)
+        if queue.regular_tail is not None:
+            self._fetch(queue, queue.regular_tail, queue.regular_count, False)
+
+    def _fetch(self, queue: Queue, tail: Tail, there: int, high_priority: bool) -> None:
+        if tail.fetching or tail.last <= tail.after or queue.closed:
+            return
+        if there and (2 * there > queue.memory_limit or 2 * queue.bytes > queue.memory_bytes):
+            return
+        tail.fetching = True
+        self.last_fetch += 1
+        self.fetches[self.last_fetch] = PendingFetch(queue, tail, high_priority)
+        limit = min(queue.memory_limit - there, _FETCH_MESSAGES)
+        self.out.append(
+            Fetch(
+                self.last_fetch,
+                queue.key,
+                high_priority,
+                tail.after,
+                tail.last,
+                limit,
+                _FETCH_BYTES,
+            )
+        )
+
+    # --- Time and audiences ----------------------------------------------------------------------
+
     def arm(self, queue: Queue) -> None:
         """Have *queue* woken when something must happen in it by itself."""
         due = queue.next_due()
@@ -200,8 +309,8 @@ class Core:
                 queue.queue_id,
                 queue.options.tag,
                 status,
-                queue.high_count,
-                queue.regular_count,
+                queue.high_in_all(),
+                queue.regular_in_all(),
             )
             self.notices.tell(self.out, event, fact, queue.channel_name.lower())
 

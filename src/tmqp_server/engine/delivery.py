@@ -55,6 +55,7 @@ __all__ = [
     "PUT_BACK_AT_END",
     "PUT_BACK_AT_START",
     "REFUSE",
+    "SAVE",
     "SEND_HOOKS",
     "Decision",
     "DeliveryHandler",
@@ -95,6 +96,8 @@ class Decision(Record):
 
 #: Go on.
 ALLOW: Final = Decision()
+#: Go on, and save.
+SAVE: Final = Decision(True, True)
 #: Go on, and tell the producer that all is well.
 ACKNOWLEDGE: Final = Decision(True, False, PUT_BACK_NO, DECIDE_ACK_ALWAYS)
 #: Go on, and tell the producer that it is not.

@@ -12,6 +12,7 @@ from tmqp_server.engine.core import Core
 from tmqp_server.engine.events import CHANNEL_CREATED, QUEUE_CREATED
 from tmqp_server.engine.options import ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.storage_effects import StoreChannel, StoreQueue
 
 __all__ = ["Directory"]
 
@@ -34,6 +35,8 @@ class Directory:
             return None
         channel = channels.create(name, options)
         self._core.notify_channel(CHANNEL_CREATED, channel)
+        if self._core.stores:
+            self._core.keep(StoreChannel(channel.name, options))
         return channel
 
     def create_queue(self, channel: Channel, queue_id: int, options: QueueOptions) -> Queue | None:
@@ -45,6 +48,8 @@ class Directory:
             return None
         queue = channels.create_queue(channel, queue_id, options)
         self._core.notify_queue(QUEUE_CREATED, queue, options.status)
+        if self._core.stores:
+            self._core.keep(StoreQueue(queue.key, channel.name, queue_id, options, 0))
         return queue
 
     def find_queue(self, channel_name: str, queue_id: int) -> Queue | None:

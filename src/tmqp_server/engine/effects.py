@@ -241,30 +241,63 @@ class Append(Effect):
     """Save a message and answer with the command Synced under the same ticket (rule 1).
 
     Tickets rise and are never used twice.  A world without storage answers Synced(ticket, False).
-    A storage keeps the order of Append and Erase: a message that moves to another queue is
-    appended there before it is erased here, and must not be lost in between.
+    A storage keeps the order of Append and Erase.
+
+    ``key`` is the queue's, ``sequence`` the place in it: it rises from Append to Append of a queue.
+    With ``old`` the message has a copy of that sequence in the queue ``old_key``: it is settled
+    when this one is safe, at the same moment, and only then.  A ``transient`` message is put on
+    disk to save memory and need not survive a restart.
     """
 
-    __slots__ = ("ticket", "message", "channel", "queue_id")
+    __slots__ = (
+        "ticket",
+        "message",
+        "channel",
+        "queue_id",
+        "key",
+        "sequence",
+        "transient",
+        "old_key",
+        "old",
+    )
 
-    def __init__(self, ticket: int, message: Message, channel: str, queue_id: int) -> None:
+    def __init__(
+        self,
+        ticket: int,
+        message: Message,
+        channel: str,
+        queue_id: int,
+        key: int,
+        sequence: int,
+        transient: bool,
+        old_key: int,
+        old: int,
+    ) -> None:
         self.ticket = ticket
         self.message = message
         self.channel = channel
         self.queue_id = queue_id
+        self.key = key
+        self.sequence = sequence
+        self.transient = transient
+        self.old_key = old_key
+        self.old = old
 
 
 @mypyc_attr(acyclic=True)
 class Erase(Effect):
-    """The message saved under this ticket is settled and need not be kept.
+    """The message of this sequence in the queue of this key is settled and need not be kept.
 
-    May come before the ticket's Synced; it is never answered.
+    May come before the Synced of its Append, whose ticket it bears (0 when that is not known any
+    more); it is never answered.
     """
 
-    __slots__ = ("ticket",)
+    __slots__ = ("ticket", "key", "sequence")
 
-    def __init__(self, ticket: int) -> None:
+    def __init__(self, ticket: int, key: int, sequence: int) -> None:
         self.ticket = ticket
+        self.key = key
+        self.sequence = sequence
 
 
 @mypyc_attr(acyclic=True)

@@ -59,6 +59,7 @@ __all__ = [
     "RejectNack",
     "built_in_handlers",
     "receipt_of",
+    "saving",
 ]
 
 _SAVE_AND_ACKNOWLEDGE: Final = Decision(True, True, PUT_BACK_NO, DECIDE_ACK_IF_SAVED)
@@ -192,6 +193,15 @@ def receipt_of(handler: DeliveryHandler) -> tuple[Decision, Decision] | None:
     if not hooks_of(handler) & HOOK_RECEIVED:
         return (ALLOW, ALLOW)
     return _RECEIPTS.get(type(handler))
+
+
+def saving(decision: Decision | None) -> Decision | None:
+    """The same decision about a push into a queue that saves whatever it takes in."""
+    if decision is None or decision.save:
+        return decision
+    if not decision.allow and decision.put_back == PUT_BACK_NO:
+        return decision
+    return Decision(decision.allow, True, decision.put_back, decision.acknowledge, decision.reason)
 
 
 def built_in_handlers() -> HandlerRegistry:

@@ -119,7 +119,7 @@ class Information:
         for channel in core.channels.by_key.values():
             for queue in channel.queues.values():
                 queues += 1
-                messages += queue.high_count + queue.regular_count + len(queue.deferred)
+                messages += queue.waiting_count() + queue.spilled + len(queue.deferred)
                 in_flight += len(queue.flights)
         return BrokerStatistics(
             len(core.sessions),

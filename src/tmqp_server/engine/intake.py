@@ -30,7 +30,10 @@ from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.workflow import Workflow
 
-__all__ = ["REFUSAL_REASONS", "Intake"]
+__all__ = ["NACK_STORAGE", "REFUSAL_REASONS", "Intake"]
+
+#: The reason of the negative confirm of a push that needs the storage when that cannot save.
+NACK_STORAGE: Final = "storage"
 
 #: The reason of the negative confirm of a refused push, by result code.
 REFUSAL_REASONS: Final[dict[int, str]] = {
@@ -91,14 +94,16 @@ class Intake:
         size = command.size
         if (
             size > queue.size_cap
-            or queue.count >= queue.count_cap
+            or queue.count + queue.spilled >= queue.count_cap
+            or ((queue.saves or queue.bounded) and not core.has_room_to_save(size))
             or queue.bytes + size > self._max_queue_bytes
             or core.total_bytes + size > self._max_total_bytes
         ):
             problem = self._outcomes.problem_of_push(queue, size)
             if problem != RESULT_OK:
                 queue.refused += 1
-                self._refuse(command, session, problem)
+                busy = problem == RESULT_BUSY and not core.has_room_to_save(size)
+                self._refuse(command, session, problem, NACK_STORAGE if busy else "")
                 return
         self._enter(queue, command, session, now)
 
@@ -141,14 +146,14 @@ class Intake:
         session.pushed += 1
         self._workflow.receive(queue, message, now)
 
-    def _refuse(self, command: Push, session: Session, code: int) -> None:
+    def _refuse(self, command: Push, session: Session, code: int, why: str = "") -> None:
         extras = command.extras
         if extras is not None and extras.silent:
             return
         out = self._core.out
         out.append(Reply(session.number, command.wire, code))
         if command.wants_confirm:
-            reason = REFUSAL_REASONS.get(code, NACK_ERROR)
+            reason = why or REFUSAL_REASONS.get(code, NACK_ERROR)
             out.append(
                 Confirm(
                     session.number,

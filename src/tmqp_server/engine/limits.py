@@ -58,6 +58,15 @@ class EngineLimits:
     max_queue_bytes: int = 268_435_456
     """Bytes of the messages of one queue, waiting and in flight; pushes past it get 482."""
 
+    max_messages_in_memory: int = 100_000
+    """Waiting messages of one priority that a queue that may spill (durable, or with overflow)
+    keeps in memory; the rest is on disk.  The option ``memory_limit`` of a queue comes before it.
+    Such a queue also spills when its messages in memory take half of ``max_queue_bytes``."""
+
+    max_unsynced_bytes: int = 67_108_864
+    """Bytes of messages the storage was asked to keep and has not answered for; pushes past it
+    into queues that save get 503."""
+
     max_total_bytes: int = 1_073_741_824
     """Bytes of the messages of all queues; pushes past it get 503, for it is the server's fault,
     not the queue's."""

@@ -25,6 +25,7 @@ __all__ = [
     "MARK_BACK_END",
     "MARK_BACK_START",
     "MARK_CONFIRMED",
+    "MARK_FAILED",
     "MARK_GONE",
     "MARK_HIGH",
     "MARK_SAVED",
@@ -56,13 +57,26 @@ MARK_BACK: Final = 192
 MARK_GONE: Final = 256
 #: Another message with the same id was in flight in its queue when it was sent.
 MARK_TWIN: Final = 512
+#: It could not be saved although its queue promises that; it is about to be dropped.
+MARK_FAILED: Final = 1_024
 
 
 @mypyc_attr(acyclic=True)
 class Rare(Record):
     """What only some messages need."""
 
-    __slots__ = ("put_backs", "hops", "expires_at", "due_at", "ticket", "key", "held_confirm")
+    __slots__ = (
+        "put_backs",
+        "hops",
+        "expires_at",
+        "due_at",
+        "ticket",
+        "stored",
+        "old_key",
+        "old",
+        "key",
+        "held_confirm",
+    )
 
     def __init__(self) -> None:
         self.put_backs = 0
@@ -72,8 +86,13 @@ class Rare(Record):
         self.expires_at = 0.0
         #: Not to be sent before this time; monotonic seconds, 0 is at once.
         self.due_at = 0.0
-        #: The number under which the storage was asked to keep it; 0 is never.
+        #: The number under which the storage was asked last to keep it; 0 is never.
         self.ticket = 0
+        #: The sequence under which the storage has it in its queue, or was asked to; 0 is none.
+        self.stored = 0
+        #: A copy that is owed until that one is safe, and the key of the queue it is in; 0 is none.
+        self.old_key = 0
+        self.old = 0
         #: Its key among the messages in flight, when it is a twin.
         self.key = ""
         #: The confirm that waits for the storage's answer.
@@ -183,6 +202,8 @@ class Message:
         rare = self.rare
         if rare is None:
             rare = Rare()
+            if self.marks & MARK_SAVED:
+                rare.stored = self.sequence
             self.rare = rare
         return rare
 

@@ -44,6 +44,13 @@ class QueueOptions(Record):
     None drops them.  ``message_limit`` and ``message_size_limit`` (bytes) are unlimited at 0,
     ``message_timeout_ms`` is none at 0.  ``use_message_id`` is carried for the door, which makes
     the ids: the engine makes none.
+
+    With ``durable`` every message that is taken in is saved, and a positive confirm waits for the
+    storage.  Such a queue, and one with ``overflow``, keeps ``memory_limit`` waiting messages of
+    each priority in memory (0: ``EngineLimits.max_messages_in_memory``) and the rest on disk.  An
+    ``ephemeral`` one is never on disk: what comes when ``memory_limit`` is reached is dropped and
+    counted.  The ``retain_`` options say what the storage keeps of settled messages for readers;
+    0 and false: nothing.
     """
 
     __slots__ = (
@@ -61,6 +68,13 @@ class QueueOptions(Record):
         "dead_letter",
         "delivery_handler",
         "tag",
+        "durable",
+        "overflow",
+        "ephemeral",
+        "memory_limit",
+        "retain_bytes",
+        "retain_ms",
+        "retain_for_readers",
     )
 
     def __init__(
@@ -79,6 +93,13 @@ class QueueOptions(Record):
         dead_letter: tuple[str, int] | None = None,
         delivery_handler: str = DEFAULT_HANDLER,
         tag: str | None = None,
+        durable: bool = False,
+        overflow: bool = False,
+        ephemeral: bool = False,
+        memory_limit: int = 0,
+        retain_bytes: int = 0,
+        retain_ms: int = 0,
+        retain_for_readers: bool = False,
     ) -> None:
         self.status = status
         self.request_acknowledge = request_acknowledge
@@ -94,6 +115,13 @@ class QueueOptions(Record):
         self.dead_letter = dead_letter
         self.delivery_handler = delivery_handler
         self.tag = tag
+        self.durable = durable
+        self.overflow = overflow
+        self.ephemeral = ephemeral
+        self.memory_limit = memory_limit
+        self.retain_bytes = retain_bytes
+        self.retain_ms = retain_ms
+        self.retain_for_readers = retain_for_readers
 
     def problem(self, limits: EngineLimits) -> int:
         """0 when a queue can have these options, else the result code to answer.
@@ -109,9 +137,14 @@ class QueueOptions(Record):
             self.message_limit,
             self.message_size_limit,
             self.put_back_limit,
+            self.memory_limit,
+            self.retain_bytes,
+            self.retain_ms,
         ):
             if number < 0:
                 return RESULT_BAD_REQUEST
+        if self.ephemeral and (self.durable or self.overflow):
+            return RESULT_BAD_REQUEST
         if self.dead_letter is not None and not 0 <= self.dead_letter[1] <= MAX_QUEUE_ID:
             return RESULT_BAD_REQUEST
         if self.acknowledge_timeout_ms > limits.max_acknowledge_timeout_ms:
@@ -119,6 +152,14 @@ class QueueOptions(Record):
         if self.put_back_limit > limits.max_put_backs:
             return RESULT_LIMIT_EXCEEDED
         return RESULT_OK
+
+    def retains(self) -> bool:
+        """Whether something of settled messages is kept for readers."""
+        return self.retain_for_readers or self.retain_bytes > 0 or self.retain_ms > 0
+
+    def needs_storage(self) -> bool:
+        """Whether only a broker with a storage can have such a queue."""
+        return self.durable or self.overflow or self.retains()
 
 
 class QueueChanges(Record):
@@ -139,6 +180,13 @@ class QueueChanges(Record):
         "dead_letter",
         "delivery_handler",
         "tag",
+        "durable",
+        "overflow",
+        "ephemeral",
+        "memory_limit",
+        "retain_bytes",
+        "retain_ms",
+        "retain_for_readers",
     )
 
     def __init__(
@@ -157,6 +205,13 @@ class QueueChanges(Record):
         dead_letter: tuple[str, int] | None = None,
         delivery_handler: str | None = None,
         tag: str | None = None,
+        durable: bool | None = None,
+        overflow: bool | None = None,
+        ephemeral: bool | None = None,
+        memory_limit: int | None = None,
+        retain_bytes: int | None = None,
+        retain_ms: int | None = None,
+        retain_for_readers: bool | None = None,
     ) -> None:
         self.status = status
         self.request_acknowledge = request_acknowledge
@@ -172,6 +227,13 @@ class QueueChanges(Record):
         self.dead_letter = dead_letter
         self.delivery_handler = delivery_handler
         self.tag = tag
+        self.durable = durable
+        self.overflow = overflow
+        self.ephemeral = ephemeral
+        self.memory_limit = memory_limit
+        self.retain_bytes = retain_bytes
+        self.retain_ms = retain_ms
+        self.retain_for_readers = retain_for_readers
 
     def applied_to(self, old: QueueOptions) -> QueueOptions:
         """The complete options that *old* becomes."""
@@ -190,6 +252,13 @@ class QueueChanges(Record):
             old.dead_letter if self.dead_letter is None else self.dead_letter,
             old.delivery_handler if self.delivery_handler is None else self.delivery_handler,
             old.tag if self.tag is None else self.tag,
+            _flag(self.durable, old.durable),
+            _flag(self.overflow, old.overflow),
+            _flag(self.ephemeral, old.ephemeral),
+            _number(self.memory_limit, old.memory_limit),
+            _number(self.retain_bytes, old.retain_bytes),
+            _number(self.retain_ms, old.retain_ms),
+            _flag(self.retain_for_readers, old.retain_for_readers),
         )
 
 
@@ -288,10 +357,11 @@ class BrokerOptions(Record):
     """What the whole broker does by itself (F54, F73, F74).
 
     ``channel`` is what channels start from, and with it their queues.  ``events`` is a mask of
-    event bits (``events.py``): the kinds for which ``Notify`` effects are made.
+    event bits (``events.py``): the kinds for which ``Notify`` effects are made.  ``storage`` says
+    that the world keeps what it is told to keep; without it no queue can be durable.
     """
 
-    __slots__ = ("auto_channel_creation", "auto_queue_creation", "channel", "events")
+    __slots__ = ("auto_channel_creation", "auto_queue_creation", "channel", "events", "storage")
 
     def __init__(
         self,
@@ -299,8 +369,10 @@ class BrokerOptions(Record):
         auto_queue_creation: bool = True,
         channel: ChannelOptions | None = None,
         events: int = LIFECYCLE_EVENTS,
+        storage: bool = False,
     ) -> None:
         self.auto_channel_creation = auto_channel_creation
         self.auto_queue_creation = auto_queue_creation
         self.channel = ChannelOptions() if channel is None else channel
         self.events = events
+        self.storage = storage

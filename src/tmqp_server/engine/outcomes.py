@@ -5,7 +5,7 @@ Theory of operation.  Three promises are kept here and nowhere else.
 *A confirm at most once.*  ``confirm`` marks the message; whatever comes later is passed over.
 
 *Rule 1: no confirm before the storage has answered.*  While a message is being saved, a positive
-confirm is made but held; ``synced`` releases it, or turns it into a negative one.
+confirm is made but held; ``keeping.py`` releases it, or turns it into a negative one.
 
 *Nothing is forgotten.*  Every message that leaves a queue for good goes through ``settle``, which
 keeps the books about bytes and tells the storage.
@@ -32,7 +32,7 @@ from tmqp.constants import (
 )
 from tmqp_server.engine.client import Client
 from tmqp_server.engine.commands import Acknowledge
-from tmqp_server.engine.core import Core, PendingSave
+from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery import (
     HOOK_ACKNOWLEDGED,
     HOOK_BEGIN_SEND,
@@ -48,7 +48,7 @@ from tmqp_server.engine.delivery import (
     Decision,
 )
 from tmqp_server.engine.directory import Directory
-from tmqp_server.engine.effects import Append, Confirm, Erase
+from tmqp_server.engine.effects import Confirm
 from tmqp_server.engine.message import (
     MARK_ANSWERED,
     MARK_BACK,
@@ -63,18 +63,22 @@ from tmqp_server.engine.message import (
     Message,
 )
 from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.saving import Saver
 
 __all__ = ["Outcomes"]
 
 _NOT_A_DECISION: Final = "a delivery handler must return a Decision"
+#: The reason told when an ephemeral queue has no room.
+_NO_ROOM: Final = "limit-exceeded"
 
 
 class Outcomes:
     """Asks handlers and carries their decisions out."""
 
-    __slots__ = ("_core", "_directory", "_limits")
+    __slots__ = ("saver", "_core", "_directory", "_limits")
 
     def __init__(self, core: Core, directory: Directory) -> None:
+        self.saver = Saver(core)
         self._core = core
         self._directory = directory
         self._limits = core.limits
@@ -232,43 +236,9 @@ class Outcomes:
             except Exception as error:  # noqa: BLE001 - user code hurts its own message only
                 self.apply(queue, message, self._failed(queue, message, error))
                 return
-        core = self._core
-        core.last_ticket += 1
-        ticket = core.last_ticket
-        message.marks |= MARK_SAVING
-        message.rarely().ticket = ticket
-        core.tickets[ticket] = PendingSave(message, queue)
-        core.out.append(Append(ticket, message, queue.channel_name, queue.queue_id))
-
-    def synced(self, ticket: int, ok: bool) -> None:
-        """Take the storage's answer, and release what waited for it (rule 1)."""
-        core = self._core
-        pending = core.tickets.pop(ticket, None)
-        if pending is None:
-            core.unknown_tickets += 1
+        if queue.options.ephemeral:
             return
-        message = pending.message
-        message.marks &= ~MARK_SAVING
-        rare = message.rarely()
-        if ok:
-            message.marks |= MARK_SAVED
-            pending.queue.saved += 1
-        else:
-            rare.ticket = 0
-        held = rare.held_confirm
-        if held is None:
-            return
-        rare.held_confirm = None
-        assert isinstance(held, Confirm)
-        if not message.producer.alive:
-            core.confirms_skipped += 1
-            return
-        if not ok:
-            held.positive = False
-            held.reason = NACK_ERROR
-            held.source = ""
-            held.forwarded = None
-        core.out.append(held)
+        self.saver.save(queue, message)
 
     # --- Entering and leaving the queue ----------------------------------------------------------
 
@@ -284,7 +254,7 @@ class Outcomes:
         if 0 < options.message_size_limit < size or size > limits.max_message_bytes:
             return RESULT_LIMIT_EXCEEDED
         if not queue.discipline.replaces:
-            waiting = queue.high_count + queue.regular_count + len(queue.deferred) + more
+            waiting = queue.waiting_count() + queue.spilled + len(queue.deferred) + more
             if 0 < options.message_limit <= waiting:
                 return RESULT_LIMIT_EXCEEDED
         if queue.count + more >= limits.max_messages_per_queue:
@@ -294,7 +264,15 @@ class Outcomes:
             return RESULT_LIMIT_EXCEEDED
         if self._core.total_bytes + size > limits.max_total_bytes:
             return RESULT_BUSY
-        return RESULT_OK
+        return self._problem_of_storage(queue, size)
+
+    def _problem_of_storage(self, queue: Queue, size: int) -> int:
+        """503 when a message must go to the storage, which fails or has too much to do already."""
+        if not queue.saves:
+            goes_to_disk = queue.bounded and not queue.options.ephemeral and queue.is_full()
+            if not goes_to_disk:
+                return RESULT_OK
+        return RESULT_OK if self._core.has_room_to_save(size) else RESULT_BUSY
 
     def admit(self, queue: Queue, message: Message) -> None:
         """Open the books on a message."""
@@ -311,20 +289,36 @@ class Outcomes:
         queue.bytes -= size
         self._core.total_bytes -= size
         message.marks |= MARK_GONE
-        rare = message.rare
-        if rare is not None and rare.ticket:
-            self._core.out.append(Erase(rare.ticket))
+        if message.marks & (MARK_SAVED | MARK_SAVING):
+            self.saver.erase(queue, message)
+
+    def wait_last(self, queue: Queue, message: Message) -> None:
+        """Let a message wait behind all of its priority: in memory, or on disk if it is full.
+
+        While the storage fails the memory takes more, and order may suffer: nothing is lost.
+        """
+        if not queue.bounded or not queue.is_over(message):
+            queue.put_last(message)
+        elif queue.options.ephemeral:
+            queue.overflowed += 1
+            if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
+                self.confirm(message, False, _NO_ROOM, "", None)
+            self.drop(queue, message)
+        elif self._core.storage_ok and self._core.stores:
+            self.saver.spill(queue, message)
+        else:
+            queue.put_last(message)
 
     def drop(self, queue: Queue, message: Message) -> None:
         """Give a message up."""
         queue.dropped += 1
         self.settle(queue, message)
 
-    def forget(self, message: Message) -> None:
+    def forget(self, queue: Queue, message: Message) -> None:
         """Close the books on a message that never entered: only the storage may know it."""
         message.marks |= MARK_GONE
-        if message.rare is not None and message.rare.ticket:
-            self._core.out.append(Erase(message.rare.ticket))
+        if message.marks & (MARK_SAVED | MARK_SAVING):
+            self.saver.erase(queue, message)
 
     def expire(self, queue: Queue, message: Message) -> bool:
         """Settle a message that is too old (F97); False when its handler lets it wait on.
@@ -366,13 +360,18 @@ class Outcomes:
         if where == PUT_BACK_START:
             queue.put_first(message)
         else:
-            queue.put_last(message)
+            self.saver.save_again(queue, message)
+            self.wait_last(queue, message)
         self._core.arm(queue)
 
     def make_way(self, queue: Queue) -> None:
         """Let go of what waits, for a message that takes its place (contradiction 28)."""
-        if queue.discipline.replaces and queue.waiting_count() != 0:
+        if not queue.discipline.replaces:
+            return
+        if queue.waiting_count() != 0:
             self._core.trash.append(queue.clear_waiting())
+        if queue.spilled:
+            self.saver.clear_tails(queue, True, True)
 
     def put_back_marked(self, queue: Queue, message: Message) -> None:
         """Put back a message whose marks say where."""
@@ -410,10 +409,13 @@ class Outcomes:
         letter.rarely().hops = hops
         self.admit(target, letter)
         if message.marks & (MARK_SAVED | MARK_SAVING):
-            self._save(target, letter)
+            self.saver.move(queue, message, letter)
+            self.saver.save(target, letter)
+        elif target.saves:
+            self.saver.save(target, letter)
         self.settle(queue, message)
         self.make_way(target)
-        target.put_last(letter)
+        self.wait_last(target, letter)
         self._core.arm(target)
         self._core.schedule(target)
 

@@ -14,6 +14,7 @@ its session, which reads ``Sender`` when the session's state changes: an Unblock
 slowly or answers late
 the queue's acknowledge  ``Queue.parked``: the first one there goes on when ``held`` is answered for
 (F96)                    or times out
+what is on disk only     ``Queue.parked`` too: it goes on when that has come back
 =======================  ==========================================================================
 
 A pull ends when it has sent what it promised, and sooner when nothing waits any more (cleared, too
@@ -95,7 +96,7 @@ class Puller:
             session,
             queue,
             command.request,
-            min(command.count, queue.waiting_count() - queue.reserved),
+            min(command.count, queue.waiting_count() + queue.spilled - queue.reserved),
             command.newest_first,
             command.clear_high,
             command.clear_regular,
@@ -117,7 +118,7 @@ class Puller:
             return _UNAUTHORIZED
         if not 1 <= command.count <= limits.max_pull_count:
             return _UNACCEPTABLE
-        if queue.waiting_count() <= queue.reserved:
+        if queue.waiting_count() + queue.spilled <= queue.reserved:
             return _EMPTY
         if len(session.pulls) >= limits.max_pulls_per_session:
             return _UNACCEPTABLE
@@ -144,6 +145,12 @@ class Puller:
         assert isinstance(queue, Queue)
         while pulling.left and queue.discipline.pulled and not queue.discipline.replaces:
             message = queue.look(pulling.newest_first)
+            if queue.spilled:
+                core.refill(queue)
+                if message is None or (queue.high_tail is not None and not queue.high_count):
+                    pulling.parked = True
+                    queue.parked.append(pulling)
+                    return
             if message is None or message.sequence in pulling.returned:
                 break
             if session.blocked or session.full:

@@ -7,6 +7,7 @@ used up.  A queue that waits is always found again by what it waits for:
 it waits for           and is pumped again by
 =====================  ============================================================================
 an acknowledge         the acknowledge or its time-out (``queue.held``, F96)
+what is on disk only   ``Fetched`` (``queue.spilled``)
 its audience           a join, an Unblock, a Grant, an answer: the audience's ``line`` is *awake*
 a status that sends    the update of its options
 the rest of a portion  the next ``on_deadline``: it is *runnable*, and the deadline is at once
@@ -47,6 +48,10 @@ class Pump:
         """Send what waits in *queue* until the budget is down to *floor*."""
         core = self._core
         while queue.high_count or queue.regular_count:
+            if queue.spilled:
+                core.refill(queue)
+                if queue.high_tail is not None and not queue.high_count:
+                    return  # the high-priority ones are on their way
             if queue.held is not None or not queue.discipline.sends or queue.closed:
                 return
             if not queue.audience.can_take(queue.exclusive):
@@ -68,6 +73,11 @@ class Pump:
             # A step may fill consumers' buffers, and only after it can they say that they are full.
             core.budget -= message.size >> _UNIT_SHIFT
             self._sender.send(queue, message, now)
+
+    def resume(self, queue: Queue, now: float) -> None:
+        """Send what waits, unless that is about to be done anyway."""
+        if not queue.runnable:
+            self.pump(queue, now)
 
     def rouse(self, now: float) -> None:
         """Let queues try whose audience can take messages again."""

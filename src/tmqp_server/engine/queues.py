@@ -4,7 +4,7 @@ Theory of operation.  A message that a queue has accepted is in exactly one of f
 is settled:
 
 * waiting, in the high-priority or the regular ``WaitingList`` (F85: the high one first, first in
-  first out in each; a put-back goes to either end, F98);
+  first out in each; a put-back goes to either end, F98), or behind one in its ``Tail`` on disk;
 * deferred, in a heap, until its not-before time;
 * in flight, in ``flights``, from the sending until every consumer that has it has answered or
   timed out.  A dict keeps them in the order of sending, which is the order of their time-outs.
@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from typing import Final
 
 from tmqp_server.engine.client import Client
 from tmqp_server.engine.delivery import (
@@ -34,131 +33,16 @@ from tmqp_server.engine.delivery import (
     hooks_of,
 )
 from tmqp_server.engine.disciplines import Discipline
-from tmqp_server.engine.handlers import receipt_of
+from tmqp_server.engine.handlers import receipt_of, saving
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.message import MARK_GONE, MARK_HIGH, MARK_TWIN, Message
+from tmqp_server.engine.message import MARK_FAILED, MARK_GONE, MARK_HIGH, MARK_TWIN, Message
 from tmqp_server.engine.options import QueueOptions
 from tmqp_server.engine.sessions import Audience, Pulling
-from tmqp_server.engine.timers import NEVER, ExpiryWheel, Sleeper
+from tmqp_server.engine.tails import Tail
+from tmqp_server.engine.timers import Sleeper
+from tmqp_server.engine.waiting import WaitingList
 
-__all__ = ["Queue", "QueueTimer", "Trash", "WaitingList"]
-
-#: Settled messages that a waiting list may hold among the living before it is tidied.
-_TOLERATED_HUSKS: Final = 1_024
-
-
-class WaitingList:
-    """Messages of one priority that wait, first in first out.
-
-    A message that expires in the middle stays in the list as a husk, passed over by ``take``; the
-    list is tidied when more than half of it is husks.
-    """
-
-    __slots__ = ("count", "_husks", "_messages", "_wheel")
-
-    def __init__(self) -> None:
-        #: Messages that wait, husks not counted.
-        self.count = 0
-        self._messages: deque[Message] = deque()
-        self._husks = 0
-        self._wheel: ExpiryWheel | None = None
-
-    def put_last(self, message: Message) -> None:
-        """Let *message* wait as the last."""
-        self._messages.append(message)
-        self._put(message)
-
-    def put_first(self, message: Message) -> None:
-        """Let *message* wait as the first."""
-        self._messages.appendleft(message)
-        self._put(message)
-
-    def _put(self, message: Message) -> None:
-        self.count += 1
-        expires_at = message.expires_at
-        if expires_at > 0.0:
-            wheel = self._wheel
-            if wheel is None:
-                wheel = ExpiryWheel()
-                self._wheel = wheel
-            wheel.add(message, expires_at)
-
-    def take(self) -> Message:
-        """Take out the first message; there must be one."""
-        message = self._messages.popleft()
-        while message.marks & MARK_GONE:
-            self._husks -= 1
-            message = self._messages.popleft()
-        self.count -= 1
-        if message.rare is not None:
-            expires_at = message.rare.expires_at
-            if expires_at > 0.0 and self._wheel is not None:
-                self._wheel.remove(message, expires_at)
-        return message
-
-    def take_newest(self) -> Message:
-        """Take out the last message; there must be one."""
-        message = self._messages.pop()
-        while message.marks & MARK_GONE:
-            self._husks -= 1
-            message = self._messages.pop()
-        self.count -= 1
-        if message.rare is not None:
-            expires_at = message.rare.expires_at
-            if expires_at > 0.0 and self._wheel is not None:
-                self._wheel.remove(message, expires_at)
-        return message
-
-    def look(self, newest: bool) -> Message:
-        """The first message, or the last; there must be one."""
-        messages = self._messages
-        at = -1 if newest else 0
-        while messages[at].marks & MARK_GONE:
-            self._husks -= 1
-            if newest:
-                messages.pop()
-            else:
-                messages.popleft()
-        return messages[at]
-
-    def next_expiry(self) -> float:
-        """When the next message becomes too old, or NEVER."""
-        wheel = self._wheel
-        return NEVER if wheel is None else wheel.next_due()
-
-    def take_expired(self, now: float, limit: int) -> list[Message]:
-        """Up to *limit* messages that are too old.  The caller must settle each."""
-        wheel = self._wheel
-        if wheel is None:
-            return []
-        expired = wheel.take_due(now, limit)
-        self.count -= len(expired)
-        self._husks += len(expired)
-        return expired
-
-    def tidy(self) -> None:
-        """Drop husks from the front, and from everywhere when they are too many."""
-        messages = self._messages
-        while messages and messages[0].marks & MARK_GONE:
-            messages.popleft()
-            self._husks -= 1
-        if self._husks > _TOLERATED_HUSKS and 2 * self._husks > len(messages):
-            self._messages = deque([each for each in messages if not each.marks & MARK_GONE])
-            self._husks = 0
-
-    def keep(self) -> None:
-        """Count one of the messages of ``take_expired`` as waiting again, where it stood."""
-        self.count += 1
-        self._husks -= 1
-
-    def detach(self) -> deque[Message]:
-        """Take out everything at once, husks included, in no more time than for one."""
-        messages = self._messages
-        self._messages = deque()
-        self._wheel = None
-        self._husks = 0
-        self.count = 0
-        return messages
+__all__ = ["Queue", "QueueTimer", "Trash"]
 
 
 class Trash:
@@ -208,12 +92,17 @@ class Queue(QueueFacts):
     """
 
     __slots__ = (
+        "key",
         "audience",
         "handler",
         "hooks",
         "discipline",
         "exclusive",
         "plain",
+        "saves",
+        "bounded",
+        "memory_limit",
+        "memory_bytes",
         "waits",
         "receipt",
         "receipt_asked",
@@ -232,6 +121,11 @@ class Queue(QueueFacts):
         "reserved",
         "parked",
         "closed",
+        "high_tail",
+        "regular_tail",
+        "spilled",
+        "appended",
+        "suspect",
         "sequence",
         "count",
         "bytes",
@@ -258,6 +152,8 @@ class Queue(QueueFacts):
         "requeued",
         "skipped",
         "untracked",
+        "overflowed",
+        "damaged",
         "last_received",
         "last_sent",
     )
@@ -273,6 +169,8 @@ class Queue(QueueFacts):
         limits: EngineLimits,
     ) -> None:
         super().__init__(channel_name, queue_id, options)
+        #: Its number, which no other queue ever has.
+        self.key = 0
         self.audience = audience
         self.high = WaitingList()
         self.regular = WaitingList()
@@ -290,11 +188,19 @@ class Queue(QueueFacts):
         self.parked: deque[Pulling] = deque()
         #: The queue is removed from its channel.
         self.closed = False
+        #: What waits on disk only, of either priority, and how many messages that is.
+        self.high_tail: Tail | None = None
+        self.regular_tail: Tail | None = None
+        self.spilled = 0
+        #: The last sequence under which the storage was asked to keep a message.
+        self.appended = 0
+        #: Messages up to this sequence may have been sent before a restart.
+        self.suspect = 0
         #: Position in the audience of the consumer served last (F90).
         self.turn = -1
         #: The last sequence number given to a message.
         self.sequence = 0
-        #: Messages that are not settled, and cleared ones not yet disposed of; and their bytes.
+        #: Messages in memory: not settled, or cleared and not yet disposed of; and their bytes.
         self.count = 0
         self.bytes = 0
         self.configure(options, discipline, handler, limits)
@@ -327,6 +233,10 @@ class Queue(QueueFacts):
         self.skipped = 0
         #: Deliveries of broadcasts to a consumer with too much unanswered: sent, not tracked.
         self.untracked = 0
+        #: Messages of an ephemeral queue that there was no room for.
+        self.overflowed = 0
+        #: Messages that were on disk and cannot be read any more.
+        self.damaged = 0
         #: Monotonic seconds; negative is never.
         self.last_received = -1.0
         self.last_sent = -1.0
@@ -357,6 +267,19 @@ class Queue(QueueFacts):
         receipt = receipt_of(handler)
         if receipt is not None:
             self.receipt, self.receipt_asked = receipt
+        #: Every message taken in is saved.
+        self.saves = options.durable and discipline.stores
+        if self.saves:
+            self.receipt = saving(self.receipt)
+            self.receipt_asked = saving(self.receipt_asked)
+        #: There may be too many messages for the memory, see ``is_over``.
+        self.bounded = (
+            (options.durable or options.overflow or options.ephemeral)
+            and discipline.stores
+            and not discipline.replaces
+        ) or self.spilled > 0
+        self.memory_limit = options.memory_limit or limits.max_messages_in_memory
+        self.memory_bytes = limits.max_queue_bytes // 2
         # Within these a push fits without another look (Outcomes.problem_of_push looks closely).
         self.size_cap = limits.max_message_bytes
         if options.message_size_limit:
@@ -370,6 +293,57 @@ class Queue(QueueFacts):
         self.ack_timeout_s = timeout_ms / 1000
         self.message_timeout_s = options.message_timeout_ms / 1000
         self.put_back_limit = options.put_back_limit or limits.max_put_backs
+
+    # --- Messages on disk only -------------------------------------------------------------------
+
+    def is_over(self, message: Message) -> bool:
+        """Whether *message*, if it is to wait behind all of its priority, has no room in memory."""
+        if message.marks & MARK_HIGH:
+            if self.high_tail is not None or self.high_count >= self.memory_limit:
+                return True
+        elif self.regular_tail is not None or self.regular_count >= self.memory_limit:
+            return True
+        return self.bytes > self.memory_bytes
+
+    def is_full(self) -> bool:
+        """Whether some message has no room in memory."""
+        return (
+            self.spilled > 0
+            or self.high_count >= self.memory_limit
+            or self.regular_count >= self.memory_limit
+            or self.bytes > self.memory_bytes
+        )
+
+    def tail_of(self, message: Message) -> Tail | None:
+        """The tail of a message's priority, if there is one."""
+        return self.high_tail if message.marks & MARK_HIGH else self.regular_tail
+
+    def set_tail(self, high_priority: bool, tail: Tail | None) -> None:
+        """Let this be the tail of a priority."""
+        if high_priority:
+            self.high_tail = tail
+        else:
+            self.regular_tail = tail
+
+    def high_in_all(self) -> int:
+        """High-priority messages waiting, those on disk included."""
+        return self.high_count + (0 if self.high_tail is None else self.high_tail.count)
+
+    def regular_in_all(self) -> int:
+        """Regular messages waiting, those on disk included."""
+        return self.regular_count + (0 if self.regular_tail is None else self.regular_tail.count)
+
+    def take_failed(self) -> list[Message]:
+        """Take out waiting and deferred messages that could not be saved; settle each."""
+        failed = self.high.take_failed()
+        self.high_count -= len(failed)
+        more = self.regular.take_failed()
+        self.regular_count -= len(more)
+        late = [each for each in self.deferred if each[2].marks & MARK_FAILED]
+        if late:
+            self.deferred = [each for each in self.deferred if not each[2].marks & MARK_FAILED]
+            heapq.heapify(self.deferred)
+        return failed + more + [each[2] for each in late]
 
     # --- Waiting and deferred messages -----------------------------------------------------------
 
@@ -496,6 +470,15 @@ class Queue(QueueFacts):
         self.cleared += before - self.live()
         return trash
 
+    def sent_before(self) -> list[Message]:
+        """The messages in memory that have been sent, or put back."""
+        found = self.high.sent_before() + self.regular.sent_before()
+        for entry in self.deferred:
+            if entry[2].attempts or entry[2].put_backs:
+                found.append(entry[2])
+        found.extend(self.flights.values())
+        return found
+
     # --- Messages in flight ----------------------------------------------------------------------
 
     def enter_flight(self, message: Message) -> None:
@@ -552,7 +535,8 @@ class Queue(QueueFacts):
 
     def live(self) -> int:
         """Messages that are not settled."""
-        return self.high_count + self.regular_count + len(self.deferred) + len(self.flights)
+        waiting = self.high_count + self.regular_count + self.spilled
+        return waiting + len(self.deferred) + len(self.flights)
 
     def is_empty(self) -> bool:
         """Whether every message is settled."""

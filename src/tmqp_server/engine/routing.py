@@ -23,7 +23,7 @@ from tmqp_server.engine.channels import ChannelTable, is_channel_name, matches
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.direct import Direct
-from tmqp_server.engine.effects import Forward, Reply
+from tmqp_server.engine.effects import Forward
 from tmqp_server.engine.intake import Intake
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.router_commands import (
@@ -42,6 +42,8 @@ from tmqp_server.engine.router_commands import (
 )
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import RouterSnapshot
+from tmqp_server.engine.storage_commands import RestoreRouter
+from tmqp_server.engine.storage_effects import ForgetRouter, StoreRouter
 
 __all__ = ["Binding", "Router", "Routing"]
 
@@ -112,8 +114,20 @@ class Routing:
         self._routers: dict[str, Router] = {}
 
     def _reply(self, session: Session, request: object, code: int, body: object = None) -> None:
-        if request is not None:
-            self._core.out.append(Reply(session.number, request, code, body))
+        self._core.reply(session, request, code, body)
+
+    def _keep(self, router: Router) -> None:
+        """Have a router kept that is new or was changed."""
+        if self._core.stores:
+            bindings = [binding.options for binding in router.bindings]
+            self._core.keep(StoreRouter(router.name, router.method, bindings))
+
+    def restore(self, command: RestoreRouter) -> None:
+        """Make a router that was there before."""
+        router = Router(command.router, command.method)
+        for options in command.bindings:
+            router.bindings.append(Binding(options))
+        self._routers[command.router] = router
 
     # --- Operations ------------------------------------------------------------------------------
 
@@ -129,13 +143,16 @@ class Routing:
         elif len(self._routers) >= limits.max_routers:
             code = RESULT_LIMIT_EXCEEDED
         else:
-            self._routers[command.router] = Router(command.router, command.method)
+            router = Router(command.router, command.method)
+            self._routers[command.router] = router
+            self._keep(router)
         self._reply(session, command.request, code)
 
     def remove_router(self, command: Command, session: Session) -> None:
         """Remove a router (F60)."""
         assert isinstance(command, RemoveRouter)
-        self._routers.pop(command.router, None)
+        if self._routers.pop(command.router, None) is not None and self._core.stores:
+            self._core.keep(ForgetRouter(command.router))
         self._reply(session, command.request, RESULT_OK)
 
     def list_routers(self, command: Command, session: Session) -> None:
@@ -168,6 +185,7 @@ class Routing:
         if len(router.bindings) >= limits.max_bindings_per_router:
             return RESULT_LIMIT_EXCEEDED
         router.add(Binding(options))
+        self._keep(router)
         return RESULT_OK
 
     def remove_binding(self, command: Command, session: Session) -> None:
@@ -178,6 +196,7 @@ class Routing:
         code = RESULT_NOT_FOUND
         if router is not None and place >= 0:
             router.remove(place)
+            self._keep(router)
             code = RESULT_OK
         self._reply(session, command.request, code)
 

@@ -291,8 +291,8 @@ class Sender:
                 message.attempts == 0,
                 options.request_acknowledge,
                 options.hide_client_names,
-                queue.high_count if pulling.info else -1,
-                queue.regular_count if pulling.info else -1,
+                queue.high_in_all() if pulling.info else -1,
+                queue.regular_in_all() if pulling.info else -1,
             )
         )
         session.delivered += 1

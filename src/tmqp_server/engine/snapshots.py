@@ -38,7 +38,8 @@ class QueueSnapshot(Record):
     """One queue (F68): its own options (contradiction 44), its counters, and where messages are.
 
     The counters from ``accepted`` to ``dropped`` balance: accepted = priority_messages + messages
-    + deferred + in_flight + done + expired + dead + cleared + dropped.
+    + deferred + in_flight + done + expired + dead + cleared + dropped.  Of the waiting messages
+    ``spilled`` are on disk only; ``overflowed`` and ``damaged`` ones are among the dropped.
     """
 
     __slots__ = (
@@ -47,6 +48,7 @@ class QueueSnapshot(Record):
         "options",
         "priority_messages",
         "messages",
+        "spilled",
         "deferred",
         "in_flight",
         "bytes",
@@ -71,6 +73,8 @@ class QueueSnapshot(Record):
         "requeued",
         "skipped",
         "untracked",
+        "overflowed",
+        "damaged",
         "last_message_received_s",
         "last_message_sent_s",
     )
@@ -79,8 +83,9 @@ class QueueSnapshot(Record):
         self.channel: str = queue.channel_name
         self.queue_id: int = queue.queue_id
         self.options: QueueOptions = queue.options
-        self.priority_messages: int = queue.high_count
-        self.messages: int = queue.regular_count
+        self.priority_messages: int = queue.high_in_all()
+        self.messages: int = queue.regular_in_all()
+        self.spilled: int = queue.spilled
         self.deferred: int = len(queue.deferred)
         self.in_flight: int = len(queue.flights)
         self.bytes: int = queue.bytes
@@ -105,6 +110,8 @@ class QueueSnapshot(Record):
         self.requeued: int = queue.requeued
         self.skipped: int = queue.skipped
         self.untracked: int = queue.untracked
+        self.overflowed: int = queue.overflowed
+        self.damaged: int = queue.damaged
         self.last_message_received_s: float | None = _time(queue.last_received)
         self.last_message_sent_s: float | None = _time(queue.last_sent)
 

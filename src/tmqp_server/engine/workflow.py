@@ -15,6 +15,8 @@ the front: nobody was there who could have dealt with it, so it is not lost.
 
 from __future__ import annotations
 
+from typing import Final
+
 from tmqp.constants import (
     DECIDE_ACK_NEGATIVE,
     PUT_BACK_NO,
@@ -28,14 +30,18 @@ from tmqp_server.engine.delivery import (
     HOOK_ACKNOWLEDGED,
     HOOK_RECEIVED,
     HOOK_TIMED_OUT,
+    SAVE,
     Decision,
 )
 from tmqp_server.engine.events import MESSAGE_PRODUCED, MessageFact
+from tmqp_server.engine.handlers import saving
 from tmqp_server.engine.message import (
     MARK_ANSWERED,
     MARK_BACK,
     MARK_BACK_START,
     MARK_GONE,
+    MARK_SAVED,
+    MARK_SAVING,
     MARK_TWIN,
     MARK_WANTS,
     Message,
@@ -47,6 +53,9 @@ from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Session
 
 __all__ = ["Workflow"]
+
+#: With one of these a message takes the long way out.
+_NOT_PLAIN: Final = MARK_BACK | MARK_TWIN | MARK_SAVED | MARK_SAVING
 
 
 class Workflow:
@@ -70,6 +79,12 @@ class Workflow:
         decision = queue.receipt_asked if message.marks & MARK_WANTS else queue.receipt
         if decision is None:
             decision = outcomes.ask(HOOK_RECEIVED, queue, message, None, None)
+            if queue.saves:
+                decision = saving(decision)
+                assert decision is not None
+        if queue.bounded and decision.allow and queue.is_over(message):
+            self._receive_over(queue, message, decision, now)
+            return
         if decision is not ALLOW:
             outcomes.apply(queue, message, decision)
             if not decision.allow:
@@ -88,12 +103,36 @@ class Workflow:
             return
         self._arrive(queue, message, now)
 
+    def _receive_over(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
+        """The same for a queue that has no room for the message in memory.
+
+        What is to go to disk is on its way before the producer is told, so that a positive confirm
+        waits until it is there.
+        """
+        outcomes = self._outcomes
+        rare = message.rare
+        outcomes.admit(queue, message)
+        if rare is not None and rare.due_at > now:
+            outcomes.apply(queue, message, decision)
+            queue.defer(message, rare.due_at)
+            self._core.arm(queue)
+        elif queue.options.ephemeral:
+            outcomes.wait_last(queue, message)
+        else:
+            if decision.save:
+                outcomes.apply(queue, message, SAVE)
+            outcomes.wait_last(queue, message)
+            outcomes.apply(queue, message, decision)
+        if self._core.notices.mask & MESSAGE_PRODUCED:
+            self._produced(queue, message)
+        self._pump.resume(queue, now)
+
     def _arrive(self, queue: Queue, message: Message, now: float) -> None:
         """Send a message now if nothing is before it and somebody can take it; else let it wait."""
         discipline = queue.discipline
-        if queue.high_count or queue.regular_count:
+        if queue.high_count or queue.regular_count or queue.spilled:
             self._outcomes.make_way(queue)
-            queue.put_last(message)
+            self._outcomes.wait_last(queue, message)
             if not queue.waiting and not queue.runnable:
                 self._pump.pump(queue, now)
         elif not discipline.stores or (
@@ -107,7 +146,7 @@ class Workflow:
                 self._pump.pump(queue, now)  # a decision has put it back at once
             return
         else:
-            queue.put_last(message)
+            self._outcomes.wait_last(queue, message)
             if discipline.sends and queue.held is None:
                 self._pump.pump(queue, now)
         if message.rare is not None:
@@ -119,14 +158,14 @@ class Workflow:
         if decision.put_back == PUT_BACK_NO or not queue.discipline.stores:
             queue.refused += 1
             outcomes.dequeued(queue, message)
-            outcomes.forget(message)
+            outcomes.forget(queue, message)
             return
         outcomes.admit(queue, message)
         outcomes.make_way(queue)
         if decision.put_back == PUT_BACK_START:
             queue.put_first(message)
         else:
-            queue.put_last(message)
+            outcomes.wait_last(queue, message)
         if not queue.runnable:
             self._pump.pump(queue, now)
         self._core.arm(queue)
@@ -177,7 +216,7 @@ class Workflow:
                 outcomes.apply_answer(queue, message, decision, session, command)
                 outcomes.mark_put_back(message, decision.put_back)
         if message.holder is None and not message.holders:
-            if message.rare is not None or message.marks & (MARK_BACK | MARK_TWIN):
+            if message.rare is not None or message.marks & _NOT_PLAIN:
                 self._close(queue, message, now)
             else:
                 # What _close and settle would do, in place: most messages end here.
@@ -248,6 +287,8 @@ class Workflow:
             self._pump.pump(queue, now)
         core.release_pull(queue)
         core.arm(queue)
+        if queue.spilled:
+            core.refill(queue)
 
     def time_out(self, queue: Queue, message: Message, now: float) -> None:
         """Nobody who still has the message answered in time (F94, F99)."""
@@ -293,6 +334,8 @@ class Workflow:
 
     def clear(self, queue: Queue, high_priority: bool, regular: bool, in_flight: bool) -> None:
         """Remove messages from a queue; they are disposed of in portions (F58, F92)."""
+        if queue.spilled:
+            self._outcomes.saver.clear_tails(queue, high_priority, regular)
         trash = queue.clear(high_priority, regular, in_flight)
         self._core.trash.append(trash)
         self._core.release_pull(queue)
@@ -309,6 +352,7 @@ class Workflow:
             self._pump.pump(queue, now)
         self._core.release_pull(queue)
         self._core.arm(queue)
+        self._core.refill(queue)
 
     def _keep_latest(self, queue: Queue) -> None:
         """Of what waits let only the message stay that came last (F112)."""

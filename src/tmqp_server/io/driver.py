@@ -16,13 +16,14 @@ from __future__ import annotations
 import heapq
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import anyio
 import anyio.lowlevel
 
 from tmqp_server.doors.port import Door
+from tmqp_server.engine.commands import Command
 from tmqp_server.hub import Hub
 from tmqp_server.io.session import Session
 
@@ -58,6 +59,8 @@ class Driver:
         self._flushing = False
         self._none_left = anyio.Event()
         self._closing = ""
+        #: Called when the hub has something for the storage.
+        self.wake_storage: Callable[[], None] | None = None
 
     @property
     def sessions(self) -> int:
@@ -113,6 +116,16 @@ class Driver:
         while self._sessions:
             self._none_left = anyio.Event()
             await self._none_left.wait()
+
+    def answered(self, commands: Iterable[Command]) -> None:
+        """The storage answers; an answer that fails (a bug) is logged, and the rest goes on."""
+        now = anyio.current_time()
+        for command in commands:
+            try:
+                self.hub.answer(command, now)
+            except Exception:
+                logger.exception("the broker failed at an answer of the storage")
+            self._turn()
 
     def block(self, session: Session) -> None:
         """A session's peer does not read."""
@@ -185,6 +198,8 @@ class Driver:
                 logger.error("a delivery cannot be encoded", exc_info=fault)
         if self._broker_deadline() < self._wake_at:
             self._wake.set()
+        if self.wake_storage is not None and hub.wants_storage:
+            self.wake_storage()
 
     # -- timers ---------------------------------------------------------------------------------
 

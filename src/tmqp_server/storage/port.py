@@ -25,6 +25,7 @@ from tmqp_server.engine.records import Record
 
 __all__ = [
     "ANY_PRIORITY",
+    "FLAG_DOOR_SHIFT",
     "FLAG_HIGH",
     "FLAG_TRANSIENT",
     "FLAG_WANTS",
@@ -235,14 +236,18 @@ class DropCursor(Record):
 
 
 class SettleAll(Record):
-    """All messages of a queue up to ``last`` and of a priority are settled (a queue is cleared)."""
+    """All messages of a queue from ``first`` to ``last`` and of a priority are settled.
 
-    __slots__ = ("key", "last", "priority")
+    This is what clears the part of a queue that is on disk only.
+    """
 
-    def __init__(self, key: int, last: int, priority: int) -> None:
+    __slots__ = ("key", "last", "priority", "first")
+
+    def __init__(self, key: int, last: int, priority: int, first: int = 0) -> None:
         self.key = key
         self.last = last
         self.priority = priority
+        self.first = first
 
 
 TopologyChange: TypeAlias = (

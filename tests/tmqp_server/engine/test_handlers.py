@@ -188,5 +188,5 @@ def test_ack_ifsaved_owes_what_it_saved() -> None:
     world.join("a")
     assert world.push("m1") == ["append 1 m1", "a <- m1 FA"]
     assert world.step(Synced(1, True)) == ["p: m1 ok F"]
-    assert world.wait(1.5) == ["a <- m1 AR"]
-    assert world.nack("a", "m1") == ["erase 1"]
+    assert world.wait(1.5) == ["append 2 m1 for 1/1", "a <- m1 AR"]
+    assert world.nack("a", "m1") == ["erase 1/1", "erase 2"]

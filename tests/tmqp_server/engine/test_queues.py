@@ -11,7 +11,8 @@ from tmqp_server.engine.handlers import AllowAll
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import MARK_GONE, MARK_HIGH, Message
 from tmqp_server.engine.options import QueueOptions
-from tmqp_server.engine.queues import Queue, WaitingList
+from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.waiting import WaitingList
 from tmqp_server.engine.sessions import Audience
 from tmqp_server.engine.timers import NEVER
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tmqp_server.engine import commands, effects, events, options
+from tmqp_server.engine import (
+    commands,
+    effects,
+    events,
+    options,
+    storage_commands,
+    storage_effects,
+)
 from tmqp_server.engine.client import Client
 from tmqp_server.engine.message import Message, Rare
 from tmqp_server.engine.records import Record, field_names
 
-MODULES = (commands, effects, events, options)
+MODULES = (commands, effects, events, options, storage_commands, storage_effects)
 RECORDS = [
     getattr(module, name)
     for module in MODULES
@@ -40,7 +47,7 @@ def test_a_delivery_prints_everything() -> None:
 def test_fields_in_the_order_of_init() -> None:
     assert field_names(commands.Join) == ("session", "request", "channel", "credit", "filter")
     assert field_names(commands.Block) == ("session",)
-    assert field_names(effects.Erase) == ("ticket",)
+    assert field_names(effects.Erase) == ("ticket", "key", "sequence")
     assert field_names(Record) == ()
     assert field_names(Rare) == (
         "put_backs",
@@ -48,6 +55,9 @@ def test_fields_in_the_order_of_init() -> None:
         "expires_at",
         "due_at",
         "ticket",
+        "stored",
+        "old_key",
+        "old",
         "key",
         "held_confirm",
     )

@@ -171,7 +171,7 @@ def test_a_dead_letter_stays_saved() -> None:
     world.join("a")
     world.push("m1")
     assert world.step(Synced(1, True)) == ["p: m1 ok F"]
-    assert world.wait(2.5) == ["a <- m1 AR", "append 2 m1", "erase 1"]
+    assert world.wait(2.5) == ["a <- m1 AR", "append 2 m1 for 1/1"]
 
 
 def test_a_refused_message_that_was_saved_is_erased() -> None:

@@ -46,6 +46,7 @@ from tmqp_server.engine.message import Message, SubscriptionFilter
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.snapshots import QueueSnapshot
+from tmqp_server.engine.storage_effects import Fetch, StoredChange
 from tmqp_server.engine.timers import NEVER
 
 __all__ = ["World", "holders_of", "queue_defaults"]
@@ -261,9 +262,12 @@ class World:
         if isinstance(effect, Refuse):
             return f"session {effect.session} refused {effect.code}"
         if isinstance(effect, Append):
-            return f"append {effect.ticket} {effect.message.message_id}"
+            where = f" for {effect.old_key}/{effect.old}" if effect.old else ""
+            where += " transient" if effect.transient else ""
+            return f"append {effect.ticket} {effect.message.message_id}{where}"
         if isinstance(effect, Erase):
-            return f"erase {effect.ticket}"
+            place = f"{effect.key}/{effect.sequence}"
+            return f"erase {effect.ticket or place}"
         if isinstance(effect, CloseSession):
             return f"close {self.names[effect.session]}"
         if isinstance(effect, Forward):
@@ -271,6 +275,12 @@ class World:
         if isinstance(effect, Inform):
             where = f" in {effect.channel}" if effect.channel else ""
             return f"{self._names(effect.sessions)} told {event_name(effect.event)}{where}"
+        if isinstance(effect, Fetch):
+            priority = " high" if effect.high_priority else ""
+            place = f"{effect.key}: {effect.limit} after {effect.after} to {effect.last}"
+            return f"fetch {effect.number} from {place}{priority}"
+        if isinstance(effect, StoredChange):
+            return f"{type(effect).__name__} {effect.ticket}"
         assert isinstance(effect, Notify)
         return f"event {event_name(effect.event)}"
 
@@ -339,7 +349,17 @@ class World:
         assert queue.waiting == in_line
         assert queue.runnable == (queue in core.runnable)
         if (queue.high_count or queue.regular_count) and queue.discipline.sends:
-            assert queue.waiting or queue.runnable or queue.held is not None, repr(queue)
+            comes_first = queue.high_tail is not None and not queue.high_count
+            found = queue.waiting or queue.runnable or queue.held is not None or comes_first
+            assert found, repr(queue)
+        spilled = 0
+        for tail in (queue.high_tail, queue.regular_tail):
+            if tail is not None:
+                assert tail.count > 0 or tail.unsynced > 0, f"{queue!r}: an empty tail"
+                assert tail.count >= tail.unsynced
+                spilled += tail.count
+                assert tail.fetching or tail.unsynced or tail.last > tail.after
+        assert queue.spilled == spilled
         if queue.held is not None:
             assert queue.held in queue.flights.values()
         if queue.next_due() != NEVER:
@@ -364,7 +384,7 @@ class World:
         for queue in self.broker.queues():
             assert queue.reserved == reserved.get(id(queue), 0)
             assert all(not pulling.over for pulling in queue.parked)
-            if queue.parked and queue.held is None:
+            if queue.parked and queue.held is None and not queue.spilled:
                 # The first one was let go on; it lets the next one go on in its turn.
                 assert any(not pulling.over and pulling.queue is queue for pulling in core.pulls)
             if queue.discipline.replaces:

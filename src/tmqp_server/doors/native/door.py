@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tmqp.codec import FrameDecoder
 from tmqp.connection import Connection
 from tmqp.constants import (
     RESULT_LIMIT_EXCEEDED,
@@ -76,10 +77,13 @@ from tmqp_server.engine.effects import (
     Refuse,
     Reply,
 )
+from tmqp_server.engine.message import Message
 
 __all__ = ["NativeDoor", "NativeSession"]
 
 _NOTHING: tuple[Command, ...] = ()
+#: What was kept was accepted once, whatever the limits are now.
+_KEPT = Limits(max_payload_bytes=1 << 40)
 
 
 class NativeDoor:
@@ -91,11 +95,13 @@ class NativeDoor:
     """
 
     name = "tmqp"
+    number = 1
 
     def __init__(self, new_id: IdSource, limits: Limits, wall_clock_offset_s: float = 0.0) -> None:
         self.new_id = new_id
         self.limits = limits
         self.wall_clock_offset_s = wall_clock_offset_s
+        self._decoder = FrameDecoder(_KEPT)
 
     def open(self, session: int, now: float) -> NativeSession:
         """A new connection."""
@@ -114,6 +120,26 @@ class NativeDoor:
                 content_type=message.queue_id if message.readdressed else None,
             )
         return frame.forwarded(effect.first_acquirer, effect.wants_acknowledge, ttl)
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """The frame as it was received."""
+        frame = message.wire
+        assert isinstance(frame, Frame), "this door keeps what it received"
+        size = frame.payload_size
+        return frame.raw, len(frame.raw) - size, size
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """The frame again.
+
+        :raises ValueError: when the bytes are not one frame.
+        """
+        decoder = self._decoder
+        frames = decoder.feed(body)
+        if len(frames) != 1 or decoder.buffered or decoder.error is not None:
+            self._decoder = FrameDecoder(_KEPT)
+            raise ValueError(f"{len(body)} bytes were kept that are not one message")
+        frame = frames[0]
+        return frame, frame.message_id, frame.source, frame.target, len(body)
 
     def encode_forward(self, effect: Forward) -> bytes:
         """The bytes of what another client said: the received ones, one hop older (F114)."""

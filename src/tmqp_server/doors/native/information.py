@@ -147,6 +147,15 @@ def _queue(item: QueueSnapshot, offset_s: float) -> QueueInformation:
         last_message_sent_ms=_unix_ms(item.last_message_sent_s, offset_s),
         message_limit=options.message_limit,
         message_size_limit=options.message_size_limit,
+        durable=options.durable or None,
+        overflow=options.overflow or None,
+        ephemeral=options.ephemeral or None,
+        memory_limit=options.memory_limit or None,
+        spilled_messages=item.spilled or None,
+        dropped_messages=item.overflowed + item.damaged or None,
+        retain_bytes=options.retain_bytes or None,
+        retain_ms=options.retain_ms or None,
+        retain_for_readers=options.retain_for_readers or None,
     )
 
 

@@ -188,6 +188,13 @@ def _queue_changes(
         message_limit=body.message_limit,
         delivery_handler=handler or body.message_delivery_handler,
         tag=tag,
+        durable=body.durable,
+        overflow=body.overflow,
+        ephemeral=body.ephemeral,
+        memory_limit=body.memory_limit,
+        retain_bytes=body.retain_bytes,
+        retain_ms=body.retain_ms,
+        retain_for_readers=body.retain_for_readers,
     )
 
 

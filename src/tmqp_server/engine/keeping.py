@@ -1,0 +1,314 @@
+"""Owns what the storage answers: what is safe, what comes back, what was there before.
+
+Theory of operation.  *Saved or not.*  ``synced`` releases the confirms and replies that waited
+(rule 1).  A message that could not be saved has three fates.  If it has an older copy, or its
+queue promises nothing, it stays where it is, in memory.  If a decision asked for the saving, its
+producer is told and it goes on unsaved.  If its queue is durable, its producer is told and
+it must not be half alive: it is dropped, unless a consumer has it already.
+
+*On disk only.*  A message in a tail is let go of when the storage has it, and comes back with
+``Fetched``, its expiry and its not-before time looked at only then.  What the tail's count promised
+and the storage does not have was damaged: it is dropped and counted.
+
+*Before.*  A restored queue is one all of whose messages are in its tails.
+"""
+
+from __future__ import annotations
+
+from tmqp.constants import NACK_ERROR, RESULT_BUSY
+from tmqp_server.engine.client import Client
+from tmqp_server.engine.commands import Command, Synced
+from tmqp_server.engine.core import Core, PendingChange, PendingFetch, PendingSave
+from tmqp_server.engine.effects import Confirm, Erase
+from tmqp_server.engine.message import (
+    MARK_CONFIRMED,
+    MARK_FAILED,
+    MARK_GONE,
+    MARK_HIGH,
+    MARK_SAVED,
+    MARK_SAVING,
+    MARK_WANTS,
+    Message,
+)
+from tmqp_server.engine.outcomes import Outcomes
+from tmqp_server.engine.pump import Pump
+from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.routing import Routing
+from tmqp_server.engine.storage_commands import (
+    Fetched,
+    KeptMessage,
+    RestoreChannel,
+    RestoreKeys,
+    RestoreQueue,
+    RestoreRouter,
+    StorageState,
+)
+from tmqp_server.engine.tails import Tail
+
+__all__ = ["Keeper"]
+
+
+class Keeper:
+    """Takes the storage's commands."""
+
+    __slots__ = ("_core", "_outcomes", "_pump", "_routing")
+
+    def __init__(self, core: Core, outcomes: Outcomes, pump: Pump, routing: Routing) -> None:
+        self._core = core
+        self._outcomes = outcomes
+        self._pump = pump
+        self._routing = routing
+
+    def perform(self, command: Command) -> bool:
+        """Carry out a command of the storage; False if it is none."""
+        if isinstance(command, Synced):
+            self._synced(command)
+        elif isinstance(command, Fetched):
+            self._fetched(command)
+        elif isinstance(command, StorageState):
+            self._core.storage_ok = command.ok
+        elif isinstance(command, RestoreKeys):
+            self._core.channels.last_key = max(self._core.channels.last_key, command.last_key)
+        elif isinstance(command, RestoreChannel):
+            self._restore_channel(command)
+        elif isinstance(command, RestoreQueue):
+            self._restore_queue(command)
+        elif isinstance(command, RestoreRouter):
+            self._routing.restore(command)
+        else:
+            return False
+        return True
+
+    # --- Saved or not ----------------------------------------------------------------------------
+
+    def _synced(self, command: Synced) -> None:
+        """Take the storage's answer, and release what waited for it (rule 1)."""
+        core = self._core
+        tickets = core.tickets
+        touched: dict[int, Queue] = {}
+        for ticket in range(command.ticket, command.ticket + command.count):
+            pending = tickets.pop(ticket, None)
+            if isinstance(pending, PendingSave):
+                message = pending.message
+                core.unsynced_bytes -= message.size
+                rare = message.rare
+                if rare is None or rare.ticket != ticket:
+                    continue  # it was asked for anew since, and waits for that
+                message.marks &= ~MARK_SAVING
+                if pending.tail is not None or not command.ok:
+                    touched[pending.queue.key] = pending.queue
+                if command.ok:
+                    self._saved(pending, message)
+                else:
+                    self._not_saved(pending, message)
+            elif isinstance(pending, PendingChange):
+                reply = pending.reply
+                if reply is not None:
+                    if not command.ok:
+                        reply.code = RESULT_BUSY
+                        reply.body = None
+                    core.out.append(reply)
+            else:
+                core.unknown_tickets += 1
+        for queue in touched.values():
+            if not command.ok and not queue.closed:
+                for failed in queue.take_failed():
+                    self._outcomes.drop(queue, failed)
+                core.release_pull(queue)
+                self._pump.resume(queue, core.now)
+            core.refill(queue)
+
+    def _saved(self, pending: PendingSave, message: Message) -> None:
+        queue = pending.queue
+        rare = message.rarely()
+        rare.old = 0
+        if not pending.transient:
+            if not message.marks & MARK_SAVED:
+                queue.saved += 1
+            message.marks |= MARK_SAVED
+        self._release(message, True)
+        tail = pending.tail
+        if tail is None:
+            return
+        # From now on it is on disk only.
+        queue.count -= 1
+        queue.bytes -= message.size
+        self._core.total_bytes -= message.size
+        tail.unsynced -= 1
+        tail.last = max(tail.last, rare.stored)
+
+    def _not_saved(self, pending: PendingSave, message: Message) -> None:
+        queue = pending.queue
+        rare = message.rarely()
+        stored = rare.stored
+        rare.stored = 0
+        if rare.old and rare.old_key == queue.key:
+            rare.stored = rare.old
+            rare.old = 0
+        kept = message.marks & MARK_SAVED != 0 or pending.transient
+        self._release(message, kept)
+        tail = pending.tail
+        if tail is not None:
+            tail.unsynced -= 1
+            if queue.tail_of(message) is not tail:
+                self._outcomes.settle(queue, message)  # it was cleared
+                return
+            tail.count -= 1
+            queue.spilled -= 1
+            self._close_tail(queue, tail, message.marks & MARK_HIGH != 0)
+            queue.put_last(message)
+            if rare.stored > tail.after:
+                tail.skip[rare.stored] = None
+            if message.rare is not None:
+                self._core.arm(queue)
+        elif stored == 0 or message.marks & MARK_GONE:
+            return
+        if queue.saves and not kept and message.holder is None and not message.holders:
+            message.marks |= MARK_FAILED
+
+    def _release(self, message: Message, saved: bool) -> None:
+        """Let the confirm go that waited; a negative one if the message is not saved."""
+        rare = message.rarely()
+        held = rare.held_confirm
+        if held is None:
+            return
+        rare.held_confirm = None
+        assert isinstance(held, Confirm)
+        if not message.producer.alive:
+            self._core.confirms_skipped += 1
+            return
+        if not saved:
+            held.positive = False
+            held.reason = NACK_ERROR
+            held.source = ""
+            held.forwarded = None
+        self._core.out.append(held)
+
+    # --- On disk only ----------------------------------------------------------------------------
+
+    def _fetched(self, command: Fetched) -> None:
+        """Let messages wait in memory again, as far as they are owed."""
+        core = self._core
+        asked = core.fetches.pop(command.number, None)
+        if asked is None:
+            core.unknown_tickets += 1
+            return
+        queue = asked.queue
+        tail = asked.tail
+        tail.fetching = False
+        there = queue.high_tail if asked.high_priority else queue.regular_tail
+        if there is not tail:
+            return  # cleared meanwhile
+        producers: dict[str, Client] = {}
+        for kept in command.messages:
+            if kept.sequence in tail.skip:
+                continue
+            if tail.count > 0:
+                tail.count -= 1
+                queue.spilled -= 1
+            else:
+                queue.accepted += 1
+            producer = producers.get(kept.source)
+            if producer is None or producer.door != kept.door:
+                producer = Client(0, kept.source, None, None, kept.door, None, False, 0.0)
+                producer.alive = False
+                producers[kept.source] = producer
+            self._bring_back(queue, kept, producer, asked)
+        tail.after = max(tail.after, command.up_to)
+        if tail.skip and len(tail.skip) > 2 * core.limits.max_batch_length:
+            tail.skip = {each: None for each in tail.skip if each > tail.after}
+        self._close_tail(queue, tail, asked.high_priority)
+        core.arm(queue)
+        self._pump.resume(queue, core.now)
+        core.release_pull(queue)
+        core.refill(queue)
+
+    def _close_tail(self, queue: Queue, tail: Tail, high_priority: bool) -> None:
+        """Forget a tail that has come back; what is missing then cannot be read any more."""
+        if tail.unsynced:
+            return
+        if tail.count and tail.after >= tail.last:
+            queue.damaged += tail.count
+            queue.dropped += tail.count
+            queue.spilled -= tail.count
+            tail.count = 0
+        if tail.count == 0:
+            queue.set_tail(high_priority, None)
+
+    def _bring_back(
+        self, queue: Queue, kept: KeptMessage, producer: Client, asked: PendingFetch
+    ) -> None:
+        core = self._core
+        marks = MARK_CONFIRMED
+        if asked.high_priority:
+            marks |= MARK_HIGH
+        if kept.wants_confirm:
+            marks |= MARK_WANTS
+        if kept.transient:
+            # In memory it is as if it had never been away.
+            core.out.append(Erase(0, queue.key, kept.sequence))
+        else:
+            marks |= MARK_SAVED
+        message = Message(
+            kept.message_id,
+            producer,
+            queue.channel_name if kept.channel is None else kept.channel,
+            queue.queue_id,
+            kept.size,
+            kept.wire,
+            marks,
+            kept.sequence,
+        )
+        message.attempts = kept.attempts
+        if kept.attempts == 0 and kept.sequence <= queue.suspect:
+            message.attempts = 1
+        if kept.put_backs or kept.hops or kept.expires_at > 0.0 or kept.due_at > core.now:
+            rare = message.rarely()
+            rare.put_backs = kept.put_backs
+            rare.hops = kept.hops
+            rare.expires_at = kept.expires_at
+            rare.due_at = kept.due_at
+        queue.count += 1
+        queue.bytes += kept.size
+        core.total_bytes += kept.size
+        if 0.0 < kept.expires_at <= core.now and self._outcomes.expire(queue, message):
+            return
+        if kept.due_at > core.now:
+            queue.defer(message, kept.due_at)
+            return
+        if queue.discipline.replaces and queue.waiting_count():
+            core.trash.append(queue.clear_waiting())
+        queue.put_last(message)
+
+    # --- Before ----------------------------------------------------------------------------------
+
+    def _restore_channel(self, command: RestoreChannel) -> None:
+        channels = self._core.channels
+        if channels.find(command.channel) is not None:
+            raise ValueError(f"there is a channel {command.channel!r} already")
+        channels.create(command.channel, command.options)
+
+    def _restore_queue(self, command: RestoreQueue) -> None:
+        core = self._core
+        name = f"{command.channel}/{command.queue_id}"
+        channel = core.channels.find(command.channel)
+        if channel is None or command.queue_id in channel.queues:
+            raise ValueError(f"the queue {name} cannot be restored: no channel, or it is there")
+        if not core.channels.knows_handler(command.options.delivery_handler):
+            handler = command.options.delivery_handler
+            raise ValueError(f"the queue {name} needs the delivery handler {handler!r}")
+        queue = core.channels.create_queue(channel, command.queue_id, command.options)
+        core.channels.last_key = max(core.channels.last_key - 1, command.key)
+        queue.key = command.key
+        queue.sequence = command.sequence
+        queue.appended = command.sequence
+        queue.suspect = command.suspect
+        queue.accepted = command.high_count + command.regular_count
+        queue.spilled = queue.accepted
+        if queue.spilled:
+            queue.bounded = True
+        if command.high_count:
+            queue.high_tail = Tail(0, command.sequence, command.high_count)
+        if command.regular_count:
+            queue.regular_tail = Tail(0, command.sequence, command.regular_count)
+        core.refill(queue)

@@ -1,0 +1,262 @@
+"""Owns the way between the hub and the store: one piece of work at a time, in a thread.
+
+Theory of operation.  A task takes what the journal has gathered, has it written, and hands the
+answers to the driver's turn; what arrives meanwhile is the next batch.  So a server under load
+syncs as often as the disk can, each time for all that came, and an idle one writes at once.  Reads
+go the same way, behind what was gathered before them, so that a read finds what was written.
+
+*Failure.*  When a write fails, its messages are refused to their producers, the broker is told that
+the storage fails, and what is owed to the store is tried again after a pause that grows to a
+second.  When nothing is owed, the next message is the trial: the broker is told to take messages
+again, and hears at once if that was too early.  The log says when it begins and when it ends.
+
+*Damage.*  What cannot be read is passed over, as little of it as can be, and logged.
+
+*The end.*  ``finish`` takes down what the store does not know yet, writes the last batch and
+closes the store; only then was it a clean stop.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+
+import anyio
+import anyio.to_thread
+
+from tmqp_server.engine.commands import Command, Synced
+from tmqp_server.engine.storage_commands import Fetched, KeptMessage, StorageState
+from tmqp_server.engine.storage_effects import Fetch
+from tmqp_server.hub import Hub
+from tmqp_server.storage.journal import Journal, Writing
+from tmqp_server.storage.port import (
+    HIGH_ONLY,
+    REGULAR_ONLY,
+    DamageError,
+    Store,
+    StoredMessage,
+    StoreError,
+)
+
+__all__ = ["StorageTask", "fetched"]
+
+logger = logging.getLogger("tmqp_server.storage")
+
+#: Pauses after a failed write, in seconds.
+_FIRST_PAUSE_S = 0.05
+_LAST_PAUSE_S = 1.0
+#: Tickets answered in one step of the broker.
+_ANSWERS_PER_STEP = 1_000
+
+
+class StorageTask:
+    """Carries work to a store and answers back.
+
+    :param answer: hands commands to the hub, in the driver's turn.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        hub: Hub,
+        journal: Journal,
+        answer: Callable[[Iterable[Command]], None],
+    ) -> None:
+        self._store = store
+        self._hub = hub
+        self._journal = journal
+        self._answer = answer
+        self._wake = anyio.Event()
+        self._limiter = anyio.CapacityLimiter(1)
+        self._pause_s = 0.0
+        self._reason = ""
+        self._reads: deque[Fetch] = deque()
+        self._cannot_read = False
+        self._stopping = False
+        self._idle = anyio.Event()
+
+    @property
+    def failing(self) -> str:
+        """Why the storage fails; empty while it does not."""
+        return self._reason
+
+    def wake(self) -> None:
+        """There is something to do."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Work until :meth:`finish` is called."""
+        try:
+            while not self._stopping:
+                if not self._hub.wants_storage and not self._reads:
+                    self._wake = anyio.Event()
+                    await self._wake.wait()
+                    continue
+                await self._work()
+                if self._pause_s:
+                    await self._pause()
+        finally:
+            self._idle.set()
+
+    async def _work(self) -> None:
+        """One batch, and the reads that were asked for before it was taken."""
+        self._reads.extend(self._hub.take_fetches())
+        if not self._journal.is_empty:
+            await self._write()
+        while self._reads:
+            fetch = self._reads[0]
+            try:
+                messages, up_to = await anyio.to_thread.run_sync(
+                    fetched,
+                    self._store,
+                    self._journal,
+                    fetch,
+                    anyio.current_time(),
+                    limiter=self._limiter,
+                )
+            except StoreError as error:
+                if not self._cannot_read:
+                    logger.error("the storage cannot be read, it is tried again: %s", error)
+                self._cannot_read = True
+                self._pause_s = _LAST_PAUSE_S
+                return
+            self._cannot_read = False
+            self._reads.popleft()
+            self._answer([Fetched(fetch.number, messages, up_to)])
+
+    async def _write(self) -> None:
+        writing = self._journal.take()
+        try:
+            await anyio.to_thread.run_sync(_write, self._store, writing, limiter=self._limiter)
+        except StoreError as error:
+            self._failed(writing, str(error))
+            return
+        commands = self._answers(writing, True)
+        if self._reason:
+            logger.warning("the storage saves again")
+            self._reason = ""
+            commands.append(StorageState(True))
+        self._pause_s = 0.0
+        self._answer(commands)
+
+    def _failed(self, writing: Writing, reason: str) -> None:
+        if not self._reason:
+            logger.error("the storage cannot save, messages to be saved are refused: %s", reason)
+        self._reason = reason
+        self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LAST_PAUSE_S)
+        self._answer([StorageState(False), *self._answers(writing, False)])
+
+    def _answers(self, writing: Writing, ok: bool) -> list[Command]:
+        whole = self._journal.finished(writing, ok)
+        commands: list[Command] = []
+        if whole is not None:
+            end = whole.ticket + whole.count
+            for first in range(whole.ticket, end, _ANSWERS_PER_STEP):
+                commands.append(Synced(first, ok, min(_ANSWERS_PER_STEP, end - first)))
+        return commands
+
+    async def _pause(self) -> None:
+        """Wait after a failure; with nothing owed, let the next message be the trial."""
+        with anyio.move_on_after(self._pause_s):
+            while not self._stopping:
+                self._wake = anyio.Event()
+                await self._wake.wait()
+        if self._reason and not self._stopping and self._journal.is_empty:
+            self._answer([StorageState(True)])
+
+    async def finish(self) -> None:
+        """Write what is left and close the store; no session may be left.
+
+        :raises StoreError: when the last batch cannot be written; the store is closed then, but
+            not cleanly.
+        """
+        self._stopping = True
+        self._wake.set()
+        await self._idle.wait()
+        journal = self._journal
+        journal.notes(self._hub.broker.notes())
+        writing = journal.take()
+        clean = False
+        try:
+            await anyio.to_thread.run_sync(_write, self._store, writing, limiter=self._limiter)
+            clean = True
+        finally:
+            await anyio.to_thread.run_sync(self._store.close, clean, limiter=self._limiter)
+
+
+def _write(store: Store, writing: Writing) -> None:
+    if not writing.batch.is_empty():
+        store.write(writing.batch, time.time_ns() // 1_000)
+
+
+def fetched(
+    store: Store, journal: Journal, fetch: Fetch, now: float
+) -> tuple[list[KeptMessage], int]:
+    """The messages that a Fetch asks for, and how far the store was read.
+
+    :raises StoreError: when it cannot be read now.
+    """
+    after = fetch.after
+    stored: list[StoredMessage] = []
+    while after < fetch.last and not stored:
+        try:
+            stored = _readable(store, fetch, after)
+        except DamageError as error:
+            logger.error("messages are lost: %s", error)
+            after = _behind_damage(store, fetch, after)
+        else:
+            if not stored:
+                break
+    messages: list[KeptMessage] = []
+    for each in stored:
+        try:
+            messages.append(journal.kept(each, now))
+        except Exception as error:  # noqa: BLE001 - a door that cannot read it, for any reason
+            logger.error("message %d of queue %d is lost: %s", each.sequence, fetch.key, error)
+    return messages, stored[-1].sequence if stored else fetch.last
+
+
+def _readable(store: Store, fetch: Fetch, after: int) -> list[StoredMessage]:
+    """The messages after *after*, fewer than wanted where some further on are damaged.
+
+    :raises DamageError: when the first one is.
+    """
+    limit = fetch.limit
+    while True:
+        try:
+            return _read(store, fetch, after, limit)
+        except DamageError:
+            if limit == 1:
+                raise
+            limit //= 2
+
+
+def _read(store: Store, fetch: Fetch, after: int, limit: int) -> list[StoredMessage]:
+    priority = HIGH_ONLY if fetch.high_priority else REGULAR_ONLY
+    return store.fetch(fetch.key, after, fetch.last, limit, fetch.max_bytes, priority)
+
+
+def _is_damaged(store: Store, fetch: Fetch, after: int) -> bool:
+    try:
+        _read(store, fetch, after, 1)
+    except DamageError:
+        return True
+    return False
+
+
+def _behind_damage(store: Store, fetch: Fetch, after: int) -> int:
+    """The last sequence that is damaged with the first one after *after*."""
+    most = fetch.last - after
+    low, high = 0, 1
+    while high < most and _is_damaged(store, fetch, after + high):
+        low, high = high, 2 * high
+    high = min(high, most)
+    while low + 1 < high:
+        middle = (low + high) // 2
+        if _is_damaged(store, fetch, after + middle):
+            low = middle
+        else:
+            high = middle
+    return after + high

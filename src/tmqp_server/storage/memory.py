@@ -1,0 +1,347 @@
+"""Owns the store in memory: for tests, and for servers that never save.
+
+Theory of operation.  It follows the port to the letter, message by message, with no cleverness, so
+that what another store holds can be compared with it.  Nothing survives the process;
+:meth:`MemoryStore.restarted` gives what a store on a disk would give after the server has ended,
+cleanly or not.
+
+A write is made on copies of what it touches and taken over at its end, so that one which fails,
+because there is no room or because a test planned it, has done nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tmqp_server.storage.port import (
+    FLAG_HIGH,
+    FLAG_TRANSIENT,
+    HIGH_ONLY,
+    REGULAR_ONLY,
+    CheckReport,
+    DropChannel,
+    DropCursor,
+    DropQueue,
+    DropRouter,
+    KeepChannel,
+    KeepCursor,
+    KeepQueue,
+    KeepRouter,
+    QueueOffsets,
+    Recovered,
+    RecoveredQueue,
+    SettleAll,
+    StoreBatch,
+    StoredMessage,
+    StoreError,
+    StoreFullError,
+    TopologyChange,
+)
+from tmqp_server.storage.records import encode_block
+
+__all__ = ["MemoryStore"]
+
+#: Messages in one block that :meth:`MemoryStore.read` answers with.
+_BLOCK_COUNT: Final = 1_024
+_OF_QUEUE: Final = (KeepQueue, DropQueue, KeepCursor, DropCursor, SettleAll)
+
+
+class _Queue:
+    """A queue: its messages by sequence, and which of them are owed."""
+
+    __slots__ = ("queue", "sequence", "messages", "owed", "cursors")
+
+    def __init__(self, queue: KeepQueue) -> None:
+        self.queue = queue
+        self.sequence = 0
+        self.messages: dict[int, StoredMessage] = {}
+        self.owed: set[int] = set()
+        self.cursors: dict[str, int] = {}
+
+    def copy(self) -> _Queue:
+        """Another one with the same contents; messages are shared, as nobody changes them."""
+        other = _Queue(self.queue)
+        other.sequence = self.sequence
+        other.messages = dict(self.messages)
+        other.owed = set(self.owed)
+        other.cursors = dict(self.cursors)
+        return other
+
+    def ages(self) -> bool:
+        """Whether time alone can make it forget."""
+        return bool(self.queue.retention.max_age_ms)
+
+    def forget(self, now_us: int) -> None:
+        """Let go what is settled and not retained."""
+        retention = self.queue.retention
+        slowest = min(self.cursors.values()) if self.cursors else None
+        newer_bytes = 0
+        for sequence in sorted(self.messages, reverse=True):
+            message = self.messages[sequence]
+            large = bool(retention.max_bytes) and newer_bytes >= retention.max_bytes
+            age_us = retention.max_age_ms * 1_000
+            old = bool(age_us) and message.timestamp_us <= now_us - age_us
+            newer_bytes += len(message.body)
+            if sequence in self.owed:
+                continue
+            if retention.for_readers:
+                is_kept = slowest is not None and sequence > slowest and not large and not old
+            else:
+                is_kept = bool(
+                    (retention.max_bytes and not large) or (retention.max_age_ms and not old)
+                )
+            if not is_kept:
+                del self.messages[sequence]
+
+
+class MemoryStore:
+    """Keeps messages in memory; a ``Store``.
+
+    ``capacity_bytes`` of bodies find room, 0 is any number.
+    """
+
+    def __init__(self, store_id: str = "memory", capacity_bytes: int = 0) -> None:
+        self.store_id = store_id
+        self.capacity_bytes = capacity_bytes
+        #: Raised by the next writes, one each: a test plans failures with it.
+        self.failures: list[StoreError] = []
+        self._was_clean = True
+        self._is_open = True
+        self._last_key = 0
+        self._channels: dict[str, KeepChannel] = {}
+        self._routers: dict[str, KeepRouter] = {}
+        self._queues: dict[int, _Queue] = {}
+        self._cursors: dict[tuple[int, str], KeepCursor] = {}
+
+    def restarted(self) -> MemoryStore:
+        """What is found after the process that used this one has ended."""
+        other = MemoryStore(self.store_id, self.capacity_bytes)
+        other._was_clean = self._was_clean and not self._is_open
+        other._last_key = self._last_key
+        other._channels = dict(self._channels)
+        other._routers = dict(self._routers)
+        other._queues = {key: queue.copy() for key, queue in self._queues.items()}
+        other._cursors = dict(self._cursors)
+        self._is_open = False
+        return other
+
+    # --- Opening and closing ---------------------------------------------------------------------
+
+    def recover(self) -> Recovered:
+        """What is there; transient messages are forgotten.
+
+        :raises StoreError: never.
+        """
+        queues: list[RecoveredQueue] = []
+        for queue in self._queues.values():
+            high = regular = size = 0
+            for sequence, message in list(queue.messages.items()):
+                if message.flags & FLAG_TRANSIENT:
+                    del queue.messages[sequence]
+                    queue.owed.discard(sequence)
+                elif sequence in queue.owed:
+                    size += len(message.body)
+                    if message.flags & FLAG_HIGH:
+                        high += 1
+                    else:
+                        regular += 1
+            queues.append(RecoveredQueue(queue.queue, queue.sequence, high, regular, size))
+        was_clean, self._was_clean = self._was_clean, False
+        return Recovered(
+            self.store_id,
+            was_clean,
+            self._last_key,
+            list(self._channels.values()),
+            queues,
+            list(self._routers.values()),
+            list(self._cursors.values()),
+        )
+
+    def close(self, clean: bool) -> None:
+        """Give the store back; a second call does nothing."""
+        if self._is_open:
+            self._was_clean = clean
+            self._is_open = False
+
+    # --- Writing ---------------------------------------------------------------------------------
+
+    def write(self, batch: StoreBatch, now_us: int) -> None:
+        """Take a batch.
+
+        :raises StoreFullError: no room; nothing of the batch is there.
+        :raises StoreError: when a test planned it; nothing of the batch is there.
+        """
+        if self.failures:
+            raise self.failures.pop(0)
+        before = (self._channels, self._routers, self._queues, self._cursors, self._last_key)
+        self._channels = dict(self._channels)
+        self._routers = dict(self._routers)
+        self._queues = dict(self._queues)
+        self._cursors = dict(self._cursors)
+        touched = {change.key for change in batch.changes if isinstance(change, _OF_QUEUE)}
+        touched.update(batch.appended, batch.settled, [note.key for note in batch.notes])
+        touched.update([key for key in self._queues if self._queues[key].ages()])
+        for key in touched.intersection(self._queues):
+            self._queues[key] = self._queues[key].copy()
+        try:
+            self._write(batch, now_us, touched)
+        except BaseException:
+            (self._channels, self._routers, self._queues, self._cursors, self._last_key) = before
+            raise
+
+    def _write(self, batch: StoreBatch, now_us: int, touched: set[int]) -> None:
+        for change in batch.changes:
+            self._change(change)
+        for key, messages in batch.appended.items():
+            queue = self._queues.get(key)
+            if queue is not None and messages:
+                for message in messages:
+                    queue.messages[message.sequence] = message
+                    queue.owed.add(message.sequence)
+                queue.sequence = max(queue.sequence, messages[-1].sequence)
+        for key, sequences in batch.settled.items():
+            queue = self._queues.get(key)
+            if queue is not None:
+                queue.owed.difference_update(sequences)
+        for note in batch.notes:
+            queue = self._queues.get(note.key)
+            found = None if queue is None else queue.messages.get(note.sequence)
+            if queue is not None and found is not None:
+                queue.messages[note.sequence] = _noted(found, note.attempts, note.put_backs)
+        for key in touched.intersection(self._queues):
+            self._queues[key].forget(now_us)
+        if self.capacity_bytes and batch.appended and self._size() > self.capacity_bytes:
+            raise StoreFullError(f"there is room for {self.capacity_bytes} bytes")
+
+    def _size(self) -> int:
+        return sum(
+            len(message.body)
+            for queue in self._queues.values()
+            for message in queue.messages.values()
+        )
+
+    def _change(self, change: TopologyChange) -> None:
+        if isinstance(change, KeepChannel):
+            self._channels[change.name] = change
+        elif isinstance(change, DropChannel):
+            self._channels.pop(change.name, None)
+        elif isinstance(change, KeepRouter):
+            self._routers[change.name] = change
+        elif isinstance(change, DropRouter):
+            self._routers.pop(change.name, None)
+        elif isinstance(change, KeepQueue):
+            self._last_key = max(self._last_key, change.key)
+            if change.key in self._queues:
+                self._queues[change.key].queue = change
+            else:
+                self._queues[change.key] = _Queue(change)
+        elif isinstance(change, DropQueue):
+            self._queues.pop(change.key, None)
+            for place in [place for place in self._cursors if place[0] == change.key]:
+                del self._cursors[place]
+        elif isinstance(change, SettleAll):
+            self._settle_all(change)
+        else:
+            self._move_cursor(change)
+
+    def _settle_all(self, change: SettleAll) -> None:
+        queue = self._queues.get(change.key)
+        if queue is not None:
+            queue.owed = {
+                sequence
+                for sequence in queue.owed
+                if sequence > change.last or not _is_of(queue.messages[sequence], change.priority)
+            }
+
+    def _move_cursor(self, change: KeepCursor | DropCursor) -> None:
+        queue = self._queues.get(change.key)
+        if queue is None:
+            return
+        if isinstance(change, KeepCursor):
+            queue.cursors[change.name] = change.sequence
+            self._cursors[change.key, change.name] = change
+        else:
+            queue.cursors.pop(change.name, None)
+            self._cursors.pop((change.key, change.name), None)
+
+    # --- Reading ---------------------------------------------------------------------------------
+
+    def fetch(
+        self, key: int, after: int, last: int, limit: int, max_bytes: int, priority: int
+    ) -> list[StoredMessage]:
+        """The first messages of a queue that are owed, ``after`` < sequence <= ``last``."""
+        queue = self._queues.get(key)
+        found: list[StoredMessage] = []
+        if queue is None:
+            return found
+        total = 0
+        for sequence in sorted(queue.owed):
+            message = queue.messages[sequence]
+            if not after < sequence <= last or not _is_of(message, priority):
+                continue
+            total += len(message.body)
+            if len(found) >= limit or (found and total > max_bytes):
+                break
+            found.append(message)
+        return [_noted(message, message.attempts, message.put_backs) for message in found]
+
+    def read(self, key: int, first: int, last: int, limit: int, max_bytes: int) -> list[bytes]:
+        """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks."""
+        queue = self._queues.get(key)
+        found: list[StoredMessage] = []
+        total = 0
+        for sequence in sorted(queue.messages) if queue is not None else ():
+            if not first <= sequence <= last or queue is None:
+                continue
+            message = queue.messages[sequence]
+            total += len(message.body)
+            if len(found) >= limit or (found and total > max_bytes):
+                break
+            found.append(message)
+        return [
+            encode_block(key, found[start : start + _BLOCK_COUNT])
+            for start in range(0, len(found), _BLOCK_COUNT)
+        ]
+
+    def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
+        """What can be read of these queues; zeros for one that is not known."""
+        found: list[QueueOffsets] = []
+        for key in keys:
+            queue = self._queues.get(key)
+            if queue is None or not queue.messages:
+                found.append(QueueOffsets(0, 0, 0, 0, 0))
+                continue
+            messages = queue.messages
+            earliest, latest = min(messages), max(messages)
+            size = sum([len(message.body) for message in messages.values()])
+            oldest_us = messages[earliest].timestamp_us
+            found.append(QueueOffsets(earliest, latest, len(messages), size, oldest_us))
+        return found
+
+    def check(self) -> CheckReport:
+        """Count; memory has no checksums."""
+        count = sum([len(queue.owed) for queue in self._queues.values()])
+        return CheckReport(len(self._channels), len(self._queues), count, self._size(), [])
+
+
+def _is_of(message: StoredMessage, priority: int) -> bool:
+    if priority == HIGH_ONLY:
+        return bool(message.flags & FLAG_HIGH)
+    return priority != REGULAR_ONLY or not message.flags & FLAG_HIGH
+
+
+def _noted(message: StoredMessage, attempts: int, put_backs: int) -> StoredMessage:
+    return StoredMessage(
+        message.sequence,
+        message.timestamp_us,
+        message.expires_us,
+        message.due_us,
+        message.flags,
+        attempts,
+        put_backs,
+        message.hops,
+        message.payload_offset,
+        message.payload_size,
+        message.body,
+    )

@@ -1,0 +1,311 @@
+"""Owns what the store knows of its blocks without reading them: extents, and queues of extents.
+
+Theory of operation.  An *extent* stands for one block in the database.  Which of its messages are
+there, owed, high or transient is a bit mask each, bit 0 being the sequence ``first``: so settling
+a message is one bit, and counting is counting bits.  An extent spans at most ``MAX_SPAN``
+sequences, so that a mask is small even where few of the sequences are there.
+
+Extents of a queue are kept in the order of their first sequence.  They may overlap, because a
+message may be saved later than one that follows it; looking for a sequence then looks back as far
+as a span can reach.
+
+A queue's *floor* is where retention begins: settled messages of extents that end before it are
+forgotten, those of the others are kept.  A queue without retention has its floor at infinity.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from struct import Struct
+from typing import Final
+from zlib import crc32
+
+from tmqp_server.storage.port import DamageError, KeepQueue
+
+__all__ = [
+    "INFINITY",
+    "MAX_SPAN",
+    "Extent",
+    "QueueState",
+    "Row",
+    "below",
+    "extent_of",
+    "row_of",
+    "span",
+]
+
+#: Sequences from the first to the last message of one block.
+MAX_SPAN: Final = 16_384
+#: Above every sequence.
+INFINITY: Final = 1 << 63
+
+_FIXED: Final = Struct("<QQQQQQq")
+_NOTE: Final = Struct("<QHH")
+
+#: A row of the table ``blocks``: id, key, first, last, count, size, newest_us, four masks, notes,
+#: checksum.
+Row = tuple[
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    bytes | None,
+    bytes | None,
+    bytes | None,
+    bytes | None,
+    bytes | None,
+    int,
+]
+
+
+def span(count: int) -> int:
+    """A mask with the lowest ``count`` bits set."""
+    return (1 << count) - 1
+
+
+def below(first: int, sequence: int) -> int:
+    """A mask of the sequences from ``first`` up to, not including, ``sequence``."""
+    return (1 << (sequence - first)) - 1 if sequence > first else 0
+
+
+class Extent:
+    """One block: its place, its masks, and what was noted about single messages.
+
+    ``size`` is that of all bodies in the block, ``count`` how many there were when it was written.
+    """
+
+    __slots__ = (
+        "id",
+        "key",
+        "first",
+        "last",
+        "count",
+        "size",
+        "newest_us",
+        "present",
+        "owed",
+        "high",
+        "transient",
+        "notes",
+        "damaged",
+    )
+
+    def __init__(
+        self,
+        id: int,
+        key: int,
+        first: int,
+        last: int,
+        count: int,
+        size: int,
+        newest_us: int,
+        present: int,
+        owed: int,
+        high: int,
+        transient: int,
+    ) -> None:
+        self.id = id
+        self.key = key
+        self.first = first
+        self.last = last
+        self.count = count
+        self.size = size
+        self.newest_us = newest_us
+        self.present = present
+        self.owed = owed
+        self.high = high
+        self.transient = transient
+        self.notes: dict[int, tuple[int, int]] | None = None
+        self.damaged = False
+
+    def __lt__(self, other: Extent) -> bool:
+        return self.first < other.first
+
+    def owed_of(self, priority: int) -> int:
+        """The mask of what is owed of a priority (0 any, 1 high, 2 regular)."""
+        if priority == 0:
+            return self.owed
+        return self.owed & self.high if priority == 1 else self.owed & ~self.high
+
+    def within(self, first: int, last: int) -> int:
+        """The mask of the sequences ``first`` to ``last``, as far as they are in the span."""
+        mask = below(self.first, min(last, self.last) + 1)
+        return mask & ~below(self.first, first) if first > self.first else mask
+
+
+class QueueState:
+    """A queue: what was kept of it, its extents, and where its retention begins.
+
+    ``bytes`` is the size of all extents, ``forgotten`` that of those which end before the floor.
+    ``stored`` is the sequence that the table of counters holds, 0 if none.
+    """
+
+    __slots__ = ("queue", "sequence", "stored", "extents", "floor", "bytes", "forgotten", "cursors")
+
+    def __init__(self, queue: KeepQueue, sequence: int) -> None:
+        self.queue = queue
+        self.sequence = sequence
+        self.stored = sequence
+        self.extents: list[Extent] = []
+        self.floor = 0 if retains(queue) else INFINITY
+        self.bytes = 0
+        self.forgotten = 0
+        self.cursors: dict[str, int] = {}
+
+    def add(self, extent: Extent) -> None:
+        """Take an extent in, at its place."""
+        extents = self.extents
+        if not extents or extents[-1].first <= extent.first:
+            extents.append(extent)
+        else:
+            insort(extents, extent)
+        self.bytes += extent.size
+        if extent.last < self.floor:
+            self.forgotten += extent.size
+
+    def remove(self, extent: Extent) -> None:
+        """Take an extent out."""
+        index = self.place(extent)
+        del self.extents[index]
+        self.bytes -= extent.size
+        if extent.last < self.floor:
+            self.forgotten -= extent.size
+
+    def place(self, extent: Extent) -> int:
+        """Where an extent stands; -1 when it is not there any more."""
+        index = bisect_left(self.extents, extent)
+        while index < len(self.extents) and self.extents[index].first == extent.first:
+            if self.extents[index] is extent:
+                return index
+            index += 1
+        return -1
+
+    def find(self, sequence: int) -> Extent | None:
+        """The extent that holds a sequence."""
+        index = bisect_right(self.extents, sequence, key=_first) - 1
+        while index >= 0:
+            extent = self.extents[index]
+            if extent.first + MAX_SPAN <= sequence:
+                break
+            if extent.last >= sequence and extent.present >> (sequence - extent.first) & 1:
+                return extent
+            index -= 1
+        return None
+
+    def begin(self, sequence: int) -> int:
+        """The place of the first extent that can hold a sequence or one above."""
+        return bisect_left(self.extents, sequence - MAX_SPAN + 1, key=_first)
+
+    def is_kept(self, extent: Extent) -> bool:
+        """Whether retention keeps the settled messages of an extent."""
+        return extent.last >= self.floor
+
+    def visible(self, extent: Extent) -> int:
+        """The mask of what is kept, for readers."""
+        return extent.present if extent.last >= self.floor else extent.owed
+
+    def raise_floor(self, extent: Extent) -> None:
+        """Forget the settled messages up to the end of an extent."""
+        floor = extent.last + 1
+        if floor <= self.floor:
+            return
+        for each in self.extents[self.begin(self.floor) :]:
+            if each.first >= floor:
+                break
+            if self.floor <= each.last < floor:
+                self.forgotten += each.size
+        self.floor = floor
+
+
+def retains(queue: KeepQueue) -> bool:
+    """Whether a queue keeps settled messages at all."""
+    retention = queue.retention
+    return bool(retention.max_bytes or retention.max_age_ms or retention.for_readers)
+
+
+def _first(extent: Extent) -> int:
+    return extent.first
+
+
+# --- Rows ----------------------------------------------------------------------------------------
+
+
+def row_of(extent: Extent) -> Row:
+    """An extent as a row; masks that follow from others are left out."""
+    full = span(extent.last - extent.first + 1)
+    present = None if extent.present == full else _mask_bytes(extent.present)
+    owed = None if extent.owed == extent.present else _mask_bytes(extent.owed)
+    high = _mask_bytes(extent.high) if extent.high else None
+    transient = _mask_bytes(extent.transient) if extent.transient else None
+    notes = None
+    if extent.notes:
+        notes = b"".join([_NOTE.pack(sequence, *n) for sequence, n in extent.notes.items()])
+    fixed = (
+        extent.id,
+        extent.key,
+        extent.first,
+        extent.last,
+        extent.count,
+        extent.size,
+        extent.newest_us,
+    )
+    crc = _row_crc(fixed, present, owed, high, transient, notes)
+    return (*fixed, present, owed, high, transient, notes, crc)
+
+
+def extent_of(row: Row) -> Extent:
+    """A row as an extent.
+
+    :raises DamageError: when the row is not what was written.
+    """
+    number, key, first, last, count, size, newest_us, *values, crc = row
+    present, owed, high, transient, notes = values
+    fixed = (number, key, first, last, count, size, newest_us)
+    try:
+        good = crc == _row_crc(fixed, present, owed, high, transient, notes)
+    except Exception:  # noqa: BLE001 - a damaged value may have any type
+        good = False
+    if not good:
+        raise DamageError(
+            f"messages {first} to {last} of queue {key}: the record of what is owed"
+            f" (block {number}) does not fit its checksum"
+        )
+    there = span(last - first + 1) if present is None else _mask(present)
+    extent = Extent(
+        number,
+        key,
+        first,
+        last,
+        count,
+        size,
+        newest_us,
+        there,
+        there if owed is None else _mask(owed),
+        _mask(high),
+        _mask(transient),
+    )
+    if notes:
+        extent.notes = {
+            sequence: (attempts, put_backs)
+            for sequence, attempts, put_backs in _NOTE.iter_unpack(notes)
+        }
+    return extent
+
+
+def _row_crc(fixed: tuple[int, ...], *masks: bytes | None) -> int:
+    crc = crc32(_FIXED.pack(*fixed))
+    for number, mask in enumerate(masks):
+        if mask is not None:
+            crc = crc32(mask, crc32(b"%d:%d:" % (number, len(mask)), crc))
+    return crc
+
+
+def _mask_bytes(mask: int) -> bytes:
+    return mask.to_bytes((mask.bit_length() + 7) // 8, "little")
+
+
+def _mask(value: bytes | None) -> int:
+    return 0 if value is None else int.from_bytes(value, "little")

@@ -1,0 +1,345 @@
+"""Owns the blocks in the database: putting them there, reading them, taking them away.
+
+Theory of operation.  The table ``bodies`` holds each block as it was encoded, never changed; the
+table ``blocks`` holds a small row for each with its masks, changed as messages are settled.  During
+a write, changed extents are collected and their rows written once at its end.
+
+An extent that is not needed any more leaves its queue at once, and its rows some at a time
+(``dead``), so that no single write pays for emptying a large queue.  Until then its row says that
+nothing is owed, or its queue is gone: so it is found dead again after a restart.
+
+What was read last is kept, up to ``_CACHE_BYTES``, because a queue is read on where it was left.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tmqp_server.storage.port import FLAG_HIGH, FLAG_TRANSIENT, DamageError, StoredMessage
+from tmqp_server.storage.records import Block, decode_block, decode_index, encode_block, index_end
+from tmqp_server.storage.sqlite.extents import (
+    MAX_SPAN,
+    Extent,
+    QueueState,
+    extent_of,
+    row_of,
+)
+from tmqp_server.storage.sqlite.schema import translated
+
+__all__ = ["MAX_BLOCK_BYTES", "MAX_BLOCK_COUNT", "Shelf", "bits", "noted"]
+
+#: Messages and bytes of bodies in one block; a single message may be larger.
+MAX_BLOCK_COUNT: Final = 1_024
+MAX_BLOCK_BYTES: Final = 1 << 20
+
+_CACHE_BYTES: Final = 4 << 20
+_COLUMNS: Final = (
+    "id, key, first, last, count, size, newest_us, present, owed, high, transient, notes, crc"
+)
+
+
+def bits(first: int, mask: int) -> list[int]:
+    """The sequences of a mask, in rising order."""
+    found: list[int] = []
+    while mask:
+        low = mask & -mask
+        found.append(first + low.bit_length() - 1)
+        mask ^= low
+    return found
+
+
+class Shelf:
+    """The blocks of all queues; see the module's theory of operation.
+
+    ``problems`` holds what was found damaged and passed over, when that was asked for (``skip``).
+    """
+
+    __slots__ = (
+        "db",
+        "directory",
+        "skip",
+        "problems",
+        "queues",
+        "next_id",
+        "boot_id",
+        "dirty",
+        "dead",
+        "suspects",
+        "_cache",
+        "_cached_bytes",
+    )
+
+    def __init__(self, db: sqlite3.Connection, directory: Path, skip: bool) -> None:
+        self.db = db
+        self.directory = directory
+        self.skip = skip
+        self.problems: list[str] = []
+        self.queues: dict[int, QueueState] = {}
+        self.next_id = 1
+        #: Transient messages in blocks below this one are of an earlier run; 0 is not known yet.
+        self.boot_id = 0
+        self.dirty: dict[int, Extent] = {}
+        self.dead: deque[int] = deque()
+        #: Extents near which it may pay to merge.
+        self.suspects: dict[int, Extent] = {}
+        self._cache: OrderedDict[int, Block] = OrderedDict()
+        self._cached_bytes = 0
+
+    # --- Loading ---------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read the rows of all blocks; bodies are left alone."""
+        for row in self.db.execute(f"SELECT {_COLUMNS} FROM blocks ORDER BY key, first, id"):
+            self.next_id = max(self.next_id, row[0] + 1)
+            try:
+                extent = extent_of(row)
+            except DamageError as error:
+                if not self.skip:
+                    raise
+                self.report(str(error))
+                continue
+            queue = self.queues.get(extent.key)
+            if queue is None:
+                self.dead.append(extent.id)
+                continue
+            queue.sequence = max(queue.sequence, extent.last)
+            if not self.boot_id or extent.id < self.boot_id:
+                extent.owed &= ~extent.transient
+                extent.present &= ~extent.transient
+                extent.transient = 0
+            if extent.owed or (extent.present and queue.is_kept(extent)):
+                queue.add(extent)
+                self.suspect(extent)
+            else:
+                self.dead.append(extent.id)
+        if not self.boot_id:
+            self.boot_id = self.next_id
+
+    def report(self, text: str) -> None:
+        """Remember damage that is passed over."""
+        if text not in self.problems:
+            self.problems.append(text)
+
+    # --- Writing ---------------------------------------------------------------------------------
+
+    def append(self, queue: QueueState, messages: list[StoredMessage], settled: set[int]) -> None:
+        """Put messages, in rising sequence, into new blocks of a queue."""
+        start = size = 0
+        for place, message in enumerate(messages):
+            body_size = len(message.body)
+            if place > start and (
+                place - start >= MAX_BLOCK_COUNT
+                or size + body_size > MAX_BLOCK_BYTES
+                or message.sequence - messages[start].sequence >= MAX_SPAN
+            ):
+                self._put(queue, messages[start:place], size, settled)
+                start, size = place, 0
+            size += body_size
+        if messages:
+            self._put(queue, messages[start:] if start else messages, size, settled)
+
+    def _put(
+        self, queue: QueueState, messages: list[StoredMessage], size: int, settled: set[int]
+    ) -> None:
+        first, last = messages[0].sequence, messages[-1].sequence
+        count = len(messages)
+        present = high = transient = done = newest_us = 0
+        if last - first + 1 == count:
+            present = (1 << count) - 1
+        for message in messages:
+            bit = message.sequence - first
+            flags = message.flags
+            if last - first + 1 != count:
+                present |= 1 << bit
+            if flags & FLAG_HIGH:
+                high |= 1 << bit
+            if flags & FLAG_TRANSIENT:
+                transient |= 1 << bit
+            newest_us = max(newest_us, message.timestamp_us)
+        if settled:
+            for message in messages:
+                if message.sequence in settled:
+                    done |= 1 << (message.sequence - first)
+        key = queue.queue.key
+        number = self.next_id
+        self.next_id += 1
+        block = encode_block(key, messages)
+        self.db.execute("INSERT INTO bodies VALUES (?, ?)", (number, block))
+        owed = present & ~done
+        extent = Extent(
+            number, key, first, last, count, size, newest_us, present, owed, high, transient
+        )
+        queue.add(extent)
+        self.dirty[number] = extent
+        self.suspect(extent)
+
+    def drop(self, queue: QueueState, extent: Extent) -> None:
+        """Take an extent out of its queue; its rows follow."""
+        queue.remove(extent)
+        self.forget(extent)
+
+    def forget(self, extent: Extent) -> None:
+        """The rows of an extent that has left its queue are to go."""
+        extent.owed = 0
+        self.dirty[extent.id] = extent
+        self.suspects.pop(extent.id, None)
+        self.dead.append(extent.id)
+
+    def suspect(self, extent: Extent) -> None:
+        """See later whether an extent should be merged with its neighbours."""
+        self.suspects[extent.id] = extent
+
+    def bury(self, most: int) -> None:
+        """Delete the rows of some that are dead."""
+        ids = [(self.dead.popleft(),) for _ in range(min(most, len(self.dead)))]
+        if not ids:
+            return
+        for (number,) in ids:
+            self.dirty.pop(number, None)
+            self._uncache(number)
+        self.db.executemany("DELETE FROM blocks WHERE id = ?", ids)
+        self.db.executemany("DELETE FROM bodies WHERE id = ?", ids)
+
+    def flush(self) -> None:
+        """Write the rows of what was changed."""
+        if self.dirty:
+            self.db.executemany(
+                f"REPLACE INTO blocks ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [row_of(extent) for extent in self.dirty.values()],
+            )
+            self.dirty.clear()
+
+    # --- Reading ---------------------------------------------------------------------------------
+
+    def block(self, extent: Extent) -> Block | None:
+        """The block of an extent; none when it is damaged and damage is passed over.
+
+        :raises DamageError: when it is damaged.
+        """
+        found = self._cache.get(extent.id)
+        if found is not None:
+            self._cache.move_to_end(extent.id)
+            return found
+        try:
+            with translated(self.directory, "read a block of"):
+                row = self.db.execute(
+                    "SELECT block FROM bodies WHERE id = ?", (extent.id,)
+                ).fetchone()
+            found = _checked(extent, decode_block(_bytes(row)))
+        except DamageError as error:
+            self._damaged(extent, error)
+            return None
+        self._cache[extent.id] = found
+        self._cached_bytes += len(found.data)
+        while self._cached_bytes > _CACHE_BYTES and len(self._cache) > 1:
+            self._uncache(next(iter(self._cache)))
+        return found
+
+    def index(self, extent: Extent) -> Block | None:
+        """Like :meth:`block`, but only head and index are read."""
+        found = self._cache.get(extent.id)
+        if found is not None:
+            return found
+        try:
+            with (
+                translated(self.directory, "read a block of"),
+                self.db.blobopen("bodies", "block", extent.id, readonly=True) as blob,
+            ):
+                data = blob.read(index_end(extent.count))
+            return _checked(extent, decode_index(data))
+        except DamageError as error:
+            self._damaged(extent, error)
+            return None
+
+    def _damaged(self, extent: Extent, error: DamageError) -> None:
+        extent.damaged = True
+        text = (
+            f"messages {extent.first} to {extent.last} of queue {extent.key}"
+            f" (block {extent.id}) are damaged: {error}"
+        )
+        if not self.skip:
+            raise DamageError(text) from error
+        self.report(text)
+
+    def _uncache(self, number: int) -> None:
+        block = self._cache.pop(number, None)
+        if block is not None:
+            self._cached_bytes -= len(block.data)
+
+    def size_of(self, extent: Extent, mask: int) -> int:
+        """The bytes of the bodies in a mask."""
+        if mask.bit_count() == extent.count:
+            return extent.size
+        if not mask or (block := self.index(extent)) is None:
+            return 0
+        total = 0
+        for place in range(block.count):
+            if mask >> (block.sequence(place) - extent.first) & 1:
+                total += block.size(place)
+        return total
+
+    def sequences(
+        self, queue: QueueState, first: int, last: int, priority: int | None
+    ) -> Iterator[tuple[int, Extent]]:
+        """The sequences of a queue in order, with the extent of each: owed ones of a priority.
+
+        Without a priority, all that is kept.
+        """
+        waiting: list[tuple[int, Extent]] = []
+        extents = queue.extents
+        place = queue.begin(first)
+        while place < len(extents) and extents[place].first <= last:
+            extent = extents[place]
+            place += 1
+            mask = queue.visible(extent) if priority is None else extent.owed_of(priority)
+            mask &= extent.within(first, last)
+            if not mask:
+                continue
+            waiting.extend([(sequence, extent) for sequence in bits(extent.first, mask)])
+            following = extents[place].first if place < len(extents) else last + 1
+            if waiting[-1][0] < following:
+                if len(waiting) > 1:
+                    waiting.sort(key=_sequence)
+                yield from waiting
+                waiting = []
+        waiting.sort(key=_sequence)
+        yield from waiting
+
+
+def noted(extent: Extent, message: StoredMessage) -> StoredMessage:
+    """A message with what was noted about it."""
+    if extent.notes is not None:
+        note = extent.notes.get(message.sequence)
+        if note is not None:
+            message.attempts, message.put_backs = note
+    return message
+
+
+def _checked(extent: Extent, block: Block) -> Block:
+    """A block, when it is the one that the row tells of.
+
+    :raises DamageError: when it is another one.
+    """
+    told = (extent.key, extent.first, extent.last, extent.count, extent.size)
+    if (block.key, block.first, block.last, block.count, block.body_size) != told:
+        raise DamageError(
+            f"there stands another block: messages {block.first} to {block.last}"
+            f" of queue {block.key}"
+        )
+    return block
+
+
+def _bytes(row: tuple[object] | None) -> bytes:
+    if row is None:
+        raise DamageError("the block is missing")
+    if not isinstance(row[0], bytes):
+        raise DamageError("the block has another type")
+    return row[0]
+
+
+def _sequence(pair: tuple[int, Extent]) -> int:
+    return pair[0]

@@ -1,0 +1,135 @@
+"""Owns the form in which channels, queues and routers are kept: JSON with a version.
+
+A reader passes over names it does not know and takes the default for names that are missing, so
+that a newer server's store can be read by an older one as far as it goes, and the other way round.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from tmqp_server.engine.options import ChannelOptions, QueueOptions
+from tmqp_server.engine.records import Record, field_names
+from tmqp_server.engine.router_commands import BindingOptions
+from tmqp_server.storage.port import Retention, StoreError
+
+__all__ = [
+    "KeptQueue",
+    "channel_from_bytes",
+    "channel_to_bytes",
+    "queue_from_bytes",
+    "queue_to_bytes",
+    "retention_of",
+    "router_from_bytes",
+    "router_to_bytes",
+]
+
+#: Rises when an old reader could not make sense of what is written.
+_VERSION: Final = 1
+
+
+class KeptQueue(Record):
+    """A queue's options, and the sequence up to which its messages may have been sent."""
+
+    __slots__ = ("options", "suspect")
+
+    def __init__(self, options: QueueOptions, suspect: int) -> None:
+        self.options = options
+        self.suspect = suspect
+
+
+def channel_to_bytes(options: ChannelOptions) -> bytes:
+    """A channel's options."""
+    values = _values(options, ("queue",))
+    values["queue"] = _values(options.queue, ())
+    return _dump(values)
+
+
+def channel_from_bytes(kept: bytes) -> ChannelOptions:
+    """The options again.
+
+    :raises StoreError: when these are none.
+    """
+    values = _load(kept, "a channel")
+    queue = values.pop("queue", {})
+    allowed = values.get("allowed_queues")
+    if allowed is not None:
+        values["allowed_queues"] = tuple(allowed)
+    known: ChannelOptions = _made(ChannelOptions, values, "a channel")
+    known.queue = _queue_options(queue)
+    return known
+
+
+def queue_to_bytes(options: QueueOptions, suspect: int) -> bytes:
+    """A queue's options; ``suspect`` is as in ``RestoreQueue``."""
+    values = _values(options, ())
+    values["suspect"] = suspect
+    return _dump(values)
+
+
+def queue_from_bytes(kept: bytes) -> KeptQueue:
+    """The options again.
+
+    :raises StoreError: when these are none.
+    """
+    values = _load(kept, "a queue")
+    suspect = values.pop("suspect", 0)
+    return KeptQueue(_queue_options(values), int(suspect))
+
+
+def retention_of(options: QueueOptions) -> Retention:
+    """What the store is to keep for readers of a queue with these options."""
+    return Retention(options.retain_bytes, options.retain_ms, options.retain_for_readers)
+
+
+def router_to_bytes(method: int, bindings: list[BindingOptions]) -> bytes:
+    """A router's method and its bindings."""
+    return _dump({"method": method, "bindings": [_values(each, ()) for each in bindings]})
+
+
+def router_from_bytes(kept: bytes) -> tuple[int, list[BindingOptions]]:
+    """Method and bindings again.
+
+    :raises StoreError: when these are none.
+    """
+    values = _load(kept, "a router")
+    bindings: list[BindingOptions] = []
+    for each in values.get("bindings", []):
+        bindings.append(_made(BindingOptions, each, "a binding"))
+    return int(values.get("method", 0)), bindings
+
+
+def _queue_options(values: dict[str, Any]) -> QueueOptions:
+    dead_letter = values.get("dead_letter")
+    if dead_letter is not None:
+        values["dead_letter"] = (str(dead_letter[0]), int(dead_letter[1]))
+    options: QueueOptions = _made(QueueOptions, values, "a queue")
+    return options
+
+
+def _values(record: Record, but: tuple[str, ...]) -> dict[str, Any]:
+    names = field_names(type(record))
+    return {name: getattr(record, name) for name in names if name not in but}
+
+
+def _made(kind: type[Any], values: dict[str, Any], what: str) -> Any:
+    names = field_names(kind)
+    try:
+        return kind(**{name: value for name, value in values.items() if name in names})
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"the options of {what} cannot be read: {error}") from error
+
+
+def _dump(values: dict[str, Any]) -> bytes:
+    return json.dumps({"version": _VERSION, **values}, separators=(",", ":")).encode()
+
+
+def _load(kept: bytes, what: str) -> dict[str, Any]:
+    try:
+        values = json.loads(kept)
+    except ValueError as error:
+        raise StoreError(f"the options of {what} cannot be read: {error}") from error
+    if not isinstance(values, dict) or values.pop("version", 0) != _VERSION:
+        raise StoreError(f"the options of {what} are of a newer server, or none at all")
+    return values
