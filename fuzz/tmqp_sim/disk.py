@@ -1,40 +1,46 @@
 """Owns the disk: what is written is safe only after a sync, and a sync takes time and may fail.
 
-Theory of operation.  What the broker wants saved or erased gathers in a batch.  A batch is written
-at once and atomically, as a store promises: when its sync has succeeded, all of it is there and the
-broker is told; when it fails, nothing of it is.  At a crash the batch under way is kept or lost as a
-whole, and what had only gathered is gone.
+Theory of operation.  The disk holds a store in memory behind the very port that the real ones have,
+and works for it as the server's own storage task does: one batch at a time, taken from the real
+journal; what arrives meanwhile is the next batch; reads go behind the batch that was gathered
+before them.  A batch is there when its sync has succeeded, and only then the broker is told.  A
+write that fails leaves nothing behind; its messages are refused, and what is owed to the store is
+tried again after a pause.
 
-A new life of the server begins with what is there: each message is pushed again into its queue, and
-its old record is erased in the very batch that holds the new one.
+At a crash the batch under way is there as a whole or not at all, and what had only gathered is gone.
+A new life begins with the real recovery, from what a store finds after its process has ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from typing import TYPE_CHECKING, Final
 
-from tmqp.frames import Frame
-from tmqp_server.engine.effects import Append
-from tmqp_sim.world import World
+from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.engine.commands import Command
+from tmqp_server.engine.storage_commands import Fetched, StorageState
+from tmqp_server.engine.storage_effects import Fetch
+from tmqp_server.hub import Hub
+from tmqp_server.io.recovery import recover
+from tmqp_server.io.storage import fetched
+from tmqp_server.storage.journal import Journal, Writing
+from tmqp_server.storage.memory import MemoryStore
+from tmqp_server.storage.port import StoreError, StoreFullError
 
-__all__ = ["Batch", "Disk", "DiskHabits", "Stored"]
+if TYPE_CHECKING:
+    from tmqp_sim.simulation import Simulation
 
+__all__ = ["Disk", "DiskHabits"]
 
-class Stored:
-    """One message as the disk has it."""
-
-    __slots__ = ("channel", "frame", "high", "queue_id", "uid")
-
-    def __init__(self, uid: str, channel: str, queue_id: int, high: bool, frame: Frame) -> None:
-        self.uid = uid
-        self.channel = channel
-        self.queue_id = queue_id
-        self.high = high
-        self.frame = frame
+#: Pauses after a failed write, in seconds.
+_FIRST_PAUSE_S: Final = 0.05
+_LAST_PAUSE_S: Final = 1.0
+#: The wall clock at the beginning, in Unix seconds.
+EPOCH_S: Final = 1_700_000_000.0
 
 
 class DiskHabits:
-    """How a disk behaves: seconds of a sync, and failures in a thousand."""
+    """How a disk behaves: seconds of a sync or a read, and failures in a thousand."""
 
     __slots__ = ("fails", "sync_max_s", "sync_min_s")
 
@@ -44,128 +50,165 @@ class DiskHabits:
         self.fails = fails
 
 
-class Batch:
-    """What is written at once; ``told`` are the tickets that are to be answered, ``replaced`` the
-    records of an earlier life in whose place new ones stand."""
-
-    __slots__ = ("added", "removed", "replaced", "told")
-
-    def __init__(self) -> None:
-        self.added: dict[tuple[int, int], Stored] = {}
-        self.removed: list[tuple[int, int]] = []
-        self.replaced: list[tuple[int, int]] = []
-        self.told: list[int] = []
-
-    def is_empty(self) -> bool:
-        """Whether there is nothing to write."""
-        return not (self.added or self.removed)
-
-
 class Disk:
-    """One disk over all lives of the server.
+    """One disk over all lives of the server."""
 
-    :param tell: gets the tickets of a batch and whether they are safe.
-    """
-
-    def __init__(
-        self, world: World, habits: DiskHabits, tell: Callable[[list[int], bool], None]
-    ) -> None:
-        self.world = world
+    def __init__(self, simulation: Simulation, habits: DiskHabits) -> None:
+        self.simulation = simulation
+        self.world = simulation.world
         self.habits = habits
         self.full = False
-        #: What survives a crash, by life and ticket.
-        self.records: dict[tuple[int, int], Stored] = {}
-        self._tell = tell
-        self._random = world.child("disk")
-        self._gathering = Batch()
-        self._under_way: Batch | None = None
+        self.store = MemoryStore("simulated")
+        self.journal: Journal
+        self._random = self.world.child("disk")
         self._life = 0
-        self._restoring: tuple[int, int] | None = None
-
-    # -- what the broker says -------------------------------------------------------------------
-
-    def append(self, effect: Append) -> None:
-        """Save a message."""
-        message = effect.message
-        frame = message.wire
-        assert isinstance(frame, Frame)
-        batch = self._gathering
-        batch.added[(self._life, effect.ticket)] = Stored(
-            message.message_id, effect.channel, effect.queue_id, message.high_priority, frame
-        )
-        batch.told.append(effect.ticket)
-        if self._restoring is not None:
-            batch.replaced.append(self._restoring)
-            self._restoring = None
-        self._write_soon()
-
-    def erase(self, ticket: int) -> None:
-        """A message is settled."""
-        self._gathering.removed.append((self._life, ticket))
-        self._write_soon()
-
-    # -- writing --------------------------------------------------------------------------------
-
-    def _write_soon(self) -> None:
-        if self._under_way is not None or self._gathering.is_empty():
-            return
-        habits = self.habits
-        self._under_way, self._gathering = self._gathering, Batch()
-        delay = habits.sync_min_s
-        delay += (habits.sync_max_s - habits.sync_min_s) * self._random.random()
-        self.world.after(delay, self._synced, self._life)
-
-    def _synced(self, life: int) -> None:
-        batch = self._under_way
-        if batch is None or life != self._life:
-            return
-        self._under_way = None
-        failed = self.full or self._random.randrange(1000) < self.habits.fails
-        if failed:
-            self.world.mark("sync failed")
-            # The records stay as they were; what was to be erased is tried again with the next.
-            self._gathering.removed = batch.removed + self._gathering.removed
-            if batch.told:
-                self._tell(batch.told, False)
-            else:
-                self.world.after(0.2, self._retry, life)
-                return
-        else:
-            self._apply(batch)
-            if batch.told:
-                self._tell(batch.told, True)
-        self._write_soon()
-
-    def _retry(self, life: int) -> None:
-        if life == self._life:
-            self._write_soon()
-
-    def _apply(self, batch: Batch) -> None:
-        self.records.update(batch.added)
-        for key in batch.replaced:
-            self.records.pop(key, None)
-        for key in batch.removed:
-            self.records.pop(key, None)
+        self._busy = False
+        self._under_way: Writing | None = None
+        self._reads: deque[Fetch] = deque()
+        self._pause_s = 0.0
+        self._failing = False
 
     # -- lives ----------------------------------------------------------------------------------
 
+    def new_journal(self, door: NativeDoor) -> Journal:
+        """The journal of a life that begins."""
+        self.journal = Journal([door], EPOCH_S)
+        return self.journal
+
+    def begin(self, life: int, hub: Hub) -> None:
+        """A life begins with what is there."""
+        self._life = life
+        self._busy = False
+        self._failing = False
+        self._pause_s = 0.0
+        self._under_way = None
+        self._reads.clear()
+        if life > 1:
+            self.store = self.store.restarted()
+        found = recover(self.store, hub, self.journal, self.world.now)
+        owed = sum(queue.high_count + queue.regular_count for queue in found.queues)
+        if owed:
+            self.world.mark("restored from the disk")
+            self.world.note("restored", owed, "messages")
+
     def crash(self) -> None:
         """The power is gone."""
-        batch = self._under_way
-        if batch is not None:
-            if self._random.random() < 0.5:
-                self._apply(batch)
+        writing = self._under_way
+        if writing is not None:
+            if self._random.random() < 0.5 and not self.full:
+                self._write(writing)
                 self.world.mark("unanswered batch survived a crash")
             else:
                 self.world.mark("unanswered batch lost in a crash")
         self._under_way = None
-        self._gathering = Batch()
+        self._life = -1
 
-    def begin(self, life: int) -> list[tuple[tuple[int, int], Stored]]:
-        """A new life begins; what is there, oldest first."""
-        self._life = life
-        return list(self.records.items())
+    def finish(self) -> bool:
+        """The server stops in order: write what is left, close the store; False if that failed."""
+        if self._under_way is not None:
+            self._write(self._under_way)
+            self._under_way = None
+        self.journal.notes(self.simulation.broker.notes())
+        writing = self.journal.take()
+        clean = not self.full
+        if clean:
+            self._write(writing)
+            self.world.mark("store closed cleanly")
+        self.store.close(clean)
+        self._life = -1
+        return clean
 
-    def restoring(self, key: tuple[int, int]) -> None:
-        """The next message that is saved takes the place of this record."""
-        self._restoring = key
+    # -- work -----------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """The hub has something for the storage."""
+        if not self._busy:
+            self._work()
+
+    def _delay(self) -> float:
+        habits = self.habits
+        return habits.sync_min_s + (habits.sync_max_s - habits.sync_min_s) * self._random.random()
+
+    def _work(self) -> None:
+        """One batch, or one of the reads that were asked for before it was taken."""
+        hub = self.simulation.server.hub
+        if not self._reads:
+            self._reads.extend(hub.take_fetches())
+            if not self.journal.is_empty:
+                self._busy = True
+                self._under_way = self.journal.take()
+                self.world.after(self._delay(), self._written, self._life)
+                return
+        if self._reads:
+            self._busy = True
+            self.world.after(self._delay(), self._read, self._life)
+            return
+        self._busy = False
+
+    def _write(self, writing: Writing) -> None:
+        """What the store does, at once."""
+        if not writing.batch.is_empty():
+            self.store.write(writing.batch, int((self.world.now + EPOCH_S) * 1_000_000))
+
+    def _written(self, life: int) -> None:
+        writing = self._under_way
+        if life != self._life or writing is None:
+            return
+        self._under_way = None
+        fails = self._random.randrange(1000) < self.habits.fails
+        if self.full:
+            self.store.failures.append(StoreFullError("no room"))
+        elif fails:
+            self.store.failures.append(StoreError("failed"))
+        try:
+            self._write(writing)
+        except StoreError as error:
+            self.world.mark("sync failed")
+            self.world.note("disk", str(error))
+            self._failing = True
+            self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LAST_PAUSE_S)
+            self._answer([StorageState(False), *self._answers(writing, False)])
+            self.world.after(self._pause_s, self._paused, life)
+            return
+        finally:
+            self.store.failures.clear()
+        commands = self._answers(writing, True)
+        if self._failing:
+            self._failing = False
+            commands.append(StorageState(True))
+        self._pause_s = 0.0
+        self._answer(commands)
+        if life == self._life:
+            self._work_on()
+
+    def _work_on(self) -> None:
+        if self._reads:
+            self.world.after(self._delay(), self._read, self._life)
+        else:
+            self._work()
+
+    def _paused(self, life: int) -> None:
+        """After a failure; with nothing owed, the next message is the trial."""
+        if life != self._life:
+            return
+        if self._failing and self.journal.is_empty:
+            self._answer([StorageState(True)])
+        if life == self._life:
+            self._work_on()
+
+    def _read(self, life: int) -> None:
+        if life != self._life or not self._reads:
+            return
+        self.world.mark("read back from the disk")
+        fetch = self._reads.popleft()
+        messages, up_to = fetched(self.store, self.journal, fetch, self.world.now)
+        self._answer([Fetched(fetch.number, messages, up_to)])
+        if life == self._life:
+            self._work_on()
+
+    def _answers(self, writing: Writing, ok: bool) -> list[Command]:
+        whole = self.journal.finished(writing, ok)
+        return [] if whole is None else [whole]
+
+    def _answer(self, commands: list[Command]) -> None:
+        self.simulation.server.storage_answers(commands)

@@ -131,6 +131,16 @@ def _stop(simulation: Simulation, fault: Fault) -> bool:
     return True
 
 
+def _restart(simulation: Simulation, fault: Fault) -> bool:
+    server = simulation.server
+    if not server.up or server.asleep:
+        return False
+    server.stop_politely("the server stops")
+    simulation.world.after(0.3, simulation.stop_server, server.lives)
+    simulation.world.after(0.3 + min(fault.lasts_s, 1.0), server.start)
+    return True
+
+
 def _disk_full(simulation: Simulation, fault: Fault) -> bool:
     simulation.disk.full = True
     simulation.world.after(fault.lasts_s, simulation.free_disk)
@@ -177,6 +187,7 @@ _STRIKES: Final[dict[str, Callable[[Simulation, Fault], bool]]] = {
     "freeze": _freeze,
     "server-crash": _server_crash,
     "stop": _stop,
+    "restart": _restart,
     "disk-full": _disk_full,
     "pause-queue": _pause_queue,
     "credit": _credit,

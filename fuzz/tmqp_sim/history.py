@@ -29,11 +29,14 @@ class Place:
         "acks",
         "channel",
         "dead_letter",
+        "durable",
         "exclusive",
         "expiry_s",
         "handler",
         "kind",
+        "memory_limit",
         "message_limit",
+        "overflow",
         "promise",
         "put_back_limit",
         "queue_id",
@@ -59,6 +62,9 @@ class Place:
         saves: bool = False,
         acks: bool = True,
         exclusive: bool = True,
+        durable: bool = False,
+        overflow: bool = False,
+        memory_limit: int = 0,
     ) -> None:
         self.kind = kind
         self.channel = channel
@@ -75,6 +81,9 @@ class Place:
         self.saves = saves
         self.acks = acks
         self.exclusive = exclusive
+        self.durable = durable
+        self.overflow = overflow
+        self.memory_limit = memory_limit
 
     @property
     def key(self) -> tuple[str, int]:
@@ -162,6 +171,11 @@ class History:
         """A message that is to be sent."""
         assert sent.uid not in self.sent, "every message has its own id"
         self.sent[sent.uid] = sent
+
+    def pushes(self, uid: str) -> int:
+        """How often a message was pushed up to now."""
+        sent = self.sent.get(uid)
+        return 0 if sent is None else sent.pushes
 
     def received(self, receipt: Receipt, payload: bytes, source: str) -> None:
         """A consumer got something.

@@ -61,14 +61,12 @@ _TELLS_ALL: Final = ("ack-received", "ack-ifsaved")
 class Hand:
     """One sending of one message: who has it, and until when nobody else may."""
 
-    __slots__ = ("due", "holders", "key", "sequence", "sessions", "step", "uid")
+    __slots__ = ("due", "holders", "key", "message", "sessions", "step", "uid")
 
-    def __init__(
-        self, key: tuple[str, int], sequence: int, uid: str, due: float, step: int
-    ) -> None:
+    def __init__(self, key: tuple[str, int], message: Message, due: float, step: int) -> None:
         self.key = key
-        self.sequence = sequence
-        self.uid = uid
+        self.message = message
+        self.uid = message.message_id
         self.due = due
         self.step = step
         self.sessions: list[int] = []
@@ -79,6 +77,7 @@ class Ledger:
     """The model of one life of the broker.
 
     :param sent: counts deliveries by session and message, over all lives.
+    :param pushes: how often a message was pushed up to now, over all lives.
     """
 
     def __init__(
@@ -87,7 +86,9 @@ class Ledger:
         places: dict[tuple[str, int], Place],
         max_in_flight: int,
         sent: dict[tuple[int, str], int],
+        pushes: Callable[[str], int],
     ) -> None:
+        self.pushes = pushes
         self.world = world
         self.places = places
         self.max_in_flight = max_in_flight
@@ -98,10 +99,16 @@ class Ledger:
         #: Client id to session.
         self.clients: dict[str, int] = {}
         self.names: dict[int, str] = {}
-        self.hands: dict[tuple[str, int, int], Hand] = {}
+        #: What is in somebody's hands, by queue and message.
+        self.hands: dict[tuple[tuple[str, int], str], list[Hand]] = {}
         self.in_hand: dict[tuple[str, int, str, int], list[Hand]] = {}
         self.waiting_for: dict[tuple[str, int], Hand] = {}
         self.last_first: dict[tuple[str, int, bool], int] = {}
+        #: The places in the order of arrival of messages that were never sent.
+        self.unsent: dict[tuple[tuple[str, int], str], list[int]] = {}
+        self.arrivals = 0
+        #: Something could not be saved: what waits in memory may go before what is on disk only.
+        self.disk_failed = False
         self.high_waiting: dict[tuple[str, int], dict[str, int]] = {}
         #: When each message was taken in, by its id; several times if it was pushed again.
         self.accepted: dict[tuple[str, int], dict[str, list[float]]] = {}
@@ -212,6 +219,7 @@ class Ledger:
             key = (command.channel, command.queue_id)
             times = self.accepted.get(key, {}).get(command.message_id)
             if times is not None:
+                self.unsent[key, command.message_id].pop()
                 times.pop()
                 if not times:
                     del self.accepted[key][command.message_id]
@@ -230,6 +238,8 @@ class Ledger:
             return
         accepted = self.accepted.setdefault(key, {})
         accepted.setdefault(command.message_id, []).append(self.world.now)
+        self.arrivals += 1
+        self.unsent.setdefault((key, command.message_id), []).append(self.arrivals)
         if command.high_priority:
             high = self.high_waiting.setdefault(key, {})
             high[command.message_id] = high.get(command.message_id, 0) + 1
@@ -240,9 +250,12 @@ class Ledger:
 
     def _synced(self, command: Command) -> None:
         assert isinstance(command, Synced)
-        owner = self.tickets.pop(command.ticket, None)
-        if owner is not None and command.ok:
-            self.good_news[owner] = self.good_news.get(owner, 0) + 1
+        if not command.ok:
+            self.disk_failed = True
+        for ticket in range(command.ticket, command.ticket + command.count):
+            owner = self.tickets.pop(ticket, None)
+            if owner is not None and command.ok:
+                self.good_news[owner] = self.good_news.get(owner, 0) + 1
 
     def _confirm(self, effect: Confirm) -> None:
         key = (effect.channel, effect.queue_id)
@@ -274,15 +287,11 @@ class Ledger:
         place = self.places.get(key)
         if place is None:
             return
-        where = (channel, message.queue_id, message.sequence)
-        hand = self.hands.get(where)
-        if hand is None or hand.step != self.steps:
-            again = hand is not None
-            if hand is not None:
-                self._check_returned(hand, place)
+        hand = self._passes[-1] if self._passes else None
+        if hand is None or hand.message is not message:
+            self._check_returned(place, key, message)
             hand = self._new_hand(place, key, message)
-            self.hands[where] = hand
-            self._check_first(place, key, message, effect, again)
+            self._check_first(place, key, message, effect)
         elif effect.first_acquirer:
             raise Violation("flags", f"{hand.uid} has two first acquirers")
         uid = message.message_id
@@ -309,9 +318,8 @@ class Ledger:
                     f"{message.message_id} of {place} is sent while {held.uid} is unanswered",
                 )
         self._count_sending(place, key, message)
-        hand = Hand(
-            key, message.sequence, message.message_id, now + place.ack_timeout_s, self.steps
-        )
+        hand = Hand(key, message, now + place.ack_timeout_s, self.steps)
+        self.hands.setdefault((key, hand.uid), []).append(hand)
         if place.waits:
             self.waiting_for[key] = hand
         self._passes.append(hand)
@@ -332,24 +340,37 @@ class Ledger:
         for origin in self.places.values():
             if origin.dead_letter == key:
                 tries = self.sendings.get((origin.key, uid), 0)
-                if 0 < tries <= origin.put_back_limit:
+                if uid in self.accepted.get(origin.key, {}) and 0 < tries <= origin.put_back_limit:
                     raise Violation(
                         "put-back", f"{uid} is a dead letter of {origin} after {tries} sendings"
                     )
 
-    def _check_returned(self, hand: Hand, place: Place) -> None:
-        """A message is sent again: was it free?"""
-        if not hand.holders:
+    def _check_returned(self, place: Place, key: tuple[str, int], message: Message) -> None:
+        """A message is sent: is it free?  Of one that was pushed twice there are two."""
+        uid = message.message_id
+        hands = self.hands.get((key, uid))
+        if not hands:
             return
-        if self.world.now < hand.due - _EPSILON_S:
+        now = self.world.now
+        taken: list[Hand] = []
+        for hand in hands:
+            if not hand.holders:
+                continue
+            if now < hand.due - _EPSILON_S:
+                taken.append(hand)
+            elif hand.message is message:
+                self.overtaken[key] = self.overtaken.get(key, 0) + len(hand.holders)
+                self.close(hand)
+            else:
+                taken.append(hand)
+        self.hands[key, uid] = taken
+        busy = [hand for hand in taken if now < hand.due - _EPSILON_S]
+        if len(busy) >= self.pushes(uid) or any(hand.message is message for hand in busy):
             raise Violation(
                 "exclusivity",
-                f"{hand.uid} of {place} is sent again while sessions {hand.holders} have it"
-                f" until {hand.due:.4f}",
+                f"{uid} of {place} is sent again while sessions {busy[0].holders} have it"
+                f" until {busy[0].due:.4f}",
             )
-        key = hand.key
-        self.overtaken[key] = self.overtaken.get(key, 0) + len(hand.holders)
-        self.close(hand)
 
     def _check_first(
         self,
@@ -357,33 +378,43 @@ class Ledger:
         key: tuple[str, int],
         message: Message,
         effect: Deliver | DeliverPulled,
-        again: bool,
     ) -> None:
         """Order and flags of a sending."""
         uid = message.message_id
-        if effect.first_acquirer == again:
-            raise Violation("flags", f"{uid} of {place}: wrong first-acquirer flag (F87)")
         if effect.wants_acknowledge != place.acks:
             raise Violation("flags", f"{uid} of {place}: acknowledges are not asked as they should")
         times = self.accepted.get(key, {}).get(uid)
-        if place.expiry_s and times and not again:
+        if not times or len(times) < self.pushes(uid):
+            return  # it may have been there before this life, or is a dead letter
+        arrived = self.unsent[key, uid]
+        if effect.first_acquirer and not arrived:
+            raise Violation("flags", f"{uid} of {place}: one first acquirer too many (F87)")
+        if not effect.first_acquirer and len(arrived) == len(times):
+            raise Violation("flags", f"{uid} of {place} has no first acquirer (F87)")
+        if not effect.first_acquirer:
+            return
+        if place.expiry_s:
             late = self.world.now - times[-1] - place.expiry_s
             if late > _EPSILON_S and message.expires_at:
                 raise Violation("deadline", f"{uid} of {place} is sent {late:.4f} s too old")
+        turn = arrived.pop(0)
+        if place.promise == "none" and arrived:
+            turn = arrived[-1]  # the older ones were dropped, or too old
+            arrived.clear()
         high = message.high_priority
         high_waiting = self.high_waiting.get(key)
-        if high_waiting and high and uid in high_waiting and not again:
+        if high_waiting and high and uid in high_waiting:
             high_waiting[uid] -= 1
             if not high_waiting[uid]:
                 del high_waiting[uid]
-        if again or isinstance(effect, DeliverPulled):
+        if isinstance(effect, DeliverPulled):
             return
         if not high and high_waiting and not place.expiry_s and place.kind != "fan":
             raise Violation("order", f"{uid} of {place} overtakes high-priority {high_waiting}")
         order = (key[0], key[1], high)
-        if message.sequence <= self.last_first.get(order, 0) and place.kind != "pull":
+        if turn <= self.last_first.get(order, 0) and not (self.disk_failed and place.memory_limit):
             raise Violation("order", f"{uid} of {place} comes behind a younger one")
-        self.last_first[order] = message.sequence
+        self.last_first[order] = turn
 
     def _spend(self, channel: str, session: int) -> None:
         credit = self.credits.get((channel, session), -1)
@@ -446,11 +477,12 @@ class Ledger:
         now = self.world.now
         allowed = self.overtaken.pop(key, 0) + self.due.pop(key, 0)
         if count > allowed:
-            for hand in self.hands.values():
-                if hand.key == key and hand.holders and hand.due <= now + _EPSILON_S:
-                    # Which of them it was this time does not matter: the time of all is up.
-                    allowed += len(hand.holders)
-                    self.close(hand)
+            for hands in self.hands.values():
+                for hand in hands:
+                    if hand.key == key and hand.holders and hand.due <= now + _EPSILON_S:
+                        # Which of them it was this time does not matter: the time of all is up.
+                        allowed += len(hand.holders)
+                        self.close(hand)
         if count > allowed:
             raise Violation("deadline", f"{count} deliveries of {key} timed out, {allowed} were due")
         if count < allowed:

@@ -16,12 +16,11 @@ from tmqp_server.engine.commands import (
     CreateQueue,
     Grant,
     Join,
-    Push,
     UpdateQueue,
 )
 from tmqp_server.engine.effects import Deliver, DeliverPulled, Effect, Forward, Inform, Reply
+from tmqp_server.engine.message import Message
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
-from tmqp_sim.disk import Stored
 from tmqp_sim.history import Place
 
 if TYPE_CHECKING:
@@ -87,6 +86,15 @@ class OperatorDoor:
     """The protocol without bytes."""
 
     name = "operator"
+    number = 99
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """It pushes nothing that is kept."""
+        raise AssertionError("the operator pushes nothing")
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """The same."""
+        raise AssertionError("the operator pushes nothing")
 
     def open(self, session: int, now: float) -> OperatorSession:
         """A connection."""
@@ -113,8 +121,8 @@ class Operator:
         self.number = 0
         self.session: OperatorSession | None = None
 
-    def begin(self, stored: list[tuple[tuple[int, int], Stored]]) -> None:
-        """A life has begun: connect, declare the places, bring back what the disk has."""
+    def begin(self) -> None:
+        """A life has begun: connect, declare the places; those on disk are there already."""
         simulation = self.simulation
         hub = simulation.server.hub
         self.number = _FIRST_NUMBER + simulation.server.lives
@@ -125,15 +133,8 @@ class Operator:
         self.ask(Connect(self.number, None, "operator", door="operator"))
         for place in simulation.places.values():
             self.ask(self._creation(place))
-        if any(session.codes):
+        if any(session.codes) and simulation.server.lives == 1:
             raise AssertionError(f"the places cannot be made: {session.codes}")
-        for key, record in stored:
-            simulation.world.mark("restored from the disk")
-            simulation.disk.restoring(key)
-            wire = record.frame
-            where = (record.channel, record.queue_id)
-            size = len(wire.raw)
-            self.ask(Push(self.number, record.uid, *where, record.high, False, size, wire))
 
     def _creation(self, place: Place) -> CreateQueue:
         changes = QueueChanges(
@@ -146,6 +147,9 @@ class Operator:
             put_back_limit=place.put_back_limit,
             dead_letter=place.dead_letter,
             delivery_handler=place.handler,
+            durable=place.durable,
+            overflow=place.overflow,
+            memory_limit=place.memory_limit,
         )
         return CreateQueue(
             self.number, "create", place.channel, place.queue_id, changes, ChannelChanges()

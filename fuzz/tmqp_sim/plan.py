@@ -32,6 +32,7 @@ FAULT_KINDS: Final[dict[str, str]] = {
     "freeze": "the server's process stands still",
     "server-crash": "the server loses its memory and comes back with what the disk has",
     "stop": "the server closes every connection politely",
+    "restart": "the server stops in order and comes back",
     "disk-full": "no batch can be written for a while",
     "pause-queue": "a queue is paused and goes on later",
     "credit": "a consumer with a small credit joins and grants more from time to time",
@@ -199,7 +200,8 @@ def _draw_world(plan: Plan, chance: Random) -> None:
 
 
 def _draw_places(plan: Plan, chance: Random) -> None:
-    kinds = ["work", "share", "saved", "polite", "retry", "told", "fan", "pull", "brief"]
+    kinds = ["work", "share", "saved", "polite", "retry", "told", "fan", "pull", "brief",
+             "durable", "spill"]
     chosen = chance.sample(kinds, chance.choice((1, 2, 2, 3)))
     for number, kind in enumerate(chosen):
         timeout_s = chance.choice((0.75, 1.5, 3.0))
@@ -225,6 +227,17 @@ def _place(kind: str, channel: str, number: int, timeout_s: float, chance: Rando
         return Place(
             kind, channel, number, robin, "ack-ifsaved", promised, timeout_s, saves=True
         )
+    if kind == "durable":
+        status = chance.choice((robin, robin, STATUS_PULL))
+        return Place(
+            kind, channel, number, status, "ack-if-asked", promised, timeout_s,
+            saves=True, durable=True, memory_limit=chance.choice((0, 1, 3)),
+        )  # fmt: skip
+    if kind == "spill":
+        return Place(
+            kind, channel, number, robin, "ack-if-asked", promised, timeout_s,
+            overflow=True, memory_limit=chance.choice((1, 3)),
+        )  # fmt: skip
     if kind == "polite":
         return Place(
             kind, channel, number, robin, "ack-if-asked", promised, timeout_s, waits=True
@@ -258,7 +271,7 @@ def _place(kind: str, channel: str, number: int, timeout_s: float, chance: Rando
 def _draw_clients(plan: Plan, chance: Random) -> None:
     plan.producers = chance.choice((1, 1, 2, 3))
     for number, place in enumerate(plan.places):
-        role = "puller" if place.kind == "pull" else "consumer"
+        role = "puller" if place.status == STATUS_PULL else "consumer"
         for count in range(chance.choice((1, 1, 2, 3))):
             habits = Habits(work_s=chance.choice((0.0, 0.02, 0.2)))
             if place.kind in ("retry", "told"):
@@ -323,7 +336,7 @@ def _draw_faults(plan: Plan, chance: Random) -> None:
     if plan.disk.fails == 0 and chance.random() < 0.2:
         plan.disk.fails = chance.choice((50, 300))
     for kind in kinds:
-        rare = kind in ("freeze", "server-crash", "stop", "credit")
+        rare = kind in ("freeze", "server-crash", "stop", "restart", "credit")
         for _ in range(1 if rare else chance.choice((1, 2, 5))):
             lasts_s = chance.choice((0.1, 1.0, 5.0))
             if kind == "freeze":

@@ -17,7 +17,7 @@ from typing import Final
 
 from tmqp_server.config import OutboundLimits
 from tmqp_server.doors.port import Door
-from tmqp_server.engine.commands import Synced
+from tmqp_server.engine.commands import Command
 from tmqp_server.hub import Hub
 from tmqp_sim.network import Broken, End, Link
 from tmqp_sim.world import Violation, World
@@ -242,6 +242,9 @@ class Server:
         self._lateness_s = lateness_s
         self._random = world.child("server")
         self._knocking: list[Link] = []
+        self._unheard: list[Command] = []
+        #: Called when the hub has something for the storage.
+        self.wake_storage: Callable[[], None] | None = None
         self._broker_due = math.inf
         self._turning = False
         self.hub: Hub
@@ -281,6 +284,7 @@ class Server:
         for link in self._knocking:
             link.cut(0.1, 0.0, "the server is gone")
         self._knocking.clear()
+        self._unheard.clear()
 
     def freeze(self, duration_s: float) -> None:
         """The process stands still; its connections do not."""
@@ -301,6 +305,8 @@ class Server:
         for session in self.broken_meanwhile:
             session.broken("broken meanwhile")
         self.broken_meanwhile.clear()
+        unheard, self._unheard = self._unheard, []
+        self.storage_answers(unheard)
         for session in list(self.sessions.values()):
             session.writable()
             self.world.after(0.0, session.readable)
@@ -314,18 +320,14 @@ class Server:
                 self.hub.close(number, reason, self.world.now)
             self.turn()
 
-    def storage_answers(self, tickets: list[int], safe: bool) -> None:
-        """What became of messages that were to be saved."""
+    def storage_answers(self, commands: list[Command]) -> None:
+        """The storage has something to say."""
         if self.asleep:
-            self.world.after(0.05, self._answer_later, tickets, safe, self.lives)
+            self._unheard.extend(commands)
             return
-        for ticket in tickets:
-            self.hub._step(Synced(ticket, safe), self.world.now)
+        for command in commands:
+            self.hub.answer(command, self.world.now)
         self.turn()
-
-    def _answer_later(self, tickets: list[int], safe: bool, life: int) -> None:
-        if self.up and life == self.lives:
-            self.storage_answers(tickets, safe)
 
     # -- links ----------------------------------------------------------------------------------
 
@@ -367,6 +369,8 @@ class Server:
             self._turning = False
         for number, fault in hub.take_faults().items():
             raise Violation("fault", f"in the door of session {number}: {fault!r}") from fault
+        if hub.wants_storage and self.wake_storage is not None:
+            self.wake_storage()
         due = hub.broker_deadline()
         if due is not None and due < self._broker_due:
             self._broker_due = due

@@ -19,6 +19,7 @@ from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.delivery import HandlerRegistry
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub import Hub
 from tmqp_sim.checkers import judge
 from tmqp_sim.clients import SimClient
@@ -109,7 +110,7 @@ class Simulation:
             stall_timeout_s=3.0,
             flush_timeout_s=0.5,
         )
-        self.disk = Disk(self.world, plan.disk, self._tell)
+        self.disk = Disk(self, plan.disk)
         self.operator = Operator(self)
         self.protocol = Limits(ping_interval_s=2.0, handshake_timeout_s=3.0)
         self._door_ids = 0
@@ -168,28 +169,42 @@ class Simulation:
             max_in_flight_per_session=plan.max_in_flight,
             max_work_per_step=plan.work_per_step,
         )
-        self.broker = Broker(limits, None, self._handlers)
-        self.ledger = Ledger(self.world, self.places, plan.max_in_flight, self.sent)
-        watched = WatchedBroker(self.broker, self.ledger, self.disk, self.world, plan.take_over)
-        hub = Hub(cast("Broker", watched), PORTION_BYTES)
-        return Built(hub, NativeDoor(self._new_door_id, self.protocol))
+        self.broker = Broker(limits, BrokerOptions(storage=True), self._handlers)
+        self.ledger = Ledger(
+            self.world, self.places, plan.max_in_flight, self.sent, self.history.pushes
+        )
+        watched = WatchedBroker(self.broker, self.ledger, self.world, plan.take_over)
+        door = NativeDoor(self._new_door_id, self.protocol)
+        hub = Hub(cast("Broker", watched), PORTION_BYTES, self.disk.new_journal(door))
+        return Built(hub, door)
 
     def _new_door_id(self) -> str:
         self._door_ids += 1
         return f"door-{self._door_ids}"
 
     def _began(self) -> None:
-        self.operator.begin(self.disk.begin(self.server.lives))
-
-    def _tell(self, tickets: list[int], safe: bool) -> None:
-        """The disk answers."""
-        if self.server.up:
-            self.server.storage_answers(tickets, safe)
+        self.disk.begin(self.server.lives, self.server.hub)
+        self.server.wake_storage = self.disk.wake
+        self.operator.begin()
 
     def crash_server(self) -> None:
         """The server and what the disk had not yet."""
         self.server.crash()
         self.disk.crash()
+
+    def stop_server(self, life: int) -> None:
+        """The server ends in order: the disk gets all that it has to know."""
+        server = self.server
+        if not server.up or server.lives != life:
+            return
+        if server.asleep:
+            self.crash_server()
+            return
+        self.world.mark("server stopped in order")
+        for session in list(server.sessions.values()):
+            session.end_now()
+        self.disk.finish()
+        server.crash()
 
     def free_disk(self) -> None:
         """There is room again."""

@@ -11,9 +11,8 @@ from typing import Final
 
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command, Connect
-from tmqp_server.engine.effects import Append, Effect, Erase
+from tmqp_server.engine.effects import Effect
 from tmqp_server.engine.queues import Queue
-from tmqp_sim.disk import Disk
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.world import Violation, World
 
@@ -31,11 +30,10 @@ class WatchedBroker:
     """
 
     def __init__(
-        self, broker: Broker, ledger: Ledger, disk: Disk, world: World, take_over: bool
+        self, broker: Broker, ledger: Ledger, world: World, take_over: bool
     ) -> None:
         self.broker = broker
         self.ledger = ledger
-        self._disk = disk
         self._world = world
         self._take_over = take_over
         self._timeouts: dict[tuple[str, int], int] = {}
@@ -68,6 +66,10 @@ class WatchedBroker:
             self._world.mark("work left for another step")
         return effects
 
+    def notes(self) -> list[tuple[int, int, int, int]]:
+        """What the storage does not know yet."""
+        return self.broker.notes()
+
     # -- the look -------------------------------------------------------------------------------
 
     def _judge(self, command: Command | None, effects: list[Effect], now: float) -> list[Effect]:
@@ -79,17 +81,7 @@ class WatchedBroker:
             self._check_books(queue, now, earliest)
         if ledger.steps % _SELDOM == 0:
             self._check_sessions(queues)
-        stored = False
-        for effect in effects:
-            if isinstance(effect, Append):
-                self._disk.append(effect)
-                stored = True
-            elif isinstance(effect, Erase):
-                self._disk.erase(effect.ticket)
-                stored = True
-        if not stored:
-            return effects
-        return [effect for effect in effects if not isinstance(effect, (Append, Erase))]
+        return effects
 
     def _check_books(self, queue: Queue, now: float, earliest: float | None) -> None:
         lost = queue.imbalance()
