@@ -7,7 +7,7 @@ before them.  A batch is there when its sync has succeeded, and only then the br
 write that fails leaves nothing behind; its messages are refused, and what is owed to the store is
 tried again after a pause.
 
-At a crash the batch under way is there as a whole or not at all, and what had only gathered is gone.
+At a crash the batch under way is there as a whole or not at all; what had only gathered is gone.
 A new life begins with the real recovery, from what a store finds after its process has ended.
 """
 
@@ -26,6 +26,7 @@ from tmqp_server.io.storage import fetched
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import StoreError, StoreFullError
+from tmqp_sim.audit import Audit
 
 if TYPE_CHECKING:
     from tmqp_sim.simulation import Simulation
@@ -60,6 +61,7 @@ class Disk:
         self.full = False
         self.store = MemoryStore("simulated")
         self.journal: Journal
+        self.audit = Audit()
         self._random = self.world.child("disk")
         self._life = 0
         self._busy = False
@@ -86,6 +88,7 @@ class Disk:
         if life > 1:
             self.store = self.store.restarted()
         found = recover(self.store, hub, self.journal, self.world.now)
+        self.audit.check(self.store, found)
         owed = sum(queue.high_count + queue.regular_count for queue in found.queues)
         if owed:
             self.world.mark("restored from the disk")
@@ -97,9 +100,11 @@ class Disk:
         if writing is not None:
             if self._random.random() < 0.5 and not self.full:
                 self._write(writing)
+                self.audit.crashed(True)
                 self.world.mark("unanswered batch survived a crash")
             else:
                 self.world.mark("unanswered batch lost in a crash")
+        self.audit.crashed(False)
         self._under_way = None
         self._life = -1
 
@@ -107,12 +112,15 @@ class Disk:
         """The server stops in order: write what is left, close the store; False if that failed."""
         if self._under_way is not None:
             self._write(self._under_way)
+            self.audit.written(True)
             self._under_way = None
         self.journal.notes(self.simulation.broker.notes())
         writing = self.journal.take()
         clean = not self.full
         if clean:
+            self.audit.taken()
             self._write(writing)
+            self.audit.written(True)
             self.world.mark("store closed cleanly")
         self.store.close(clean)
         self._life = -1
@@ -137,6 +145,7 @@ class Disk:
             if not self.journal.is_empty:
                 self._busy = True
                 self._under_way = self.journal.take()
+                self.audit.taken()
                 self.world.after(self._delay(), self._written, self._life)
                 return
         if self._reads:
@@ -163,6 +172,7 @@ class Disk:
         try:
             self._write(writing)
         except StoreError as error:
+            self.audit.written(False)
             self.world.mark("sync failed")
             self.world.note("disk", str(error))
             self._failing = True
@@ -172,6 +182,7 @@ class Disk:
             return
         finally:
             self.store.failures.clear()
+        self.audit.written(True)
         commands = self._answers(writing, True)
         if self._failing:
             self._failing = False

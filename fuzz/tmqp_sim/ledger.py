@@ -8,8 +8,8 @@ effect that the model does not allow is a violation at once, with the step that 
 ===============  ==================================================================================
 promise          is broken by
 ===============  ==================================================================================
-exclusivity      a message sent again while somebody has it and its time is not up; two receivers of
-                 a message that is for one; a second message sent while the queue waits for an answer
+exclusivity      a message sent again while somebody has it and its time is not up; two receivers
+                 of a message for one; a second message while the queue waits for an answer
 order            a first sending that overtakes an older message of its priority, or a high one
 audience         a delivery to somebody who has not joined, or that passes over somebody who has
 flags            the first-acquirer flag given twice, or never (F87)
@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from tmqp.constants import STATUS_PULL
 from tmqp_server.engine.commands import (
     Acknowledge,
     Command,
@@ -383,34 +384,48 @@ class Ledger:
         uid = message.message_id
         if effect.wants_acknowledge != place.acks:
             raise Violation("flags", f"{uid} of {place}: acknowledges are not asked as they should")
-        times = self.accepted.get(key, {}).get(uid)
-        if not times or len(times) < self.pushes(uid):
-            return  # it may have been there before this life, or is a dead letter
-        arrived = self.unsent[key, uid]
-        if effect.first_acquirer and not arrived:
-            raise Violation("flags", f"{uid} of {place}: one first acquirer too many (F87)")
-        if not effect.first_acquirer and len(arrived) == len(times):
-            raise Violation("flags", f"{uid} of {place} has no first acquirer (F87)")
-        if not effect.first_acquirer:
-            return
-        if place.expiry_s:
-            late = self.world.now - times[-1] - place.expiry_s
-            if late > _EPSILON_S and message.expires_at:
-                raise Violation("deadline", f"{uid} of {place} is sent {late:.4f} s too old")
-        turn = arrived.pop(0)
-        if place.promise == "none" and arrived:
-            turn = arrived[-1]  # the older ones were dropped, or too old
-            arrived.clear()
         high = message.high_priority
         high_waiting = self.high_waiting.get(key)
-        if high_waiting and high and uid in high_waiting:
+        if high_waiting and high and effect.first_acquirer and uid in high_waiting:
             high_waiting[uid] -= 1
             if not high_waiting[uid]:
                 del high_waiting[uid]
-        if isinstance(effect, DeliverPulled):
-            return
-        if not high and high_waiting and not place.expiry_s and place.kind != "fan":
-            raise Violation("order", f"{uid} of {place} overtakes high-priority {high_waiting}")
+        times = self.accepted.get(key, {}).get(uid)
+        if not times:
+            return  # it was there before this life, or is a dead letter
+        arrived = self.unsent[key, uid]
+        turn = 0
+        if effect.first_acquirer and arrived:
+            turn = arrived.pop(0)
+        if len(times) < self.pushes(uid):
+            return  # one of them may have been there before this life
+        if effect.first_acquirer and not turn:
+            raise Violation("flags", f"{uid} of {place}: one first acquirer too many (F87)")
+        if not effect.first_acquirer and len(arrived) == len(times):
+            raise Violation("flags", f"{uid} of {place} has no first acquirer (F87)")
+        if effect.first_acquirer and len(times) == 1:
+            self._check_order(place, key, message, times[0], turn)
+
+    def _check_order(
+        self,
+        place: Place,
+        key: tuple[str, int],
+        message: Message,
+        accepted_at: float,
+        turn: int,
+    ) -> None:
+        """The first sending of what was pushed once: does it overtake, is it too old?"""
+        uid = message.message_id
+        high = message.high_priority
+        if place.expiry_s:
+            late = self.world.now - accepted_at - place.expiry_s
+            if late > _EPSILON_S and message.expires_at:
+                raise Violation("deadline", f"{uid} of {place} is sent {late:.4f} s too old")
+        if place.status == STATUS_PULL:
+            return  # who pulls may want the newest first
+        waiting = self.high_waiting.get(key)
+        if not high and waiting and not place.expiry_s and place.kind != "fan":
+            raise Violation("order", f"{uid} of {place} overtakes high-priority {waiting}")
         order = (key[0], key[1], high)
         if turn <= self.last_first.get(order, 0) and not (self.disk_failed and place.memory_limit):
             raise Violation("order", f"{uid} of {place} comes behind a younger one")
@@ -484,7 +499,8 @@ class Ledger:
                         allowed += len(hand.holders)
                         self.close(hand)
         if count > allowed:
-            raise Violation("deadline", f"{count} deliveries of {key} timed out, {allowed} were due")
+            text = f"{count} deliveries of {key} timed out, {allowed} were due"
+            raise Violation("deadline", text)
         if count < allowed:
             self.due[key] = allowed - count
 

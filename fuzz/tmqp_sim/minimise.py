@@ -2,7 +2,7 @@
 
 Theory of operation.  A plan's things have names.  First whole groups are left out (all faults of a
 kind, all bad clients, all messages of a producer), then halves, quarters and so on of what is left,
-as long as the same checker complains.  Each trial is a whole run, so the number of trials is bounded.
+as long as the same checker complains.  Each trial is a whole run, so their number is bounded.
 """
 
 from __future__ import annotations

@@ -18,10 +18,11 @@ from tmqp_server.doors.native import door as native_door
 from tmqp_server.doors.native.door import NativeDoor, NativeSession
 from tmqp_server.engine.administration import Administration
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Acknowledge, Command, Connect
+from tmqp_server.engine.commands import Acknowledge, Command, Connect, Synced
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.effects import Confirm, Deliver, Effect, Erase
-from tmqp_server.engine.message import MARK_SAVING, Message
+from tmqp_server.engine.keeping import Keeper
+from tmqp_server.engine.message import MARK_SAVED, MARK_SAVING, Message
 from tmqp_server.engine.outcomes import Outcomes
 from tmqp_server.engine.pulls import Puller
 from tmqp_server.engine.queues import Queue
@@ -29,6 +30,7 @@ from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Audience, Session
 from tmqp_server.engine.timers import Wakeups
 from tmqp_server.hub import Hub
+from tmqp_server.storage.journal import Journal
 
 __all__ = ["MUTANTS", "Mutant", "planted"]
 
@@ -80,10 +82,19 @@ def _confirm_before_sync(original: Any) -> Any:
 
 
 def _failed_sync_is_good_news(original: Any) -> Any:
-    def synced(self: Outcomes, ticket: int, ok: bool, *rest: Any) -> None:
-        original(self, ticket, True, *rest)
+    def synced(self: Keeper, command: Synced) -> None:
+        command.ok = True
+        original(self, command)
 
     return synced
+
+
+def _only_the_new(original: Any) -> Any:
+    def take(self: Journal) -> Any:
+        self._replaced = []
+        return original(self)
+
+    return take
 
 
 def _held_by(broker: Broker, session: Session) -> Iterator[tuple[Queue, Message]]:
@@ -241,10 +252,13 @@ def _erases_at_delivery(original: Any) -> Any:
         effects: list[Effect] = original(self, command, now)
         more: list[Effect] = []
         for effect in effects:
-            if isinstance(effect, Deliver):
-                rare = effect.message.rare
-                if rare is not None and rare.ticket:
-                    more.append(Erase(rare.ticket))
+            if isinstance(effect, Deliver) and effect.message.marks & (MARK_SAVING | MARK_SAVED):
+                channel = self._core.channels.find(effect.channel)
+                queue = None if channel is None else channel.queues.get(effect.message.queue_id)
+                if queue is not None:
+                    rare = effect.message.rare
+                    stored = effect.message.sequence if rare is None else rare.stored
+                    more.append(Erase(0, queue.key, stored))
         return effects + more
 
     return step
@@ -368,7 +382,19 @@ _LIST: Final = (
     ),
     Mutant(
         "failed-sync", "a failed sync is taken for a good one",
-        Outcomes, "synced", _failed_sync_is_good_news,
+        Keeper, "_synced", _failed_sync_is_good_news,
+    ),
+    Mutant(
+        "owes-nothing", "what a failed batch should have settled is forgotten",
+        Journal, "_owe", _nothing,
+    ),
+    Mutant(
+        "old-copies", "the older copy of a message that was saved again stays on the disk",
+        Journal, "take", _only_the_new,
+    ),
+    Mutant(
+        "no-notes", "at a stop in order nobody takes down how often messages were sent",
+        Journal, "notes", _nothing,
     ),
     Mutant(
         "erased-early", "a saved message is erased when it is delivered, not when it is answered",

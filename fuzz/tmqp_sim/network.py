@@ -29,7 +29,7 @@ CUT_NEWS_S: Final = 0.4
 READ_BYTES: Final = 65_536
 
 
-class Broken(OSError):
+class Broken(OSError):  # noqa: N818 - it says how the link is
     """The connection is broken."""
 
 
@@ -163,13 +163,16 @@ class _Pipe:
         if first is None:
             unread.append(None)  # it stays the end
             return b""
-        if unread and unread[0] is not None:
-            pieces = [first]
-            size = len(first)
-            while unread and unread[0] is not None and size + len(unread[0]) <= READ_BYTES:
-                pieces.append(unread[0])
-                size += len(unread[0])
-                unread.popleft()
+        pieces = [first]
+        size = len(first)
+        while unread:
+            piece = unread[0]
+            if piece is None or size + len(piece) > READ_BYTES:
+                break
+            pieces.append(piece)
+            size += len(piece)
+            unread.popleft()
+        if len(pieces) > 1:
             first = b"".join(pieces)
         self.taken -= len(first)
         if self.starved:
@@ -237,11 +240,13 @@ _NOBODY: Final = _Nobody()
 class Link:
     """One connection.  ``number`` is never used twice; the server's session has the same."""
 
-    __slots__ = ("client", "dead", "down", "gone", "number", "server", "up", "world")
+    __slots__ = ("client", "dead", "down", "gone", "life", "number", "server", "up", "world")
 
     def __init__(self, world: World, number: int, random: Random, shape: Shape) -> None:
         self.world = world
         self.number = number
+        #: Which life of the server accepted it.
+        self.life = 0
         #: Cut, or closed on both sides: nothing arrives.
         self.gone = False
         #: Half-open: nothing arrives and nobody knows.

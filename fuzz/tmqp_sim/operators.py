@@ -175,9 +175,7 @@ class Operator:
 
     def clear(self, place: Place) -> None:
         """Remove what waits in a queue."""
-        self.ask(
-            ClearMessages(self.number, "clear", place.channel, place.queue_id, True, True)
-        )
+        self.ask(ClearMessages(self.number, "clear", place.channel, place.queue_id, True, True))
 
     def join(self, place: Place, credit: int) -> None:
         """Take deliveries of a place, so many."""

@@ -155,13 +155,20 @@ class Plan:
     def described(self) -> list[str]:
         """The plan in lines."""
         lines = [
-            f"seed {self.seed}: {'quiet' if self.quiet else 'with faults'},"
-            f" {self.duration_s:.1f} s, {self.producers} producers (window {self.window}),"
-            f" {len(self.messages)} messages",
-            f"network: {self.shape.delay_min * 1000:.1f} to {self.shape.delay_max * 1000:.1f} ms,"
-            f" room {self.shape.room} bytes, {self.shape.splits} of 1000 pieces cut anew",
-            f"server: lateness {self.lateness_s * 1000:.1f} ms, take-over {self.take_over},"
-            f" in flight {self.max_in_flight}, work {self.work_per_step}, buffers {self.buffers}",
+            (
+                f"seed {self.seed}: {'quiet' if self.quiet else 'with faults'},"
+                f" {self.duration_s:.1f} s, {self.producers} producers (window {self.window}),"
+                f" {len(self.messages)} messages"
+            ),
+            (
+                f"network: up to {self.shape.delay_max * 1000:.1f} ms,"
+                f" room {self.shape.room} bytes, {self.shape.splits} of 1000 pieces cut anew"
+            ),
+            (
+                f"server: lateness {self.lateness_s * 1000:.1f} ms, take-over {self.take_over},"
+                f" in flight {self.max_in_flight}, work {self.work_per_step},"
+                f" buffers {self.buffers}"
+            ),
         ]
         lines += [f"place: {place!r} ({place.handler}, {place.promise})" for place in self.places]
         lines += [f"client: {each.name} ({each.role})" for each in self.clients]
@@ -200,8 +207,19 @@ def _draw_world(plan: Plan, chance: Random) -> None:
 
 
 def _draw_places(plan: Plan, chance: Random) -> None:
-    kinds = ["work", "share", "saved", "polite", "retry", "told", "fan", "pull", "brief",
-             "durable", "spill"]
+    kinds = [
+        "work",
+        "share",
+        "saved",
+        "polite",
+        "retry",
+        "told",
+        "fan",
+        "pull",
+        "brief",
+        "durable",
+        "spill",
+    ]
     chosen = chance.sample(kinds, chance.choice((1, 2, 2, 3)))
     for number, kind in enumerate(chosen):
         timeout_s = chance.choice((0.75, 1.5, 3.0))
@@ -224,9 +242,7 @@ def _place(kind: str, channel: str, number: int, timeout_s: float, chance: Rando
             kind, channel, number, STATUS_PUSH, "ack-if-asked", promised, timeout_s, exclusive=False
         )
     if kind == "saved":
-        return Place(
-            kind, channel, number, robin, "ack-ifsaved", promised, timeout_s, saves=True
-        )
+        return Place(kind, channel, number, robin, "ack-ifsaved", promised, timeout_s, saves=True)
     if kind == "durable":
         status = chance.choice((robin, robin, STATUS_PULL))
         return Place(
@@ -239,9 +255,7 @@ def _place(kind: str, channel: str, number: int, timeout_s: float, chance: Rando
             overflow=True, memory_limit=chance.choice((1, 3)),
         )  # fmt: skip
     if kind == "polite":
-        return Place(
-            kind, channel, number, robin, "ack-if-asked", promised, timeout_s, waits=True
-        )
+        return Place(kind, channel, number, robin, "ack-if-asked", promised, timeout_s, waits=True)
     if kind == "retry":
         handler = chance.choice(("putback-start", "putback-end"))
         limit = chance.choice((1, 2, 4))

@@ -91,7 +91,7 @@ class Producer(SimClient):
         error = pending.error
         if error is None:
             sent.confirms += 1
-            sent.last_life = self.simulation.server.lives
+            sent.last_life = self.link.life
             self.world.note("confirmed", self.name, sent.uid)
             self.work()
             return

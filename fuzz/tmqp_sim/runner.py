@@ -55,12 +55,16 @@ class Summary:
         """In words."""
         speed = self.simulated_s / self.elapsed_s if self.elapsed_s else 0.0
         return [
-            f"{self.runs:,} seeds in {self.elapsed_s:.1f} s:"
-            f" {self.simulated_s / 3600:.1f} simulated hours, {speed:,.0f} times real time,"
-            f" {self.events:,} events",
-            f"failed: {len(self.failures)}; the slowest healing took"
-            f" {self.slowest_healing_s:.1f} simulated s;"
-            f" {self.again:,} run twice, {len(self.differing)} of them differed",
+            (
+                f"{self.runs:,} seeds in {self.elapsed_s:.1f} s:"
+                f" {self.simulated_s / 3600:.1f} simulated hours, {speed:,.0f} times real time,"
+                f" {self.events:,} events"
+            ),
+            (
+                f"failed: {len(self.failures)}; the slowest healing took"
+                f" {self.slowest_healing_s:.1f} simulated s;"
+                f" {self.again:,} run twice, {len(self.differing)} of them differed"
+            ),
         ]
 
 
@@ -150,5 +154,3 @@ def caught_at(
             if result.failed:
                 return seed, result
     return -1, None
-
-

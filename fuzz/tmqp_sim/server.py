@@ -339,6 +339,7 @@ class Server:
         if self.asleep:
             self._knocking.append(link)
             return
+        link.life = self.lives
         session = Session(self, link)
         link.server.owner = session
         self.sessions[session.number] = session

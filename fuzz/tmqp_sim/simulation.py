@@ -173,7 +173,8 @@ class Simulation:
         self.ledger = Ledger(
             self.world, self.places, plan.max_in_flight, self.sent, self.history.pushes
         )
-        watched = WatchedBroker(self.broker, self.ledger, self.world, plan.take_over)
+        audit = self.disk.audit
+        watched = WatchedBroker(self.broker, self.ledger, audit, self.world, plan.take_over)
         door = NativeDoor(self._new_door_id, self.protocol)
         hub = Hub(cast("Broker", watched), PORTION_BYTES, self.disk.new_journal(door))
         return Built(hub, door)

@@ -13,6 +13,7 @@ from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command, Connect
 from tmqp_server.engine.effects import Effect
 from tmqp_server.engine.queues import Queue
+from tmqp_sim.audit import Audit
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.world import Violation, World
 
@@ -30,10 +31,11 @@ class WatchedBroker:
     """
 
     def __init__(
-        self, broker: Broker, ledger: Ledger, world: World, take_over: bool
+        self, broker: Broker, ledger: Ledger, audit: Audit, world: World, take_over: bool
     ) -> None:
         self.broker = broker
         self.ledger = ledger
+        self._audit = audit
         self._world = world
         self._take_over = take_over
         self._timeouts: dict[tuple[str, int], int] = {}
@@ -61,7 +63,7 @@ class WatchedBroker:
             self.ledger.all_served()
             for queue in self.broker.queues():
                 if queue.overdue(now - _EPSILON_S, 1):
-                    raise Violation("deadline", f"{queue!r} has messages in flight that are overdue")
+                    raise Violation("deadline", f"{queue!r} has overdue messages in flight")
         else:
             self._world.mark("work left for another step")
         return effects
@@ -75,6 +77,7 @@ class WatchedBroker:
     def _judge(self, command: Command | None, effects: list[Effect], now: float) -> list[Effect]:
         ledger = self.ledger
         ledger.after(command, effects)
+        self._audit.see(effects)
         queues = self.broker.queues()
         earliest = self.broker.next_deadline()
         for queue in queues:
