@@ -140,9 +140,36 @@ WIRE_NAMES: Final = {
 }
 
 
+#: This implementation's own: not written when they say nothing.
+EXTENSIONS: Final = {
+    "QueueOptions": "Durable, Overflow, Ephemeral, MemoryLimit, RetainBytes, RetainTime,"
+    " RetainForReaders",
+    "QueueInformation": "Durable, Overflow, Ephemeral, MemoryLimit, SpilledMessages,"
+    " DroppedMessages, RetainBytes, RetainTime, RetainForReaders",
+}
+EXTENSIONS["ChannelOptions"] = EXTENSIONS["QueueOptions"]
+
+
+@each_model
+def test_extensions_are_written_only_when_they_say_something(model: type[Model]) -> None:
+    extensions = [item for item in properties_of(model) if item.extension]
+    expected = EXTENSIONS.get(model.__name__, "")
+    assert ", ".join(item.name for item in extensions) == expected
+    for item in extensions:
+        assert item.nullable
+        assert item.name not in model.from_object(minimal(model)).to_object()
+        for value in (True, 7):
+            try:
+                made = model.from_object({**minimal(model), item.name: value})
+            except ModelError:
+                continue
+            assert made.to_object()[item.name] is value
+
+
 @each_model
 def test_names_and_their_order(model: type[Model]) -> None:
-    assert ", ".join(item.name for item in properties_of(model)) == WIRE_NAMES[model.__name__]
+    names = [item.name for item in properties_of(model) if not item.extension]
+    assert ", ".join(names) == WIRE_NAMES[model.__name__]
     assert list(model.from_object(minimal(model)).to_object()) == (
         WIRE_NAMES[model.__name__].split(", ")
     )

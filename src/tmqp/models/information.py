@@ -117,7 +117,9 @@ class QueueInformation(Model):
     retain_bytes: int | None = field(
         default=None, metadata=extension(integer("RetainBytes", UINT63))
     )
-    retain_ms: int | None = field(default=None, metadata=extension(integer("RetainTime", UINT63)))
+    retain_time_ms: int | None = field(
+        default=None, metadata=extension(integer("RetainTime", UINT63))
+    )
     retain_for_readers: bool | None = field(
         default=None, metadata=extension(flag("RetainForReaders"))
     )

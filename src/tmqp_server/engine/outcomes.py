@@ -297,7 +297,7 @@ class Outcomes:
 
         While the storage fails the memory takes more, and order may suffer: nothing is lost.
         """
-        if not queue.bounded or not queue.is_over(message):
+        if not queue.bounded or not queue.is_over(message, True):
             queue.put_last(message)
         elif queue.options.ephemeral:
             queue.overflowed += 1

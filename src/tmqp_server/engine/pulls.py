@@ -201,6 +201,8 @@ class Puller:
         if clears and queue.discipline.pulled and reason != _UNAUTHORIZED:
             self._workflow.clear(queue, pulling.clear_high, pulling.clear_regular, False)
         core.release_pull(queue)
+        if queue.spilled:
+            core.refill(queue)
 
     def _drop(self, queue: Queue, pulling: Pulling) -> None:
         """End a pull and what it has reserved."""

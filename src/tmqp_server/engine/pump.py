@@ -73,6 +73,8 @@ class Pump:
             # A step may fill consumers' buffers, and only after it can they say that they are full.
             core.budget -= message.size >> _UNIT_SHIFT
             self._sender.send(queue, message, now)
+        if queue.spilled:
+            core.refill(queue)
 
     def resume(self, queue: Queue, now: float) -> None:
         """Send what waits, unless that is about to be done anyway."""

@@ -296,14 +296,18 @@ class Queue(QueueFacts):
 
     # --- Messages on disk only -------------------------------------------------------------------
 
-    def is_over(self, message: Message) -> bool:
-        """Whether *message*, if it is to wait behind all of its priority, has no room in memory."""
+    def is_over(self, message: Message, entered: bool) -> bool:
+        """Whether *message*, if it is to wait behind all of its priority, has no room in memory.
+
+        *entered* says that it is counted among the queue's bytes already.
+        """
         if message.marks & MARK_HIGH:
             if self.high_tail is not None or self.high_count >= self.memory_limit:
                 return True
         elif self.regular_tail is not None or self.regular_count >= self.memory_limit:
             return True
-        return self.bytes > self.memory_bytes
+        others = self.bytes - message.size if entered else self.bytes
+        return others >= self.memory_bytes
 
     def is_full(self) -> bool:
         """Whether some message has no room in memory."""
@@ -311,7 +315,7 @@ class Queue(QueueFacts):
             self.spilled > 0
             or self.high_count >= self.memory_limit
             or self.regular_count >= self.memory_limit
-            or self.bytes > self.memory_bytes
+            or self.bytes >= self.memory_bytes
         )
 
     def tail_of(self, message: Message) -> Tail | None:

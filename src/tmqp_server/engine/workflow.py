@@ -82,7 +82,7 @@ class Workflow:
             if queue.saves:
                 decision = saving(decision)
                 assert decision is not None
-        if queue.bounded and decision.allow and queue.is_over(message):
+        if queue.bounded and decision.allow and queue.is_over(message, False):
             self._receive_over(queue, message, decision, now)
             return
         if decision is not ALLOW:

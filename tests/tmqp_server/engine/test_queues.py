@@ -12,9 +12,9 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import MARK_GONE, MARK_HIGH, Message
 from tmqp_server.engine.options import QueueOptions
 from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.waiting import WaitingList
 from tmqp_server.engine.sessions import Audience
 from tmqp_server.engine.timers import NEVER
+from tmqp_server.engine.waiting import WaitingList
 
 PRODUCER = Client(1, "p", None, None, "", None, False, 0.0)
 

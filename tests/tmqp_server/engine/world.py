@@ -21,6 +21,7 @@ from tmqp_server.engine.commands import (
     PushExtras,
     UpdateQueue,
 )
+from tmqp_server.engine.core import PendingSave
 from tmqp_server.engine.delivery import DeliveryHandler
 from tmqp_server.engine.effects import (
     Accept,
@@ -333,7 +334,12 @@ class World:
                 assert session.in_flight == held.get(number, 0), self.names.get(number)
                 assert session.in_flight <= self.broker.limits.max_in_flight_per_session
             total = sum(queue.bytes for queue in self.broker.queues())
+            for pending in core.tickets.values():
+                if isinstance(pending, PendingSave) and pending.tail and pending.queue.closed:
+                    total += pending.message.size  # until the storage has answered
             assert core.total_bytes == total
+        saving = [each for each in core.tickets.values() if isinstance(each, PendingSave)]
+        assert core.unsynced_bytes == sum(each.message.size for each in saving)
         self._check_audiences()
         self._check_pulls()
         self._check_listeners()
@@ -358,7 +364,8 @@ class World:
                 assert tail.count > 0 or tail.unsynced > 0, f"{queue!r}: an empty tail"
                 assert tail.count >= tail.unsynced
                 spilled += tail.count
-                assert tail.fetching or tail.unsynced or tail.last > tail.after
+                there = queue.high_count if tail is queue.high_tail else queue.regular_count
+                assert there or tail.fetching or tail.unsynced, f"{queue!r}: nobody fetches"
         assert queue.spilled == spilled
         if queue.held is not None:
             assert queue.held in queue.flights.values()
@@ -438,6 +445,7 @@ def snapshot_counters(snapshot: QueueSnapshot) -> list[str]:
     return [
         "priority_messages",
         "messages",
+        "spilled",
         "deferred",
         "in_flight",
         "accepted",
@@ -461,6 +469,8 @@ def snapshot_counters(snapshot: QueueSnapshot) -> list[str]:
         "requeued",
         "skipped",
         "untracked",
+        "overflowed",
+        "damaged",
     ]
 
 

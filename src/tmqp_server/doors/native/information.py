@@ -154,7 +154,7 @@ def _queue(item: QueueSnapshot, offset_s: float) -> QueueInformation:
         spilled_messages=item.spilled or None,
         dropped_messages=item.overflowed + item.damaged or None,
         retain_bytes=options.retain_bytes or None,
-        retain_ms=options.retain_ms or None,
+        retain_time_ms=options.retain_ms or None,
         retain_for_readers=options.retain_for_readers or None,
     )
 

@@ -193,7 +193,7 @@ def _queue_changes(
         ephemeral=body.ephemeral,
         memory_limit=body.memory_limit,
         retain_bytes=body.retain_bytes,
-        retain_ms=body.retain_ms,
+        retain_ms=body.retain_time_ms,
         retain_for_readers=body.retain_for_readers,
     )
 
