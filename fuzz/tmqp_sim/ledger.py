@@ -108,7 +108,7 @@ class Ledger:
         #: The places in the order of arrival of messages that were never sent.
         self.unsent: dict[tuple[tuple[str, int], str], list[int]] = {}
         self.arrivals = 0
-        #: Something could not be saved: what waits in memory may go before what is on disk only.
+        #: Something could not be saved in this life.
         self.disk_failed = False
         self.high_waiting: dict[tuple[str, int], dict[str, int]] = {}
         #: When each message was taken in, by its id; several times if it was pushed again.
@@ -423,11 +423,13 @@ class Ledger:
                 raise Violation("deadline", f"{uid} of {place} is sent {late:.4f} s too old")
         if place.status == STATUS_PULL:
             return  # who pulls may want the newest first
+        if self.disk_failed and (place.durable or place.overflow):
+            return  # what could not be saved was dropped, or stays in memory before the rest
         waiting = self.high_waiting.get(key)
         if not high and waiting and not place.expiry_s and place.kind != "fan":
             raise Violation("order", f"{uid} of {place} overtakes high-priority {waiting}")
         order = (key[0], key[1], high)
-        if turn <= self.last_first.get(order, 0) and not (self.disk_failed and place.memory_limit):
+        if turn <= self.last_first.get(order, 0):
             raise Violation("order", f"{uid} of {place} comes behind a younger one")
         self.last_first[order] = turn
 

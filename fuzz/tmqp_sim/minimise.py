@@ -40,6 +40,8 @@ def minimise(
         if found is not None:
             best = found
             left = [name for name in left if name not in group]
+    if tell is not None:
+        tell(f"{len(left)} things left, {best.events} events, {trials} trials")
     size = max(len(left) // 2, 1)
     while trials > 0 and left:
         smaller = False

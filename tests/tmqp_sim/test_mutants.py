@@ -1,0 +1,73 @@
+"""Owns the proof that the simulation finds bugs: each that is planted is noticed, and soon."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tmqp_sim.minimise import minimise
+from tmqp_sim.mutants import MUTANTS, planted
+from tmqp_sim.simulation import run
+
+pytestmark = pytest.mark.cold
+
+#: Every bug is found within so many seeds.
+LIMIT: Final = 1_000
+#: Where those that hide well were found last; the search begins there.
+FOUND_AT: Final = {
+    "erased-early": 204,
+    "leaky-pull": 192,
+    "no-credit": 188,
+    "no-notes": 204,
+    "old-copies": 106,
+    "rest-forgotten": 174,
+}
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(MUTANTS) >= 20
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_planted_bug_is_found(name: str) -> None:
+    likely = FOUND_AT.get(name, 0)
+    with planted(name):
+        for seed in (likely, *range(LIMIT)):
+            result = run(seed)
+            if result.failed:
+                break
+    assert result.failed, f"{LIMIT} seeds did not notice: {MUTANTS[name].text}"
+    print(f"{name}: seed {result.seed} by {result.checker}")
+    assert not run(result.seed).failed, "it is gone with the block"
+
+
+def test_no_name_is_no_bug() -> None:
+    with planted("") as mutant:
+        assert mutant is None
+
+
+def test_an_unknown_bug_is_refused() -> None:
+    with pytest.raises(KeyError), planted("unheard-of"):
+        pass
+
+
+def test_a_failing_run_is_made_smaller() -> None:
+    with planted("skips-the-last"):
+        whole = next(result for result in map(run, range(LIMIT)) if result.failed)
+        told: list[str] = []
+        small = minimise(whole.seed, told.append, start=whole)
+    assert small.checker == whole.checker
+    assert small.events < whole.events
+    assert len(small.left_out) > 10
+    assert told[-1].startswith("1 things left") or len(small.left_out) > 10
+    report = small.report()
+    assert f"seed {whole.seed} FAILED: {whole.checker}" in report
+    assert "things" in report
+
+
+def test_a_run_that_passes_is_not_made_smaller() -> None:
+    result = minimise(3)
+    assert not result.failed
+    assert result.left_out == ()
