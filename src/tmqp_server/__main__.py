@@ -15,6 +15,7 @@ import tmqp
 from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp_server.app import Server, serve_forever
+from tmqp_server.commands import backup, check, export_messages, import_messages
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.io.listener import ListenError
 from tmqp_server.storage.port import StoreError
@@ -26,7 +27,8 @@ logger = logging.getLogger("tmqp_server")
 _LEVELS = ("debug", "info", "warning", "error")
 
 
-@click.command(
+@click.group(
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
@@ -35,7 +37,9 @@ Examples:
   tmqp-server --data ./tmqp-data                 durable queues survive there
   tmqp-server --config tmqp.toml                 keys: see docs/server.md
 
-Stop it with Ctrl-C or SIGTERM: connections are closed politely first.""",
+Stop it with Ctrl-C or SIGTERM: connections are closed politely first.
+
+The commands are about a data directory; without one of them the broker runs.""",
 )
 @click.option(
     "-l",
@@ -85,7 +89,9 @@ Stop it with Ctrl-C or SIGTERM: connections are closed politely first.""",
     help="What is written to standard error.",
 )
 @click.version_option(tmqp.__version__, prog_name="tmqp-server")
+@click.pass_context
 def main(
+    context: click.Context,
     listen: tuple[str, ...],
     config_path: Path | None,
     data: str | None,
@@ -100,6 +106,8 @@ def main(
     a clean stop, 2 when the configuration is wrong, 1 when an address cannot be listened on or the
     data cannot be read.
     """
+    if context.invoked_subcommand is not None:
+        return
     logging.basicConfig(
         level=log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
     )
@@ -112,6 +120,11 @@ def main(
     except (ListenError, StoreError) as error:
         click.echo(f"tmqp-server: {error}", err=True)
         sys.exit(1)
+
+
+for command in (check, backup, export_messages, import_messages):
+    main.add_command(command)
+del command
 
 
 def _configuration(

@@ -251,7 +251,8 @@ class MemoryStore:
             queue.owed = {
                 sequence
                 for sequence in queue.owed
-                if sequence > change.last or not _is_of(queue.messages[sequence], change.priority)
+                if not change.first <= sequence <= change.last
+                or not _is_of(queue.messages[sequence], change.priority)
             }
 
     def _move_cursor(self, change: KeepCursor | DropCursor) -> None:

@@ -58,7 +58,10 @@ _ENTRY: Final = struct.Struct("<QqqqIIIIHHHH")
 _SEQUENCE: Final = struct.Struct("<Q")
 #: Entries are written several at a time: one call costs as much as some numbers.
 _SEVERAL: Final = 16
-_ENTRIES: Final = struct.Struct("<" + "QqqqIIIIHHHH" * _SEVERAL)
+#: The same entry as numbers to pack, 8 bytes each.
+_FIELDS: Final = 7
+_PACKED: Final = struct.Struct("<QqqqQQQ")
+_ENTRIES: Final = struct.Struct("<" + "QqqqQQQ" * _SEVERAL)
 
 
 def encode_block(key: int, messages: list[StoredMessage]) -> bytes:
@@ -86,21 +89,28 @@ def encode_block(key: int, messages: list[StoredMessage]) -> bytes:
             numbers.append(message.timestamp_us)
             numbers.append(message.expires_us)
             numbers.append(message.due_us)
-            numbers.append(position)
-            numbers.append(size)
-            numbers.append(message.payload_offset)
-            numbers.append(message.payload_size)
-            numbers.append(message.flags)
-            numbers.append(message.attempts)
-            numbers.append(message.put_backs)
-            numbers.append(message.hops)
-            if len(numbers) == 12 * _SEVERAL:
+            payload_offset = message.payload_offset
+            payload_size = message.payload_size
+            flags = message.flags
+            attempts = message.attempts
+            put_backs = message.put_backs
+            hops = message.hops
+            # Neighbouring small fields go as one number: half the numbers to pack.  So what does
+            # not fit its field must be found here.
+            if (position | size | payload_offset | payload_size) >> 32 or (
+                flags | attempts | put_backs | hops
+            ) >> 16:
+                raise ValueError(f"message {sequence} does not fit the format")
+            numbers.append(position | size << 32)
+            numbers.append(payload_offset | payload_size << 32)
+            numbers.append(flags | attempts << 16 | put_backs << 32 | hops << 48)
+            if len(numbers) == _FIELDS * _SEVERAL:
                 parts.append(_ENTRIES.pack(*numbers))
                 numbers.clear()
             position += size
             bodies.append(body)
-        for start in range(0, len(numbers), 12):
-            parts.append(_ENTRY.pack(*numbers[start : start + 12]))
+        for start in range(0, len(numbers), _FIELDS):
+            parts.append(_PACKED.pack(*numbers[start : start + _FIELDS]))
     except struct.error as error:
         raise ValueError(f"a message does not fit the format: {error}") from None
     first = messages[0].sequence

@@ -30,6 +30,7 @@ __all__ = [
     "Row",
     "below",
     "extent_of",
+    "retains",
     "row_of",
     "span",
 ]
@@ -84,6 +85,7 @@ class Extent:
         "last",
         "count",
         "size",
+        "weight",
         "newest_us",
         "present",
         "owed",
@@ -113,6 +115,7 @@ class Extent:
         self.last = last
         self.count = count
         self.size = size
+        self.weight = size
         self.newest_us = newest_us
         self.present = present
         self.owed = owed
@@ -162,17 +165,17 @@ class QueueState:
             extents.append(extent)
         else:
             insort(extents, extent)
-        self.bytes += extent.size
+        self.bytes += extent.weight
         if extent.last < self.floor:
-            self.forgotten += extent.size
+            self.forgotten += extent.weight
 
     def remove(self, extent: Extent) -> None:
         """Take an extent out."""
         index = self.place(extent)
         del self.extents[index]
-        self.bytes -= extent.size
+        self.bytes -= extent.weight
         if extent.last < self.floor:
-            self.forgotten -= extent.size
+            self.forgotten -= extent.weight
 
     def place(self, extent: Extent) -> int:
         """Where an extent stands; -1 when it is not there any more."""
@@ -216,7 +219,7 @@ class QueueState:
             if each.first >= floor:
                 break
             if self.floor <= each.last < floor:
-                self.forgotten += each.size
+                self.forgotten += each.weight
         self.floor = floor
 
 

@@ -25,12 +25,14 @@ __all__ = [
     "FORMAT_VERSION",
     "LOCK_NAME",
     "DirectoryLock",
+    "check_version",
     "connect",
     "digest",
     "explained",
     "free_bytes",
     "prepare_database",
     "prepare_directory",
+    "sync_directory",
     "translated",
 ]
 
@@ -80,7 +82,7 @@ def prepare_directory(path: Path) -> None:
         missing = not path.exists()
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if missing:
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
     except FileExistsError:
         raise StoreError(f"{path} is no directory") from None
     except OSError as error:
@@ -137,7 +139,8 @@ class DirectoryLock:
             self._file = -1
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """Make sure of the names in a directory."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -243,4 +246,4 @@ def prepare_database(db: sqlite3.Connection, directory: Path) -> None:
             db.execute("ROLLBACK")
         raise
     # The names of the files must survive too.
-    _sync_directory(directory)
+    sync_directory(directory)

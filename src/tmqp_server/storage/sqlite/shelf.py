@@ -26,6 +26,7 @@ from tmqp_server.storage.sqlite.extents import (
     Extent,
     QueueState,
     extent_of,
+    retains,
     row_of,
 )
 from tmqp_server.storage.sqlite.schema import translated
@@ -67,6 +68,7 @@ class Shelf:
         "next_id",
         "boot_id",
         "dirty",
+        "added",
         "dead",
         "suspects",
         "_cache",
@@ -83,6 +85,8 @@ class Shelf:
         #: Transient messages in blocks below this one are of an earlier run; 0 is not known yet.
         self.boot_id = 0
         self.dirty: dict[int, Extent] = {}
+        #: Blocks put since they were last counted.
+        self.added = 0
         self.dead: deque[int] = deque()
         #: Extents near which it may pay to merge.
         self.suspects: dict[int, Extent] = {}
@@ -108,9 +112,7 @@ class Shelf:
                 continue
             queue.sequence = max(queue.sequence, extent.last)
             if not self.boot_id or extent.id < self.boot_id:
-                extent.owed &= ~extent.transient
-                extent.present &= ~extent.transient
-                extent.transient = 0
+                self._forget_transient(queue, extent)
             if extent.owed or (extent.present and queue.is_kept(extent)):
                 queue.add(extent)
                 self.suspect(extent)
@@ -118,6 +120,15 @@ class Shelf:
                 self.dead.append(extent.id)
         if not self.boot_id:
             self.boot_id = self.next_id
+
+    def _forget_transient(self, queue: QueueState, extent: Extent) -> None:
+        """Leave out what an earlier run kept only to save memory."""
+        if extent.transient:
+            extent.owed &= ~extent.transient
+            extent.present &= ~extent.transient
+            extent.transient = 0
+            if extent.present and retains(queue.queue):
+                extent.weight = self.size_of(extent, extent.present)
 
     def report(self, text: str) -> None:
         """Remember damage that is passed over."""
@@ -167,6 +178,7 @@ class Shelf:
         key = queue.queue.key
         number = self.next_id
         self.next_id += 1
+        self.added += 1
         block = encode_block(key, messages)
         self.db.execute("INSERT INTO bodies VALUES (?, ?)", (number, block))
         owed = present & ~done
@@ -224,6 +236,8 @@ class Shelf:
         if found is not None:
             self._cache.move_to_end(extent.id)
             return found
+        if extent.damaged and self.skip:
+            return None
         try:
             with translated(self.directory, "read a block of"):
                 row = self.db.execute(
@@ -242,18 +256,25 @@ class Shelf:
     def index(self, extent: Extent) -> Block | None:
         """Like :meth:`block`, but only head and index are read."""
         found = self._cache.get(extent.id)
-        if found is not None:
+        if found is not None or (extent.damaged and self.skip):
             return found
         try:
-            with (
-                translated(self.directory, "read a block of"),
-                self.db.blobopen("bodies", "block", extent.id, readonly=True) as blob,
-            ):
-                data = blob.read(index_end(extent.count))
+            with translated(self.directory, "read a block of"):
+                data = self._beginning(extent)
             return _checked(extent, decode_index(data))
         except DamageError as error:
             self._damaged(extent, error)
             return None
+
+    def _beginning(self, extent: Extent) -> bytes:
+        """Head and index of a block; of a large one the rest is never read from the disk."""
+        try:
+            with self.db.blobopen("bodies", "block", extent.id, readonly=True) as blob:
+                return blob.read(index_end(extent.count))
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:  # no such row, or another type
+                raise DamageError(f"the block is missing: {error}") from error
+            raise
 
     def _damaged(self, extent: Extent, error: DamageError) -> None:
         extent.damaged = True

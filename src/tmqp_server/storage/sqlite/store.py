@@ -248,6 +248,14 @@ class SqliteStore:
                 raise StoreError(f"a message cannot be kept: {error}") from error
             raise
 
+    def reserve(self, key: int, sequence: int) -> None:
+        """Let a queue's next message come after a sequence; part of the next write, for tools."""
+        self._ready()
+        state = self._shelf.queues.get(key)
+        if state is not None and sequence > state.sequence:
+            state.sequence = sequence
+            self._touched[key] = state
+
     def _check_room(self) -> None:
         if self._floor_bytes:
             with translated(self.directory, "look at the free space of"):
@@ -318,8 +326,9 @@ class SqliteStore:
             if not retains(queue):
                 set_floor(state, INFINITY)
                 sweep(self._shelf, state)
-            elif state.floor == INFINITY:
-                set_floor(state, state.sequence + 1)
+            else:
+                # What is owed now may be retained by the new rule though not by the old one.
+                set_floor(state, 0)
         self._aged.pop(queue.key, None)
         if queue.retention.max_age_ms:
             self._aged[queue.key] = state
@@ -345,6 +354,9 @@ class SqliteStore:
         if isinstance(change, KeepCursor):
             topology.save_cursor(self._db, change)
             state.cursors[change.name] = change.sequence
+            if retains(state.queue) and change.sequence < state.floor:
+                # A reader that begins behind the floor is owed what is still there.
+                set_floor(state, change.sequence + 1)
         else:
             self._db.execute(
                 "DELETE FROM cursors WHERE key = ? AND name = ?", (change.key, change.name)
@@ -356,10 +368,10 @@ class SqliteStore:
         state = self._shelf.queues.get(change.key)
         if state is None:
             return
-        for extent in state.extents:
+        for extent in state.extents[state.begin(change.first) :]:
             if extent.first > change.last:
                 break
-            mask = extent.owed_of(change.priority) & extent.within(0, change.last)
+            mask = extent.owed_of(change.priority) & extent.within(change.first, change.last)
             if mask:
                 self._settled(extent, mask)
         sweep(self._shelf, state)
@@ -452,7 +464,8 @@ class SqliteStore:
             if state.sequence > max(top, state.stored):
                 topology.save_counter(self._db, key, state.sequence)
                 state.stored = state.sequence
-        shelf.bury(_BURIED_AT_ONCE + 2 * len(shelf.dirty))
+        shelf.bury(_BURIED_AT_ONCE + 2 * shelf.added)
+        shelf.added = 0
         if self._writes % 16 == 0:
             shrink(shelf)
         self._touched = {}

@@ -44,7 +44,7 @@ _PAGES_AT_ONCE: Final = 128
 def set_floor(queue: QueueState, floor: int) -> None:
     """Begin the retention of a queue somewhere else."""
     queue.floor = floor
-    queue.forgotten = sum([extent.size for extent in queue.extents if extent.last < floor])
+    queue.forgotten = sum([each.weight for each in queue.extents if each.last < floor])
 
 
 def is_outside(queue: QueueState, extent: Extent, passed: int, now_us: int | None) -> bool:
@@ -73,7 +73,7 @@ def advance_floor(shelf: Shelf, queue: QueueState, now_us: int | None) -> None:
     passed: list[Extent] = []
     for extent in queue.extents[start : start + _MOST_SWEPT]:
         if extent.last >= queue.floor:
-            if not is_outside(queue, extent, queue.forgotten + extent.size, now_us):
+            if not is_outside(queue, extent, queue.forgotten + extent.weight, now_us):
                 break
             queue.raise_floor(extent)
         passed.append(extent)
@@ -89,8 +89,8 @@ def sweep(shelf: Shelf, queue: QueueState) -> None:
         if extent.owed or queue.is_kept(extent):
             kept.append(extent)
         else:
-            queue.bytes -= extent.size
-            queue.forgotten -= extent.size
+            queue.bytes -= extent.weight
+            queue.forgotten -= extent.weight
             shelf.forget(extent)
     queue.extents = kept
 
@@ -214,4 +214,6 @@ def shrink(shelf: Shelf) -> None:
     if free > _FREE_PAGES:
         (pages,) = shelf.db.execute("PRAGMA page_count").fetchone()
         if free * 2 > pages:
-            shelf.db.execute(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})").fetchall()
+            # Python takes one step of a statement without columns, and each step frees one page.
+            for _ in range(_PAGES_AT_ONCE):
+                shelf.db.execute("PRAGMA incremental_vacuum(1)")

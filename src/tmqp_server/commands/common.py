@@ -1,0 +1,86 @@
+"""Owns what the commands about a data directory share: opening it, progress, how they fail."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from tmqp_server.storage.port import StoreError
+from tmqp_server.storage.sqlite import DATABASE_NAME, SqliteStore
+
+__all__ = ["DIRECTORY", "Progress", "existing_store", "failing_politely", "number_of", "progress"]
+
+#: The argument that names a data directory.
+DIRECTORY: Final = click.Path(file_okay=False, path_type=Path)
+
+
+@contextmanager
+def failing_politely() -> Iterator[None]:
+    """What a store raises is a sentence and status 2."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # who read has gone; click ends without a word
+    except (StoreError, OSError) as error:
+        click.echo(f"tmqp-server: {error}", err=True)
+        sys.exit(2)
+
+
+@contextmanager
+def existing_store(directory: Path, *, skip_damage: bool = False) -> Iterator[SqliteStore]:
+    """The store of a directory that has one, for looking at; it is left as it was.
+
+    :raises StoreError: when there is none, or a server has it open.
+    """
+    if not (directory / DATABASE_NAME).is_file():
+        raise StoreError(f"there is no store in {directory}")
+    try:
+        store = SqliteStore(directory, floor_bytes=0, skip_damage=skip_damage)
+    except StoreError as error:
+        if "in use by" in str(error):
+            raise StoreError(
+                f"{error}; make a copy first (tmqp-server backup {directory} COPY) and look at that"
+            ) from error
+        raise
+    try:
+        yield store
+    finally:
+        store.close(clean=False)
+
+
+class Progress:
+    """A bar on a terminal; nothing anywhere else."""
+
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+        self._done = 0
+
+    def reach(self, done: int, total: int | None = None) -> None:
+        """So much is done, of so much."""
+        if self._bar is not None:
+            if total is not None:
+                self._bar.length = total
+            self._bar.update(done - self._done)
+            self._done = done
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Progress]:
+    """A bar on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield Progress(None)
+        return
+    with click.progressbar(
+        length=max(total, 1), label=label, file=sys.stderr, width=30, show_pos=True
+    ) as bar:
+        yield Progress(bar)
+
+
+def number_of(count: int, word: str) -> str:
+    """``1 queue``, ``2,000 queues``."""
+    return f"{count:,} {word}" + ("" if count == 1 else "s")

@@ -1,0 +1,119 @@
+"""Owns what tests of stores share: messages, batches, and each adapter behind one small face."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final, Protocol
+
+from tmqp_server.storage.memory import MemoryStore
+from tmqp_server.storage.port import (
+    KeepChannel,
+    KeepQueue,
+    Note,
+    Retention,
+    Store,
+    StoreBatch,
+    StoredMessage,
+    TopologyChange,
+)
+from tmqp_server.storage.records import decode_block
+from tmqp_server.storage.sqlite import SqliteStore
+
+NOW_US: Final = 1_700_000_000_000_000
+EVER: Final = 1 << 62
+
+
+class Home(Protocol):
+    """Where a store is kept: it can be opened, and opened again after it was closed or left."""
+
+    def open(self) -> Store:
+        """The store, as it stands; whoever had it open before is dead."""
+
+
+class SqliteHome:
+    """A directory; a store that was left is closed without a word, as the system would do it."""
+
+    def __init__(self, directory: Path, checkpoint_pages: int = 2_048) -> None:
+        self.directory = directory
+        self.checkpoint_pages = checkpoint_pages
+        self.store: SqliteStore | None = None
+
+    def open(self) -> Store:
+        if self.store is not None:
+            self.store.close(clean=False)
+        self.store = SqliteStore(
+            self.directory, floor_bytes=0, checkpoint_pages=self.checkpoint_pages
+        )
+        return self.store
+
+
+class MemoryHome:
+    def __init__(self) -> None:
+        self.store: MemoryStore | None = None
+
+    def open(self) -> Store:
+        self.store = MemoryStore() if self.store is None else self.store.restarted()
+        return self.store
+
+
+HOMES: Final[dict[str, Callable[[Path], Home]]] = {
+    "memory": lambda _path: MemoryHome(),
+    "sqlite": SqliteHome,
+}
+
+
+def message(
+    sequence: int,
+    body: bytes = b"body",
+    flags: int = 0,
+    timestamp_us: int = NOW_US,
+    attempts: int = 0,
+    put_backs: int = 0,
+) -> StoredMessage:
+    return StoredMessage(
+        sequence, timestamp_us, 0, 0, flags, attempts, put_backs, 0, 0, len(body), body
+    )
+
+
+def queue(key: int, retention: Retention | None = None, options: bytes = b"{}") -> KeepQueue:
+    return KeepQueue(key, "c", key, options, retention or Retention())
+
+
+def batch(
+    *changes: TopologyChange,
+    appended: dict[int, list[StoredMessage]] | None = None,
+    settled: dict[int, list[int]] | None = None,
+    notes: Iterable[Note] = (),
+) -> StoreBatch:
+    made = StoreBatch()
+    made.changes.extend(changes)
+    made.appended.update(appended or {})
+    made.settled.update(settled or {})
+    made.notes.extend(notes)
+    return made
+
+
+def with_queue(store: Store, key: int = 1, retention: Retention | None = None) -> Store:
+    """A store, fresh, with one queue."""
+    store.recover()
+    store.write(batch(KeepChannel("c", b"{}"), queue(key, retention)), NOW_US)
+    return store
+
+
+def owed(store: Store, key: int = 1, priority: int = 0) -> list[int]:
+    """The sequences of all that is owed."""
+    return [m.sequence for m in store.fetch(key, 0, EVER, 1_000_000, EVER, priority)]
+
+
+def kept(store: Store, key: int = 1, first: int = 0, last: int = EVER) -> list[int]:
+    """The sequences of all that can be read."""
+    blocks = store.read(key, first, last, 1_000_000, EVER)
+    return [m.sequence for block in blocks for m in decode_block(block).messages()]
+
+
+def push_each(store: Store, sequences: Iterable[int], key: int = 1, size: int = 10) -> None:
+    """Append messages, each in a write of its own."""
+    for sequence in sequences:
+        body = b"%d:" % sequence + b"x" * size
+        store.write(batch(appended={key: [message(sequence, body)]}), NOW_US)

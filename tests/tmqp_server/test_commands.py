@@ -1,0 +1,241 @@
+"""The commands about a data directory, as processes: what they print, how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.project import ROOT
+from tests.tmqp_server.storage.stores import EVER, NOW_US, batch, kept, message, owed
+from tmqp_server.storage.port import (
+    KeepChannel,
+    KeepCursor,
+    KeepQueue,
+    KeepRouter,
+    Retention,
+    TopologyChange,
+)
+from tmqp_server.storage.sqlite import SqliteStore, back_up
+
+
+def run(*arguments: str | Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    ended = subprocess.run(
+        [sys.executable, "-m", "tmqp_server", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        input=stdin,
+        check=False,
+    )
+    assert "Traceback" not in ended.stderr
+    return ended
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A store with two queues, one of which keeps what is settled."""
+    folder = tmp_path / "data"
+    made = SqliteStore(folder, floor_bytes=0)
+    made.recover()
+    changes: list[TopologyChange] = [
+        KeepChannel("orders", b'{"a":1}'),
+        KeepQueue(1, "orders", 7, b"\xff\x00", Retention(10**6, 5, for_readers=False)),
+        KeepQueue(4, "orders", 8, b"{}", Retention()),
+        KeepRouter("r", b"\xff"),
+        KeepCursor("x", 1, 3),
+    ]
+    made.write(batch(*changes), NOW_US)
+    bodies = [b"plain", "hé\n".encode(), b"\xff\x00", b""]
+    messages = [message(n, bodies[n % 4], attempts=n % 3) for n in range(1, 2_501)]
+    made.write(batch(appended={1: messages, 4: messages[:10]}), NOW_US)
+    made.write(batch(settled={1: [2, 3, 2_400], 4: [1, 9, 10]}), NOW_US)
+    made.close(clean=True)
+    return folder
+
+
+def contents(folder: Path) -> list[str]:
+    made = SqliteStore(folder, floor_bytes=0)
+    found = made.recover(looking=True)
+    found.store_id = ""
+    lines = [repr(found)]
+    for key in (1, 4):
+        lines.append(repr((owed(made, key), kept(made, key))))
+        lines.extend(repr(m) for m in made.fetch(key, 0, EVER, 10**6, EVER, 0))
+    made.close(clean=False)
+    return lines
+
+
+def damage(folder: Path) -> None:
+    db = sqlite3.connect(folder / "messages.sqlite3")
+    with db:
+        changed = db.execute(
+            "UPDATE bodies SET block = CAST(substr(block, 1, 9000) || x'01' ||"
+            " substr(block, 9002) AS BLOB) WHERE id = 1"
+        )
+        assert changed.rowcount == 1
+    db.close()
+
+
+def test_check_finds_nothing_wrong_and_changes_nothing(data: Path) -> None:
+    before = (data / "messages.sqlite3").read_bytes()
+    ended = run("check", data)
+    assert ended.returncode == 0
+    assert ended.stdout.startswith("all is well: 1 channel, 2 queues, 2,504 messages owed")
+    assert (data / "messages.sqlite3").read_bytes() == before
+
+
+def test_check_names_what_is_damaged(data: Path) -> None:
+    damage(data)
+    ended = run("check", data)
+    assert ended.returncode == 1
+    assert "damaged: messages 1 to 1024 of queue 1" in ended.stdout
+    assert "1 problem; readable:" in ended.stdout
+
+
+@pytest.mark.parametrize("command", ["check", "export"])
+def test_what_cannot_be_read_is_one_line_and_status_2(
+    data: Path, tmp_path: Path, command: str
+) -> None:
+    ended = run(command, tmp_path / "nothing")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f"tmqp-server: there is no store in {tmp_path / 'nothing'}\n"
+    made = SqliteStore(data)
+    ended = run(command, data)
+    made.close(clean=True)
+    assert ended.returncode == 2
+    assert f"in use by process {os.getpid()}; make a copy first" in ended.stderr
+    (data / "messages.sqlite3").write_bytes(b"garbage" * 1_000)
+    ended = run(command, data)
+    assert ended.returncode == 2
+    assert "file is not a database" in ended.stderr
+
+
+def test_a_backup_is_a_data_directory(data: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copies" / "monday"
+    ended = run("backup", data, copy)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == f"copied {data} to {copy}: 2 queues, 2,504 messages\n"
+    assert sorted(path.name for path in copy.iterdir()) == ["messages.sqlite3"]
+    assert contents(copy) == contents(data)
+    ended = run("backup", data, copy)
+    assert ended.returncode == 2
+    assert "there is a store in" in ended.stderr
+    ended = run("backup", tmp_path / "nothing", tmp_path / "other")
+    assert ended.returncode == 2
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_backup_of_a_store_in_use_is_of_one_moment(data: Path, tmp_path: Path) -> None:
+    before = contents(data)
+    made = SqliteStore(data, floor_bytes=0)
+    made.recover()
+    sequence = 2_500
+
+    def work_on(done: int, total: int) -> None:
+        nonlocal sequence
+        sequence += 1
+        made.write(batch(appended={1: [message(sequence)]}, settled={4: [2]}), NOW_US)
+
+    report = back_up(data, tmp_path / "copy", work_on)
+    assert sequence > 2_500
+    assert report.problems == []
+    assert owed(made, 1)[-1] == sequence
+    made.close(clean=True)
+    copied = contents(tmp_path / "copy")
+    # The server had it open: the copy knows that.
+    assert copied[0] == before[0].replace("clean=True", "clean=False", 1)
+    assert copied[1:] == before[1:]
+
+
+def test_a_damaged_store_is_copied_as_it_is(data: Path, tmp_path: Path) -> None:
+    damage(data)
+    ended = run("backup", data, tmp_path / "copy")
+    assert ended.returncode == 1
+    assert "damaged, and copied as it is: messages 1 to 1024 of queue 1" in ended.stderr
+    assert (tmp_path / "copy" / "messages.sqlite3").exists()
+
+
+def test_an_export_can_be_imported(data: Path, tmp_path: Path) -> None:
+    exported = run("export", data)
+    assert exported.returncode == 0
+    assert exported.stderr == "exported 2 queues, 2,507 messages\n"
+    file = tmp_path / "all.jsonl"
+    file.write_text(exported.stdout)
+    copy = tmp_path / "copy"
+    ended = run("import", copy, file)
+    assert (ended.returncode, ended.stderr) == (0, "imported 2 queues, 2,507 messages\n")
+    assert contents(copy) == contents(data)
+    again = run("export", copy)
+    assert again.stdout == exported.stdout
+    third = run("import", tmp_path / "third", "-", stdin=exported.stdout)
+    assert third.returncode == 0
+    assert contents(tmp_path / "third") == contents(data)
+    ended = run("import", copy, file)
+    assert ended.returncode == 2
+    assert "there is a store in" in ended.stderr
+
+
+def test_one_queue_can_be_exported(data: Path) -> None:
+    ended = run("export", data, "--queue", "orders/8")
+    lines = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [line["kind"] for line in lines] == ["head", "channel", "queue"] + ["message"] * 7
+    assert [line["sequence"] for line in lines[3:]] == [2, 3, 4, 5, 6, 7, 8]
+    assert lines[3]["body_base64"] == "/wA="
+    assert lines[4]["body"] == ""
+    ended = run("export", data, "-q", "orders/9")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "there is no queue orders/9" in ended.stderr
+
+
+def test_an_export_stops_at_damage_or_passes_over_it(data: Path) -> None:
+    damage(data)
+    ended = run("export", data)
+    assert ended.returncode == 2
+    assert "messages 1 to 1024 of queue 1" in ended.stderr
+    ended = run("export", data, "--skip-damaged")
+    assert ended.returncode == 0
+    assert "passed over: messages 1 to 1024 of queue 1" in ended.stderr
+    assert ended.stdout.count('"kind":"message"') == 2_500 - 1_024 + 7
+
+
+HEAD = '{"kind": "head", "format": "tmqp-server export", "version": 1, "clean": true}\n'
+BAD: dict[str, tuple[str, str]] = {
+    "nothing": ("", "is nothing that tmqp-server exported"),
+    "something": ("{}", "is nothing that tmqp-server exported"),
+    "newer": (HEAD.replace("1,", "2,"), "has the version 2, this program knows 1"),
+    "no json": (HEAD + "\n{", "line 3 is no JSON"),
+    "deep": (HEAD + "[" * 100_000, "line 2 is no JSON"),
+    "no object": (HEAD + "[]", "line 2 is no JSON object"),
+    "kind": (HEAD + '{"kind": "x"}', "the kind 'x' is not known"),
+    "field": (HEAD + '{"kind": "channel"}', "line 2 cannot be understood: KeyError('name')"),
+    "number": (HEAD + '{"kind": "message", "queue": "one"}', "line 2 cannot be understood"),
+    "base64": (HEAD + '{"kind": "router", "name": "r", "value_base64": "!"}', "line 2 cannot"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_export_is_one_line_and_status_2(tmp_path: Path, name: str) -> None:
+    text, reason = BAD[name]
+    ended = run("import", tmp_path / "data", "-", stdin=text)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert reason in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_the_help_names_the_commands() -> None:
+    ended = run("--help")
+    for command in ("backup", "check", "export", "import"):
+        assert f"  {command} " in ended.stdout
+        about = run(command, "--help").stdout
+        assert "Examples:" in about
+        assert "Exit status: 0" in about
+        assert max(len(line) for line in about.splitlines()) <= 100
+    ended = run("chekc")
+    assert ended.returncode == 2
+    assert "No such command" in ended.stderr
