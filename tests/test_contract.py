@@ -88,7 +88,9 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server.storage.records": ("tmqp_server.storage.port",),
     "tmqp_server.storage.sqlite": ("tmqp_server.storage.sqlite.store",),
     "tmqp_server.storage.sqlite.store": ("tmqp_server.storage.records", "os", "sqlite3"),
-    "tmqp_sim": ("tmqp_server.engine.broker", "tmqp_client._machine"),
+    "tmqp_sim": (),
+    "tmqp_sim.runner": ("tmqp_sim.simulation", "multiprocessing"),
+    "tmqp_sim.simulation": ("tmqp_server.engine.broker", "tmqp_client._machine"),
     "tmqp_spark": ("tmqp_client",),
 }
 
@@ -169,8 +171,9 @@ FORBIDDEN: Final[list[tuple[str, str, str]]] = [
     (STORAGE, "tmqp_server.storage.memory", "tmqp_server.storage.sqlite"),
     (STORAGE_USERS, "tmqp_server.io", "tmqp_server.storage.memory"),
     (STORAGE_USERS, "tmqp_server.admin", "tmqp_server.storage.sqlite"),
-    (SIMULATOR, "tmqp_sim", "socket"),
-    (SIMULATOR, "tmqp_sim", "tmqp_server.io"),
+    (SIMULATOR, "tmqp_sim.simulation", "socket"),
+    (SIMULATOR, "tmqp_sim.simulation", "multiprocessing"),
+    (SIMULATOR, "tmqp_sim.runner", "tmqp_server.io"),
     (CONFORMANCE, "tmqp_conformance", "tmqp.codec"),
     (CONFORMANCE, "tmqp_conformance.peer", "tmqp.models.options"),
 ]

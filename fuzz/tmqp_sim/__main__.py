@@ -11,7 +11,7 @@ from tmqp_sim.marks import missing, table
 from tmqp_sim.minimise import minimise
 from tmqp_sim.mutants import MUTANTS, planted
 from tmqp_sim.runner import Summary, caught_at, run_many
-from tmqp_sim.simulation import run
+from tmqp_sim.simulation import WATCHABLE, run
 
 __all__ = ["main"]
 
@@ -49,7 +49,10 @@ def _parser() -> argparse.ArgumentParser:
     runs.add_argument("--enough", type=int, default=5, help="stop after so many failures")
     runs.add_argument("--minimise", action="store_true", help="make the first failure smaller")
     commands.add_parser("marks", parents=[several], help="how often each rare branch is reached")
-    commands.add_parser("digests", parents=[several], help="one word for each run")
+    digests = commands.add_parser("digests", parents=[several], help="one word for each run")
+    digests.add_argument(
+        "--unwatched", action="store_true", help="without a look at the broker's steps"
+    )
     replay = commands.add_parser("replay", parents=[single], help="run one seed and tell of it")
     replay.add_argument("--without", nargs="*", default=[], help="leave these things out")
     commands.add_parser("minimise", parents=[single], help="make a failing seed smaller")
@@ -68,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "digests":
         with planted(options.mutant):
             for seed in options.seeds:
-                print(seed, run(seed).digest)
+                watched = WATCHABLE and not options.unwatched
+                print(seed, run(seed, watched=watched).digest)
         return 0
     if options.command == "mutants":
         return _mutants(options.limit)

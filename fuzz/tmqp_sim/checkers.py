@@ -44,8 +44,10 @@ def untaken(
                 yield f"{uid} was accepted by {place} and nobody dealt with it, nor its dead letter"
 
 
-def unexplained(history: History, sent: Mapping[tuple[int, str], int]) -> Iterator[str]:
-    """What came over a link more often than the broker sent it there."""
+def unexplained(history: History, sent: Mapping[tuple[int, str], int] | None) -> Iterator[str]:
+    """What came over a link more often than the broker sent it there; None if nobody counted."""
+    if sent is None:
+        return
     for (link, uid), count in history.by_link.items():
         times = sent.get((link, uid), 0)
         if count > times:
@@ -83,7 +85,7 @@ def stuck(history: History, owed: Mapping[str, int]) -> Iterator[str]:
 def judge(
     history: History,
     lives: int,
-    sent: Mapping[tuple[int, str], int],
+    sent: Mapping[tuple[int, str], int] | None,
     accepted: Mapping[tuple[str, int], Iterable[str]],
     owed: Mapping[str, int],
 ) -> tuple[str, list[str]]:

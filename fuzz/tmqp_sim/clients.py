@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
@@ -21,10 +21,8 @@ from tmqp_client._outcomes import Accepted, Lost, Outcome
 from tmqp_client._pending import Pending
 from tmqp_client.config import ClientLimits
 from tmqp_sim.network import Broken, End, Link
+from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
-
-if TYPE_CHECKING:
-    from tmqp_sim.simulation import Simulation
 
 __all__ = ["SimClient"]
 
@@ -53,7 +51,7 @@ class SimClient:
     (:meth:`settled`) and with what arrives (:meth:`arrived`).
     """
 
-    def __init__(self, simulation: Simulation, name: str, limits: ClientLimits) -> None:
+    def __init__(self, simulation: Stage, name: str, limits: ClientLimits) -> None:
         self.simulation = simulation
         self.world = simulation.world
         self.name = name
@@ -283,7 +281,7 @@ class SimClient:
         if pending.waiter is _TOLD:
             raise Violation("client", f"{self.name}: settled twice: {pending!r}")
         pending.waiter = _TOLD
-        if self.world.now > pending.deadline + self.simulation.lateness(pending.asked_at):
+        if self.world.now > pending.deadline + SETTLE_SLACK_S:
             raise Violation("client", f"{self.name}: settled late: {pending!r}")
 
     def _end_of_connection(self, lost: Lost) -> None:

@@ -6,7 +6,7 @@ answered positively is done, whether the answer arrives or not.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tmqp.frames import Frame
 from tmqp_client import _requests
@@ -17,10 +17,8 @@ from tmqp_client.config import ClientLimits
 from tmqp_client.errors import ClientError
 from tmqp_sim.clients import SimClient
 from tmqp_sim.history import Receipt
+from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
-
-if TYPE_CHECKING:
-    from tmqp_sim.simulation import Simulation
 
 __all__ = ["Consumer", "Habits", "Puller"]
 
@@ -60,7 +58,7 @@ class Consumer(SimClient):
 
     def __init__(
         self,
-        simulation: Simulation,
+        simulation: Stage,
         name: str,
         limits: ClientLimits,
         channel: str,
@@ -191,7 +189,7 @@ class Puller(Consumer):
 
     def __init__(
         self,
-        simulation: Simulation,
+        simulation: Stage,
         name: str,
         limits: ClientLimits,
         channel: str,

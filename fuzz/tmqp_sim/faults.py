@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from tmqp.constants import STATUS_PAUSED
+from tmqp_sim.clients import SimClient
+from tmqp_sim.disk import Disk
 from tmqp_sim.history import Place
 from tmqp_sim.network import CUT_NEWS_S, Link
-from tmqp_sim.plan import Fault
+from tmqp_sim.operators import Operator
+from tmqp_sim.plan import Fault, Plan
+from tmqp_sim.stage import Stage
 
-if TYPE_CHECKING:
-    from tmqp_sim.simulation import Simulation
-
-__all__ = ["strike"]
+__all__ = ["Target", "strike"]
 
 #: How often a consumer with a credit grants more, in seconds.
 _GRANT_EVERY_S: Final = 0.5
 
 
-def strike(simulation: Simulation, fault: Fault) -> None:
+class Target(Stage, Protocol):
+    """One run, as faults see it."""
+
+    plan: Plan
+    disk: Disk
+    operator: Operator
+
+    @property
+    def clients(self) -> list[SimClient]: ...
+
+    def crash_server(self) -> None: ...
+
+    def stop_server(self, life: int) -> None: ...
+
+    def free_disk(self) -> None: ...
+
+    def resume_queue(self, place: Place) -> None: ...
+
+
+def strike(simulation: Target, fault: Fault) -> None:
     """Let a fault happen."""
     if simulation.healed:
         return
@@ -28,12 +48,12 @@ def strike(simulation: Simulation, fault: Fault) -> None:
         simulation.world.mark(f"fault: {fault.kind}")
 
 
-def _victim(simulation: Simulation, fault: Fault) -> Link | None:
+def _victim(simulation: Target, fault: Fault) -> Link | None:
     links = simulation.network.living()
     return links[int(fault.pick * len(links))] if links else None
 
 
-def _cut(simulation: Simulation, fault: Fault) -> bool:
+def _cut(simulation: Target, fault: Fault) -> bool:
     link = _victim(simulation, fault)
     if link is None:
         return False
@@ -45,7 +65,7 @@ def _cut(simulation: Simulation, fault: Fault) -> bool:
     return True
 
 
-def _half_open(simulation: Simulation, fault: Fault) -> bool:
+def _half_open(simulation: Target, fault: Fault) -> bool:
     link = _victim(simulation, fault)
     if link is None:
         return False
@@ -53,7 +73,7 @@ def _half_open(simulation: Simulation, fault: Fault) -> bool:
     return True
 
 
-def _silence(simulation: Simulation, fault: Fault) -> bool:
+def _silence(simulation: Target, fault: Fault) -> bool:
     link = _victim(simulation, fault)
     if link is None:
         return False
@@ -63,7 +83,7 @@ def _silence(simulation: Simulation, fault: Fault) -> bool:
     return True
 
 
-def _swizzle(simulation: Simulation, fault: Fault) -> bool:
+def _swizzle(simulation: Target, fault: Fault) -> bool:
     links = simulation.network.living()
     chance = simulation.world.child(fault.name)
     world = simulation.world
@@ -77,13 +97,13 @@ def _swizzle(simulation: Simulation, fault: Fault) -> bool:
     return bool(links)
 
 
-def _hush(simulation: Simulation, link: Link) -> None:
+def _hush(simulation: Target, link: Link) -> None:
     if not simulation.healed:
         link.up.silent = True
         link.down.silent = True
 
 
-def _clog(simulation: Simulation, fault: Fault) -> bool:
+def _clog(simulation: Target, fault: Fault) -> bool:
     links = simulation.network.living()
     for link in links:
         for pipe in (link.up, link.down):
@@ -98,7 +118,7 @@ def _unclog(links: list[Link]) -> None:
         link.down.clogged_by = 0.0
 
 
-def _client_crash(simulation: Simulation, fault: Fault) -> bool:
+def _client_crash(simulation: Target, fault: Fault) -> bool:
     clients = [client for client in simulation.clients if client.end is not None]
     if not clients:
         return False
@@ -106,7 +126,7 @@ def _client_crash(simulation: Simulation, fault: Fault) -> bool:
     return True
 
 
-def _freeze(simulation: Simulation, fault: Fault) -> bool:
+def _freeze(simulation: Target, fault: Fault) -> bool:
     if not simulation.server.up or simulation.server.asleep:
         return False
     left = simulation.plan.duration_s - simulation.world.now
@@ -114,7 +134,7 @@ def _freeze(simulation: Simulation, fault: Fault) -> bool:
     return True
 
 
-def _server_crash(simulation: Simulation, fault: Fault) -> bool:
+def _server_crash(simulation: Target, fault: Fault) -> bool:
     server = simulation.server
     if not server.up:
         return False
@@ -123,7 +143,7 @@ def _server_crash(simulation: Simulation, fault: Fault) -> bool:
     return True
 
 
-def _stop(simulation: Simulation, fault: Fault) -> bool:
+def _stop(simulation: Target, fault: Fault) -> bool:
     server = simulation.server
     if not server.up or server.asleep:
         return False
@@ -131,7 +151,7 @@ def _stop(simulation: Simulation, fault: Fault) -> bool:
     return True
 
 
-def _restart(simulation: Simulation, fault: Fault) -> bool:
+def _restart(simulation: Target, fault: Fault) -> bool:
     server = simulation.server
     if not server.up or server.asleep:
         return False
@@ -141,13 +161,13 @@ def _restart(simulation: Simulation, fault: Fault) -> bool:
     return True
 
 
-def _disk_full(simulation: Simulation, fault: Fault) -> bool:
+def _disk_full(simulation: Target, fault: Fault) -> bool:
     simulation.disk.full = True
     simulation.world.after(fault.lasts_s, simulation.free_disk)
     return True
 
 
-def _pause_queue(simulation: Simulation, fault: Fault) -> bool:
+def _pause_queue(simulation: Target, fault: Fault) -> bool:
     places = [place for place in simulation.places.values() if place.kind in ("work", "share")]
     if not places or not simulation.server.up or simulation.server.asleep:
         return False
@@ -157,7 +177,7 @@ def _pause_queue(simulation: Simulation, fault: Fault) -> bool:
     return True
 
 
-def _credit(simulation: Simulation, fault: Fault) -> bool:
+def _credit(simulation: Target, fault: Fault) -> bool:
     """A subscription with a credit takes its share of a broadcast, and no more than it granted."""
     places = [place for place in simulation.places.values() if place.kind == "fan"]
     if not places or not simulation.server.up or simulation.server.asleep:
@@ -168,7 +188,7 @@ def _credit(simulation: Simulation, fault: Fault) -> bool:
     return True
 
 
-def _grant(simulation: Simulation, place: Place, life: int) -> None:
+def _grant(simulation: Target, place: Place, life: int) -> None:
     server = simulation.server
     if simulation.healed or not server.up or server.lives != life:
         return
@@ -177,7 +197,7 @@ def _grant(simulation: Simulation, place: Place, life: int) -> None:
     simulation.world.after(_GRANT_EVERY_S, _grant, simulation, place, life)
 
 
-_STRIKES: Final[dict[str, Callable[[Simulation, Fault], bool]]] = {
+_STRIKES: Final[dict[str, Callable[[Target, Fault], bool]]] = {
     "cut": _cut,
     "half-open": _half_open,
     "silence": _silence,

@@ -55,8 +55,8 @@ __all__ = ["Hand", "Ledger"]
 
 #: Rounding of times.
 _EPSILON_S: Final = 1e-9
-#: Handlers that tell producers who did not ask.
-_TELLS_ALL: Final = ("ack-received", "ack-ifsaved")
+#: Handlers that tell nobody who did not ask; any other may tell every producer once (F77).
+_TELL_WHO_ASKED: Final = ("ack-if-asked", "putback-start", "putback-end")
 
 
 class Hand:
@@ -244,8 +244,7 @@ class Ledger:
         if command.high_priority:
             high = self.high_waiting.setdefault(key, {})
             high[command.message_id] = high.get(command.message_id, 0) + 1
-        # Some handlers tell every producer, asked or not (F77).
-        if command.wants_confirm or self.places[key].handler in _TELLS_ALL:
+        if command.wants_confirm or self.places[key].handler not in _TELL_WHO_ASKED:
             asked = (command.session, command.message_id)
             self.asked[asked] = self.asked.get(asked, 0) + 1
 
@@ -414,7 +413,7 @@ class Ledger:
         accepted_at: float,
         turn: int,
     ) -> None:
-        """The first sending of what was pushed once: does it overtake, is it too old?"""
+        """The first sending of what was pushed once: it overtakes nothing and is not too old."""
         uid = message.message_id
         high = message.high_priority
         if place.expiry_s:

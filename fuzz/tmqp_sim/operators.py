@@ -7,7 +7,7 @@ noted.  So it shows as well that the broker serves doors it has never heard of.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tmqp_server.engine.commands import (
     ClearMessages,
@@ -22,9 +22,7 @@ from tmqp_server.engine.effects import Deliver, DeliverPulled, Effect, Forward, 
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_sim.history import Place
-
-if TYPE_CHECKING:
-    from tmqp_sim.simulation import Simulation
+from tmqp_sim.stage import Stage
 
 __all__ = ["Operator", "OperatorDoor", "OperatorSession"]
 
@@ -116,7 +114,7 @@ class OperatorDoor:
 class Operator:
     """Declares the places in each life of the server, and does what the plan says to them."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Stage) -> None:
         self.simulation = simulation
         self.number = 0
         self.session: OperatorSession | None = None

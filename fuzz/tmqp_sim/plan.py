@@ -19,7 +19,7 @@ from tmqp_sim.disk import DiskHabits
 from tmqp_sim.history import Place
 from tmqp_sim.network import Shape
 
-__all__ = ["FAULT_KINDS", "ClientPlan", "Fault", "MessagePlan", "Plan", "draw_plan"]
+__all__ = ["FAULT_KINDS", "ORDINARY", "ClientPlan", "Fault", "MessagePlan", "Plan", "draw_plan"]
 
 #: What can happen, and what it does to whom.
 FAULT_KINDS: Final[dict[str, str]] = {
@@ -37,6 +37,8 @@ FAULT_KINDS: Final[dict[str, str]] = {
     "pause-queue": "a queue is paused and goes on later",
     "credit": "a consumer with a small credit joins and grants more from time to time",
 }
+#: Kinds of queues whose delivery handler may be another one.
+ORDINARY: Final = ("work", "share", "polite", "durable", "pull", "spill")
 #: The end of the phase with faults, in seconds.
 _SHORTEST_S: Final = 6.0
 _LONGEST_S: Final = 20.0
@@ -151,6 +153,21 @@ class Plan:
         self.faults = [each for each in self.faults if each.name not in gone]
         self.clients = [each for each in self.clients if each.name not in gone]
         self.messages = [each for each in self.messages if each.name not in gone]
+
+    def use_handler(self, name: str, promise: str) -> None:
+        """Let a delivery handler of your own serve the ordinary queues.
+
+        :param name: under which it is registered.
+        :param promise: what it keeps: ``once-or-more`` (what it confirms arrives and is answered
+            for) or ``none``; any other promise of a queue is not judged.
+        """
+        for place in self.places:
+            if place.kind in ORDINARY:
+                place.handler = name
+                place.promise = promise
+        if promise == "none":
+            for message in self.messages:
+                message.asks = message.asks and self.places[message.place].kind not in ORDINARY
 
     def described(self) -> list[str]:
         """The plan in lines."""

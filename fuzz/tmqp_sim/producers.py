@@ -5,7 +5,7 @@ careless ones, which never ask.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tmqp.errors import LocalProtocolError
 from tmqp_client._pending import Kind, Pending
@@ -13,9 +13,7 @@ from tmqp_client.config import ClientLimits
 from tmqp_client.errors import NegativeAcknowledge, OperationFailed, OperationTimeout
 from tmqp_sim.clients import SimClient
 from tmqp_sim.history import Sent
-
-if TYPE_CHECKING:
-    from tmqp_sim.simulation import Simulation
+from tmqp_sim.stage import Stage
 
 __all__ = ["Producer"]
 
@@ -29,9 +27,7 @@ class Producer(SimClient):
     :param window: messages that may be unconfirmed at one time.
     """
 
-    def __init__(
-        self, simulation: Simulation, name: str, limits: ClientLimits, window: int
-    ) -> None:
+    def __init__(self, simulation: Stage, name: str, limits: ClientLimits, window: int) -> None:
         super().__init__(simulation, name, limits)
         self.window = window
         #: To be sent, in order; what is refused or lost comes back to the front.

@@ -10,6 +10,7 @@ judged (``checkers.py``).
 from __future__ import annotations
 
 import traceback
+from types import FunctionType
 from typing import Final, cast
 
 from tmqp.limits import Limits
@@ -17,7 +18,8 @@ from tmqp_client.config import ClientLimits
 from tmqp_server.config import OutboundLimits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.delivery import HandlerRegistry
+from tmqp_server.engine.delivery import DeliveryHandler, HandlerRegistry
+from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub import Hub
@@ -37,7 +39,10 @@ from tmqp_sim.strangers import Stranger
 from tmqp_sim.watch import WatchedBroker
 from tmqp_sim.world import Violation, World
 
-__all__ = ["HEALING_S", "Result", "Simulation", "run"]
+__all__ = ["HEALING_S", "WATCHABLE", "Result", "Simulation", "run", "run_handler"]
+
+#: Whether every step of the broker can be watched: a compiled hub takes the real one only.
+WATCHABLE: Final = isinstance(Hub.open, FunctionType)
 
 #: What everything that is owed has to come home, in simulated seconds.
 HEALING_S: Final = 60.0
@@ -90,11 +95,15 @@ class Simulation:
     """One run.
 
     :param plan: what is to happen.
-    :param handlers: delivery handlers of your own, beside or in place of the built-in ones.
+    :param handlers: the delivery handlers that queues may name; the built-in ones if None.
+    :param watched: judge every step of the broker, not only the end.
     """
 
-    def __init__(self, plan: Plan, handlers: HandlerRegistry | None = None) -> None:
+    def __init__(
+        self, plan: Plan, handlers: HandlerRegistry | None = None, *, watched: bool = WATCHABLE
+    ) -> None:
         self.plan = plan
+        self.watched = watched
         self.world = World(plan.seed)
         self.places: dict[tuple[str, int], Place] = {place.key: place for place in plan.places}
         self.history = History(self.places)
@@ -138,10 +147,6 @@ class Simulation:
         """Everybody with a client machine."""
         return self.good + [each for each in self.bad if isinstance(each, SimClient)]
 
-    def lateness(self, since: float) -> float:
-        """How much later than asked for a client may be told; clients themselves are prompt."""
-        return 0.001
-
     def _add_client(self, each: ClientPlan, limits: ClientLimits) -> None:
         place = self.plan.places[each.place]
         client: Consumer | Stranger
@@ -173,11 +178,13 @@ class Simulation:
         self.ledger = Ledger(
             self.world, self.places, plan.max_in_flight, self.sent, self.history.pushes
         )
+        door = NativeDoor(self._new_door_id, self.protocol)
+        journal = self.disk.new_journal(door)
+        if not self.watched:
+            return Built(Hub(self.broker, PORTION_BYTES, journal), door)
         audit = self.disk.audit
         watched = WatchedBroker(self.broker, self.ledger, audit, self.world, plan.take_over)
-        door = NativeDoor(self._new_door_id, self.protocol)
-        hub = Hub(cast("Broker", watched), PORTION_BYTES, self.disk.new_journal(door))
-        return Built(hub, door)
+        return Built(Hub(cast("Broker", watched), PORTION_BYTES, journal), door)
 
     def _new_door_id(self) -> str:
         self._door_ids += 1
@@ -295,7 +302,11 @@ class Simulation:
             if not home:
                 self.world.note("stuck", "not everything has come home")
             checker, complaints = judge(
-                self.history, self.server.lives, self.sent, self.ledger.accepted, self.owed()
+                self.history,
+                self.server.lives,
+                self.sent if self.watched else None,
+                self.ledger.accepted,
+                self.owed(),
             )
             text = "\n".join(complaints)
         except Violation as violation:
@@ -317,10 +328,26 @@ class Simulation:
                     marks[mark] = marks.get(mark, 0) + count
 
 
-def run(
-    seed: int, left_out: tuple[str, ...] = (), handlers: HandlerRegistry | None = None
-) -> Result:
-    """Run one seed, without the things of its plan that are left out."""
+def run(seed: int, left_out: tuple[str, ...] = (), *, watched: bool = WATCHABLE) -> Result:
+    """Run one seed, without the things of its plan that are left out.
+
+    :param watched: judge every step of the broker, not only the end; a compiled hub cannot be
+        watched.
+    """
     plan = draw_plan(seed)
     plan.without(left_out)
-    return Simulation(plan, handlers).go()
+    return Simulation(plan, watched=watched).go()
+
+
+def run_handler(
+    seed: int, name: str, handler: DeliveryHandler, promise: str = "once-or-more"
+) -> Result:
+    """Run one seed with a delivery handler of your own in its ordinary queues.
+
+    :param promise: as :meth:`Plan.use_handler`.
+    """
+    registry = built_in_handlers()
+    registry.register(name, handler)
+    plan = draw_plan(seed)
+    plan.use_handler(name, promise)
+    return Simulation(plan, registry).go()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tmqp.testing.generate import Seeded, client_bytes, damage
 from tmqp_sim.network import Broken, End
-
-if TYPE_CHECKING:
-    from tmqp_sim.simulation import Simulation
+from tmqp_sim.stage import Stage
 
 __all__ = ["Stranger"]
 
@@ -16,7 +12,7 @@ __all__ = ["Stranger"]
 class Stranger:
     """Connects, says what a generator of traffic makes, damaged or not, reads or not, and goes."""
 
-    def __init__(self, simulation: Simulation, name: str) -> None:
+    def __init__(self, simulation: Stage, name: str) -> None:
         self.simulation = simulation
         self.world = simulation.world
         self.name = name

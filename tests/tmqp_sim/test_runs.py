@@ -19,7 +19,7 @@ from tmqp_sim.runner import run_many
 SEEDS: Final = 300
 SHARES: Final = 6
 #: Marks that a few hundred seeds need not reach.
-RARE: Final = 12
+RARE: Final = 18
 
 
 @pytest.mark.cold
