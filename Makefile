@@ -29,7 +29,7 @@ SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conform
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
 .PHONY: help demo test setup compiled test-builds lint format typecheck imports tidy coverage \
-	sim bench-codec ci clean distclean
+	sim bench bench-peers bench-codec ci clean distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -82,6 +82,13 @@ sim: $(READY) ## ten thousand simulated histories of broker and clients: SEEDS=0
 
 bench-codec: build/compiled/.stamp ## measure the codec, both builds, beside other projects' parsers
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench codec $(ARGS)
+
+bench: build/compiled/.stamp ## measure the broker, both builds, under every load (minutes)
+	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench brokers $(ARGS)
+
+bench-peers: build/compiled/.stamp ## the same beside the other brokers that are installed (an hour)
+	$(PIP) install --quiet --editable '.[bench-peers]'
+	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench brokers --peers $(ARGS)
 
 ci: ## everything that is checked before a change is taken
 	.ci/run

@@ -24,7 +24,13 @@ from typing import Final, TypeAlias, final
 
 from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Block, Command, Disconnect, Synced, Unblock
+from tmqp_server.engine.commands import (
+    Block,
+    Command,
+    Disconnect,
+    Synced,
+    Unblock,
+)
 from tmqp_server.engine.effects import (
     Accept,
     AnswerPull,
@@ -43,6 +49,7 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
+from tmqp_server.runs import Run, Runs
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["Hub"]
@@ -62,6 +69,8 @@ _ForOne: TypeAlias = (
     Reply | Confirm | DeliverPulled | EndPull | AnswerPull | Accept | Refuse | CloseSession
 )
 
+#: A run of so many bytes goes out; joining copies them.
+_MOST_RUN_BYTES: Final = 262_144
 #: More than any session has to send.
 _NO_PORTIONS: Final = 1 << 60
 
@@ -93,6 +102,7 @@ class Hub:
         self._following: deque[Command] = deque()
         self._rest: dict[int, deque[Command]] = {}
         self._faults: dict[int, Exception] = {}
+        self._runs = Runs()
 
     # -- sessions -------------------------------------------------------------------------------
 
@@ -118,7 +128,7 @@ class Hub:
     def go_on(self, number: int, now: float) -> bool:
         """Work on what waits of a session's last bytes; returns as :meth:`receive`."""
         rest = self._rest.pop(number, None)
-        return rest is not None and self._run(number, rest, now)
+        return rest is not None and self._run(number, list(rest), now)
 
     def receive_eof(self, number: int, now: float) -> None:
         """The peer will send no more."""
@@ -201,6 +211,8 @@ class Hub:
     def on_broker_deadline(self, now: float) -> None:
         """The broker's deadline may have come."""
         self._carry_out(self.broker.on_deadline(now), now)
+        if self._runs.open:
+            self._hand_over()
 
     # -- the storage ----------------------------------------------------------------------------
 
@@ -221,35 +233,45 @@ class Hub:
 
     # -- the machine ----------------------------------------------------------------------------
 
-    def _run(self, number: int, commands: Iterable[Command], now: float) -> bool:
+    def _run(self, number: int, commands: Sequence[Command], now: float) -> bool:
         """Work off commands of a session until a portion is full; True if some are left."""
-        step = self.broker.step
-        waiting = iter(commands)
-        for command in waiting:
-            effects = step(command, now)
+        broker = self.broker
+        at = 0
+        count = len(commands)
+        while at < count:
+            at, effects = broker.steps(commands, at, now, self._portion_bytes)
             if effects:
                 self._carry_out(effects, now)
-                if self._full:
+                if self._full and at < count:
                     rest = self._rest.setdefault(number, deque())
-                    rest.extend(waiting)
-                    if rest:
-                        return True
-                    del self._rest[number]
-                    return False
+                    rest.extend(commands[at:])
+                    break
+        if self._runs.open:
+            self._hand_over()
+        if self._full:
+            return number in self._rest
         return number in self._rest and self.go_on(number, now)
 
     def _step(self, command: Command, now: float) -> None:
         self._carry_out(self.broker.step(command, now), now)
+        if self._runs.open:
+            self._hand_over()
 
     def _carry_out(self, effects: Iterable[Effect], now: float) -> None:
-        """Carry effects out, and whatever follows from them, until nothing does."""
+        """Carry effects out, and whatever follows from them, until nothing does; runs stay open."""
         following = self._following
         while True:
             for effect in effects:
-                if isinstance(effect, (Deliver, Forward, Inform)):
+                if isinstance(effect, Deliver):
                     self._deliver(effect)
                 elif isinstance(effect, _FOR_ONE):
+                    if self._runs.open and self._runs.meets(effect.session):
+                        self._hand_over()
                     self._apply(effect, now)
+                elif isinstance(effect, (Forward, Inform)):
+                    if self._runs.open and self._runs.meets_any(effect.sessions):
+                        self._hand_over()
+                    self._hand_out(effect)
                 elif isinstance(effect, Notify):
                     self.notified += 1
                 else:
@@ -274,6 +296,50 @@ class Hub:
         elif isinstance(effect, Fetch):
             self._fetches.append(effect)
 
+    def _deliver(self, effect: Deliver) -> None:
+        """Deliver now, or with others of a run."""
+        runs = self._runs
+        run = runs.find(effect.sessions)
+        if run is None:
+            if not runs.comes_again(effect.sessions):
+                if runs.open and runs.meets_any(effect.sessions):
+                    self._hand_over()
+                self._hand_out(effect)
+                return
+            run = self._open_run(effect.sessions)
+        fault = runs.add(run, effect)
+        if fault is not None:
+            self._faults.setdefault(0, fault)
+        if run.size >= self._portion_bytes or run.size >= _MOST_RUN_BYTES:
+            self._hand_over()
+
+    def _open_run(self, numbers: list[int]) -> Run:
+        run = Run(numbers)
+        if not self._runs.has_room_for(run):
+            self._hand_over()
+        for number in numbers:
+            session = self._sessions.get(number)
+            if session is not None:
+                run.admit(number, session, self._doors[number])
+        self._runs.open.append(run)
+        return run
+
+    def _hand_over(self) -> None:
+        """Give what runs hold to their sessions."""
+        touched = self._touched
+        portion_bytes = self._portion_bytes
+        for run in self._runs.take():
+            for part in run.parts:
+                data = part.pieces[0] if len(part.pieces) == 1 else b"".join(part.pieces)
+                for number, session in part.sessions:
+                    touched[number] = None
+                    try:
+                        session.deliver(data)
+                    except Exception as error:  # noqa: BLE001 - hurts this session only
+                        self._faults.setdefault(number, error)
+                    if session.outbound_bytes >= portion_bytes:
+                        self._full = True
+
     def _apply(self, effect: _ForOne, now: float) -> None:
         """Let the one session an effect is for carry it out."""
         number = effect.session
@@ -296,7 +362,7 @@ class Hub:
         else:
             self._following.extend(commands)
 
-    def _deliver(self, effect: Deliver | Forward | Inform) -> None:
+    def _hand_out(self, effect: Deliver | Forward | Inform) -> None:
         """Encode once a door, share the bytes among its sessions."""
         sessions = self._sessions
         touched = self._touched

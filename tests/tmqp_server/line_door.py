@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import anyio
 
+from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.commands import Command, Connect, Disconnect, Join, ListClients, Push
 from tmqp_server.engine.effects import Accept, CloseSession, Deliver, Effect, Forward, Inform
 from tmqp_server.engine.message import Message
@@ -13,8 +14,8 @@ from tmqp_server.engine.message import Message
 __all__ = ["LineDoor", "LineSession"]
 
 
-class LineDoor:
-    """Opens sessions and remembers them.
+class LineDoor(Door):
+    """Opens sessions and remembers them; a delivery is a line.
 
     ``fault`` makes it fail to encode; ``due`` is the deadline its sessions begin with.
     """
@@ -36,7 +37,7 @@ class LineDoor:
         if self.fault:
             raise ValueError("cannot be encoded")
         self.encoded.append(effect.message)
-        return f"{self.name}:{effect.message.message_id}".encode()
+        return f"{self.name}:{effect.message.message_id}\n".encode()
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         body = f"{message.message_id} {message.source} {message.channel}".encode()
@@ -53,20 +54,20 @@ class LineDoor:
         raise AssertionError("a line session listens to no events")
 
 
-class LineSession:
+class LineSession(DoorSession):
     """Understands: connect NAME, takeover NAME, join CHANNEL, push CHANNEL ID, list, bye.
 
-    ``said`` is what it was given to send.  ``fault`` names what fails: apply, close, deliver,
+    ``said`` is what it was given to send, ``pieces`` the deliveries as they were handed over.
+    ``fault`` names what fails: apply, close, deliver,
     receive, deadline or send.  ``due`` is its deadline, which is over once it
     was ``served``, unless the session is ``stubborn``.
     """
 
     def __init__(self, number: int, due: float | None) -> None:
+        super().__init__()
         self._number = number
-        self.closed = False
-        self.close_reason = ""
-        self.outbound_bytes = 0
         self.said: list[object] = []
+        self.pieces: list[bytes] = []
         self.early: list[str] = []
         self.fault = ""
         self.due = due
@@ -91,7 +92,8 @@ class LineSession:
         if verb == "join":
             return [Join(self._number, verb, words[0])]
         if verb == "push":
-            return [Push(self._number, words[1], words[0], 0, False, False, 1, None)]
+            size = len(f"line:{words[1]}\n")
+            return [Push(self._number, words[1], words[0], 0, False, False, size, None)]
         if verb == "list":
             return [ListClients(self._number, verb)]
         assert verb == "bye"
@@ -114,7 +116,8 @@ class LineSession:
 
     def deliver(self, data: bytes) -> None:
         self._fail("deliver")
-        self.said.append(data)
+        self.pieces.append(data)
+        self.said.extend(data.splitlines())
         self.outbound_bytes += len(data)
 
     def close(self, reason: str, now: float) -> Sequence[Command]:

@@ -12,6 +12,7 @@ from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub import Hub
+from tmqp_server.storage.journal import Journal
 
 __all__ = ["MemoryLink", "World"]
 
@@ -34,8 +35,10 @@ class World:
         for name, handler in (handlers or {}).items():
             registry.register(name, handler)
         self.broker = Broker(engine_limits, options, registry)
-        self.hub = Hub(self.broker)
         self.door = NativeDoor(lambda: f"{next(numbers):032x}", limits, wall_clock_offset_s)
+        # Gathers what is to be kept; nobody writes it.
+        stores = options is not None and options.storage
+        self.hub = Hub(self.broker, 0, Journal([self.door]) if stores else None)
         self.began = 1_000.0
         self.now = self.began
         self._sessions = 0

@@ -12,7 +12,7 @@ from typing import Any, Final
 from tmqp_bench.codec import BUILDS, Outcome
 from tmqp_bench.work import OUR_TITLES, PEER_TITLES
 
-__all__ = ["AIM_PAYLOAD_BYTES", "Verdict", "as_json", "as_text", "machine", "verdicts"]
+__all__ = ["AIM_PAYLOAD_BYTES", "Verdict", "as_json", "as_text", "machine", "table", "verdicts"]
 
 #: The aims are about messages of this size.
 AIM_PAYLOAD_BYTES: Final = 100
@@ -79,7 +79,7 @@ def verdicts(outcome: Outcome) -> list[Verdict]:
     return found
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns as wide as their widest cell; the first to the left, all others to the right."""
     widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
     lines = []
@@ -109,7 +109,7 @@ def _ours(outcome: Outcome, size: int) -> list[str]:
         ratio = _ratio(slow, fast)
         rows.append([title, _ns(fast), _rate(fast), _ns(slow), _rate(slow), ratio])
     head = ["tmqp", "compiled ns", "frames/s", "interpreted ns", "frames/s", "times as fast"]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _peers(outcome: Outcome, size: int) -> list[str]:
@@ -122,7 +122,7 @@ def _peers(outcome: Outcome, size: int) -> list[str]:
             row.append(_ratio(peer, outcome.ns(build, "decode-read", size)))
         rows.append(row)
     head = ["peer", "ns", "frames/s", "C lazily", "C read", "I lazily", "I read"]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _spread(outcome: Outcome) -> str:
@@ -153,7 +153,7 @@ def as_text(outcome: Outcome) -> str:
         words = {True: "reached", False: "MISSED", None: "not judged"}
         rows = [[verdict.aim, verdict.reached, words[verdict.passed]] for verdict in judged]
         head = [f"aim, {AIM_PAYLOAD_BYTES} bytes", "measured", "verdict"]
-        lines.extend(["", *_table(head, rows)])
+        lines.extend(["", *table(head, rows)])
     if outcome.missing:
         lines.extend(["", "Missing:"])
         lines.extend([f"  {name}: {why}" for name, why in outcome.missing.items()])

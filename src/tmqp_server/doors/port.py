@@ -8,8 +8,8 @@ get the time as an argument and ids from an injected source, and never see a soc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
+from tmqp._compat import mypyc_attr
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Deliver, Effect, Forward, Inform
 from tmqp_server.engine.message import Message
@@ -20,72 +20,86 @@ __all__ = ["Door", "DoorSession", "IdSource"]
 IdSource = Callable[[], str]
 
 
-class DoorSession(Protocol):
-    """One connection of one protocol."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class DoorSession:
+    """One connection of one protocol.
 
-    @property
-    def closed(self) -> bool:
-        """Nothing more will be read; send what is left, then close the transport."""
+    Attributes: ``closed``, nothing more will be read: send what is left, then close the transport;
+    ``close_reason``, why, in a few words for a log, empty while it is not; ``outbound_bytes``,
+    about how much has been queued since the last :meth:`data_to_send`: all that answers and
+    deliveries are, at least.
+    """
 
-    @property
-    def close_reason(self) -> str:
-        """Why it is closed, in a few words for a log; empty while it is not."""
-
-    @property
-    def outbound_bytes(self) -> int:
-        """About how much has been queued since the last :meth:`data_to_send`: all that answers
-        and deliveries are, at least."""
+    def __init__(self) -> None:
+        self.closed = False
+        self.close_reason = ""
+        self.outbound_bytes = 0
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """Turn bytes into commands."""
+        raise NotImplementedError
 
     def receive_eof(self, now: float) -> Sequence[Command]:
         """The peer will send no more."""
+        raise NotImplementedError
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
         """Carry out an effect meant for this session; may lead to further commands (messages
         that waited for the decision about the connection)."""
+        raise NotImplementedError
 
     def deliver(self, data: bytes) -> None:
         """Queue what one of the door's ``encode_`` methods has made."""
+        raise NotImplementedError
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
         """Close from this side, the protocol's polite way."""
+        raise NotImplementedError
 
     def data_to_send(self) -> bytes:
         """Everything queued since the last call."""
+        raise NotImplementedError
 
     def next_deadline(self) -> float | None:
         """When :meth:`on_deadline` wants to be called; None for never."""
+        raise NotImplementedError
 
     def on_deadline(self, now: float) -> Sequence[Command]:
         """Do what is due (keep-alive, time-outs)."""
+        raise NotImplementedError
 
 
-class Door(Protocol):
-    """One protocol."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Door:
+    """One protocol; ``name`` is its own."""
 
-    name: str
+    name = ""
     #: Kept with messages on disk, so that they find their door again; no two doors share one.
-    number: int
+    number = 0
 
     def open(self, session: int, now: float) -> DoorSession:
         """A new connection with the engine's number ``session``."""
+        raise NotImplementedError
 
     def encode_delivery(self, effect: Deliver) -> bytes:
         """The bytes of a delivery: made once, shared by all sessions that get it."""
+        raise NotImplementedError
 
     def encode_forward(self, effect: Forward) -> bytes:
         """The bytes of what another client said: made once, shared like a delivery's."""
+        raise NotImplementedError
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         """What is kept of a message, and where in it the payload begins and how long it is."""
+        raise NotImplementedError
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         """A kept message again: its wire form, id, source, channel as spelt, and size in bytes.
 
         :raises ValueError: when it cannot be read.
         """
+        raise NotImplementedError
 
     def encode_event(self, effect: Inform) -> bytes:
         """The bytes of an event: made once, shared like a delivery's."""
+        raise NotImplementedError

@@ -23,7 +23,8 @@ clients in and out and hands every command to its part.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp_server.engine.administration import Administration
@@ -91,6 +92,10 @@ from tmqp_server.engine.timers import NEVER
 from tmqp_server.engine.workflow import Workflow
 
 __all__ = ["Broker"]
+
+#: Commands that ``steps`` carries out at once, and effects that end it.
+_MOST_STEPS: Final = 64
+_MOST_EFFECTS: Final = 256
 
 
 class Broker:
@@ -217,6 +222,37 @@ class Broker:
         if core.awake:
             self._pump.rouse(now)
         return out
+
+    def steps(
+        self, commands: Sequence[Command], at: int, now: float, most_bytes: int
+    ) -> tuple[int, list[Effect]]:
+        """Carry out commands from the place *at* on: one, or as many pushes and acknowledges as
+        come in a row, within bounds.  Returns the place behind them, and their effects in order.
+
+        Each is a step of its own in all but the list of effects; raises as :meth:`step`.
+        *most_bytes* of messages end it, for somebody may have to send them.
+        """
+        core = self._core
+        out: list[Effect] = []
+        core.out = out
+        core.now = now
+        end = min(len(commands), at + _MOST_STEPS)
+        while True:
+            command = commands[at]
+            core.budget = self._work_per_step
+            at += 1
+            if isinstance(command, Push):
+                self._intake.push(command, now)
+                most_bytes -= command.size
+            elif isinstance(command, Acknowledge):
+                self._intake.acknowledge(command, now)
+            else:
+                self._perform(command)
+                end = at
+            if core.awake:
+                self._pump.rouse(now)
+            if at >= end or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
+                return at, out
 
     def _perform(self, command: Command) -> None:
         self._core.change = 0

@@ -7,8 +7,9 @@ go the same way, behind what was gathered before them, so that a read finds what
 
 *Failure.*  When a write fails, its messages are refused to their producers, the broker is told that
 the storage fails, and what is owed to the store is tried again after a pause that grows to a
-second.  When nothing is owed, the next message is the trial: the broker is told to take messages
-again, and hears at once if that was too early.  The log says when it begins and when it ends.
+second.  When nothing is owed any more, the next message is the trial: the broker is told to take
+messages again, and hears at once if that was too early.  The log says when it begins and when a
+message was saved again.
 
 *Damage.*  What cannot be read is passed over, as little of it as can be, and logged.
 
@@ -134,11 +135,13 @@ class StorageTask:
             self._failed(writing, str(error))
             return
         commands = self._answers(writing, True)
-        if self._reason:
+        # There may be room for all else and none for messages: only one of those is the proof.
+        if self._reason and writing.batch.appended:
             logger.warning("the storage saves again")
             self._reason = ""
             commands.append(StorageState(True))
-        self._pause_s = 0.0
+        if not self._reason:
+            self._pause_s = 0.0
         self._answer(commands)
 
     def _failed(self, writing: Writing, reason: str) -> None:

@@ -60,7 +60,7 @@ from tmqp_server.doors.native.pulls import (
     pull_of,
     pulled_message,
 )
-from tmqp_server.doors.port import IdSource
+from tmqp_server.doors.port import Door, DoorSession, IdSource
 from tmqp_server.engine.client_commands import PassAnswer
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Disconnect, Push
 from tmqp_server.engine.effects import (
@@ -86,7 +86,7 @@ _NOTHING: tuple[Command, ...] = ()
 _KEPT = Limits(max_payload_bytes=1 << 40)
 
 
-class NativeDoor:
+class NativeDoor(Door):
     """TMQP/2.0.
 
     :param new_id: makes message and client ids for those who bring none (F30, F41).
@@ -152,19 +152,17 @@ class NativeDoor:
         return event_frame(effect).raw
 
 
-class NativeSession:
+class NativeSession(DoorSession):
     """One TMQP connection."""
 
     def __init__(self, door: NativeDoor, number: int, now: float) -> None:
+        super().__init__()
         self._door = door
         self._number = number
         self._connection = Connection(Role.SERVER, door.limits, now=now)
         self._connected = False
         self._now = now
         self._forged = False
-        self.closed = False
-        self.close_reason = ""
-        self.outbound_bytes = 0
 
     # -- bytes and time in ----------------------------------------------------------------------
 

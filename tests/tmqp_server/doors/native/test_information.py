@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.tmqp_server.peers import Peer, ack, push
+from tests.tmqp_server.peers import Peer, ack, operation, push
 from tests.tmqp_server.world import World
 from tmqp.constants import MessageType, Operation, QueueStatus
 from tmqp.frames import Frame
@@ -16,10 +16,12 @@ from tmqp.models import (
     ChannelInformation,
     ClientInformation,
     QueueInformation,
+    QueueOptions,
     dump_list,
     parse_list,
 )
 from tmqp_server.doors.native.information import AnswerTooLargeError, rendered
+from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.snapshots import QueueSnapshot
 
 TOKEN = "not to be shown"
@@ -192,3 +194,25 @@ def test_a_list_is_not_worked_out_beyond_the_largest_answer() -> None:
         rendered([snapshot] * 1_000_000, 0.0, 10 * one)
     assert time.perf_counter() - began < 0.5
     assert rendered(None, 0.0, 0) == b""
+
+
+def test_a_queue_on_disk_says_so_and_another_does_not() -> None:
+    world = World(BrokerOptions(storage=True))
+    peer = Peer(world, "a")
+    body = QueueOptions(
+        durable=True, memory_limit=2, retain_time_ms=5_000, status=QueueStatus.PAUSED
+    ).to_json()
+    headers = [("Queue-Id", "1")]
+    peer.say(
+        operation(Operation.CREATE_QUEUE, "c", body, headers=headers),
+        operation(Operation.CREATE_QUEUE, "d", headers=headers),
+        *[push("c", 1, f"m{each}") for each in range(5)],
+    )
+    kept = peer.ask(Operation.QUEUE_LIST, "c").payload
+    (about,) = parse_list(QueueInformation, kept)
+    assert (about.durable, about.memory_limit, about.retain_time_ms) == (True, 2, 5_000)
+    assert (about.messages, about.spilled_messages) == (5, 3)
+    assert about.overflow is None
+    plain = peer.ask(Operation.QUEUE_LIST, "d").payload
+    for word in (b"Durable", b"MemoryLimit", b"Overflow", b"Spilled", b"Dropped", b"Retain"):
+        assert word not in plain

@@ -1,0 +1,296 @@
+"""Owns the way between bytes and frames: ``FrameDecoder`` and ``encode``.
+
+Theory of operation.  :meth:`FrameDecoder.feed` works a whole chunk off in one loop: it reads a head
+where it stands, checks every limit from the head alone, and cuts the frame out.  What is left over
+at the end of a chunk is kept together with the number of bytes without which nothing can be said
+(``_need``): first the eight fixed bytes, then the extended length, then everything up to the header
+length, then the whole frame.  Until that many have come, a chunk is only put aside, so each byte is
+looked at a bounded number of times however the stream is cut, and nothing is put aside for a frame
+whose head already breaks a limit.
+
+A fault does not raise: the frames before it are returned, ``error`` tells what was wrong, and the
+decoder takes no more.  So one chunk gives the same answer as the same bytes one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp._compat import i64
+from tmqp.constants import MAX_NAME_BYTES, TYPE_PING, TYPE_PONG
+from tmqp.errors import AbuseError, RemoteProtocolError
+from tmqp.frames import Frame
+from tmqp.limits import Limits
+
+__all__ = ["FrameDecoder", "encode"]
+
+_HEAD_BYTES: Final = 8
+_HAS_HEADER: Final = 0x20
+_UNLIMITED: Final = 1 << 60
+#: A longer payload, which no memory holds, is waited for as if it had this length: adding to it
+#: cannot overflow the 64 bits of a compiled integer.
+_ENDLESS: Final = 1 << 62
+#: Smaller pieces are gathered, so that a drip of single bytes does not cost an object each.
+_SMALL_CHUNK_BYTES: Final = 4_096
+_GATHER_BYTES: Final = 16_384
+
+
+def encode(frame: Frame) -> bytes:
+    """The frame's bytes in canonical form: smallest payload-length tier (F4), no empty block (F9).
+
+    A frame that is canonical already (every frame made by :meth:`Frame.build`) is not copied.
+    """
+    if frame.canonical:
+        return frame.raw
+    return frame.replace().raw
+
+
+@final
+class FrameDecoder:
+    """Cuts a byte stream into frames.
+
+    :param limits: bounds checked from each head, before anything of the body is buffered.
+
+    Attributes: ``error`` is None, or the :class:`RemoteProtocolError` that ended decoding.
+    """
+
+    __slots__ = (
+        "_have",
+        "_max_block",
+        "_max_body",
+        "_max_name",
+        "_max_payload",
+        "_need",
+        "_parts",
+        "_seen_names",
+        "_seen_source",
+        "_seen_source_len",
+        "_seen_target",
+        "_tail",
+        "_whole",
+        "error",
+    )
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        bounds = Limits() if limits is None else limits
+        self.error: RemoteProtocolError | None = None
+        self._max_payload: i64 = bounds.max_payload_bytes
+        self._max_block: i64 = bounds.max_header_bytes
+        self._max_body: i64 = _UNLIMITED
+        self._max_name: i64 = bounds.max_name_bytes
+        self._parts: list[bytes] = []
+        self._tail: bytearray = bytearray()
+        self._have: i64 = 0
+        self._need: i64 = 0
+        self._whole: bool = False
+        # Source and target of the last frame, as bytes and as text: see _scan.
+        self._seen_names: bytes = b""
+        self._seen_source_len: i64 = 0
+        self._seen_source: str = ""
+        self._seen_target: str = ""
+
+    @property
+    def buffered(self) -> int:
+        """Bytes kept from earlier chunks: the beginning of a frame, or what was held back."""
+        return self._have
+
+    def restrict(self, max_payload_bytes: int, max_header_bytes: int, max_body_bytes: int) -> None:
+        """Set other bounds from the next frame on (a server does before and after the hello).
+
+        :param max_body_bytes: bound of payload and header block together.
+        """
+        self._max_payload = max_payload_bytes
+        self._max_block = max_header_bytes
+        self._max_body = max_body_bytes
+
+    def clear(self) -> None:
+        """Forget everything put aside: the connection is over."""
+        self._parts = []
+        self._tail = bytearray()
+        self._have = 0
+
+    def feed(self, data: bytes, most: int = _UNLIMITED) -> list[Frame]:
+        """Take the next bytes and return the frames they complete, at the most ``most`` of them.
+
+        What lies behind the last frame returned is kept for the next call; ``feed(b"")`` asks for
+        it.  After a fault (see ``error``) nothing more is returned.
+        """
+        frames: list[Frame] = []
+        # By way of a local: the compiler would take `self.error` for None ever after.
+        error = self.error
+        if error is not None:
+            return frames
+        if self._have == 0:
+            self._scan(data, 0, frames, most)
+            return frames
+        if self._have + len(data) < self._need:
+            self._put_aside(data)
+            return frames
+        if self._whole:
+            # Complete the frame without copying what follows it: a large payload is joined once.
+            missing = self._need - self._have
+            left = self._scan(self._taken(data[:missing]), 0, frames, most)
+            if missing < len(data) and self.error is None:
+                self._scan(data, missing, frames, left)
+            return frames
+        self._scan(self._taken(data), 0, frames, most)
+        return frames
+
+    def hold(self, data: bytes) -> None:
+        """Keep bytes undecoded for a later ``feed(b"")``; the caller bounds their number."""
+        if data and self.error is None:
+            if self._have == 0:
+                self._need = 0
+                self._whole = False
+            self._put_aside(data)
+
+    def _put_aside(self, data: bytes) -> None:
+        self._have += len(data)
+        if len(data) < _SMALL_CHUNK_BYTES:
+            self._tail += data
+            if len(self._tail) >= _GATHER_BYTES:
+                self._parts.append(bytes(self._tail))
+                self._tail = bytearray()
+            return
+        if self._tail:
+            self._parts.append(bytes(self._tail))
+            self._tail = bytearray()
+        self._parts.append(data)
+
+    def _taken(self, data: bytes) -> bytes:
+        """Everything put aside, and ``data`` behind it, as one string; nothing is left."""
+        parts = self._parts
+        if self._tail:
+            parts.append(bytes(self._tail))
+            self._tail = bytearray()
+        parts.append(data)
+        self._parts = []
+        self._have = 0
+        return b"".join(parts)
+
+    def _wait(self, data: bytes, pos: i64, need: i64, whole: bool) -> None:
+        """Keep ``data`` from ``pos`` until ``need`` bytes of it are there."""
+        rest = data[pos:]
+        self._parts.append(rest)
+        self._have = len(rest)
+        self._need = need
+        self._whole = whole
+
+    def _fail(self, error: RemoteProtocolError) -> i64:
+        """End decoding; return how many more frames may be taken: none."""
+        self.error = error
+        self.clear()
+        return 0
+
+    def _scan(self, data: bytes, pos: i64, frames: list[Frame], most: i64) -> i64:
+        """Cut frames out of ``data`` from ``pos`` on; return how many more may be taken."""
+        end: i64 = len(data)
+        last = end - _HEAD_BYTES
+        max_payload = self._max_payload
+        short_names = self._max_name < MAX_NAME_BYTES
+        # Source and target are mostly those of the frame before.  Then their texts are shared: one
+        # comparison instead of two decodings saves 40 % of the time (a quarter interpreted), and a
+        # quarter of the memory that a message of 100 bytes takes in a queue.
+        seen_names, seen_source_len = self._seen_names, self._seen_source_len
+        source, target = self._seen_source, self._seen_target
+        try:
+            while pos <= last and most > 0:
+                size: i64 = data[pos + 7]
+                at = pos + _HEAD_BYTES
+                if size > 252:
+                    wide: i64 = 1 << (size - 252)  # 253, 254, 255: two, four, eight bytes (F4)
+                    if at + wide > end:
+                        self._wait(data, pos, _HEAD_BYTES + wide, False)
+                        return most
+                    size = self._wide_size(data, at, wide)
+                    if size < 0:
+                        return 0
+                    at += wide
+                if size > max_payload:
+                    return self._fail(_payload_too_large(size, max_payload))
+                # Before the header block, whose length may not have come: the verdict must not
+                # depend on how the stream was cut.
+                if short_names and self._names_fault(data, pos):
+                    return 0
+                source_at = at + data[pos + 2]
+                source_len: i64 = data[pos + 3]
+                names_end = source_at + source_len + data[pos + 4]
+                body = names_end
+                if data[pos + 1] & _HAS_HEADER and _takes_header(data[pos] & 0x3F):
+                    body += 2
+                    if body > end:
+                        self._wait(data, pos, body - pos, False)
+                        return most
+                    block: i64 = data[names_end] | data[names_end + 1] << 8
+                    if block > self._max_block or size > self._max_body - block:
+                        most_block = min(self._max_block, self._max_body)
+                        return self._fail(_block_too_large(block, most_block))
+                    body += block
+                if size > end - body:
+                    self._wait(data, pos, body - pos + size, True)
+                    return most
+                names = data[source_at:names_end]
+                if source_len != seen_source_len or names != seen_names:
+                    source, target = names[:source_len].decode(), names[source_len:].decode()
+                    self._see(names, source_len, source, target)
+                    seen_names, seen_source_len = names, source_len
+                message_id = data[at:source_at].decode()
+                if body > names_end:
+                    data[names_end + 2 : body].decode()
+                stop = body + size
+                # A compiled slice always copies: a large payload alone in its string shall not be.
+                raw = data[pos:stop] if pos > 0 or stop < end else data
+                frames.append(Frame(raw, message_id, source, target, body - pos))
+                pos = stop
+                most -= 1
+        except UnicodeDecodeError:
+            return self._fail(
+                RemoteProtocolError("utf8", "message id, source, target or headers are not UTF-8")
+            )
+        if pos < end:
+            self._wait(data, pos, _HEAD_BYTES if most > 0 else 0, False)
+        return most
+
+    def _see(self, names: bytes, source_len: i64, source: str, target: str) -> None:
+        self._seen_names = names
+        self._seen_source_len = source_len
+        self._seen_source = source
+        self._seen_target = target
+
+    def _wide_size(self, data: bytes, at: i64, wide: i64) -> i64:
+        """Read the payload length behind a head (F4); -1 if it is refused already."""
+        if wide == 2:
+            low: i64 = data[at]
+            return low | data[at + 1] << 8
+        # Compared as a Python integer: eight bytes may hold more than the compiled one.
+        size: int = int.from_bytes(data[at : at + wide], "little")
+        most: int = self._max_payload
+        if size > most:
+            self._fail(_payload_too_large(size, most))
+            return -1
+        return min(size, _ENDLESS)
+
+    def _names_fault(self, data: bytes, pos: i64) -> bool:
+        longest = max(data[pos + 2], data[pos + 3], data[pos + 4])
+        if longest <= self._max_name:
+            return False
+        self._fail(
+            AbuseError(
+                "name-limit",
+                f"message id, source or target of {longest} bytes, at most {self._max_name}",
+            )
+        )
+        return True
+
+
+def _takes_header(message_type: int) -> bool:
+    """Ping and pong read the has-header bit as part of their time to live (F10)."""
+    return message_type != TYPE_PING and message_type != TYPE_PONG
+
+
+def _payload_too_large(size: int, most: int) -> AbuseError:
+    return AbuseError("payload-limit", f"payload of {size} bytes announced, at most {most}")
+
+
+def _block_too_large(size: int, most: int) -> AbuseError:
+    return AbuseError("header-limit", f"header block of {size} bytes announced, at most {most}")

@@ -1,0 +1,559 @@
+"""Owns one connection, either side of it: bytes and the time in, events and bytes out.
+
+Theory of operation.  Whatever happens is turned into one :class:`tmqp.state.Input`, looked up in
+the flattened table of :mod:`tmqp.state`, and the action found there is carried out; no other code
+changes the state.  What the peer sends never raises: a fault becomes a :class:`ProtocolViolated`
+event, the bytes to answer with, and a closed connection.  What the *program* does wrong raises
+:class:`LocalProtocolError` and changes nothing.
+
+The caller owes four things (``docs/io-contract.md``): feed what it reads, send what
+:meth:`Connection.data_to_send` returns in order, call :meth:`Connection.on_deadline` when
+:meth:`Connection.next_deadline` has come, and close the transport after ``ConnectionClosed``.
+Times are seconds on any clock that does not run backwards.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp.codec import FrameDecoder
+from tmqp.constants import (
+    ACCEPTED_PREAMBLES,
+    PING_BYTES,
+    PONG_BYTES,
+    PREAMBLE,
+    SERVER_ACCEPTED,
+    SERVER_HELLO,
+    TYPE_ACKNOWLEDGE,
+    TYPE_CUSTOM,
+    TYPE_DIRECT_MESSAGE,
+    TYPE_EVENT,
+    TYPE_PULL_REQUEST,
+    TYPE_QUEUE_MESSAGE,
+    TYPE_RESPONSE,
+    TYPE_ROUTER,
+    TYPE_SERVER,
+    TYPE_TERMINATE,
+    ResultCode,
+)
+from tmqp.errors import AbuseError, LocalProtocolError, RemoteProtocolError
+from tmqp.events import (
+    AcknowledgeReceived,
+    ConnectionClosed,
+    CustomMessageReceived,
+    DirectMessageReceived,
+    Event,
+    EventNotificationReceived,
+    EventSubscriptionReceived,
+    HandshakeAccepted,
+    HandshakeReceived,
+    HandshakeRefused,
+    MessageDropped,
+    PingReceived,
+    PongReceived,
+    PreambleReceived,
+    ProtocolViolated,
+    PullRequestReceived,
+    QueueMessageReceived,
+    ResponseReceived,
+    RouterMessageReceived,
+    ServerMessageReceived,
+    TerminateReceived,
+)
+from tmqp.frames import Frame
+from tmqp.greetings import name_greeting
+from tmqp.hello import ConnectionInformation
+from tmqp.limits import Limits
+from tmqp.pulls import PendingPulls
+from tmqp.state import (
+    CLIENT_CELLS,
+    INPUT_OF_TYPE,
+    SERVER_CELLS,
+    STATE_BITS,
+    STATE_MASK,
+    WIDTH,
+    Action,
+    Input,
+    Role,
+    State,
+)
+
+__all__ = ["Connection"]
+
+# Plain integers of the enumerations: comparing with these costs nothing when compiled.
+_AWAIT_PREAMBLE: Final = 1
+_AWAIT_HELLO: Final = 2
+_AWAIT_DECISION: Final = 3
+_AWAIT_REPLY: Final = 4
+_AWAIT_ACCEPT: Final = 5
+_OPEN: Final = 6
+_CLOSED: Final = 7
+_DELIVER: Final = 4
+
+#: Violations that get no answer: the peer does not speak TMQP, has not been spoken to, or is gone.
+_UNTOLD_RULES: Final = (
+    "preamble",
+    "unexpected-message",
+    "torn",
+    "handshake-timeout",
+    "ping-timeout",
+)
+_PREAMBLE_BYTES: Final = 8
+_UNLIMITED: Final = 1 << 60
+
+
+@final
+class Connection:
+    """One connection of the protocol, as client or as server.
+
+    :param role: which side this is.
+    :param limits: what the peer may cost; defaults if None.
+    :param now: the time the transport was opened; the handshake's deadline counts from it.
+
+    Attributes to read: ``role``, ``state``, ``limits``, ``client_id`` (known once accepted),
+    ``information`` (what the client said of itself), ``error`` (the violation that ended it).
+    """
+
+    def __init__(
+        self, role: Role = Role.CLIENT, limits: Limits | None = None, *, now: float = 0.0
+    ) -> None:
+        self.role: Role = role
+        self.limits: Limits = Limits() if limits is None else limits
+        self.client_id: str = ""
+        self.information: ConnectionInformation | None = None
+        self.error: RemoteProtocolError | None = None
+        server = role == Role.SERVER
+        self._cells: list[int] = SERVER_CELLS if server else CLIENT_CELLS
+        self._server: bool = server
+        self._state: int = int(State.AWAIT_PREAMBLE if server else State.IDLE)
+        self._decoder: FrameDecoder = FrameDecoder(self.limits)
+        self._greeting: bytes = b""
+        self._out: list[bytes] = []
+        self._started: float = now
+        self._last_received: float = now
+        self._quiet_since: float = now
+        self._pings: int = 0
+        self._pulls: PendingPulls = PendingPulls(self.limits.max_pending_pulls)
+
+    @property
+    def state(self) -> State:
+        """Where the connection stands."""
+        return State(self._state)
+
+    def __repr__(self) -> str:
+        return f"<Connection {self.role.name} {self.state.name} client_id={self.client_id!r}>"
+
+    # -- in: bytes ------------------------------------------------------------------------------
+
+    def receive(self, data: bytes | bytearray | memoryview, now: float) -> list[Event]:
+        """Take bytes the transport read at ``now`` and return what they mean.
+
+        Never raises for what the bytes hold.  Empty ``data`` means nothing; the end of the stream
+        is :meth:`receive_eof`.
+        """
+        events: list[Event] = []
+        chunk: bytes = data if isinstance(data, bytes) else bytes(data)
+        if not chunk or self._state == _CLOSED:
+            return events
+        self._last_received = now
+        self._quiet_since = now
+        self._pings = 0
+        if self._state == _OPEN:
+            self._work(chunk, events)
+            return events
+        if self._state == int(State.IDLE):
+            self._fault("unexpected-message", "the server spoke before the client", events)
+            return events
+        if self._state == _AWAIT_PREAMBLE or self._state == _AWAIT_REPLY:
+            chunk = self._take_preamble(chunk, events)
+        if self._state == _AWAIT_HELLO:
+            self._take_hello(chunk, events)
+        elif self._state == _AWAIT_DECISION:
+            self._hold(chunk, events)
+        elif self._state != _CLOSED:
+            self._work(chunk, events)
+        return events
+
+    def receive_eof(self, now: float = 0.0) -> list[Event]:
+        """Say that the peer will send no more; a message cut short is a violation."""
+        events: list[Event] = []
+        if self._state == _CLOSED:
+            return events
+        torn = self._decoder.buffered > 0 or len(self._greeting) > 0
+        if torn and self._state != _AWAIT_DECISION:
+            self._advance(Input.TORN)
+            self._violate(RemoteProtocolError("torn", "the stream ended inside a message"), events)
+        else:
+            self._advance(Input.END)
+            self._end("end-of-stream", events)
+        return events
+
+    def _take_preamble(self, chunk: bytes, events: list[Event]) -> bytes:
+        """Complete the peer's eight bytes; return what follows them."""
+        seen = self._greeting + chunk[: _PREAMBLE_BYTES - len(self._greeting)]
+        wanted = ACCEPTED_PREAMBLES if self._server else (PREAMBLE,)
+        if not any([preamble.startswith(seen) for preamble in wanted]):
+            # Told apart at the first wrong byte; nothing is sent: it is not our protocol (F24).
+            greeting = name_greeting(self._greeting + chunk)
+            self._advance(Input.WRONG_PREAMBLE)
+            self._violate(
+                RemoteProtocolError("preamble", f"not TMQP: the peer sent {greeting}"), events
+            )
+            return b""
+        rest = chunk[len(seen) - len(self._greeting) :]
+        if len(seen) < _PREAMBLE_BYTES:
+            self._greeting = seen
+            return b""
+        self._greeting = b""
+        if self._advance(Input.PREAMBLE) == int(Action.ANSWER_PREAMBLE):
+            self._out.append(seen)  # the same eight bytes, as one write (F22, F23)
+            bound = self.limits.max_hello_bytes
+            self._decoder.restrict(bound, bound, bound)
+        events.append(PreambleReceived(seen))
+        return rest
+
+    def _take_hello(self, chunk: bytes, events: list[Event]) -> None:
+        """Read the first message alone: what is behind it waits for the decision."""
+        for frame in self._decoder.feed(chunk, 1):
+            kind = INPUT_OF_TYPE[frame.type]
+            if frame.type == TYPE_SERVER and frame.content_type == SERVER_HELLO:
+                try:
+                    information = ConnectionInformation.parse(frame.payload)
+                except RemoteProtocolError as error:
+                    self._advance(Input.FAULT)
+                    self._violate(error, events)
+                    return
+                kind = int(Input.HELLO)
+                self.information = information
+                self._advance(kind)
+                events.append(HandshakeReceived(information, frame))
+                limits = self.limits
+                self._decoder.restrict(
+                    limits.max_payload_bytes, limits.max_header_bytes, _UNLIMITED
+                )
+                self._check_held(events)
+                return
+            if self._advance(kind) == int(Action.RECEIVE_TERMINATE):
+                events.append(TerminateReceived())
+                self._end("terminated", events)
+                return
+            self._violate(
+                RemoteProtocolError(
+                    "hello-expected",
+                    "the first message must be the connection information (type Server, 101)",
+                ),
+                events,
+            )
+            return
+        self._check_decoder(events)
+
+    def _hold(self, chunk: bytes, events: list[Event]) -> None:
+        self._decoder.hold(chunk)
+        self._check_held(events)
+
+    def _check_held(self, events: list[Event]) -> None:
+        most = self.limits.max_early_bytes
+        if self._decoder.buffered > most:
+            self._advance(Input.FAULT)
+            self._violate(
+                AbuseError("early-limit", f"more than {most} bytes before being accepted"), events
+            )
+
+    # -- in: messages ---------------------------------------------------------------------------
+
+    def _work(self, chunk: bytes, events: list[Event]) -> None:
+        """Decode a chunk and hand on each message: the hot path."""
+        cells = self._cells
+        inputs = INPUT_OF_TYPE
+        for frame in self._decoder.feed(chunk):
+            kind = frame.type
+            state = self._state
+            if frame.ttl == 0:
+                # Each reader counts one hop off; what had none left is dropped unseen (F11, F13).
+                events.append(MessageDropped(frame, "ttl"))
+                continue
+            cell = cells[state * WIDTH + inputs[kind]]
+            if cell == (_DELIVER << STATE_BITS | _OPEN):
+                self._deliver(kind, frame, events)
+            else:
+                self._take_special(kind, frame, events)
+                if self._state == _CLOSED:
+                    return
+        self._check_decoder(events)
+
+    def _deliver(self, kind: int, frame: Frame, events: list[Event]) -> None:
+        if kind == TYPE_QUEUE_MESSAGE:
+            # Only a client pulls: a server, which forwards all day, must not even look.
+            looked_for = not self._server and self._pulls.any()
+            pulled = self._pulls.message(frame) if looked_for else None
+            events.append(QueueMessageReceived(frame) if pulled is None else pulled)
+        elif kind == TYPE_ACKNOWLEDGE:
+            events.append(AcknowledgeReceived(frame))
+        elif kind == TYPE_SERVER:
+            events.append(ServerMessageReceived(frame))
+        elif kind == TYPE_DIRECT_MESSAGE:
+            events.append(DirectMessageReceived(frame))
+        elif kind == TYPE_RESPONSE:
+            events.append(ResponseReceived(frame))
+            completed = self._pulls.response(frame) if self._pulls.any() else None
+            if completed is not None:
+                events.append(completed)
+        elif kind == TYPE_PULL_REQUEST:
+            events.append(PullRequestReceived(frame))
+        elif kind == TYPE_EVENT:
+            if self._server:
+                events.append(EventSubscriptionReceived(frame))
+            else:
+                events.append(EventNotificationReceived(frame))
+        elif kind == TYPE_ROUTER:
+            events.append(RouterMessageReceived(frame))
+        else:
+            assert kind == TYPE_CUSTOM, "the table delivers no other type"
+            events.append(CustomMessageReceived(frame))
+
+    def _take_special(self, kind: int, frame: Frame, events: list[Event]) -> None:
+        """A message that is not simply delivered in state OPEN."""
+        item = INPUT_OF_TYPE[kind]
+        if self._state == _AWAIT_ACCEPT and kind == TYPE_SERVER:
+            if frame.content_type == SERVER_ACCEPTED:
+                item = int(Input.ACCEPTED)
+            elif frame.content_type >= int(ResultCode.BAD_REQUEST):
+                item = int(Input.REFUSED)
+        action = self._advance(item)
+        if action == _DELIVER:
+            self._deliver(kind, frame, events)
+        elif action == int(Action.ANSWER_PING):
+            self._out.append(PONG_BYTES)
+            events.append(PingReceived())
+        elif action == int(Action.NOTE_PONG):
+            events.append(PongReceived())
+        elif action == int(Action.DROP):
+            unknown = item == int(Input.UNKNOWN_TYPE)
+            events.append(MessageDropped(frame, "unknown-type" if unknown else "not-for-this-role"))
+        elif action == int(Action.RECEIVE_TERMINATE):
+            events.append(TerminateReceived())
+            self._end("terminated", events)
+        elif action == int(Action.RECEIVE_ACCEPT):
+            self.client_id = frame.target or self.client_id  # adopt it (F31)
+            events.append(HandshakeAccepted(self.client_id))
+        elif action == int(Action.RECEIVE_REFUSAL):
+            events.append(HandshakeRefused(frame.content_type))
+            self._end("refused", events)
+        else:
+            self._violate(
+                RemoteProtocolError(
+                    "unexpected-message", f"a message of type 0x{kind:02x} is not legal here"
+                ),
+                events,
+            )
+
+    # -- out: what the program says -------------------------------------------------------------
+
+    def initiate(self, information: ConnectionInformation, message_id: str = "") -> None:
+        """Client: queue the preamble and the connection information, to go out as one write
+        (F21, F22).
+
+        :raises LocalProtocolError: if called twice, on a server, or the information cannot be
+            written.
+        """
+        hello = Frame.build(
+            TYPE_SERVER,
+            "",
+            SERVER_HELLO,
+            information.encode(),
+            message_id=message_id,
+            source=information.client_id,
+            first_acquirer=True,
+        )
+        self._demand(Input.INITIATE, "initiate")
+        self.client_id = information.client_id
+        self.information = information
+        self._out.append(PREAMBLE + hello.raw)
+
+    def accept(self, client_id: str, message_id: str = "") -> list[Event]:
+        """Server: accept the client under this id; return the events of what it sent meanwhile.
+
+        :raises LocalProtocolError: unless a client waits for the decision, and for an empty id.
+        """
+        if not client_id:
+            raise LocalProtocolError("a client is accepted under an id (F30): make one")
+        reply = Frame.build(
+            TYPE_SERVER, client_id, SERVER_ACCEPTED, message_id=message_id, first_acquirer=True
+        )
+        self._demand(Input.ACCEPT, "accept")
+        self.client_id = client_id
+        self._out.append(reply.raw)
+        events: list[Event] = []
+        self._work(b"", events)
+        return events
+
+    def refuse(self, code: int, message_id: str = "") -> list[Event]:
+        """Server: refuse the client with a result code (401, 482, 503; F32, F33) and close.
+
+        :raises LocalProtocolError: unless a client waits for the decision.
+        """
+        reply = Frame.build(TYPE_SERVER, "", code, message_id=message_id, first_acquirer=True)
+        self._demand(Input.REFUSE, "refuse")
+        self._out.append(reply.raw)
+        events: list[Event] = []
+        self._end("refused", events)
+        return events
+
+    def send(self, frame: Frame) -> None:
+        """Queue a message.
+
+        A client's pull request is remembered, so that its results can be told from other messages.
+
+        :raises LocalProtocolError: in a state where nothing may be sent, for a pull request
+            without an id or with one that is pending, and past ``max_pending_pulls``.
+        """
+        if self._state != _OPEN:
+            self._demand(Input.SEND, "send")
+        if not self._server and frame.type == TYPE_PULL_REQUEST:
+            self._pulls.add(frame.message_id)
+        self._out.append(frame.raw)
+
+    def send_bytes(self, data: bytes) -> None:
+        """Queue whole frames that are encoded already (a broker that forwards has them).
+
+        :raises LocalProtocolError: in a state where nothing may be sent.
+        """
+        if self._state != _OPEN:
+            self._demand(Input.SEND, "send")
+        self._out.append(data)
+
+    def ping(self) -> None:
+        """Queue a ping (F37).
+
+        :raises LocalProtocolError: in a state where nothing may be sent.
+        """
+        self.send_bytes(PING_BYTES)
+
+    def forget_pull(self, request_id: str) -> None:
+        """Client: stop recognising the results of a pull nobody waits for any more."""
+        self._pulls.forget(request_id)
+
+    def close(self) -> list[Event]:
+        """Close from this side: announce it with Terminate where messages flow (F40).
+
+        Does nothing on a closed connection.
+        """
+        events: list[Event] = []
+        open_now = self._state == _OPEN or self._state == _AWAIT_ACCEPT
+        if self._advance(Input.CLOSE) == int(Action.CLOSE):
+            if open_now:
+                self._out.append(Frame.build(TYPE_TERMINATE).raw)
+            self._end("local", events)
+        return events
+
+    def reject(self, error: RemoteProtocolError) -> list[Event]:
+        """Close because the peer broke a rule that the caller checks (a forged source, F42)."""
+        events: list[Event] = []
+        if self._state != _CLOSED:
+            self._advance(Input.FAULT)
+            self._violate(error, events)
+        return events
+
+    def data_to_send(self) -> bytes:
+        """Everything queued since the last call, in order; empty if nothing is."""
+        out = self._out
+        if not out:
+            return b""
+        self._out = []
+        return out[0] if len(out) == 1 else b"".join(out)
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def next_deadline(self) -> float | None:
+        """When :meth:`on_deadline` must be called if nothing is received before; None for never."""
+        if self._state == _CLOSED:
+            return None
+        limits = self.limits
+        if self._state != _OPEN:
+            return self._started + limits.handshake_timeout_s
+        return self._quiet_since + limits.ping_interval_s
+
+    def on_deadline(self, now: float) -> list[Event]:
+        """Do what is due at ``now``: queue a ping, or give the peer up.
+
+        Calling it early does nothing.
+        """
+        events: list[Event] = []
+        due = self.next_deadline()
+        if due is None or now < due:
+            return events
+        limits = self.limits
+        if self._state != _OPEN:
+            self._advance(Input.HANDSHAKE_EXPIRED)
+            self._violate(
+                AbuseError(
+                    "handshake-timeout",
+                    f"not connected within {limits.handshake_timeout_s:g} seconds",
+                    ResultCode.REQUEST_TIMEOUT,
+                ),
+                events,
+            )
+        elif self._pings < limits.max_missed_pings:
+            self._advance(Input.SILENCE)
+            # Counted from now, not from when it was due: after a pause of this process the peer
+            # still gets its whole interval to answer.
+            self._quiet_since = now
+            self._pings += 1
+            self._out.append(PING_BYTES)
+        else:
+            self._advance(Input.LIFELESS)
+            silent = now - self._last_received
+            self._violate(
+                RemoteProtocolError(
+                    "ping-timeout",
+                    f"nothing received for {silent:.1f} seconds",
+                    ResultCode.REQUEST_TIMEOUT,
+                ),
+                events,
+            )
+        return events
+
+    # -- the machine ----------------------------------------------------------------------------
+
+    def _advance(self, item: int) -> int:
+        """Move by the table; return the action."""
+        cell = self._cells[self._state * WIDTH + item]
+        self._state = cell & STATE_MASK
+        return cell >> STATE_BITS
+
+    def _demand(self, item: int, what: str) -> None:
+        """Move by something the program asked for, or refuse it without moving."""
+        if self._advance(item) == int(Action.MISUSE):
+            raise LocalProtocolError(f"cannot {what} in state {self.state.name}")
+
+    def _check_decoder(self, events: list[Event]) -> None:
+        error = self._decoder.error
+        if error is not None and self._state != _CLOSED:
+            self._advance(Input.FAULT)
+            self._violate(error, events)
+
+    def _fault(self, rule: str, message: str, events: list[Event]) -> None:
+        self._advance(Input.FAULT)
+        self._violate(RemoteProtocolError(rule, message), events)
+
+    def _violate(self, error: RemoteProtocolError, events: list[Event]) -> None:
+        """End it for the peer's fault; tell a peer that speaks the protocol why."""
+        self.error = error
+        if error.rule not in _UNTOLD_RULES:
+            in_handshake = self._server and not self.client_id
+            self._out.append(
+                Frame.build(
+                    TYPE_SERVER if in_handshake else TYPE_TERMINATE,
+                    content_type=error.code,
+                    first_acquirer=in_handshake,
+                ).raw
+            )
+        events.append(ProtocolViolated(error))
+        self._end("lifeless" if error.rule == "ping-timeout" else "violation", events)
+
+    def _end(self, reason: str, events: list[Event]) -> None:
+        assert self._state == _CLOSED, "only the table moves the state"
+        self._decoder.clear()
+        self._greeting = b""
+        self._pulls.clear()
+        events.append(ConnectionClosed(reason))

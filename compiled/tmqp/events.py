@@ -1,0 +1,322 @@
+"""Owns the events of a connection: what happened, in the past tense.
+
+Every event is a small class of its own, so that a program can dispatch by type.  Those made from a
+message carry it as ``frame``; it still has the time to live it had on the wire.
+"""
+
+from __future__ import annotations
+
+from tmqp.errors import RemoteProtocolError
+from tmqp.frames import Frame
+from tmqp.hello import ConnectionInformation
+
+__all__ = [
+    "AcknowledgeReceived",
+    "ConnectionClosed",
+    "CustomMessageReceived",
+    "DirectMessageReceived",
+    "Event",
+    "EventNotificationReceived",
+    "EventSubscriptionReceived",
+    "HandshakeAccepted",
+    "HandshakeReceived",
+    "HandshakeRefused",
+    "MessageDropped",
+    "MessageReceived",
+    "PingReceived",
+    "PongReceived",
+    "PreambleReceived",
+    "ProtocolViolated",
+    "PullCompleted",
+    "PullMessageReceived",
+    "PullRequestReceived",
+    "QueueMessageReceived",
+    "ResponseReceived",
+    "RouterMessageReceived",
+    "ServerMessageReceived",
+    "TerminateReceived",
+]
+
+_NACK_REASON = "Nack-Reason"
+
+
+class Event:
+    """Base of all events."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+# --- Connecting ----------------------------------------------------------------------------------
+
+
+class PreambleReceived(Event):
+    """The peer speaks the protocol; ``preamble`` are its eight bytes (F21, F23)."""
+
+    __slots__ = ("preamble",)
+
+    def __init__(self, preamble: bytes) -> None:
+        self.preamble = preamble
+
+    def __repr__(self) -> str:
+        return f"<PreambleReceived {self.preamble!r}>"
+
+
+class HandshakeReceived(Event):
+    """Server: a client introduced itself; answer with ``accept`` or ``refuse`` (F26-F33)."""
+
+    __slots__ = ("frame", "information")
+
+    def __init__(self, information: ConnectionInformation, frame: Frame) -> None:
+        self.information = information
+        self.frame = frame
+
+    def __repr__(self) -> str:
+        return f"<HandshakeReceived {self.information!r}>"
+
+
+class HandshakeAccepted(Event):
+    """Client: the server accepted; ``client_id`` is the id to go by from now on (F31)."""
+
+    __slots__ = ("client_id",)
+
+    def __init__(self, client_id: str) -> None:
+        self.client_id = client_id
+
+    def __repr__(self) -> str:
+        return f"<HandshakeAccepted {self.client_id!r}>"
+
+
+class HandshakeRefused(Event):
+    """Client: the server refused with this result code (401, 503 ...; F32, F33)."""
+
+    __slots__ = ("code",)
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+    def __repr__(self) -> str:
+        return f"<HandshakeRefused {self.code}>"
+
+
+# --- Keep-alive ----------------------------------------------------------------------------------
+
+
+class PingReceived(Event):
+    """A ping came; the pong is already among the bytes to send (F37)."""
+
+    __slots__ = ()
+
+
+class PongReceived(Event):
+    """A pong came (F37)."""
+
+    __slots__ = ()
+
+
+# --- Messages ------------------------------------------------------------------------------------
+
+
+class MessageReceived(Event):
+    """Base of the events that hand over one message."""
+
+    __slots__ = ("frame",)
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.frame!r}>"
+
+
+class CustomMessageReceived(MessageReceived):
+    """A message of type 0x00, for user code; without any it is to be ignored (F17)."""
+
+    __slots__ = ()
+
+
+class ServerMessageReceived(MessageReceived):
+    """A server operation (to a server), or a server's word outside the handshake (F19, F62)."""
+
+    __slots__ = ()
+
+
+class QueueMessageReceived(MessageReceived):
+    """To a server: push this into a queue.  To a client: consume it."""
+
+    __slots__ = ()
+
+
+class DirectMessageReceived(MessageReceived):
+    """A message from client to client (F113)."""
+
+    __slots__ = ()
+
+
+class RouterMessageReceived(MessageReceived):
+    """A message for a router; a client sees one only from the original's tag bindings (F126)."""
+
+    __slots__ = ()
+
+
+class PullRequestReceived(MessageReceived):
+    """Server: a consumer wants messages of a pull or cache queue (F104)."""
+
+    __slots__ = ()
+
+
+class AcknowledgeReceived(MessageReceived):
+    """An acknowledge, positive or negative."""
+
+    __slots__ = ()
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is negative; None if it is positive (F81: any Nack-Reason header makes it so)."""
+        return self.frame.header(_NACK_REASON)
+
+    @property
+    def positive(self) -> bool:
+        """No Nack-Reason header (F81)."""
+        return self.frame.header(_NACK_REASON) is None
+
+
+class ResponseReceived(MessageReceived):
+    """The answer to a request of the same message id (F44, F117)."""
+
+    __slots__ = ()
+
+    @property
+    def code(self) -> int:
+        """The result code; 0 is success (F18)."""
+        return self.frame.content_type
+
+
+class EventSubscriptionReceived(MessageReceived):
+    """Server: a client subscribes to an event, or no longer wants it (F127)."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The event's name."""
+        return self.frame.target
+
+    @property
+    def subscribe(self) -> bool:
+        """Content type 1 subscribes, anything else unsubscribes."""
+        return self.frame.content_type == 1
+
+
+class EventNotificationReceived(MessageReceived):
+    """Client: something happened on the server (F129)."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The event's name: the message's source."""
+        return self.frame.source
+
+    @property
+    def channel(self) -> str:
+        """The channel it happened in; empty for events of the server."""
+        return self.frame.target
+
+    @property
+    def queue_id(self) -> int:
+        """The queue it happened in (only MessageProduced says so), else 0."""
+        return self.frame.content_type
+
+
+class PullMessageReceived(MessageReceived):
+    """Client: one message of a pull (F107).
+
+    ``request_id`` is the pull's; ``index`` counts from one; ``count`` is what the server said:
+    the number requested (F107).  Both are 0 where the server's headers make no sense.
+    """
+
+    __slots__ = ("count", "index", "request_id")
+
+    def __init__(self, frame: Frame, request_id: str, index: int, count: int) -> None:
+        self.frame = frame
+        self.request_id = request_id
+        self.index = index
+        self.count = count
+
+    def __repr__(self) -> str:
+        return f"<PullMessageReceived {self.index} of {self.count} {self.frame!r}>"
+
+
+class PullCompleted(MessageReceived):
+    """Client: a pull is over.
+
+    ``reason`` is the No-Content word (``End``, ``Empty``, ``Unauthorized`` ...; F105, F108), or
+    the empty string if a Response ended it (a cache queue's answer or a result code: F106, F112);
+    ``received`` the number of messages that came.
+    """
+
+    __slots__ = ("reason", "received", "request_id")
+
+    def __init__(self, frame: Frame, request_id: str, reason: str, received: int) -> None:
+        self.frame = frame
+        self.request_id = request_id
+        self.reason = reason
+        self.received = received
+
+    def __repr__(self) -> str:
+        return f"<PullCompleted {self.reason[:64]!r} after {self.received} {self.frame!r}>"
+
+
+class MessageDropped(MessageReceived):
+    """A message was read and ignored; ``reason`` is ``ttl`` (F11), ``unknown-type`` (F17) or
+    ``not-for-this-role``."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, frame: Frame, reason: str) -> None:
+        self.frame = frame
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"<MessageDropped {self.reason} {self.frame!r}>"
+
+
+# --- Ending --------------------------------------------------------------------------------------
+
+
+class TerminateReceived(Event):
+    """The peer announced that it closes (F40)."""
+
+    __slots__ = ()
+
+
+class ProtocolViolated(Event):
+    """The peer broke a rule; ``error`` says which.  The connection is over; what there is to
+    answer is among the bytes to send."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: RemoteProtocolError) -> None:
+        self.error = error
+
+    def __repr__(self) -> str:
+        return f"<ProtocolViolated {self.error!r}>"
+
+
+class ConnectionClosed(Event):
+    """The last event of every connection: flush the bytes to send, then close the transport.
+
+    ``reason`` is ``terminated``, ``end-of-stream``, ``violation``, ``refused``, ``lifeless`` (no
+    answer to pings) or ``local``.
+    """
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"<ConnectionClosed {self.reason}>"

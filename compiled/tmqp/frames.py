@@ -1,0 +1,508 @@
+"""Owns ``Frame``: one TMQP message in memory, kept in the form it has on the wire.
+
+A frame *is* its bytes.  The decoder cuts the bytes of one message out of the stream, checks them
+once and keeps what the check yields: the three names as text, and where the payload begins.  Every
+other field is read from the bytes when somebody asks.  So a broker that only forwards a message
+builds neither headers nor payload, and sending it again costs nothing:
+``frame.raw`` goes out as it came, or with its first two bytes rewritten (:meth:`Frame.forwarded`).
+
+Layout (specification, "Protocol Frame"; F1-F7, all integers little-endian)::
+
+    0  first-acquirer 0x80 | high-priority 0x40 | message type (6 bits)
+    1  pending-response 0x80 | pending-acknowledge 0x40 | has-header 0x20 | time to live (5 bits)
+    2  length of the message id      3  length of the source      4  length of the target
+    5  content type, low byte        6  content type, high byte
+    7  payload length: 0..252 itself; 253, 254, 255: u16, u32, u64 follow
+    .. message id, source, target (UTF-8), [u16 length and header block], payload
+
+Frames are made by :meth:`Frame.build` (which refuses what cannot be written) or by
+:class:`tmqp.FrameDecoder` (which refuses what must not be read); there is no third way, so a frame
+that exists is well formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, final
+
+from tmqp._compat import i64, mypyc_attr
+from tmqp.constants import (
+    DEFAULT_TTL,
+    MAX_HEADER_BLOCK_BYTES,
+    MAX_NAME_BYTES,
+    MAX_TTL,
+    SERVER_HELLO,
+    TYPE_PING,
+    TYPE_PONG,
+    TYPE_SERVER,
+    MessageType,
+)
+from tmqp.errors import LocalProtocolError
+
+__all__ = ["Frame", "encode_headers", "parse_headers"]
+
+_FIRST_ACQUIRER: Final = 0x80
+_HIGH_PRIORITY: Final = 0x40
+_TYPE_BITS: Final = 0x3F
+_PENDING_RESPONSE: Final = 0x80
+_PENDING_ACKNOWLEDGE: Final = 0x40
+_HAS_HEADER: Final = 0x20
+_TTL_BITS: Final = 0x1F
+_HEAD_BYTES: Final = 8
+_TIER_U16: Final = 253
+_TIER_U32: Final = 254
+_TIER_U64: Final = 255
+_MAX_U16: Final = 65_535
+_REPR_PAYLOAD_BYTES: Final = 32
+_REPR_BLOCK_BYTES: Final = 200
+_REPR_NAME_CHARACTERS: Final = 64
+
+#: One-byte strings by value.  ``bytes((a, b, ...))`` boxes each number and unpacks it again: a
+#: whole build takes a third more instructions with it.
+_ONE_BYTE: Final = [bytes((value,)) for value in range(256)]
+#: Told apart by identity, so that a frame without headers pays nothing for them.
+_NO_HEADERS: Final[tuple[tuple[str, str], ...]] = ()
+_TYPE_NAMES: Final = {int(member): member.name for member in MessageType}
+
+
+def parse_headers(text: str) -> list[tuple[str, str]]:
+    """Split a header block into its (key, value) pairs, in order, repeats kept.
+
+    Lines without a colon, or with nothing before it, are skipped and nothing is trimmed (F7).
+    """
+    pairs: list[tuple[str, str]] = []
+    for line in text.split("\r\n"):
+        colon = line.find(":")
+        if colon > 0:
+            pairs.append((line[:colon], line[colon + 1 :]))
+    return pairs
+
+
+def encode_headers(headers: Iterable[tuple[str, str]]) -> bytes:
+    """Write pairs as a header block: ``Key:Value`` and CRLF each, no space after the colon (F7).
+
+    :raises LocalProtocolError: for an empty key, a colon in a key, CR or LF anywhere (it would
+        forge another header), text that is not valid Unicode, or a block over 65,535 bytes.
+    """
+    parts: list[str] = []
+    for key, value in headers:
+        if not key or ":" in key or "\r" in key or "\n" in key:
+            raise LocalProtocolError(f"a header key is text without colon, CR or LF, got {key!r}")
+        if "\r" in value or "\n" in value:
+            raise LocalProtocolError(f"the value of header {key} may hold no CR or LF")
+        parts.append(key)
+        parts.append(":")
+        parts.append(value)
+        parts.append("\r\n")
+    block = _utf8("header block", "".join(parts))
+    if len(block) > MAX_HEADER_BLOCK_BYTES:
+        raise LocalProtocolError(f"the header block is {len(block)} bytes, at most 65,535 (F6)")
+    return block
+
+
+def _utf8(what: str, text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise LocalProtocolError(f"the {what} is not valid Unicode text") from None
+
+
+def _name(what: str, text: str) -> bytes:
+    encoded = _utf8(what, text)
+    if len(encoded) > MAX_NAME_BYTES:
+        # The original writes the length's low byte and corrupts the stream (F6).
+        raise LocalProtocolError(f"the {what} is {len(encoded)} bytes, at most 255 (F6)")
+    return encoded
+
+
+@mypyc_attr(acyclic=True)
+@final
+class Frame:
+    """One message of the protocol; immutable.
+
+    Two frames are equal when their bytes are.  Use :meth:`build` to make one.
+    """
+
+    __slots__ = ("_body", "_message_id", "_source", "_target", "raw")
+
+    def __init__(self, raw: bytes, message_id: str, source: str, target: str, body: i64) -> None:
+        """For the decoder and :meth:`build` only: wrap bytes that have been checked.
+
+        :param raw: the whole frame; the three names are what stands in it.
+        :param body: offset of the payload.
+        """
+        self.raw: bytes = raw
+        self._message_id: str = message_id
+        self._source: str = source
+        self._target: str = target
+        self._body: i64 = body
+
+    # -- making ---------------------------------------------------------------------------------
+
+    @staticmethod
+    def build(
+        message_type: int,
+        target: str = "",
+        content_type: int = 0,
+        payload: bytes = b"",
+        *,
+        message_id: str = "",
+        source: str = "",
+        headers: Iterable[tuple[str, str]] = _NO_HEADERS,
+        first_acquirer: bool = False,
+        high_priority: bool = False,
+        pending_response: bool = False,
+        pending_acknowledge: bool = False,
+        ttl: int = DEFAULT_TTL,
+    ) -> Frame:
+        """Make a frame from its fields.
+
+        :param message_type: 0..63, see :class:`tmqp.MessageType`.
+        :param content_type: 0..65,535: queue id, operation number or result code.
+        :param headers: pairs in order; empty means no header block (F9: never flag + empty).
+        :param ttl: 0..31 hops (F11); for ping and pong 0..63, six bits of the second byte (F10).
+        :raises LocalProtocolError: when a field does not fit the wire.
+        """
+        if not 0 <= message_type <= _TYPE_BITS:
+            raise LocalProtocolError(f"a message type is 0..63, got {message_type}")
+        if not 0 <= content_type <= _MAX_U16:
+            raise LocalProtocolError(f"a content type is 0..65535, got {content_type}")
+        bare = message_type == TYPE_PING or message_type == TYPE_PONG
+        if not 0 <= ttl <= (_TYPE_BITS if bare else MAX_TTL):
+            raise LocalProtocolError(f"a time to live is 0..{_TYPE_BITS if bare else 31}: {ttl}")
+        block = b"" if headers is _NO_HEADERS else encode_headers(headers)
+        if block and bare:
+            raise LocalProtocolError("ping and pong carry no header block (F10)")
+        b0: i64 = message_type
+        if first_acquirer:
+            b0 |= _FIRST_ACQUIRER
+        if high_priority:
+            b0 |= _HIGH_PRIORITY
+        b1: i64 = ttl
+        if pending_response:
+            b1 |= _PENDING_RESPONSE
+        if pending_acknowledge:
+            b1 |= _PENDING_ACKNOWLEDGE
+        return _assemble(b0, b1, content_type, message_id, source, target, block, payload)
+
+    def replace(
+        self,
+        message_type: int | None = None,
+        target: str | None = None,
+        content_type: int | None = None,
+        message_id: str | None = None,
+        source: str | None = None,
+        more_headers: Iterable[tuple[str, str]] = (),
+        ttl: int | None = None,
+        pending_response: bool | None = None,
+    ) -> Frame:
+        """Return a copy with some fields changed; None keeps a field, the header block its bytes.
+
+        :param more_headers: pairs appended behind the existing ones (F107).
+        :raises LocalProtocolError: as :meth:`build`.
+        """
+        raw = self.raw
+        block = self.header_block + encode_headers(more_headers)
+        if len(block) > MAX_HEADER_BLOCK_BYTES:
+            raise LocalProtocolError(f"the header block is {len(block)} bytes, at most 65,535 (F6)")
+        if message_type is not None and not 0 <= message_type <= _TYPE_BITS:
+            raise LocalProtocolError(f"a message type is 0..63, got {message_type}")
+        if content_type is not None and not 0 <= content_type <= _MAX_U16:
+            raise LocalProtocolError(f"a content type is 0..65535, got {content_type}")
+        b0, b1 = raw[0], raw[1]
+        kind = b0 & _TYPE_BITS if message_type is None else message_type
+        bare = kind == TYPE_PING or kind == TYPE_PONG
+        if block and bare:
+            raise LocalProtocolError("ping and pong carry no header block (F10)")
+        if ttl is None:
+            ttl = self.ttl if bare else self.ttl & _TTL_BITS
+        elif not 0 <= ttl <= (_TYPE_BITS if bare else MAX_TTL):
+            raise LocalProtocolError(f"a time to live is 0..{_TYPE_BITS if bare else 31}: {ttl}")
+        if pending_response is not None:
+            b1 = b1 & ~_PENDING_RESPONSE | (_PENDING_RESPONSE if pending_response else 0)
+        return _assemble(
+            b0 if message_type is None else (b0 & ~_TYPE_BITS) | message_type,
+            # Built anew, not masked: one bit is "has header" or, on ping and pong, time to live.
+            (b1 & (_PENDING_RESPONSE | _PENDING_ACKNOWLEDGE)) | ttl,
+            self.content_type if content_type is None else content_type,
+            self._message_id if message_id is None else message_id,
+            self._source if source is None else source,
+            self._target if target is None else target,
+            block,
+            self.payload,
+        )
+
+    def forwarded(self, first_acquirer: bool, pending_acknowledge: bool, ttl: int) -> bytes:
+        """Return the frame's bytes with these flags and this time to live (0..31) written in.
+
+        Only the first two bytes differ; everything behind them is the received form (F11, F76).
+        """
+        raw = self.raw
+        was0: i64 = raw[0]
+        was1: i64 = raw[1]
+        b0 = was0 & ~_FIRST_ACQUIRER
+        if first_acquirer:
+            b0 |= _FIRST_ACQUIRER
+        b1 = (was1 & (_PENDING_RESPONSE | _HAS_HEADER)) | (ttl & _TTL_BITS)
+        if pending_acknowledge:
+            b1 |= _PENDING_ACKNOWLEDGE
+        if b0 == was0 and b1 == was1:
+            return raw
+        # Formatting compiles to one allocation; `+` needs one more.
+        return b"%b%b%b" % (_ONE_BYTE[b0], _ONE_BYTE[b1], raw[2:])
+
+    # -- the head -------------------------------------------------------------------------------
+
+    @property
+    def type(self) -> int:
+        """The message type, 0..63; compare with :class:`tmqp.MessageType` (F16)."""
+        return self.raw[0] & _TYPE_BITS
+
+    @property
+    def first_acquirer(self) -> bool:
+        """The specification's "one delivery" bit: set for the first receiver (F2, F87)."""
+        return self.raw[0] & _FIRST_ACQUIRER != 0
+
+    @property
+    def high_priority(self) -> bool:
+        """High priority; on an acknowledge: it is for a direct message (F2, F116)."""
+        return self.raw[0] & _HIGH_PRIORITY != 0
+
+    @property
+    def pending_response(self) -> bool:
+        """The sender waits for a response (F2)."""
+        return self.raw[1] & _PENDING_RESPONSE != 0
+
+    @property
+    def pending_acknowledge(self) -> bool:
+        """The sender waits for an acknowledge (F2)."""
+        return self.raw[1] & _PENDING_ACKNOWLEDGE != 0
+
+    @property
+    def has_header(self) -> bool:
+        """A header block is present, possibly an empty one (F9); never on ping and pong (F10)."""
+        kind = self.raw[0] & _TYPE_BITS
+        return self.raw[1] & _HAS_HEADER != 0 and kind != TYPE_PING and kind != TYPE_PONG
+
+    @property
+    def ttl(self) -> int:
+        """Time to live as it stands on the wire: 0..31, or 0..63 on ping and pong (F10, F11)."""
+        kind = self.raw[0] & _TYPE_BITS
+        if kind == TYPE_PING or kind == TYPE_PONG:
+            return self.raw[1] & _TYPE_BITS
+        return self.raw[1] & _TTL_BITS
+
+    @property
+    def content_type(self) -> int:
+        """Queue id, operation number, result code or the user's own number (F3)."""
+        return self.raw[5] | self.raw[6] << 8
+
+    # -- names ----------------------------------------------------------------------------------
+
+    @property
+    def message_id(self) -> str:
+        """The message id; empty if none was given."""
+        return self._message_id
+
+    @property
+    def source(self) -> str:
+        """Who sent it; empty if not said."""
+        return self._source
+
+    @property
+    def target(self) -> str:
+        """Channel, client, router or event it is for; empty if not said."""
+        return self._target
+
+    # -- headers and payload --------------------------------------------------------------------
+
+    @property
+    def header_block(self) -> bytes:
+        """The header block's bytes without its length; empty if there is none."""
+        raw = self.raw
+        start: i64 = _names_at(raw) + raw[2] + raw[3] + raw[4] + 2
+        if start > self._body:
+            return b""
+        return raw[start : self._body]
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """The (key, value) pairs in order, repeats and case kept (F8)."""
+        block = self.header_block
+        if not block:
+            return []
+        return parse_headers(block.decode("utf-8"))
+
+    def header(self, name: str) -> str | None:
+        """The value of the first header of that name, whatever its case (F8); None if absent."""
+        block = self.header_block
+        if block:
+            wanted = name.lower()
+            for key, value in parse_headers(block.decode("utf-8")):
+                if key.lower() == wanted:
+                    return value
+        return None
+
+    def last_header(self, name: str) -> str | None:
+        """The value of the *last* header of that name: what a server appended (F107)."""
+        found: str | None = None
+        block = self.header_block
+        if block:
+            wanted = name.lower()
+            for key, value in parse_headers(block.decode("utf-8")):
+                if key.lower() == wanted:
+                    found = value
+        return found
+
+    @property
+    def payload(self) -> bytes:
+        """The payload (a copy of that part of the bytes; keep it if you need it twice)."""
+        return self.raw[self._body :]
+
+    @property
+    def payload_size(self) -> int:
+        """Bytes of payload."""
+        return len(self.raw) - self._body
+
+    @property
+    def canonical(self) -> bool:
+        """Written as :func:`tmqp.encode` would: smallest length tier (F4), no empty block (F9)."""
+        size = len(self.raw) - self._body
+        if _names_at(self.raw) != _HEAD_BYTES + _tier_bytes(size):
+            return False
+        return not self.has_header or bool(self.header_block)
+
+    def fields(
+        self,
+    ) -> tuple[int, bool, bool, bool, bool, int, str, str, str, int, list[tuple[str, str]], bytes]:
+        """Everything at once: type, first acquirer, high priority, pending response, pending
+        acknowledge, time to live, message id, source, target, content type, headers, payload."""
+        raw = self.raw
+        b0: i64 = raw[0]
+        b1: i64 = raw[1]
+        low: i64 = raw[5]
+        high: i64 = raw[6]
+        kind = b0 & _TYPE_BITS
+        ttl = b1 & (_TYPE_BITS if kind == TYPE_PING or kind == TYPE_PONG else _TTL_BITS)
+        return (
+            kind,
+            b0 & _FIRST_ACQUIRER != 0,
+            b0 & _HIGH_PRIORITY != 0,
+            b1 & _PENDING_RESPONSE != 0,
+            b1 & _PENDING_ACKNOWLEDGE != 0,
+            ttl,
+            self._message_id,
+            self._source,
+            self._target,
+            low | high << 8,
+            self.headers if b1 & _HAS_HEADER else [],
+            raw[self._body :],
+        )
+
+    # -- being an object ------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Frame):
+            return NotImplemented
+        return self.raw == other.raw
+
+    def __hash__(self) -> int:
+        return hash(self.raw)
+
+    def __reduce__(self) -> tuple[object, tuple[bytes, str, str, str, int]]:
+        return (Frame, (self.raw, self._message_id, self._source, self._target, self._body))
+
+    def __repr__(self) -> str:
+        flags = ""
+        for letter, on in (
+            ("F", self.first_acquirer),
+            ("H", self.high_priority),
+            ("R", self.pending_response),
+            ("A", self.pending_acknowledge),
+        ):
+            flags += letter if on else ""
+        payload = self.payload
+        shown = repr(payload[:_REPR_PAYLOAD_BYTES])
+        if self.type == TYPE_SERVER and self.content_type == SERVER_HELLO:
+            shown = f"{len(payload)} bytes"  # it may hold a token, which must not reach a log
+        elif len(payload) > _REPR_PAYLOAD_BYTES:
+            shown += f"... {len(payload)} bytes"
+        block = self.header_block
+        headers = f"{len(block)} bytes" if len(block) > _REPR_BLOCK_BYTES else repr(self.headers)
+        return (
+            f"<Frame {_TYPE_NAMES.get(self.type, hex(self.type))} {flags or '-'} ttl={self.ttl}"
+            f" content_type={self.content_type} id={_short(self.message_id)}"
+            f" source={_short(self.source)} target={_short(self.target)} headers={headers}"
+            f" payload={shown}>"
+        )
+
+
+def _short(text: str) -> str:
+    shown = repr(text[:_REPR_NAME_CHARACTERS])
+    return shown if len(text) <= _REPR_NAME_CHARACTERS else f"{shown}..."
+
+
+def _names_at(raw: bytes) -> i64:
+    """Where the message id begins: behind the head and the length that may follow it (F4)."""
+    tier: i64 = raw[7]
+    return _HEAD_BYTES if tier < _TIER_U16 else _HEAD_BYTES + (1 << (tier - 252))
+
+
+def _tier_bytes(size: int) -> int:
+    """How many bytes follow the head to hold this payload length (F4)."""
+    if size < _TIER_U16:
+        return 0
+    if size <= _MAX_U16:
+        return 2
+    return 4 if size <= 0xFFFF_FFFF else 8
+
+
+def _assemble(
+    b0: i64,
+    b1: i64,
+    content_type: i64,
+    message_id: str,
+    source: str,
+    target: str,
+    block: bytes,
+    payload: bytes,
+) -> Frame:
+    """Write a frame from its parts, payload length in the smallest tier (F4)."""
+    id_bytes = _name("message id", message_id)
+    source_bytes = _name("source", source)
+    target_bytes = _name("target", target)
+    size = len(payload)
+    extended = b""
+    tier = size
+    if size >= _TIER_U16:
+        if size <= _MAX_U16:
+            extended = size.to_bytes(2, "little")
+            tier = _TIER_U16
+        elif size <= 0xFFFF_FFFF:
+            extended = size.to_bytes(4, "little")
+            tier = _TIER_U32
+        else:
+            extended = size.to_bytes(8, "little")
+            tier = _TIER_U64
+    if block:
+        b1 |= _HAS_HEADER
+        block = len(block).to_bytes(2, "little") + block
+    # Formatting compiles to one allocation and a copy of each part: a whole build takes 3,000
+    # instructions, and 4,400 with a join.
+    raw = b"%b%b%b%b%b%b%b%b%b%b%b%b%b%b" % (
+        _ONE_BYTE[b0],
+        _ONE_BYTE[b1],
+        _ONE_BYTE[len(id_bytes)],
+        _ONE_BYTE[len(source_bytes)],
+        _ONE_BYTE[len(target_bytes)],
+        _ONE_BYTE[content_type & 0xFF],
+        _ONE_BYTE[content_type >> 8],
+        _ONE_BYTE[tier],
+        extended,
+        id_bytes,
+        source_bytes,
+        target_bytes,
+        block,
+        payload,
+    )
+    return Frame(raw, message_id, source, target, len(raw) - size)

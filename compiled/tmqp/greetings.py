@@ -1,0 +1,45 @@
+"""Owns the naming of strangers: what else a peer that does not speak TMQP may have meant to reach.
+
+An operator who reads "the peer sent an HTTP request" finds the wrong port at once.
+"""
+
+from __future__ import annotations
+
+__all__ = ["name_greeting"]
+
+_HTTP_METHODS = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ")
+_KNOWN = (
+    (b"PRI * HTTP/2", "an HTTP/2 preface"),
+    (b"CONNECT {", "a NATS client's greeting"),
+    (b"CONNECT\n", "a STOMP client's greeting"),
+    (b"CONNECT\r\n", "a STOMP client's greeting"),
+    (b"CONNECT ", "an HTTP proxy request"),
+    (b"STOMP", "a STOMP client's greeting"),
+    (b"SSH-", "an SSH banner"),
+    (b"AMQP", "an AMQP greeting"),
+    (b"  V1", "an NSQ client's greeting"),
+    (b"  V2", "an NSQ client's greeting"),
+    (b"INFO {", "a NATS server's greeting"),
+    (b"*1\r\n", "a Redis command"),
+    (b"\xff\x00\x00\x00", "a ZeroMQ greeting"),
+    (b"TMQ", "another version of TMQP"),
+)
+_SHOWN_BYTES = 16
+
+
+def name_greeting(data: bytes) -> str:
+    """Say in a few words what the first bytes of a connection look like.
+
+    :param data: what has come so far, at least one byte.
+    """
+    for method in _HTTP_METHODS:
+        if data.startswith(method):
+            return "an HTTP request"
+    if len(data) > 2 and data[0] == 0x16 and data[1] == 0x03:
+        return "a TLS handshake"
+    if len(data) > 1 and data[0] == 0x10 and b"MQTT" in data[:16]:
+        return "an MQTT greeting"
+    for prefix, name in _KNOWN:
+        if data.startswith(prefix):
+            return name
+    return f"{data[:_SHOWN_BYTES]!r}"

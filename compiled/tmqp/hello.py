@@ -1,0 +1,212 @@
+r"""Owns the connection information: the text a client sends as its first message (F26-F30).
+
+Its form is that of an HTTP request head: one line with method and path, then properties::
+
+    CONNECT /\r\n
+    Client-Name: producer\r\n
+    Client-Id: prod-1\r\n
+
+The specification prints the first line the other way round (``tmq://remote-host CONNECT``); the
+original client writes method and path.  Both are read, the latter is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tmqp.constants import MAX_NAME_BYTES, HeaderName
+from tmqp.errors import LocalProtocolError, RemoteProtocolError
+
+__all__ = ["ConnectionInformation"]
+
+_STANDARD = (
+    HeaderName.CLIENT_ID.value,
+    HeaderName.CLIENT_NAME.value,
+    HeaderName.CLIENT_TYPE.value,
+    HeaderName.CLIENT_TOKEN.value,
+)
+_STANDARD_LOWER = tuple([key.lower() for key in _STANDARD])
+_SHOWN_CHARACTERS = 64
+_SHOWN_PROPERTIES = 8
+
+
+class ConnectionInformation:
+    """Who a client says it is.
+
+    :param client_id: unique on the server; empty asks the server to make one (F30).
+    :param name: not unique; direct messages may be addressed to it.
+    :param type: as ``name``.
+    :param token: what an authenticator checks.
+    :param properties: further properties, kept for user code; keys are unique whatever their case.
+    :param method: the word the original always sends as ``CONNECT``.
+    :param path: the path of the address the client was given.
+    """
+
+    __slots__ = ("client_id", "method", "name", "path", "properties", "token", "type")
+
+    def __init__(
+        self,
+        client_id: str = "",
+        name: str = "",
+        type: str = "",
+        token: str = "",
+        properties: Mapping[str, str] | None = None,
+        method: str = "CONNECT",
+        path: str = "/",
+    ) -> None:
+        self.client_id = client_id
+        self.name = name
+        self.type = type
+        self.token = token
+        self.properties: dict[str, str] = dict(properties or {})
+        self.method = method
+        self.path = path
+
+    def encode(self) -> bytes:
+        """The hello's payload, ``Client-Id`` last as the original client writes it (F27).
+
+        :raises LocalProtocolError: when a part cannot be written: CR or LF, a colon or space where
+            it would change the meaning, a standard property among ``properties``, or what
+            :meth:`parse` would refuse: an id, name or type over 255 bytes or with a control
+            character.
+        """
+        for what, word in (("method", self.method), ("path", self.path)):
+            if not word or ":" in word or len(word.split()) != 1:
+                raise LocalProtocolError(f"the {what} is one word without colon, got {word!r}")
+        for key in self.properties:
+            if key.strip().lower() in _STANDARD_LOWER:
+                raise LocalProtocolError(f"{key} is not one of the further properties")
+        lines = [f"{self.method} {self.path}"]
+        named = (
+            (HeaderName.CLIENT_NAME.value, self.name),
+            (HeaderName.CLIENT_TYPE.value, self.type),
+            (HeaderName.CLIENT_TOKEN.value, self.token),
+            *self.properties.items(),
+            (HeaderName.CLIENT_ID.value, self.client_id),
+        )
+        seen: set[str] = set()
+        for key, value in named:
+            if not value and key in _STANDARD:
+                continue
+            if not key.strip() or ":" in key or not _one_line(key) or not _one_line(value):
+                raise LocalProtocolError(f"the property {key!r} must be one line without a colon")
+            if key.lower() in seen:
+                raise LocalProtocolError(f"the property {key} is given twice")
+            seen.add(key.lower())
+            lines.append(f"{key}: {value}")
+        try:
+            for what, value in (
+                ("client id", self.client_id),
+                ("client name", self.name),
+                ("client type", self.type),
+            ):
+                fault = _identity_fault(what, value)
+                if fault:
+                    raise LocalProtocolError(fault)
+            return "".join(f"{line}\r\n" for line in lines).encode("utf-8")
+        except UnicodeEncodeError:
+            raise LocalProtocolError("the connection information is not valid Unicode") from None
+
+    @classmethod
+    def parse(cls, payload: bytes) -> ConnectionInformation:
+        """Read a hello's payload (F28): keys whatever their case, values trimmed, lines without a
+        colon skipped.
+
+        :raises RemoteProtocolError: ``hello-invalid`` when it is empty, not UTF-8, repeats a
+            property, or gives an id, name or type that could not stand in a frame.
+        """
+        try:
+            text = payload.decode("utf-8")
+        except UnicodeDecodeError:
+            raise _invalid("the connection information is not UTF-8") from None
+        lines = [line for line in text.split("\r\n") if line]
+        if not lines:
+            raise _invalid("the connection information is empty")
+        information = cls()
+        if information._take_first_line(lines[0]):
+            del lines[0]
+        seen: set[str] = set()
+        for line in lines:
+            key, colon, value = line.partition(":")
+            key = key.strip()
+            if not colon or not key:
+                continue
+            if key.lower() in seen:
+                raise _invalid(f"the property {key[:64]!r} is given twice")
+            seen.add(key.lower())
+            information._take_property(key, value.strip())
+        return information
+
+    def _take_first_line(self, line: str) -> bool:
+        """Read "METHOD path" or the document's "address METHOD"; False for a property line."""
+        first, space, second = line.partition(" ")
+        if not space:
+            return False
+        if ":" not in line:
+            self.method, self.path = first, second
+            return True
+        scheme, colon, rest = first.partition(":")
+        if colon and scheme and rest.startswith("//") and ":" not in second and second:
+            self.method, self.path = second, first
+            return True
+        return False
+
+    def _take_property(self, key: str, value: str) -> None:
+        lower = key.lower()
+        if lower == "client-token":
+            self.token = value
+        elif lower == "client-id":
+            self.client_id = _identity("client id", value)
+        elif lower == "client-name":
+            self.name = _identity("client name", value)
+        elif lower == "client-type":
+            self.type = _identity("client type", value)
+        else:
+            self.properties[key] = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ConnectionInformation):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def __repr__(self) -> str:
+        token = "'...'" if self.token else "''"  # a token must not reach a log
+        keys = [key[:_SHOWN_CHARACTERS] for key in self.properties][:_SHOWN_PROPERTIES]
+        more = len(self.properties) - len(keys)
+        return (
+            f"<ConnectionInformation {_short(self.client_id)} name={_short(self.name)}"
+            f" type={_short(self.type)} token={token} properties={keys!r}"
+            f"{f' and {more} more' if more else ''}>"
+        )
+
+
+def _short(text: str) -> str:
+    shown = repr(text[:_SHOWN_CHARACTERS])
+    return shown if len(text) <= _SHOWN_CHARACTERS else f"{shown}..."
+
+
+def _one_line(text: str) -> bool:
+    return "\r" not in text and "\n" not in text
+
+
+def _identity(what: str, value: str) -> str:
+    fault = _identity_fault(what, value)
+    if fault:
+        raise _invalid(fault)
+    return value
+
+
+def _identity_fault(what: str, value: str) -> str:
+    """Ids, names and types stand in frames and in logs: at most 255 bytes, no control character.
+    Say what is wrong, or nothing."""
+    if len(value.encode("utf-8")) > MAX_NAME_BYTES:
+        return f"the {what} is over {MAX_NAME_BYTES} bytes"
+    if any(ord(character) < 32 or ord(character) == 127 for character in value):
+        return f"the {what} holds a control character"
+    return ""
+
+
+def _invalid(message: str) -> RemoteProtocolError:
+    return RemoteProtocolError("hello-invalid", message)

@@ -1,0 +1,69 @@
+"""Owns every bound of a connection: one documented field each, all of them enforced.
+
+``docs/limits.md`` is generated from this class, and a test checks for each field that a value at
+the limit works and one above is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from tmqp.constants import MAX_HEADER_BLOCK_BYTES, MAX_NAME_BYTES
+from tmqp.errors import LocalProtocolError
+
+__all__ = ["Limits"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one peer may cost.
+
+    :raises LocalProtocolError: when a value is not positive or past what the wire can carry.
+    """
+
+    max_payload_bytes: int = 1_048_576
+    """Largest payload accepted, in bytes, read from the head before the body is buffered.
+
+    The wire allows 2^64-1 (specification, "Protocol Limitations"); 1 MiB is what NATS and Kafka
+    start with.
+    """
+
+    max_header_bytes: int = MAX_HEADER_BLOCK_BYTES
+    """Largest header block accepted, in bytes; the wire's own bound is 65,535 (F6)."""
+
+    max_name_bytes: int = MAX_NAME_BYTES
+    """Longest message id, source or target accepted, in bytes of UTF-8; the wire's own is 255."""
+
+    max_hello_bytes: int = 16_384
+    """Largest connection information (payload and header block together), in bytes: before a peer
+    is known it may cost little."""
+
+    max_early_bytes: int = 131_072
+    """Bytes a client may send behind its hello while the server has not yet accepted it (F35
+    allows such pipelining; two 64 KiB reads are generous)."""
+
+    handshake_timeout_s: float = 10.0
+    """Seconds from connect to an accepted connection before it is closed (F25 has 120 s)."""
+
+    ping_interval_s: float = 20.0
+    """Seconds without anything received after which a ping is sent (F38: only received traffic
+    counts)."""
+
+    max_missed_pings: int = 1
+    """Pings that may stay without any answer, one interval each: with 1 the connection ends two
+    intervals after the last byte received."""
+
+    max_pending_pulls: int = 1_024
+    """Pull requests a client may have unanswered on one connection."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not value > 0:
+                raise LocalProtocolError(f"{field.name} must be positive, got {value!r}")
+        if self.max_header_bytes > MAX_HEADER_BLOCK_BYTES:
+            raise LocalProtocolError(f"max_header_bytes is at most {MAX_HEADER_BLOCK_BYTES}")
+        if self.max_name_bytes > MAX_NAME_BYTES:
+            raise LocalProtocolError(f"max_name_bytes is at most {MAX_NAME_BYTES}")
+        if self.max_payload_bytes >= 2**63:
+            raise LocalProtocolError("max_payload_bytes must be below 2**63")

@@ -1,0 +1,84 @@
+"""Owns every JSON body of the protocol: what a server is asked for and what it answers and reports.
+
+Each model is a frozen class with keyword arguments, ``from_json``, ``from_object``, ``to_object``
+and ``to_json``; ``parse_list`` and ``dump_list`` do arrays of them::
+
+    options = QueueOptions.from_json(body)  # ModelError says what does not fit, and why
+    answer = dump_list([ClientInformation(id="c1", online_ms=1200)])
+
+Reading is tolerant where the original is: unknown properties are ignored, null is the same as
+missing, answers and events are read in any case of their names.  It is strict where guessing would
+hurt: a status must be a number, a queue id must fit 16 bits, a name may come once.  Bodies are
+bounded before they are parsed; :class:`ModelError` is the only thing that reading raises.
+
+Reading order: ``_json`` (bounded text), ``_model`` (properties and the base class), then the
+declarations in ``options``, ``information`` and ``events``.
+"""
+
+from __future__ import annotations
+
+from tmqp.models._json import (
+    MAX_NESTING_DEPTH,
+    MAX_NUMBER_DIGITS,
+    MAX_PROPERTIES,
+    MIN_BYTES_PER_CONTAINER,
+    MIN_BYTES_PER_VALUE,
+)
+from tmqp.models._model import (
+    MAX_BODY_BYTES,
+    MAX_LIST_BYTES,
+    MAX_TEXT_CHARACTERS,
+    Model,
+    ModelError,
+    Property,
+    dump_list,
+    parse_list,
+    properties_of,
+)
+from tmqp.models.events import (
+    EVENT_MODELS,
+    ChannelEvent,
+    ClientEvent,
+    MessageEvent,
+    QueueEvent,
+    SubscriptionEvent,
+)
+from tmqp.models.information import (
+    ChannelInformation,
+    ClientInformation,
+    NodeInformation,
+    QueueInformation,
+    RouterInformation,
+)
+from tmqp.models.options import BindingInformation, ChannelOptions, QueueOptions
+
+__all__ = [
+    "EVENT_MODELS",
+    "MAX_BODY_BYTES",
+    "MAX_LIST_BYTES",
+    "MAX_NESTING_DEPTH",
+    "MAX_NUMBER_DIGITS",
+    "MAX_PROPERTIES",
+    "MAX_TEXT_CHARACTERS",
+    "MIN_BYTES_PER_CONTAINER",
+    "MIN_BYTES_PER_VALUE",
+    "BindingInformation",
+    "ChannelEvent",
+    "ChannelInformation",
+    "ChannelOptions",
+    "ClientEvent",
+    "ClientInformation",
+    "MessageEvent",
+    "Model",
+    "ModelError",
+    "NodeInformation",
+    "Property",
+    "QueueEvent",
+    "QueueInformation",
+    "QueueOptions",
+    "RouterInformation",
+    "SubscriptionEvent",
+    "dump_list",
+    "parse_list",
+    "properties_of",
+]

@@ -1,0 +1,486 @@
+"""Owns what all JSON models share: the kinds of their properties, reading, checking and writing.
+
+Theory of operation
+-------------------
+A model is a frozen dataclass.  Each of its fields carries a :class:`Property` as metadata: the name
+on the wire, other names that are read, and the *kind* (text, flag, number with its range, status).
+That declaration is the only table: the order of the fields is the order on the wire.
+
+``from_object`` only picks values by name.  Checking and converting happens in one place, when the
+instance is made, whether a peer's body or a program's keywords made it: so an instance always
+holds values that can be written, and a program that passes ``status="Pull"`` hears the same
+sentence as a peer that sends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from enum import IntEnum
+from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
+
+from tmqp.constants import QueueStatus, queue_status_from_word
+from tmqp.errors import TmqpError
+from tmqp.models._json import JsonRefusedError, dump, load
+
+__all__ = [
+    "INT32",
+    "INT64",
+    "MAX_BODY_BYTES",
+    "MAX_LIST_BYTES",
+    "MAX_TEXT_CHARACTERS",
+    "UINT16",
+    "UINT31",
+    "Model",
+    "ModelError",
+    "Property",
+    "dump_list",
+    "flag",
+    "integer",
+    "integers",
+    "numbered",
+    "parse_list",
+    "properties_of",
+    "status_number",
+    "status_word",
+    "text",
+]
+
+#: Bound of a body that asks for something or reports one event, in bytes.
+MAX_BODY_BYTES: Final = 65_536
+#: Bound of a list and of information that holds one, in bytes; the default of the payload's bound.
+MAX_LIST_BYTES: Final = 1_048_576
+#: Longest text in a property: what comes from a header cannot be longer (F6).
+MAX_TEXT_CHARACTERS: Final = 65_535
+
+#: Ranges of the specification's number types; UINT31 is the half of an Integer that a timeout or a
+#: limit can mean something by.
+INT32: Final = (-(2**31), 2**31 - 1)
+INT64: Final = (-(2**63), 2**63 - 1)
+UINT16: Final = (0, 2**16 - 1)
+UINT31: Final = (0, 2**31 - 1)
+
+_UNFIT: Final = object()
+_SHOWN_CHARACTERS: Final = 40
+
+_M = TypeVar("_M", bound="Model")
+
+
+class ModelError(TmqpError):
+    """A JSON body, or a value given to a model, does not fit.
+
+    :ivar model: the model's name, ``"QueueOptions"``.
+    :ivar property_name: the property as the wire spells it; empty when the whole body is meant.
+    :ivar expected: what would fit, completing "must be ...".
+    :ivar got: what came instead, shortened.
+    :ivar index: the place in a list, from 0; None outside of a list.
+    """
+
+    def __init__(
+        self, model: str, property_name: str, expected: str, got: str, index: int | None = None
+    ) -> None:
+        place = model if index is None else f"{model}, item {index}"
+        super().__init__(f"{place}: {property_name or 'the body'} must be {expected}, got {got}")
+        self.model = model
+        self.property_name = property_name
+        self.expected = expected
+        self.got = got
+        self.index = index
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, str, str, int | None]]:
+        return (
+            type(self),
+            (self.model, self.property_name, self.expected, self.got, self.index),
+        )
+
+
+def _show(value: object) -> str:
+    """Name *value* for an error in a few words of JSON's own, however large it is."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        short = value[:_SHOWN_CHARACTERS]
+        return repr(short) + (f"... of {len(value)} characters" if short != value else "")
+    if isinstance(value, (list, tuple)):
+        return f"an array of {len(value)}"
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, int) and value.bit_length() > 128:
+        return "a far larger number"
+    return repr(value)[:_SHOWN_CHARACTERS]
+
+
+# --- Kinds: what a property holds -------------------------------------------------------------
+
+
+class _Kind(Protocol):
+    """What a property holds: ``read`` answers the value as the model keeps it, or ``_UNFIT``."""
+
+    @property
+    def expected(self) -> str: ...
+
+    def read(self, value: object) -> object: ...
+
+    def write(self, value: Any) -> object: ...
+
+
+class _Text:
+    __slots__ = ()
+
+    expected = f"Unicode text of at most {MAX_TEXT_CHARACTERS} characters"
+
+    def read(self, value: object) -> object:
+        if not isinstance(value, str) or len(value) > MAX_TEXT_CHARACTERS:
+            return _UNFIT
+        if not value.isascii():
+            try:
+                value.encode("utf-8")
+            except UnicodeEncodeError:  # "\ud800" is JSON, but no text that a frame could carry
+                return _UNFIT
+        return str(value)  # a StrEnum member becomes what will be read back
+
+    def write(self, value: str) -> object:
+        return value
+
+
+class _Flag:
+    __slots__ = ()
+
+    expected = "true or false"
+
+    def read(self, value: object) -> object:
+        return value if isinstance(value, bool) else _UNFIT
+
+    def write(self, value: bool) -> object:
+        return value
+
+
+class _Integer:
+    __slots__ = ("expected", "high", "low")
+
+    def __init__(self, low: int, high: int) -> None:
+        self.expected = f"an integer {low}..{high}"
+        self.low = low
+        self.high = high
+
+    def read(self, value: object) -> object:
+        if not isinstance(value, int) or isinstance(value, bool):
+            return _UNFIT
+        return int(value) if self.low <= value <= self.high else _UNFIT
+
+    def write(self, value: int) -> object:
+        return value
+
+
+class _Integers:
+    """An array of queue ids, kept as a tuple."""
+
+    __slots__ = ("expected", "high", "low", "most")
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low = low
+        self.high = high
+        self.most = high - low + 1
+        self.expected = f"an array of at most {self.most} integers {low}..{high}"
+
+    def read(self, value: object) -> object:
+        if not isinstance(value, (list, tuple)) or len(value) > self.most:
+            return _UNFIT
+        if not value:
+            return ()
+        # Three passes in C: a channel may report every id there is, and twice.
+        if set(map(type, value)) != {int} or min(value) < self.low or max(value) > self.high:
+            return _UNFIT
+        return tuple(value)
+
+    def write(self, value: tuple[int, ...]) -> object:
+        return list(value)
+
+
+class _Numbered:
+    """A member of an enumeration, written as its number; read as its number or its name.
+
+    :param strict: False keeps a number the enumeration does not have, as a plain integer: a server
+        reports what it was told (F60), and one odd router must not hide the whole list.
+    """
+
+    __slots__ = ("expected", "members", "strict")
+
+    def __init__(self, enumeration: type[IntEnum], *, strict: bool) -> None:
+        named = ", ".join(f"{member.value} {member.name}" for member in enumeration)
+        self.expected = f"an integer ({named})"
+        self.strict = strict
+        self.members: dict[int | str, IntEnum] = {}
+        for member in enumeration:
+            self.members[member.value] = member
+            self.members[member.name.replace("_", "").lower()] = member
+
+    def read(self, value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            return _UNFIT
+        if isinstance(value, str):
+            return self.members.get(value.lower(), _UNFIT)
+        low, high = INT32
+        unknown = _UNFIT if self.strict or not low <= value <= high else int(value)
+        return self.members.get(value, unknown)
+
+    def write(self, value: int) -> object:
+        return int(value)
+
+
+class _StatusNumber:
+    """A queue status as options have it: a number and only a number (F71, F72)."""
+
+    __slots__ = ()
+
+    expected = f"an integer {min(QueueStatus).value}..{max(QueueStatus).value}"
+
+    def read(self, value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, int):
+            return _UNFIT
+        return _STATUS_BY_NUMBER.get(value, _UNFIT)
+
+    def write(self, value: QueueStatus) -> object:
+        return value.value
+
+
+class _StatusWord:
+    """A queue status as information and events have it: a word (F68, F130); numbers are read too.
+
+    :param words: the spelling to write, by status number.
+    """
+
+    __slots__ = ("expected", "words")
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = words
+        self.expected = "one of " + ", ".join(words)
+
+    def read(self, value: object) -> object:
+        if isinstance(value, str):
+            status = queue_status_from_word(value)
+            return _UNFIT if status is None else status
+        return _STATUS_NUMBER.read(value)
+
+    def write(self, value: QueueStatus) -> object:
+        return self.words[value]
+
+
+_STATUS_NUMBER: Final = _StatusNumber()
+_STATUS_BY_NUMBER: Final = {status.value: status for status in QueueStatus}
+
+
+# --- Properties: the declarations of a model ---------------------------------------------------
+
+
+class Property:
+    """One property of a model: its wire name, its attribute and what it holds.
+
+    :ivar name: the name that is written, and read first.
+    :ivar also: other names that are read.
+    :ivar attribute: the attribute of the model.
+    :ivar kind: what it holds.
+    :ivar required: whether a body without it is refused.
+    :ivar nullable: whether the attribute may be None.
+    """
+
+    __slots__ = ("also", "attribute", "kind", "name", "nullable", "required")
+
+    def __init__(self, name: str, kind: _Kind, also: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.kind = kind
+        self.also = also
+        self.attribute = ""
+        self.required = False
+        self.nullable = False
+
+    def bound_to(self, declared: Field[Any]) -> Property:
+        """Return this property as the dataclass field *declared* completes it."""
+        bound = Property(self.name, self.kind, self.also)
+        bound.attribute = declared.name
+        bound.required = declared.default is MISSING
+        bound.nullable = declared.default is None
+        return bound
+
+
+_Metadata = dict[str, Property]
+_KEY: Final = "tmqp"
+
+
+def text(name: str, *also: str) -> _Metadata:
+    """Declare a property that holds text."""
+    return {_KEY: Property(name, _Text(), also)}
+
+
+def flag(name: str) -> _Metadata:
+    """Declare a property that holds true or false."""
+    return {_KEY: Property(name, _Flag())}
+
+
+def integer(name: str, bounds: tuple[int, int], *also: str) -> _Metadata:
+    """Declare a property that holds an integer within *bounds*, both included."""
+    return {_KEY: Property(name, _Integer(*bounds), also)}
+
+
+def integers(name: str, bounds: tuple[int, int]) -> _Metadata:
+    """Declare a property that holds an array of integers within *bounds*, both included."""
+    return {_KEY: Property(name, _Integers(*bounds))}
+
+
+def numbered(name: str, enumeration: type[IntEnum], *, strict: bool = True) -> _Metadata:
+    """Declare a property that holds the number of a member of *enumeration*."""
+    return {_KEY: Property(name, _Numbered(enumeration, strict=strict))}
+
+
+def status_number(name: str) -> _Metadata:
+    """Declare a property that holds a queue status as a number."""
+    return {_KEY: Property(name, _STATUS_NUMBER)}
+
+
+def status_word(name: str, words: tuple[str, ...]) -> _Metadata:
+    """Declare a property that holds a queue status as one of *words*."""
+    return {_KEY: Property(name, _StatusWord(words))}
+
+
+def properties_of(model: type[Model]) -> tuple[Property, ...]:
+    """Return the properties of *model* in the order of the wire.
+
+    A model that extends another writes its own properties first: that is how the original client
+    serializes channel options (F70).
+    """
+    table = _TABLES.get(model)
+    if table is None:
+        inherited = {name for base in model.__bases__ for name in _field_names(base)}
+        declared = sorted(fields(model), key=lambda field: field.name in inherited)
+        table = tuple([field.metadata[_KEY].bound_to(field) for field in declared])
+        _TABLES[model] = table
+    return table
+
+
+#: The tables made so far; a model's never changes.
+_TABLES: Final[dict[type, tuple[Property, ...]]] = {}
+
+
+def _field_names(base: type) -> tuple[str, ...]:
+    return tuple(getattr(base, "__dataclass_fields__", ()))
+
+
+# --- Models ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """Base of all JSON models.
+
+    Making an instance checks every value and converts what has a better type (a status number to
+    :class:`tmqp.constants.QueueStatus`, a list of ids to a tuple).
+
+    :raises ModelError: naming the property, what fits and what came.
+    """
+
+    #: Whether names are read in any case.  The original client reads its answers so; the original
+    #: server ignores an option whose name is spelt otherwise (F71), and so do we.
+    ignores_case: ClassVar[bool] = True
+    #: The largest body that is read, in bytes.
+    max_bytes: ClassVar[int] = MAX_BODY_BYTES
+
+    def __post_init__(self) -> None:
+        for declared in properties_of(type(self)):
+            value = getattr(self, declared.attribute)
+            if value is None and declared.nullable:
+                continue
+            read = declared.kind.read(value)
+            if read is _UNFIT:
+                model = type(self).__name__
+                raise ModelError(model, declared.name, declared.kind.expected, _show(value))
+            if read is not value:
+                object.__setattr__(self, declared.attribute, read)
+
+    @classmethod
+    def from_json(cls, data: bytes | str, *, max_bytes: int | None = None) -> Self:
+        """Read one JSON object.
+
+        Unknown properties are ignored; null is the same as a property that is missing.
+
+        :param max_bytes: the largest body read, in bytes, in place of the model's own bound.
+        :raises ModelError: when *data* is not such an object.  Nothing else, whatever it is.
+        """
+        return cls.from_object(_load(cls, data, cls.max_bytes if max_bytes is None else max_bytes))
+
+    @classmethod
+    def from_object(cls, obj: object) -> Self:
+        """Read a JSON object that is already a dict.
+
+        :raises ModelError: when *obj* is no dict or a property does not fit.
+        """
+        if not isinstance(obj, dict):
+            raise ModelError(cls.__name__, "", "a JSON object", _show(obj))
+        values: dict[str, object] = {}
+        folded: dict[str, object] | None = None
+        for declared in properties_of(cls):
+            value = _pick(obj, declared, folded=False)
+            if value is None and cls.ignores_case:
+                if folded is None:
+                    folded = {key.lower(): obj[key] for key in obj if isinstance(key, str)}
+                value = _pick(folded, declared, folded=True)
+            if value is not None:
+                values[declared.attribute] = value
+            elif declared.required:
+                raise ModelError(cls.__name__, declared.name, declared.kind.expected, "nothing")
+        make: Callable[..., Self] = cls
+        return make(**values)
+
+    def to_object(self) -> dict[str, object]:
+        """Return the JSON object as a dict, with every property in the order of the wire."""
+        result: dict[str, object] = {}
+        for declared in properties_of(type(self)):
+            value = getattr(self, declared.attribute)
+            result[declared.name] = None if value is None else declared.kind.write(value)
+        return result
+
+    def to_json(self) -> bytes:
+        """Return the JSON object as the original writes it: compact, nulls included (F65)."""
+        return dump(self.to_object())
+
+
+def _pick(obj: Mapping[str, object], declared: Property, *, folded: bool) -> object:
+    """Return the first value other than None under one of the property's names."""
+    for name in (declared.name, *declared.also):
+        value = obj.get(name.lower() if folded else name)
+        if value is not None:
+            return value
+    return None
+
+
+def _load(model: type[Model], data: bytes | str, max_bytes: int) -> object:
+    try:
+        return load(data, max_bytes)
+    except JsonRefusedError as error:
+        raise ModelError(model.__name__, "", error.expected, error.got) from None
+
+
+def parse_list(model: type[_M], data: bytes | str, *, max_bytes: int = MAX_LIST_BYTES) -> list[_M]:
+    """Read a JSON array of *model* objects, as the list operations answer it.
+
+    :param max_bytes: the largest body read, in bytes; raise it with the payload's bound.
+    :raises ModelError: when *data* is no such array; ``index`` tells which item did not fit.
+    """
+    items = _load(model, data, max_bytes)
+    if not isinstance(items, list):
+        raise ModelError(model.__name__, "", "a JSON array", _show(items))
+    result: list[_M] = []
+    for index, item in enumerate(items):
+        try:
+            result.append(model.from_object(item))
+        except ModelError as error:
+            raise ModelError(
+                error.model, error.property_name, error.expected, error.got, index
+            ) from None
+    return result
+
+
+def dump_list(items: Iterable[Model]) -> bytes:
+    """Return *items* as a JSON array, as the original server answers it (F65)."""
+    return dump([item.to_object() for item in items])

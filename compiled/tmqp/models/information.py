@@ -1,0 +1,140 @@
+"""Owns the bodies that answer: information about channels, queues, nodes, clients and routers.
+
+Names are read in any case and missing numbers are zero, as the original client reads them; only the
+property that says *which* channel, queue, client or router is meant must be there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from tmqp.constants import STATUS_INFORMATION_WORDS, QueueStatus, RouteMethod
+from tmqp.models._model import (
+    INT32,
+    INT64,
+    MAX_LIST_BYTES,
+    UINT16,
+    Model,
+    flag,
+    integer,
+    integers,
+    numbered,
+    status_word,
+    text,
+)
+
+__all__ = [
+    "ChannelInformation",
+    "ClientInformation",
+    "NodeInformation",
+    "QueueInformation",
+    "RouterInformation",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelInformation(Model):
+    """One channel; answer of 605 and item of the answer of 606 (F52, F67).
+
+    ``allowed_queues`` is None when every queue id is allowed.  A limit of 0 is no limit.
+    """
+
+    max_bytes: ClassVar[int] = MAX_LIST_BYTES  # 65,536 queue ids twice need 786 KB
+
+    name: str = field(metadata=text("Name"))
+    queues: tuple[int, ...] = field(default=(), metadata=integers("Queues", UINT16))
+    allow_multiple_queues: bool = field(default=False, metadata=flag("AllowMultipleQueues"))
+    allowed_queues: tuple[int, ...] | None = field(
+        default=None, metadata=integers("AllowedQueues", UINT16)
+    )
+    only_first_acquirer: bool = field(default=False, metadata=flag("OnlyFirstAcquirer"))
+    request_acknowledge: bool = field(default=False, metadata=flag("RequestAcknowledge"))
+    acknowledge_timeout_ms: int = field(default=0, metadata=integer("AcknowledgeTimeout", INT32))
+    message_timeout_ms: int = field(default=0, metadata=integer("MessageTimeout", INT32))
+    use_message_id: bool = field(default=True, metadata=flag("UseMessageId"))
+    wait_for_acknowledge: bool = field(default=False, metadata=flag("WaitForAcknowledge"))
+    hide_client_names: bool = field(default=False, metadata=flag("HideClientNames"))
+    active_clients: int = field(default=0, metadata=integer("ActiveClients", INT32))
+    client_limit: int = field(default=0, metadata=integer("ClientLimit", INT32))
+    queue_limit: int = field(default=0, metadata=integer("QueueLimit", INT32))
+    destroy_when_empty: bool = field(default=False, metadata=flag("DestroyWhenEmpty"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueInformation(Model):
+    """One queue; answer of 615 and item of the answer of 616 (F57, F68).
+
+    ``messages`` does not count the high priority ones.  The two times are milliseconds since 1970,
+    0 for never.  A limit of 0 is no limit.
+    """
+
+    channel: str = field(metadata=text("Channel"))
+    tag_name: str | None = field(default=None, metadata=text("TagName"))
+    id: int = field(metadata=integer("Id", UINT16))
+    priority_messages: int = field(default=0, metadata=integer("PriorityMessages", INT32))
+    messages: int = field(default=0, metadata=integer("Messages", INT32))
+    status: QueueStatus | None = field(
+        default=None, metadata=status_word("Status", STATUS_INFORMATION_WORDS)
+    )
+    only_first_acquirer: bool = field(default=False, metadata=flag("OnlyFirstAcquirer"))
+    request_acknowledge: bool = field(default=False, metadata=flag("RequestAcknowledge"))
+    acknowledge_timeout_ms: int = field(default=0, metadata=integer("AcknowledgeTimeout", INT32))
+    message_timeout_ms: int = field(default=0, metadata=integer("MessageTimeout", INT32))
+    use_message_id: bool = field(default=True, metadata=flag("UseMessageId"))
+    wait_for_acknowledge: bool = field(default=False, metadata=flag("WaitForAcknowledge"))
+    hide_client_names: bool = field(default=False, metadata=flag("HideClientNames"))
+    received_messages: int = field(default=0, metadata=integer("ReceivedMessages", INT64))
+    sent_messages: int = field(default=0, metadata=integer("SentMessages", INT64))
+    deliveries: int = field(default=0, metadata=integer("Deliveries", INT64))
+    negative_acks: int = field(default=0, metadata=integer("NegativeAcks", INT64))
+    acks: int = field(default=0, metadata=integer("Acks", INT64))
+    timeout_messages: int = field(default=0, metadata=integer("TimeoutMessages", INT64))
+    saved_messages: int = field(default=0, metadata=integer("SavedMessages", INT64))
+    removed_messages: int = field(default=0, metadata=integer("RemovedMessages", INT64))
+    errors: int = field(default=0, metadata=integer("Errors", INT64))
+    last_message_received_ms: int = field(default=0, metadata=integer("LastMessageReceived", INT64))
+    last_message_sent_ms: int = field(default=0, metadata=integer("LastMessageSent", INT64))
+    message_limit: int = field(default=0, metadata=integer("MessageLimit", INT32))
+    message_size_limit: int = field(default=0, metadata=integer("MessageSizeLimit", INT64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeInformation(Model):
+    """One node of a cluster; item of the answer of 621 (F59, F69)."""
+
+    id: str | None = field(default=None, metadata=text("Id"))
+    name: str | None = field(default=None, metadata=text("Name"))
+    host: str | None = field(default=None, metadata=text("Host"))
+    slave: bool = field(default=False, metadata=flag("Slave"))
+    connected: bool = field(default=False, metadata=flag("Connected"))
+    lifetime_ms: int = field(default=0, metadata=integer("Lifetime", INT64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientInformation(Model):
+    """One client; item of the answers of 607 and 631 (F52, F59, F69).
+
+    ``online_ms`` counts from connecting (631) or from joining the channel (607).
+    """
+
+    id: str = field(metadata=text("Id"))
+    name: str | None = field(default=None, metadata=text("Name"))
+    type: str | None = field(default=None, metadata=text("Type"))
+    online_ms: int = field(default=0, metadata=integer("Online", INT64))
+    is_authenticated: bool = field(default=False, metadata=flag("IsAuthenticated"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterInformation(Model):
+    """One router; item of the answer of 651 (F60, F69).
+
+    ``method`` is a :class:`tmqp.constants.RouteMethod` when it is one of them; the original server
+    accepts and reports any other number too (F60), which is then a plain integer.
+    """
+
+    name: str = field(metadata=text("Name"))
+    is_enabled: bool = field(default=False, metadata=flag("IsEnabled"))
+    method: int = field(
+        default=RouteMethod.DISTRIBUTE, metadata=numbered("Method", RouteMethod, strict=False)
+    )

@@ -1,0 +1,98 @@
+"""Owns the pull requests of a client: which are pending, and which messages belong to them.
+
+A pull's messages come as ordinary queue messages, told apart by headers that the server appends
+behind the producer's own (F107).  So the *last* header of a name counts: a producer that writes
+``Request-Id`` into its message cannot imitate a pull.  And only ids of requests that are pending on
+this connection count at all.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp.constants import HeaderName
+from tmqp.errors import LocalProtocolError
+from tmqp.events import Event, PullCompleted, PullMessageReceived
+from tmqp.frames import Frame
+
+__all__ = ["PendingPulls"]
+
+_REQUEST_ID: Final = HeaderName.REQUEST_ID.value
+_NO_CONTENT: Final = HeaderName.NO_CONTENT.value
+_INDEX: Final = HeaderName.INDEX.value
+_COUNT: Final = HeaderName.COUNT.value
+_MAX_DIGITS: Final = 10
+
+
+@final
+class PendingPulls:
+    """The pull requests that wait for messages.
+
+    :param most: how many there may be (``Limits.max_pending_pulls``).
+    """
+
+    __slots__ = ("_most", "_received")
+
+    def __init__(self, most: int) -> None:
+        self._most: int = most
+        self._received: dict[str, int] = {}
+
+    def any(self) -> bool:
+        """Whether there are some: without, no message needs a look."""
+        return len(self._received) > 0
+
+    def add(self, request_id: str) -> None:
+        """Remember a request that is being sent.
+
+        :raises LocalProtocolError: without an id, with one that is pending, and past the limit.
+        """
+        if not request_id:
+            raise LocalProtocolError("a pull request must have a message id (F104)")
+        if request_id in self._received:
+            raise LocalProtocolError(f"the pull request {request_id!r} is pending already")
+        if len(self._received) >= self._most:
+            raise LocalProtocolError(
+                f"{self._most} pull requests are pending, the limit (max_pending_pulls)"
+            )
+        self._received[request_id] = 0
+
+    def forget(self, request_id: str) -> None:
+        """Its results are to be taken for ordinary messages."""
+        self._received.pop(request_id, None)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._received = {}
+
+    def message(self, frame: Frame) -> Event | None:
+        """The event of a queue message that belongs to a pending pull; None for any other."""
+        request_id = frame.last_header(_REQUEST_ID)
+        if request_id is None:
+            return None
+        received = self._received.get(request_id, -1)
+        if received < 0:
+            return None
+        reason = frame.last_header(_NO_CONTENT)
+        index = frame.last_header(_INDEX)
+        if reason is not None and index is None and frame.payload_size == 0:
+            del self._received[request_id]
+            return PullCompleted(frame, request_id, reason, received)
+        self._received[request_id] = received + 1
+        count = frame.last_header(_COUNT)
+        return PullMessageReceived(frame, request_id, _number(index), _number(count))
+
+    def response(self, frame: Frame) -> Event | None:
+        """The event of a Response that ends a pending pull (F106, F112); None for any other."""
+        request_id = frame.message_id
+        received = self._received.get(request_id, -1)
+        if received < 0:
+            return None
+        del self._received[request_id]
+        return PullCompleted(frame, request_id, "", received)
+
+
+def _number(text: str | None) -> int:
+    """A header's number as the server wrote it; 0 for anything else."""
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > _MAX_DIGITS:
+        return 0
+    return int(text)

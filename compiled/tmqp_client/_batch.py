@@ -1,0 +1,75 @@
+"""Owns a batch of pushes under way: how many, which failed, and waiting for room among them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import anyio
+
+from tmqp_client._pending import Pending
+from tmqp_client._report import BatchFailure, BatchReport
+
+__all__ = ["Batch"]
+
+#: Failures a report holds one by one; of more it holds the number.
+_MAX_FAILURES: Final = 1_000
+
+
+class Batch:
+    """The pushes of one batch that wait for their acknowledges."""
+
+    __slots__ = ("_failed", "_failures", "_in_flight", "_limit", "_sent", "_under_way", "_wake")
+
+    def __init__(self, in_flight: int) -> None:
+        self._limit = in_flight
+        self._sent = 0
+        self._failed = 0
+        self._failures: list[BatchFailure] = []
+        self._under_way: dict[Pending, int] = {}
+        self._wake: anyio.Event | None = None
+
+    def add(self, pending: Pending) -> None:
+        """One more was sent."""
+        self._sent += 1
+        if not pending.done:
+            self._under_way[pending] = self._sent - 1
+        elif pending.error is not None:
+            self._note(self._sent - 1, pending)
+
+    def settled(self, pending: Pending) -> None:
+        """One is confirmed, or is not."""
+        index = self._under_way.pop(pending, -1)
+        if pending.error is not None and index >= 0:
+            self._note(index, pending)
+        if self._wake is not None:
+            self._wake.set()
+
+    def _note(self, index: int, pending: Pending) -> None:
+        assert pending.error is not None, "only failures are noted"
+        self._failed += 1
+        if len(self._failures) < _MAX_FAILURES:
+            self._failures.append(BatchFailure(index, pending.message_id, pending.error))
+
+    async def room(self) -> None:
+        """Wait until one more may be under way."""
+        await self._until(self._limit - 1)
+
+    async def all_settled(self) -> None:
+        """Wait until none is under way."""
+        await self._until(0)
+
+    async def _until(self, most: int) -> None:
+        while len(self._under_way) > most:
+            self._wake = anyio.Event()
+            await self._wake.wait()
+        self._wake = None
+
+    def under_way(self) -> list[Pending]:
+        """Those that wait for their acknowledge."""
+        return list(self._under_way)
+
+    def report(self, *, confirm: bool) -> BatchReport:
+        """What became of it so far."""
+        confirmed = self._sent - self._failed - len(self._under_way) if confirm else 0
+        failures = tuple(sorted(self._failures, key=lambda failure: failure.index))
+        return BatchReport(self._sent, confirmed, self._failed, failures)

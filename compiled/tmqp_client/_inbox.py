@@ -1,0 +1,212 @@
+"""Owns what has arrived and was not taken yet: one bounded buffer per consumer, and their index.
+
+An inbox has two marks.  From the first on it is *congested*, and stays so until half of that is
+left; from the second on it is *overfull*.  It never refuses on its own account: whoever fills it
+reads the marks (:meth:`Inbox.put`) or asks to be refused (:meth:`Inbox.offer`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Generic, Protocol, TypeVar
+
+from tmqp.frames import Frame
+from tmqp_client.config import ClientLimits
+from tmqp_client.errors import AlreadyConsuming
+
+__all__ = ["Inbox", "Listener", "Mailboxes"]
+
+#: Stands for "every queue" where a queue id stands for one.
+_EVERY_QUEUE: Final = -1
+
+_T = TypeVar("_T")
+
+
+class Listener(Protocol):
+    """Who wants to know when something has arrived."""
+
+    def arrived(self) -> None:
+        """Something was put in."""
+
+    def ended(self) -> None:
+        """The connection is lost: nothing more will be put in."""
+
+
+class Inbox(Generic[_T]):
+    """A first-in, first-out buffer with bounds in items and bytes.
+
+    :param max_items: items at which it is congested.
+    :param max_bytes: bytes at which it is congested.
+    :param overflow_factor: how many times both it may hold until it is overfull.
+
+    Attributes to read: ``size_bytes``, ``congested``; ``fresh`` is set by whoever fills it and
+    cleared by whoever has told the ``listener``.
+    """
+
+    __slots__ = (
+        "_items",
+        "_low_bytes",
+        "_low_items",
+        "_max_bytes",
+        "_max_items",
+        "_over_bytes",
+        "_over_items",
+        "congested",
+        "fresh",
+        "listener",
+        "size_bytes",
+    )
+
+    def __init__(self, max_items: int, max_bytes: int, overflow_factor: float = 1.0) -> None:
+        self._items: deque[tuple[_T, int]] = deque()
+        self._max_items = max_items
+        self._max_bytes = max_bytes
+        self._low_items = max_items // 2
+        self._low_bytes = max_bytes // 2
+        self._over_items = max_items * overflow_factor
+        self._over_bytes = max_bytes * overflow_factor
+        self.size_bytes = 0
+        self.congested = False
+        self.fresh = False
+        self.listener: Listener | None = None
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def overfull(self) -> bool:
+        """It holds ``overflow_factor`` times its bound, or more."""
+        return len(self._items) >= self._over_items or self.size_bytes >= self._over_bytes
+
+    def put(self, item: _T, size: int) -> None:
+        """Add an item of ``size`` bytes."""
+        self._items.append((item, size))
+        self.size_bytes += size
+        if len(self._items) >= self._max_items or self.size_bytes >= self._max_bytes:
+            self.congested = True
+
+    def offer(self, item: _T, size: int) -> bool:
+        """Add an item unless that would break a bound; say whether it was added."""
+        if len(self._items) >= self._max_items or self.size_bytes + size > self._max_bytes:
+            return False
+        self.put(item, size)
+        return True
+
+    def take(self) -> _T:
+        """Remove the oldest item and return it.
+
+        :raises IndexError: when there is none.
+        """
+        item, size = self._items.popleft()
+        self.size_bytes -= size
+        if self.congested:
+            self._check_low()
+        return item
+
+    def extract(self, wanted: Callable[[_T], bool]) -> list[tuple[_T, int]]:
+        """Remove every item that is wanted; return them with their sizes, oldest first."""
+        taken: list[tuple[_T, int]] = []
+        kept: deque[tuple[_T, int]] = deque()
+        for item, size in self._items:
+            if wanted(item):
+                taken.append((item, size))
+                self.size_bytes -= size
+            else:
+                kept.append((item, size))
+        self._items = kept
+        self._check_low()
+        return taken
+
+    def clear(self) -> int:
+        """Remove everything; return how many items that were."""
+        count = len(self._items)
+        self._items.clear()
+        self.size_bytes = 0
+        self.congested = False
+        return count
+
+    def _check_low(self) -> None:
+        if len(self._items) <= self._low_items and self.size_bytes <= self._low_bytes:
+            self.congested = False
+
+
+class Mailboxes:
+    """The inboxes of all consumers, by channel (whatever its case, F46) and queue.
+
+    A message nobody consumes is kept for a consumer to come, within bounds: joining a channel makes
+    messages arrive before anybody can have said what becomes of them (F48).
+    """
+
+    __slots__ = ("_homeless", "_inboxes", "_limits")
+
+    def __init__(self, limits: ClientLimits) -> None:
+        self._limits = limits
+        self._inboxes: dict[tuple[str, int], Inbox[Frame]] = {}
+        self._homeless: Inbox[Frame] = Inbox(limits.unclaimed_messages, limits.unclaimed_bytes)
+
+    def open(self, channel: str, queue_id: int | None) -> Inbox[Frame]:
+        """A new inbox for one queue, or for all that have none; with what was kept for it.
+
+        :raises AlreadyConsuming: when there is one.
+        """
+        key = _key(channel, queue_id)
+        if key in self._inboxes:
+            raise AlreadyConsuming(channel, queue_id)
+        limits = self._limits
+        inbox: Inbox[Frame] = Inbox(
+            limits.consumer_messages, limits.consumer_bytes, limits.overflow_factor
+        )
+        self._inboxes[key] = inbox
+        for frame, size in self._homeless.extract(lambda frame: self.inbox_for(frame) is inbox):
+            inbox.put(frame, size)
+        return inbox
+
+    def close(self, channel: str, queue_id: int | None) -> int:
+        """Remove an inbox; return how many messages were in it and are now nobody's."""
+        inbox = self._inboxes.pop(_key(channel, queue_id), None)
+        return 0 if inbox is None else inbox.clear()
+
+    def has_channel(self, channel: str) -> bool:
+        """Whether an inbox is open for the channel or one of its queues."""
+        name = channel.lower()
+        return any(key[0] == name for key in self._inboxes)
+
+    def inbox_for(self, frame: Frame) -> Inbox[Frame] | None:
+        """Where a message belongs: its queue's inbox, else its channel's, else nowhere."""
+        channel = frame.target.lower()
+        inbox = self._inboxes.get((channel, frame.content_type))
+        return self._inboxes.get((channel, _EVERY_QUEUE)) if inbox is None else inbox
+
+    def keep(self, frame: Frame) -> bool:
+        """Keep a message that belongs nowhere yet; say whether there was room."""
+        return self._homeless.offer(frame, len(frame.raw))
+
+    def forget(self, channel: str) -> int:
+        """Drop what was kept of a channel that was left; return how many messages that were."""
+        name = channel.lower()
+        return len(self._homeless.extract(lambda frame: frame.target.lower() == name))
+
+    def crowded(self, awaited: bool) -> bool:
+        """Whether an inbox is congested; while an answer is ``awaited``, overfull."""
+        for inbox in self._inboxes.values():
+            if inbox.congested and (not awaited or inbox.overfull):
+                return True
+        return False
+
+    def lose(self) -> tuple[int, list[Inbox[Frame]]]:
+        """The connection is lost: drop what cannot be answered on it any more, for the server will
+        deliver that again (F99).  Return how many messages that were, and all inboxes."""
+        dropped = self._homeless.clear()
+        inboxes = list(self._inboxes.values())
+        for inbox in inboxes:
+            dropped += len(inbox.extract(_is_owed_an_answer))
+        return dropped, inboxes
+
+
+def _key(channel: str, queue_id: int | None) -> tuple[str, int]:
+    return (channel.lower(), _EVERY_QUEUE if queue_id is None else queue_id)
+
+
+def _is_owed_an_answer(frame: Frame) -> bool:
+    return frame.pending_acknowledge

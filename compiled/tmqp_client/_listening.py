@@ -1,0 +1,130 @@
+"""Owns listening: one topic's inbox, from the first message asked for to the end."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from types import TracebackType
+from typing import Protocol, Self
+
+import anyio
+
+from tmqp.events import MessageReceived
+from tmqp_client._board import Topic
+from tmqp_client._letters import SubscriptionRequest
+from tmqp_client._machine import ClientMachine
+from tmqp_client._stream import InboxReader
+from tmqp_client.errors import ClientClosed, ConnectionLost, OperationFailed
+from tmqp_client.session import Session
+
+__all__ = ["Listening", "ListeningOwner"]
+
+
+class ListeningOwner(Protocol):
+    """What listening needs of its client."""
+
+    _machine: ClientMachine
+    _listeners: dict[Listening, None]
+
+    @property
+    def _session(self) -> Session: ...
+
+
+class Listening:
+    """The part that direct messages and events have in common.
+
+    :param topic: whose inbox is opened.
+    :param request: what is asked of the server when it opens, and undone when it closes.
+    """
+
+    def __init__(
+        self, client: ListeningOwner, topic: Topic, request: SubscriptionRequest | None
+    ) -> None:
+        self._client = client
+        self._topic = topic
+        self._request = request
+        self._lock = anyio.Lock()
+        self._reader: InboxReader[MessageReceived] | None = None
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        await self._open()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exc is None or isinstance(exc, Exception):
+            await self.aclose()
+        elif self._shut() and self._request is not None:
+            self._client._session.tell(self._request.opposite())
+
+    async def aclose(self) -> None:
+        """Listen no more; what had come and was not taken is dropped and counted.
+
+        Closing twice, or after the connection was lost, does nothing.
+        """
+        if not self._shut() or self._request is None:
+            return
+        # Refused or cut off: what it was about is gone, and the subscription with it.
+        with suppress(OperationFailed, ConnectionLost, ClientClosed):
+            await self._client._session.ask(self._request.opposite())
+
+    async def _open(self) -> None:
+        async with self._lock:
+            if self._closed:
+                raise ClientClosed("this iterator was closed")
+            if self._reader is not None:
+                return
+            client = self._client
+            session = client._session
+            session.check()
+            self._reader = InboxReader(client._machine.board.open(self._topic))
+            client._listeners[self] = None
+            if self._request is None:
+                return
+            try:
+                await session.ask(self._request)
+            except OperationFailed:
+                self._shut()
+                raise
+            except BaseException:
+                # Whether the server has subscribed us is not known.
+                if self._shut():
+                    session.tell(self._request.opposite())
+                raise
+
+    def _shut(self) -> bool:
+        """Stop listening; return whether the server is to be told."""
+        if self._closed:
+            return False
+        self._closed = True
+        if self._reader is None:
+            return False
+        client = self._client
+        self._reader.ended()
+        client._listeners.pop(self, None)
+        client._machine.board.close(self._topic)
+        client._session.read_on()
+        return client._session.lost is None
+
+    async def _next(self) -> MessageReceived | None:
+        """The next message; None once this side has closed.
+
+        :raises ConnectionLost: when the connection has ended.
+        """
+        if self._reader is None:
+            await self._open()
+            assert self._reader is not None, "it is open now"
+        session = self._client._session
+        crowded = self._reader.congested
+        event = await self._reader.take()
+        if crowded:
+            session.read_on()
+        if event is not None:
+            return event
+        if self._closed or session.lost is None or session.lost.reason == "local":
+            return None
+        raise session.lost.error()

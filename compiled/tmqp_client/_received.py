@@ -1,0 +1,44 @@
+"""Owns what every received message offers, whoever sent it: its payload and its headers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tmqp.frames import Frame
+
+if TYPE_CHECKING:
+    from tmqp_client.session import Session
+
+__all__ = ["ReceivedMessage"]
+
+
+class ReceivedMessage:
+    """A message and the session it came on; ``frame`` is the message as it came."""
+
+    __slots__ = ("_session", "frame")
+
+    def __init__(self, frame: Frame, session: Session) -> None:
+        self.frame = frame
+        self._session = session
+
+    @property
+    def payload(self) -> bytes:
+        """What was sent (a copy each time it is read)."""
+        return self.frame.payload
+
+    @property
+    def text(self) -> str:
+        """The payload as UTF-8 text.
+
+        :raises UnicodeDecodeError: when it is not.
+        """
+        return self.frame.payload.decode("utf-8")
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """All (key, value) pairs in order, repeats and case kept (F8)."""
+        return self.frame.headers
+
+    def header(self, name: str) -> str | None:
+        """The value of the first header of that name, whatever its case; None if absent."""
+        return self.frame.header(name)

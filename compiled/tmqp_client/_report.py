@@ -1,0 +1,32 @@
+"""Owns the report of a batch of pushes: what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tmqp.errors import TmqpError
+
+__all__ = ["BatchFailure", "BatchReport"]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFailure:
+    """One message that was not confirmed: its place in the batch from 0, its id, the reason."""
+
+    index: int
+    message_id: str
+    error: TmqpError
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What became of a batch.
+
+    ``sent`` messages went out; ``confirmed`` of them were acknowledged, ``failed`` were not, if
+    confirmation was asked for.  ``failures`` holds the first 1,000 of those.
+    """
+
+    sent: int
+    confirmed: int
+    failed: int
+    failures: tuple[BatchFailure, ...]

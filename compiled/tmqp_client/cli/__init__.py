@@ -1,0 +1,55 @@
+"""Owns the command ``tmqp``: what an operator types; everything it does, it does as a client.
+
+``main`` is the console script.  Each command stands in a module of its own; ``_run`` connects, and
+turns every error into one sentence and an exit code.
+"""
+
+from __future__ import annotations
+
+import click
+
+from tmqp import __version__
+from tmqp_client.cli.manage import channel, queue
+from tmqp_client.cli.ping import ping
+from tmqp_client.cli.pub import pub
+from tmqp_client.cli.sub import sub
+
+__all__ = ["cli", "main"]
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  tmqp ping
+  tmqp queue create orders 1 --status push
+  tmqp pub orders 1 'one pizza'
+  tmqp sub orders --queue 1 --count 1
+
+\b
+Exit codes:
+  0    done
+  1    the server, a queue or its consumer refused
+  2    the command was typed wrongly
+  3    no connection, or it was lost
+  4    no answer in time
+  130  interrupted (Ctrl-C)
+  141  standard output was closed by its reader
+""",
+)
+@click.version_option(__version__, prog_name="tmqp")
+def cli() -> None:
+    """Talk to a TMQP server: push messages, consume them, look after channels and queues.
+
+    The server is named with --address or in TMQP_ADDRESS: tmq://host:port, tmqs://host:port for
+    TLS, or unix:/path.  Without either it is tmq://127.0.0.1:2622.
+    """
+
+
+for _command in (ping, pub, sub, channel, queue):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Run the command line; ends the process with one of the documented exit codes."""
+    cli.main(prog_name="tmqp")

@@ -1,0 +1,52 @@
+"""Owns ``tmqp ping``: whether the server is there, and how long its answer takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import click
+
+from tmqp_client import Client
+from tmqp_client.cli._run import connected, run
+
+__all__ = ["ping"]
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tmqp ping
+  tmqp ping -a tmq://broker.example:2622 --count 5
+"""
+)
+@click.option("-c", "--count", type=click.IntRange(1), default=1, show_default=True)
+@click.option(
+    "-i",
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(0),
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time between two pings.",
+)
+@connected
+def ping(count: int, interval_s: float, **where: Any) -> None:
+    """Connect and measure how long the server takes to answer a ping."""
+
+    async def work(client: Client) -> None:
+        times_ms: list[float] = []
+        for number in range(count):
+            if number:
+                await anyio.sleep(interval_s)
+            times_ms.append(await client.ping() * 1_000)
+            click.echo(f"pong from {where['address']}: {times_ms[-1]:.3f} ms")
+        if count > 1:
+            average_ms = sum(times_ms) / count
+            click.echo(
+                f"{count} pings, min {min(times_ms):.3f} ms, average {average_ms:.3f} ms,"
+                f" max {max(times_ms):.3f} ms"
+            )
+
+    run(work, **where)

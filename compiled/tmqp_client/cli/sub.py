@@ -1,0 +1,93 @@
+"""Owns ``tmqp sub``: messages of a channel, to standard output."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from typing import Any
+
+import anyio.to_thread
+import click
+
+from tmqp_client import Client, Message
+from tmqp_client.cli._run import QUEUE_ID, connected, printable, run
+
+__all__ = ["sub", "to_json", "to_text"]
+
+
+@click.command(
+    short_help="Print messages of a channel.",
+    epilog="""\b
+Examples:
+  tmqp sub orders
+  tmqp sub orders --queue 1 --count 10
+  tmqp sub orders --json | jq .payload
+""",
+)
+@click.argument("channel")
+@click.option("-q", "--queue", type=QUEUE_ID, help="This queue only, not all of the channel.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="One JSON object for each message: channel, queue, message_id, source, headers, flags, and"
+    " payload as text, or payload_base64 where it is none.",
+)
+@connected
+def sub(
+    channel: str,
+    queue: int | None,
+    count: int | None,
+    as_json: bool,
+    **where: Any,
+) -> None:
+    """Join CHANNEL and print each message on a line of its own, until Ctrl-C.
+
+    A message is acknowledged once it was written.
+    """
+    to_terminal = sys.stdout.isatty()
+
+    async def work(client: Client) -> None:
+        seen = 0
+        async with client.consume(channel, queue) as messages:
+            async for message in messages:
+                line = to_json(message) if as_json else to_text(message, to_terminal)
+                # In a thread: a reader that pauses our output must not stop the pongs.
+                await anyio.to_thread.run_sync(_write, line, abandon_on_cancel=True)
+                seen += 1
+                if seen == count:
+                    return
+
+    run(work, **where)
+
+
+def to_text(message: Message, to_terminal: bool) -> bytes:
+    """The payload as it is; on a terminal, without anything that could command it."""
+    if not to_terminal:
+        return message.payload
+    return printable(message.payload.decode("utf-8", "backslashreplace")).encode("utf-8")
+
+
+def to_json(message: Message) -> bytes:
+    """Everything about a message as one line of JSON."""
+    fields: dict[str, object] = {
+        "channel": message.channel,
+        "queue": message.queue_id,
+        "message_id": message.message_id,
+        "source": message.source,
+        "headers": message.headers,
+        "high_priority": message.high_priority,
+        "redelivered": message.redelivered,
+    }
+    try:
+        fields["payload"] = message.text
+    except UnicodeDecodeError:
+        fields["payload_base64"] = base64.b64encode(message.payload).decode("ascii")
+    return json.dumps(fields, ensure_ascii=True).encode("ascii")
+
+
+def _write(line: bytes) -> None:
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()

@@ -1,0 +1,73 @@
+"""Owns every bound and time limit of a client: one documented field each, all of them enforced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from tmqp.errors import LocalProtocolError
+from tmqp.limits import Limits
+
+__all__ = ["ClientLimits"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientLimits:
+    """How long a client waits, and how much it holds.
+
+    :raises LocalProtocolError: when a value is not positive, or ``overflow_factor`` is below 1.
+    """
+
+    protocol: Limits = field(default_factory=Limits)
+    """What the server may send: frame sizes, the handshake's deadline, keep-alive."""
+
+    connect_timeout_s: float = 10.0
+    """Seconds to reach the server's address (the handshake that follows has its own deadline in
+    ``protocol.handshake_timeout_s``)."""
+
+    response_timeout_s: float = 30.0
+    """Seconds to wait for the answer to an operation or a ping; what the original client waits."""
+
+    acknowledge_timeout_s: float = 15.0
+    """Seconds to wait for the acknowledge of a push; what the original client waits."""
+
+    pull_timeout_s: float = 15.0
+    """Seconds without a message after which a pull is given up; what the original client waits."""
+
+    close_timeout_s: float = 5.0
+    """Seconds a closing client gives the server to read what was sent and to close its side."""
+
+    max_outstanding: int = 10_000
+    """Operations and confirmed pushes that may wait for an answer; the next wait to be sent."""
+
+    outbound_bytes: int = 1_048_576
+    """Bytes waiting for the socket at which senders have to wait.  Acknowledges may go on to
+    ``overflow_factor`` times this, and at that point nothing more is read either."""
+
+    consumer_messages: int = 1_000
+    """Messages that may wait for one consumer; at this number reading from the socket pauses, so
+    that the server feels it, unless an answer is awaited."""
+
+    consumer_bytes: int = 8_388_608
+    """Bytes that may wait for one consumer; as ``consumer_messages``."""
+
+    overflow_factor: float = 4.0
+    """While an answer is awaited, a consumer's buffer may grow to this many times its bound (a
+    consumer that waits for the answer could never empty it otherwise); then reading pauses
+    whatever happens.  What one read from the socket (64 KiB) brings may come on top."""
+
+    unclaimed_messages: int = 1_000
+    """Messages kept for nobody in particular (see :meth:`tmqp_client.Client.unclaimed`), and as
+    many queue messages for consumers to come; what goes beyond is dropped and counted."""
+
+    unclaimed_bytes: int = 1_048_576
+    """Bytes kept for nobody in particular; as ``unclaimed_messages``."""
+
+    def __post_init__(self) -> None:
+        for declared in fields(self):
+            if declared.name == "protocol":
+                continue
+            value = getattr(self, declared.name)
+            if not value > 0:
+                raise LocalProtocolError(f"{declared.name} must be positive, got {value!r}")
+        if self.overflow_factor < 1:
+            raise LocalProtocolError(f"overflow_factor is at least 1, got {self.overflow_factor!r}")

@@ -1,0 +1,227 @@
+"""Owns consuming: messages of a channel or of one queue as an async iterator.
+
+Theory of operation.  A consumer opens its inbox first and joins the channel then, because messages
+usually come before the answer to joining does (F48).  In the automatic mode each iterator holds the
+message it handed out last: asking for the next one says that the body has succeeded.  What an
+iterator still holds when the consumer closes is answered by how the block was left: acknowledged if
+it was left in order, negatively if an exception came through, not at all if it was cancelled.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Literal, Protocol, Self, TypeAlias
+
+import anyio
+
+from tmqp.constants import RESULT_NOT_FOUND, NackReason
+from tmqp.errors import LocalProtocolError
+from tmqp.frames import Frame
+from tmqp_client import _requests
+from tmqp_client._machine import ClientMachine
+from tmqp_client._stream import InboxReader
+from tmqp_client.errors import ClientClosed, ConnectionLost, OperationFailed
+from tmqp_client.message import Message
+from tmqp_client.session import Session
+
+__all__ = ["AcknowledgeMode", "Consumer", "ConsumerIterator", "ConsumerOwner"]
+
+#: ``auto`` answers by how the loop's body ends, ``manual`` leaves it to the program.
+AcknowledgeMode: TypeAlias = Literal["auto", "manual"]
+
+
+class ConsumerOwner(Protocol):
+    """What a consumer needs of its client."""
+
+    _machine: ClientMachine
+    #: Channels the program joined by itself: closing a consumer does not leave them.
+    _joined: set[str]
+    _consumers: dict[Consumer, None]
+
+    @property
+    def _session(self) -> Session: ...
+
+
+class Consumer:
+    """Messages of one queue, or of every queue of a channel that has no consumer of its own.
+
+    Made by :meth:`tmqp_client.Client.consume`::
+
+        async with client.consume("orders", 1) as messages:
+            async for message in messages:
+                ...
+
+    Several tasks may iterate over one consumer; each message goes to one of them.  Without
+    ``async with``, the first iteration opens it and closing the client closes it.
+    """
+
+    def __init__(
+        self,
+        client: ConsumerOwner,
+        channel: str,
+        queue_id: int | None,
+        acknowledge: AcknowledgeMode,
+        join: bool,
+    ) -> None:
+        if acknowledge not in ("auto", "manual"):
+            raise LocalProtocolError(f"acknowledge is 'auto' or 'manual', got {acknowledge!r}")
+        self.channel = channel
+        self.queue_id = queue_id
+        self._client = client
+        self._automatic = acknowledge == "auto"
+        self._join = join
+        self._lock = anyio.Lock()
+        self._reader: InboxReader[Frame] | None = None
+        self._held: dict[Message, None] = {}
+        self._closed = False
+
+    # -- its life -------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        await self._open()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exc is None:
+            await self.aclose()
+        elif self._shut(exc):
+            self._client._session.tell(_requests.leave(self.channel))
+
+    async def aclose(self) -> None:
+        """Acknowledge what the automatic mode holds, and leave the channel if no other consumer is
+        in it and :meth:`tmqp_client.Client.join` was not called for it.
+
+        What had arrived and was not taken is left unanswered: the server delivers it again when its
+        time is up (F99).  Closing twice, or after the connection was lost, does nothing.
+
+        :raises OperationError: when the server does not let the client leave.
+        """
+        if not self._shut(None):
+            return
+        try:
+            await self._client._session.ask(_requests.leave(self.channel))
+        except OperationFailed as error:
+            if error.code != RESULT_NOT_FOUND:  # then the channel is gone, and we with it (F49)
+                raise
+        except (ConnectionLost, ClientClosed):
+            pass  # nothing is joined any more
+
+    async def _open(self) -> None:
+        async with self._lock:
+            if self._closed:
+                raise ClientClosed(f"the consumer of {self.channel!r} was closed")
+            if self._reader is not None:
+                return
+            session = self._client._session
+            session.check()
+            self._reader = InboxReader(self._client._machine.subscribe(self.channel, self.queue_id))
+            self._client._consumers[self] = None
+            if not self._join:
+                return
+            try:
+                await session.ask(_requests.join(self.channel))
+            except OperationFailed as error:
+                self._shut(error)
+                raise
+            except BaseException as error:
+                # Whether the server has let us in is not known.
+                if self._shut(error):
+                    session.tell(_requests.leave(self.channel))
+                raise
+
+    def _shut(self, error: BaseException | None) -> bool:
+        """Stop consuming; return whether the channel is to be left.
+
+        :param error: what ended it; decides how the messages held are answered.
+        """
+        if self._closed:
+            return False
+        self._closed = True
+        if self._reader is None:
+            return False
+        if error is None or isinstance(error, Exception):
+            reason = None if error is None else NackReason.ERROR.value
+            for message in self._held:
+                message._answer_now(reason)
+        self._held.clear()
+        client = self._client
+        self._reader.ended()
+        client._consumers.pop(self, None)
+        client._machine.unsubscribe(self.channel, self.queue_id)
+        client._session.read_on()
+        return (
+            self._join
+            and client._session.lost is None
+            and not client._machine.subscribed(self.channel)
+            and self.channel.lower() not in client._joined
+        )
+
+    # -- messages -------------------------------------------------------------------------------
+
+    def __aiter__(self) -> ConsumerIterator:
+        return ConsumerIterator(self)
+
+    async def get(self) -> Message:
+        """The next message, which the caller has to answer whatever the mode.
+
+        :raises ClientClosed: when the consumer or the client was closed.
+        :raises ConnectionLost: when the connection has ended.
+        """
+        message = await self._next()
+        if message is None:
+            raise ClientClosed(f"the consumer of {self.channel!r} was closed")
+        return message
+
+    async def _next(self) -> Message | None:
+        """The next message; None once this side has closed."""
+        if self._reader is None:
+            await self._open()
+            assert self._reader is not None, "it is open now"
+        session = self._client._session
+        crowded = self._reader.congested
+        frame = await self._reader.take()
+        if crowded:
+            session.read_on()
+        if frame is not None:
+            return Message(frame, session)
+        if self._closed or session.lost is None or session.lost.reason == "local":
+            return None
+        raise session.lost.error()
+
+
+class ConsumerIterator:
+    """One loop over a consumer; in the automatic mode it answers for what it hands out."""
+
+    __slots__ = ("_consumer", "_message")
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._message: Message | None = None
+
+    def __aiter__(self) -> ConsumerIterator:
+        return self
+
+    async def __anext__(self) -> Message:
+        """The next message, after the one before was acknowledged (automatic mode).
+
+        :raises ConnectionLost: when the connection has ended.
+        """
+        consumer = self._consumer
+        message = self._message
+        if message is not None:
+            if not message.answered:
+                await message.ack()
+            self._message = None
+            consumer._held.pop(message, None)
+        message = await consumer._next()
+        if message is None:
+            raise StopAsyncIteration
+        if consumer._automatic:
+            self._message = message
+            consumer._held[message] = None
+        return message

@@ -1,0 +1,200 @@
+"""Owns direct messages as a program sees them: what came, its answers, and what others answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, final
+
+from tmqp.constants import TARGET_NAME_PREFIX, TARGET_TYPE_PREFIX, NackReason, ResultCode
+from tmqp.frames import Frame
+from tmqp_client import _letters
+from tmqp_client._board import DIRECT_MESSAGES
+from tmqp_client._listening import Listening, ListeningOwner
+from tmqp_client._received import ReceivedMessage
+from tmqp_client._requests import Payload, payload_bytes
+from tmqp_client.errors import AlreadyAcknowledged
+from tmqp_client.session import Session
+
+__all__ = ["DirectMessage", "DirectMessages", "Response", "to_name", "to_type"]
+
+
+def to_name(name: str) -> str:
+    """The target for all clients of a name (F113)."""
+    return TARGET_NAME_PREFIX + name
+
+
+def to_type(type: str) -> str:
+    """The target for all clients of a type (F113)."""
+    return TARGET_TYPE_PREFIX + type
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What another client answered: a result code, 0 for success (F18), a payload, and its id."""
+
+    code: int
+    payload: bytes
+    source: str
+
+    @property
+    def ok(self) -> bool:
+        """The code is 0."""
+        return self.code == 0
+
+    @property
+    def text(self) -> str:
+        """The payload as UTF-8 text.
+
+        :raises UnicodeDecodeError: when it is not.
+        """
+        return self.payload.decode("utf-8")
+
+
+@final
+class DirectMessage(ReceivedMessage):
+    """One message from another client.
+
+    ``async with message:`` answers what is still asked for when the block ends: an acknowledge and
+    204 (no content) when it succeeds, a negative acknowledge and 500 when it raises (F118).  A
+    block that is cancelled leaves it unanswered.
+
+    ``frame`` is the message as it came.
+    """
+
+    __slots__ = ("_acknowledged", "_responded")
+
+    def __init__(self, frame: Frame, session: Session) -> None:
+        super().__init__(frame, session)
+        self._acknowledged = False
+        self._responded = False
+
+    @property
+    def source(self) -> str:
+        """The id of the client it came from."""
+        return self.frame.source
+
+    @property
+    def target(self) -> str:
+        """Whom it was for, as its sender wrote it: an id, ``@name:`` or ``@type:`` (F114)."""
+        return self.frame.target
+
+    @property
+    def content_type(self) -> int:
+        """The applications' own number, 0..65,535."""
+        return self.frame.content_type
+
+    @property
+    def message_id(self) -> str:
+        """The sender's id for it."""
+        return self.frame.message_id
+
+    @property
+    def requires_response(self) -> bool:
+        """The sender waits for :meth:`respond`."""
+        return self.frame.pending_response
+
+    @property
+    def requires_acknowledge(self) -> bool:
+        """The sender waits for :meth:`ack` or :meth:`nack`."""
+        return self.frame.pending_acknowledge
+
+    async def respond(self, code: int = 0, payload: Payload = b"") -> None:
+        """Answer a request.  Sends nothing when the sender does not wait for a response.
+
+        :param code: 0 for success, else a :class:`tmqp.ResultCode` or a number of your own.
+        :raises LocalProtocolError: when the code is not 0..65,535.
+        :raises AlreadyAcknowledged: when it was responded to before.
+        :raises ClientError: when the connection it came by has ended.
+        """
+        if self._responded:
+            raise AlreadyAcknowledged(f"{self!r} was responded to")
+        frame = self._response(code, payload_bytes(payload))
+        if self.frame.pending_response:
+            await self._session.send(frame)
+        self._responded = True
+
+    async def ack(self) -> None:
+        """Say that it came.  Sends nothing when the sender asks for no acknowledge.
+
+        :raises AlreadyAcknowledged: when it was acknowledged before.
+        :raises ClientError: when the connection it came by has ended.
+        """
+        await self._acknowledge(None)
+
+    async def nack(self, reason: str = NackReason.NONE) -> None:
+        """Say that it could not be dealt with, in one line (F81); else as :meth:`ack`.
+
+        :raises LocalProtocolError: when the reason cannot be written.
+        """
+        await self._acknowledge(str(reason))
+
+    async def _acknowledge(self, reason: str | None) -> None:
+        if self._acknowledged:
+            raise AlreadyAcknowledged(f"{self!r} was acknowledged")
+        if self.frame.pending_acknowledge:
+            await self._session.send(self._acknowledgement(reason))
+        self._acknowledged = True
+
+    def _response(self, code: int, payload: bytes = b"") -> Frame:
+        client_id = self._session.client_id
+        return _letters.response_frame(self.frame, client_id, int(code), payload)
+
+    def _acknowledgement(self, reason: str | None) -> Frame:
+        return _letters.acknowledge_frame(self.frame, self._session.client_id, reason)
+
+    def _owed(self, failed: bool) -> Iterator[Frame]:
+        """What the sender still waits for."""
+        if self.frame.pending_acknowledge and not self._acknowledged:
+            self._acknowledged = True
+            yield self._acknowledgement(NackReason.ERROR.value if failed else None)
+        if self.frame.pending_response and not self._responded:
+            self._responded = True
+            yield self._response(
+                ResultCode.INTERNAL_SERVER_ERROR if failed else ResultCode.NO_CONTENT
+            )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exc is None:
+            for frame in self._owed(failed=False):
+                await self._session.send(frame)
+        elif isinstance(exc, Exception):
+            for frame in self._owed(failed=True):
+                self._session.send_now(frame)
+
+    def __repr__(self) -> str:
+        return f"<DirectMessage from {self.source!r} id={self.message_id!r}>"
+
+
+class DirectMessages(Listening):
+    """Direct messages as an async iterator; made by :meth:`tmqp_client.Client.direct_messages`.
+
+    Several tasks may iterate; each message goes to one of them.  Answering is the program's: see
+    :class:`DirectMessage`.
+    """
+
+    def __init__(self, client: ListeningOwner) -> None:
+        super().__init__(client, DIRECT_MESSAGES, None)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> DirectMessage:
+        """The next one.
+
+        :raises ConnectionLost: when there is none and the connection has ended.
+        """
+        event = await self._next()
+        if event is None:
+            raise StopAsyncIteration
+        return DirectMessage(event.frame, self._client._session)

@@ -1,0 +1,204 @@
+"""Owns the client's errors: what was asked, what came of it, and why.
+
+::
+
+    TmqpError
+    +-- LocalProtocolError        an argument cannot be sent, and nothing was (tmqp's own error)
+    +-- ClientError
+        +-- ConnectFailed         no connection came about
+        |   +-- ConnectRefused    the server said no, with a result code
+        +-- ConnectionLost        it broke; everything that was waiting gets this
+        +-- ClientClosed          this side has closed it
+        +-- AlreadyConsuming      the channel and queue have a consumer
+        +-- AlreadyListening      somebody iterates over this event, or the direct messages
+        +-- AlreadyAcknowledged   the message was answered before
+        +-- OperationError        one operation did not succeed
+        |   +-- OperationFailed      the server answered with a result code
+        |   +-- NegativeAcknowledge  a push was refused, with a reason
+        |   +-- PullRefused          a pull was refused, with a word
+        |   +-- OperationTimeout     no answer came in time
+        +-- BatchFailed           some messages of a batch were not confirmed
+
+Whoever catches ``TmqpError`` has caught everything this package raises on purpose.
+"""
+
+# ruff: noqa: N818 - they are named for what happened, as the specification calls it
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tmqp.constants import ResultCode
+from tmqp.errors import TmqpError
+
+if TYPE_CHECKING:
+    from tmqp_client._report import BatchReport
+
+__all__ = [
+    "AlreadyAcknowledged",
+    "AlreadyConsuming",
+    "AlreadyListening",
+    "BatchFailed",
+    "ClientClosed",
+    "ClientError",
+    "ConnectFailed",
+    "ConnectRefused",
+    "ConnectionLost",
+    "NegativeAcknowledge",
+    "OperationError",
+    "OperationFailed",
+    "OperationTimeout",
+    "PullRefused",
+    "code_words",
+]
+
+
+def code_words(code: int) -> str:
+    """A result code with its name, for people: ``404 not found`` (F18)."""
+    try:
+        return f"{int(code)} {ResultCode(code).name.lower().replace('_', ' ')}"
+    except ValueError:
+        return str(int(code))
+
+
+class ClientError(TmqpError):
+    """Base of what the client raises."""
+
+
+class ConnectFailed(ClientError):
+    """No connection came about; ``address`` says where to, ``reason`` why."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"cannot connect to {address}: {reason}")
+        self.address = address
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.address, self.reason))
+
+
+class ConnectRefused(ConnectFailed):
+    """The server does not want this client (F32, F33); ``code`` is its result code."""
+
+    def __init__(self, address: str, code: int) -> None:
+        super().__init__(address, f"the server refused: {code_words(code)}")
+        self.code = code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.address, self.code))
+
+
+class ConnectionLost(ClientError):
+    """The connection ended, and not by this side's wish.
+
+    ``reason`` is a slug: ``end-of-stream``, ``terminated``, ``violation``, ``lifeless``,
+    ``refused`` or ``transport``; ``rule`` names the broken rule when it was a violation.
+    """
+
+    def __init__(self, reason: str, message: str, rule: str = "") -> None:
+        super().__init__(f"connection lost: {message}")
+        self.reason = reason
+        self.message = message
+        self.rule = rule
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.reason, self.message, self.rule))
+
+
+class ClientClosed(ClientError):
+    """The client was closed on this side, or not opened yet."""
+
+
+class AlreadyConsuming(ClientError):
+    """This channel and queue have a consumer already; let several tasks iterate over that one."""
+
+    def __init__(self, channel: str, queue_id: int | None) -> None:
+        where = f"channel {channel!r}" if queue_id is None else f"queue {queue_id} of {channel!r}"
+        super().__init__(f"{where} has a consumer on this client already")
+        self.channel = channel
+        self.queue_id = queue_id
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.channel, self.queue_id))
+
+
+class AlreadyListening(ClientError):
+    """There is one iterator over the direct messages of a client, and one over each event."""
+
+
+class AlreadyAcknowledged(ClientError):
+    """A message is answered once: by an acknowledge or a negative one, or by a response."""
+
+
+class OperationError(ClientError):
+    """One operation did not succeed.
+
+    ``asked`` says in words what was asked; ``message_id`` is the id it was sent under.
+    """
+
+    def __init__(self, asked: str, message_id: str, outcome: str) -> None:
+        super().__init__(f"{asked}: {outcome}")
+        self.asked = asked
+        self.message_id = message_id
+        self.outcome = outcome
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.asked, self.message_id, self.outcome))
+
+
+class OperationFailed(OperationError):
+    """The server answered with a result code other than 0; ``code`` is that (F18)."""
+
+    def __init__(self, asked: str, message_id: str, code: int) -> None:
+        super().__init__(asked, message_id, f"the server answered {code_words(code)}")
+        self.code = code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.asked, self.message_id, self.code))
+
+
+class NegativeAcknowledge(OperationError):
+    """Refused by the queue or by its consumer; ``reason`` is their word for it (F81)."""
+
+    def __init__(self, asked: str, message_id: str, reason: str) -> None:
+        super().__init__(asked, message_id, f"negative acknowledge, reason {reason!r}")
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.asked, self.message_id, self.reason))
+
+
+class PullRefused(OperationError):
+    """The server refuses a pull; ``reason`` is its word: ``Unacceptable``, ``Unauthorized``,
+    ``No-Channel``, ``No-Queue``, ``Id-Required`` (F105)."""
+
+    def __init__(self, asked: str, message_id: str, reason: str) -> None:
+        super().__init__(asked, message_id, f"the server refused the pull: {reason}")
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.asked, self.message_id, self.reason))
+
+
+class OperationTimeout(OperationError):
+    """No answer came within ``timeout_s`` seconds; whether it was carried out is not known."""
+
+    def __init__(self, asked: str, message_id: str, timeout_s: float, hint: str = "") -> None:
+        super().__init__(asked, message_id, f"no answer within {timeout_s:g} s{hint}")
+        self.timeout_s = timeout_s
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.asked, self.message_id, self.timeout_s, self.hint))
+
+
+class BatchFailed(ClientError):
+    """Some messages of a batch were not confirmed; ``report`` tells which, and why."""
+
+    def __init__(self, report: BatchReport) -> None:
+        first = f"; the first: {report.failures[0].error}" if report.failures else ""
+        super().__init__(f"{report.failed} of {report.sent} messages were not confirmed{first}")
+        self.report = report
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.report,))

@@ -1,0 +1,76 @@
+"""Owns events as a program sees them: an async iterator of models for each subscription."""
+
+from __future__ import annotations
+
+from typing import Self, TypeAlias
+
+from tmqp.models import (
+    EVENT_MODELS,
+    ChannelEvent,
+    ClientEvent,
+    MessageEvent,
+    ModelError,
+    QueueEvent,
+    SubscriptionEvent,
+)
+from tmqp_client._board import event_topic
+from tmqp_client._letters import subscription
+from tmqp_client._listening import Listening, ListeningOwner
+
+__all__ = ["AnyEvent", "Events"]
+
+#: What an event may be; :data:`tmqp.models.EVENT_MODELS` tells which one is which.
+AnyEvent: TypeAlias = ClientEvent | ChannelEvent | SubscriptionEvent | QueueEvent | MessageEvent
+
+
+class Events(Listening):
+    """One subscription; made by :meth:`tmqp_client.Client.events`.
+
+    ::
+
+        async with client.events("QueueCreated", "orders") as events:
+            async for event in events:
+                ...
+
+    It begins with the block, or with the first iteration, and ends with the block or the client.
+    Events report what happens while somebody listens: a server does not keep them, and leaves out
+    those that a slow client could not take.
+
+    :raises LocalProtocolError: when the event is not known, or needs a channel or a queue.
+    """
+
+    def __init__(
+        self, client: ListeningOwner, name: str, channel: str | None, queue_id: int | None
+    ) -> None:
+        request = subscription(name, channel, queue_id)
+        super().__init__(client, event_topic(request.target, channel, queue_id), request)
+        self.name = request.target
+        self.channel = channel
+        self.queue_id = queue_id
+        #: Events that came and could not be read.
+        self.unreadable = 0
+        self._model = EVENT_MODELS.get(self.name)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> AnyEvent:
+        """The next event; one whose body is not what it should be is passed over and counted.
+
+        :raises OperationFailed: when the server refuses: 1 where channel or queue do not exist,
+            404 for an event it does not have, 482 for too many subscriptions.
+        :raises ConnectionLost: when there is none and the connection has ended.
+        """
+        while True:
+            received = await self._next()
+            if received is None:
+                raise StopAsyncIteration
+            try:
+                event = (
+                    None if self._model is None else self._model.from_json(received.frame.payload)
+                )
+            except ModelError:
+                event = None
+            if isinstance(event, AnyEvent):
+                return event
+            self.unreadable += 1

@@ -1,0 +1,136 @@
+"""Owns a delivered message as a consumer sees it, and its one answer."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, final
+
+from tmqp.constants import NackReason
+from tmqp.frames import Frame
+from tmqp_client._received import ReceivedMessage
+from tmqp_client.errors import AlreadyAcknowledged
+
+if TYPE_CHECKING:
+    from tmqp_client.session import Session
+
+__all__ = ["Message"]
+
+
+@final
+class Message(ReceivedMessage):
+    """One message of a queue.
+
+    ``async with message:`` acknowledges it when the block succeeds, and negatively, with the reason
+    ``error``, when it raises.  A block that is cancelled leaves it unanswered: the server will
+    deliver it again when its time is up.
+
+    ``frame`` is the message as it came.
+    """
+
+    __slots__ = ("_answered",)
+
+    def __init__(self, frame: Frame, session: Session) -> None:
+        super().__init__(frame, session)
+        self._answered = False
+
+    # -- what it is -----------------------------------------------------------------------------
+
+    @property
+    def channel(self) -> str:
+        """The channel, as its producer spelt it (F76); its case means nothing (F46)."""
+        return self.frame.target
+
+    @property
+    def queue_id(self) -> int:
+        """The queue in the channel, 0..65,535."""
+        return self.frame.content_type
+
+    @property
+    def message_id(self) -> str:
+        """The producer's id for it; the same on every delivery."""
+        return self.frame.message_id
+
+    @property
+    def source(self) -> str:
+        """The producer's client id; empty where the queue hides it (F76)."""
+        return self.frame.source
+
+    @property
+    def high_priority(self) -> bool:
+        """It was pushed with high priority."""
+        return self.frame.high_priority
+
+    @property
+    def first_acquirer(self) -> bool:
+        """This client is the first that it was delivered to (F87)."""
+        return self.frame.first_acquirer
+
+    @property
+    def redelivered(self) -> bool:
+        """A hint that it was delivered before, to this client or another: in a push or broadcast
+        queue every consumer but the first sees it so, on the first delivery too (F87)."""
+        return not self.frame.first_acquirer
+
+    @property
+    def requires_acknowledge(self) -> bool:
+        """The server waits for :meth:`ack` or :meth:`nack`."""
+        return self.frame.pending_acknowledge
+
+    @property
+    def answered(self) -> bool:
+        """It was acknowledged, positively or negatively."""
+        return self._answered
+
+    # -- answering ------------------------------------------------------------------------------
+
+    async def ack(self) -> None:
+        """Say that it is done.  Sends nothing when the queue asks for no acknowledges.
+
+        :raises AlreadyAcknowledged: when it was answered before.
+        :raises ClientError: when the connection it came by has ended.
+        """
+        await self._answer(None)
+
+    async def nack(self, reason: str = NackReason.NONE) -> None:
+        """Say that it could not be dealt with; the queue decides what becomes of it (F81).
+
+        :param reason: ``none``, ``error``, ``timeout``, or a word of your own; one line.
+        :raises LocalProtocolError: when the reason cannot be written.
+        :raises AlreadyAcknowledged: when it was answered before.
+        :raises ClientError: when the connection it came by has ended.
+        """
+        await self._answer(str(reason))
+
+    async def _answer(self, reason: str | None) -> None:
+        if self._answered:
+            raise AlreadyAcknowledged(
+                f"message {self.message_id!r} of {self.channel!r}/{self.queue_id} was answered"
+            )
+        if self.frame.pending_acknowledge:
+            await self._session.acknowledge(self.frame, reason)
+        self._answered = True
+
+    def _answer_now(self, reason: str | None) -> None:
+        """Answer without waiting if nobody has: for a consumer that is leaving."""
+        if not self._answered:
+            self._answered = not self.frame.pending_acknowledge or self._session.acknowledge_now(
+                self.frame, reason
+            )
+
+    async def __aenter__(self) -> Message:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exc is None:
+            if not self._answered:
+                await self.ack()
+        elif isinstance(exc, Exception):
+            self._answer_now(NackReason.ERROR.value)
+
+    def __repr__(self) -> str:
+        return f"<Message {self.channel!r}/{self.queue_id} id={self.message_id!r}>"

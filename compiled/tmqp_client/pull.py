@@ -1,0 +1,105 @@
+"""Owns pulling: the messages of one pull request as an async iterator."""
+
+from __future__ import annotations
+
+import anyio
+
+from tmqp_client._pulls import PullUnderWay
+from tmqp_client._requests import PullRequest
+from tmqp_client.consumer import ConsumerOwner
+from tmqp_client.errors import OperationTimeout
+from tmqp_client.message import Message
+
+__all__ = ["Pull"]
+
+
+class _Bell:
+    """Rings when something has come; an inbox's listener."""
+
+    __slots__ = ("event",)
+
+    def __init__(self) -> None:
+        self.event = anyio.Event()
+
+    def arrived(self) -> None:
+        self.event.set()
+
+    def ended(self) -> None:
+        self.event.set()
+
+
+class Pull:
+    """What one pull request brings.
+
+    Made by :meth:`tmqp_client.Client.pull`::
+
+        pull = client.pull("orders", 1, count=10)
+        async for message in pull:
+            async with message:
+                ...
+        print(pull.reason)
+
+    The request is sent when the loop begins, and one task may loop.  Each message is the program's
+    to answer.  Whoever leaves the loop early calls :meth:`close`: what has not been taken is left
+    unanswered, and the server does with it what the queue's delivery handler does with silence.
+    """
+
+    def __init__(self, client: ConsumerOwner, request: PullRequest, timeout_s: float) -> None:
+        self._client = client
+        self._request = request
+        self._timeout_s = timeout_s
+        self._bell = _Bell()
+        self._pull: PullUnderWay | None = None
+        self._closed = False
+        #: Messages handed out.
+        self.received = 0
+
+    @property
+    def reason(self) -> str:
+        """How the pull ended, in the server's word: ``End``, or ``Empty`` when there was nothing;
+        an empty text while it goes on."""
+        return "" if self._pull is None else self._pull.reason
+
+    def close(self) -> None:
+        """Wait for no more messages; those that came and were not taken are dropped and counted."""
+        self._closed = True
+        self._bell.event.set()
+        if self._pull is not None:
+            self._client._machine.abandon_pull(self._pull)
+            self._client._session.read_on()
+
+    def __aiter__(self) -> Pull:
+        return self
+
+    async def __anext__(self) -> Message:
+        """The next message.
+
+        :raises PullRefused: when the server refuses the pull; ``reason`` is its word.
+        :raises OperationFailed: when the server answers with a result code (an original's 404).
+        :raises OperationTimeout: when no message came for so long.
+        :raises ConnectionLost: when the connection has ended before the pull.
+        """
+        session = self._client._session
+        if self._closed:
+            raise StopAsyncIteration
+        if self._pull is None:
+            self._pull = await session.pull(self._request)
+            self._pull.inbox.listener = self._bell
+        pull = self._pull
+        while not len(pull.inbox):
+            if pull.over or self._closed:
+                if pull.error is not None:
+                    raise pull.error
+                raise StopAsyncIteration
+            self._bell.event = anyio.Event()
+            with anyio.move_on_after(self._timeout_s) as scope:
+                await self._bell.event.wait()
+            if scope.cancelled_caught and not len(pull.inbox) and not pull.over:
+                self.close()
+                raise OperationTimeout(pull.asked, pull.request_id, self._timeout_s)
+        crowded = pull.inbox.congested
+        frame = pull.inbox.take()
+        if crowded:
+            session.read_on()
+        self.received += 1
+        return Message(frame, session)

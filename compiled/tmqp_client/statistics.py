@@ -1,0 +1,55 @@
+"""Owns the numbers a client can be asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["ClientStatistics"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientStatistics:
+    """What has happened since the client was opened, and what is under way now."""
+
+    pushed: int
+    """Messages pushed, confirmed or not."""
+
+    confirmed: int
+    """Pushes acknowledged."""
+
+    refused: int
+    """Pushes refused: by a negative acknowledge or a result code."""
+
+    timed_out: int
+    """Operations, pings and pushes that got no answer in time."""
+
+    delivered: int
+    """Queue messages that came."""
+
+    acknowledged: int
+    """Acknowledges sent, negative ones among them."""
+
+    directs: int
+    """Direct messages that came for somebody who listened."""
+
+    events: int
+    """Events that came for somebody who listened."""
+
+    unmatched_answers: int
+    """Acknowledges and responses that nobody waited for: late, repeated, or never asked for."""
+
+    unclaimed: int
+    """Messages that came for nobody in particular; see :meth:`tmqp_client.Client.unclaimed`."""
+
+    dropped: int
+    """Messages that came and were not handed out: of an unknown type, without time to live, beyond
+    a bound, left in a consumer's buffer when it closed or the connection was lost."""
+
+    pauses: int
+    """How often reading paused because a consumer, or the server, did not keep up."""
+
+    outstanding: int
+    """Answers awaited now."""
+
+    backlog_bytes: int
+    """Bytes queued now that the system has not taken."""

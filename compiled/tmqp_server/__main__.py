@@ -1,0 +1,138 @@
+"""The command ``tmqp-server``: reads its options, runs the server, says in a line what failed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import click
+
+import tmqp
+from tmqp.errors import LocalProtocolError
+from tmqp.limits import Limits
+from tmqp_server.app import Server, serve_forever
+from tmqp_server.config import ConfigError, ServerConfig, parse_config
+from tmqp_server.io.listener import ListenError
+
+__all__ = ["main"]
+
+logger = logging.getLogger("tmqp_server")
+
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  tmqp-server                                    listen on tmq://127.0.0.1:2622
+  tmqp-server -l tmq://127.0.0.1:0 -l unix:/tmp/tmqp.sock
+  tmqp-server --config tmqp.toml                 keys: see docs/server.md
+
+Stop it with Ctrl-C or SIGTERM: connections are closed politely first.""",
+)
+@click.option(
+    "-l",
+    "--listen",
+    multiple=True,
+    metavar="ADDRESS",
+    help="tmq://HOST:PORT or unix:PATH; may be repeated; port 0 takes a free one."
+    "  [default: tmq://127.0.0.1:2622]",
+)
+@click.option(
+    "-c",
+    "--config",
+    "config_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A TOML file with further settings; options given here win.",
+)
+@click.option(
+    "--allow-remote",
+    is_flag=True,
+    help="Listen on addresses other machines can reach although nobody is authenticated.",
+)
+@click.option(
+    "--max-payload",
+    type=click.IntRange(min=1),
+    metavar="BYTES",
+    help="Largest payload accepted.  [default: 1048576]",
+)
+@click.option(
+    "--backend",
+    type=click.Choice(["asyncio", "trio"]),
+    default="asyncio",
+    show_default=True,
+    help="The event loop to run on.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(_LEVELS),
+    default="info",
+    show_default=True,
+    help="What is written to standard error.",
+)
+@click.version_option(tmqp.__version__, prog_name="tmqp-server")
+def main(
+    listen: tuple[str, ...],
+    config_path: Path | None,
+    allow_remote: bool,
+    max_payload: int | None,
+    backend: str,
+    log_level: str,
+) -> None:
+    """Run the TMQP/2.0 reference broker.
+
+    It prints one line with its addresses on standard output when it is ready.  Exit status: 0 after
+    a clean stop, 2 when the configuration is wrong, 1 when an address cannot be listened on.
+    """
+    logging.basicConfig(
+        level=log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+    )
+    try:
+        config = _configuration(listen, config_path, allow_remote, max_payload)
+    except (ConfigError, LocalProtocolError) as error:
+        raise click.UsageError(str(error)) from error
+    try:
+        anyio.run(serve_forever, config, _announce, backend=backend)
+    except ListenError as error:
+        click.echo(f"tmqp-server: {error}", err=True)
+        sys.exit(1)
+
+
+def _configuration(
+    listen: tuple[str, ...], path: Path | None, allow_remote: bool, max_payload: int | None
+) -> ServerConfig:
+    values: dict[str, Any] = {}
+    if path is not None:
+        try:
+            values = parse_config(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"cannot read {path}: {error}") from error
+    if listen:
+        values["listen"] = listen
+    if allow_remote:
+        values["allow_remote"] = True
+    if max_payload is not None:
+        limits: Limits = values.get("connection", Limits())
+        fields = {name: getattr(limits, name) for name in Limits.__dataclass_fields__}
+        values["connection"] = Limits(**{**fields, "max_payload_bytes": max_payload})
+    return ServerConfig(**values)
+
+
+def _announce(server: Server) -> None:
+    addresses = " ".join(str(address) for address in server.addresses)
+    build = "compiled" if tmqp.compiled else "interpreted"
+    try:
+        click.echo(f"tmqp-server {tmqp.__version__} ({build}) ready on {addresses}")
+    except OSError as error:
+        logger.warning("nobody reads that the server is ready: %s", error.strerror)
+        # What is left in the buffer would fail once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

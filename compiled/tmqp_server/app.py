@@ -1,0 +1,171 @@
+"""Owns the wiring: reads the configuration, chooses doors and adapters, starts and stops it all.
+
+It is the only module that names concrete adapters.  ``async with running(config) as server`` is the
+whole server in another program or a test; :func:`serve_forever` adds signals and is what the
+command runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.abc
+
+from tmqp.address import Address
+from tmqp_server.config import ServerConfig
+from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.engine.broker import Broker
+from tmqp_server.hub import Hub
+from tmqp_server.io.driver import Driver
+from tmqp_server.io.listener import Listener, open_listener
+from tmqp_server.io.session import Session
+from tmqp_server.io.transport import SocketTransport, peer_name
+
+__all__ = ["Server", "running", "serve_forever"]
+
+logger = logging.getLogger("tmqp_server")
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+class Server:
+    """A server; see :func:`running`.
+
+    Attributes: ``addresses`` it listens on (ports chosen), ``broker`` for its statistics.
+    """
+
+    def __init__(self, config: ServerConfig, listeners: list[Listener]) -> None:
+        self.config = config
+        self.broker = Broker(config.broker)
+        self.addresses: list[Address] = [listener.address for listener in listeners]
+        self._door = NativeDoor(
+            _new_id, config.connection, wall_clock_offset_s=time.time() - anyio.current_time()
+        )
+        self._driver = Driver(Hub(self.broker, config.outbound.high_water_bytes), self._door)
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._stopping = anyio.Event()
+        self._listeners = listeners
+        self._last_number = 0
+        self._connections = 0
+        self._per_host: dict[str, int] = {}
+
+    @property
+    def sessions(self) -> int:
+        """Connections at this moment."""
+        return self._connections
+
+    async def run(self) -> None:
+        """Serve whoever connects until :meth:`stop` is called, then close everything politely.
+
+        It cannot be cancelled: clients shall hear that the server stops, however it does.
+        """
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                tasks.start_soon(self._driver.run_timers)
+                for listener in self._listeners:
+                    tasks.start_soon(listener.serve, self._connected)
+                    logger.info("listening on %s", listener.address)
+                await self._stopping.wait()
+                await self._close_all()
+                tasks.cancel_scope.cancel()
+
+    def stop(self) -> None:
+        """Let :meth:`run` come to its end, within ``shutdown_timeout_s``."""
+        self._stopping.set()
+
+    async def _close_all(self) -> None:
+        """Accept no more, close every connection politely, wait for them a bounded time."""
+        for listener in self._listeners:
+            listener.close()
+        self._driver.close_all("the server stops")
+        with anyio.move_on_after(self.config.shutdown_timeout_s):
+            await self._driver.wait_for_none()
+
+    def _connected(self, sock: socket.socket) -> None:
+        """A client connected: refuse it past the limits, else give it a task."""
+        assert self._tasks is not None, "only what runs accepts"
+        config = self.config
+        name = peer_name(sock)
+        host = "" if sock.family == socket.AF_UNIX else name.rpartition(":")[0]
+        local = not host or Address(host).is_local
+        here = self._per_host.get(host, 0)
+        # Counted here and not by the driver, who hears of a session only when its task runs.
+        if self._connections >= config.max_connections:
+            logger.warning("refused %s: %d connections", name, self._connections)
+            sock.close()
+            return
+        if not local and here >= config.max_connections_per_address:
+            logger.warning("refused %s: %d connections from there", name, here)
+            sock.close()
+            return
+        try:
+            if sock.family != socket.AF_UNIX:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            transport = SocketTransport(sock, name)
+        except OSError as error:
+            # Some systems say here that the peer has gone already.
+            logger.info("%s: closed: %s", name, error)
+            sock.close()
+            return
+        self._last_number += 1
+        session = Session(self._last_number, transport, self._driver, config.outbound)
+        self._connections += 1
+        self._per_host[host] = here + 1
+        self._tasks.start_soon(self._run_session, session, host)
+
+    async def _run_session(self, session: Session, host: str) -> None:
+        """A session's whole life; a fault in it is logged and ends it alone."""
+        try:
+            await session.run()
+        except Exception:
+            logger.exception("%s: the session failed", session.transport.peer)
+        finally:
+            self._connections -= 1
+            self._per_host[host] -= 1
+            if not self._per_host[host]:
+                del self._per_host[host]
+
+
+@asynccontextmanager
+async def running(config: ServerConfig) -> AsyncIterator[Server]:
+    """Run a server for the time of the ``async with`` block.
+
+    :raises ListenError: when an address cannot be listened on; nothing is left open then.
+    """
+    listeners: list[Listener] = []
+    try:
+        for address in config.listen:
+            listeners.append(await open_listener(address))
+        async with anyio.create_task_group() as tasks:
+            server = Server(config, listeners)
+            tasks.start_soon(server.run)
+            try:
+                yield server
+            finally:
+                server.stop()
+    finally:
+        for listener in listeners:
+            listener.close()
+
+
+async def serve_forever(config: ServerConfig, started: Callable[[Server], None]) -> None:
+    """Run a server until SIGINT or SIGTERM.
+
+    :param started: called once, when it listens.
+    """
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with running(config) as server:
+            started(server)
+            async for number in signals:
+                logger.info("%s: stopping", signal.Signals(number).name)
+                break

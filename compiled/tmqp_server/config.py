@@ -1,0 +1,194 @@
+"""Owns the server's configuration: what can be set, what is checked, what the defaults are.
+
+A configuration comes from the command line, or from a TOML file whose keys are the fields' names.
+Every mistake is one sentence that names the key; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from tmqp.address import DEFAULT_PORT, Address, parse_address
+from tmqp.errors import LocalProtocolError
+from tmqp.limits import Limits
+from tmqp_server.engine.limits import EngineLimits
+
+__all__ = ["ConfigError", "OutboundLimits", "ServerConfig", "parse_config"]
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the text says which key and why."""
+
+
+def _positive(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise ConfigError(f"{attribute.name} must be a positive number, got {value!r}")
+
+
+def _whole(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not value > 0:
+        raise ConfigError(f"{attribute.name} must be a positive whole number, got {value!r}")
+
+
+def _flag(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{attribute.name} must be true or false, got {value!r}")
+
+
+def _bytes(default: int) -> int:
+    return attrs.field(default=default, validator=_whole)
+
+
+def _seconds(default: float) -> float:
+    return attrs.field(default=default, validator=_positive)
+
+
+@attrs.frozen(kw_only=True)
+class OutboundLimits:
+    """What a peer that reads slowly may cost."""
+
+    max_outbound_bytes: int = _bytes(4_194_304)
+    """Bytes waiting for one peer, whose deliveries are held back already, at which its connection
+    is cut."""
+
+    high_water_bytes: int = _bytes(262_144)
+    """Bytes waiting for one peer at which queues hold its deliveries back."""
+
+    low_water_bytes: int = _bytes(65_536)
+    """Bytes waiting at which deliveries go on."""
+
+    stall_timeout_s: float = _seconds(10.0)
+    """Seconds in which a peer with bytes waiting reads nothing, before it is cut."""
+
+    flush_timeout_s: float = _seconds(2.0)
+    """Seconds a closing connection has to read its last bytes."""
+
+    def __attrs_post_init__(self) -> None:
+        if not self.low_water_bytes <= self.high_water_bytes <= self.max_outbound_bytes:
+            raise ConfigError(
+                "low_water_bytes, high_water_bytes and max_outbound_bytes must not decrease"
+            )
+
+
+def _addresses(values: object) -> tuple[Address, ...]:
+    if isinstance(values, str):
+        values = [values]
+    if not isinstance(values, (list, tuple)) or not values:
+        raise ConfigError("listen must be one or more addresses")
+    addresses: list[Address] = []
+    for value in values:
+        if isinstance(value, Address):
+            addresses.append(value)
+            continue
+        if not isinstance(value, str):
+            raise ConfigError(f"listen: an address is a text, got {value!r}")
+        try:
+            addresses.append(parse_address(value))
+        except LocalProtocolError as error:
+            raise ConfigError(f"listen: {error}") from error
+    return tuple(addresses)
+
+
+@attrs.frozen(kw_only=True)
+class ServerConfig:
+    """Everything that can be set."""
+
+    listen: tuple[Address, ...] = attrs.field(
+        factory=lambda: (Address("127.0.0.1", DEFAULT_PORT),), converter=_addresses
+    )
+    """Addresses to listen on."""
+
+    allow_remote: bool = attrs.field(default=False, validator=_flag)
+    """Listen on addresses other machines can reach although nobody is authenticated."""
+
+    max_connections: int = _bytes(10_000)
+    """Connections at one time; one more is closed at once."""
+
+    max_connections_per_address: int = _bytes(1_000)
+    """Connections at one time from one remote address (Unix sockets and loopback excepted)."""
+
+    shutdown_timeout_s: float = _seconds(10.0)
+    """Seconds connections have to take their last bytes when the server stops."""
+
+    connection: Limits = attrs.field(factory=Limits)
+    """What one peer may cost on the wire."""
+
+    broker: EngineLimits = attrs.field(factory=EngineLimits)
+    """What all clients together may cost."""
+
+    outbound: OutboundLimits = attrs.field(factory=OutboundLimits)
+    """What a slow reader may cost."""
+
+    def __attrs_post_init__(self) -> None:
+        for address in self.listen:
+            if address.tls:
+                raise ConfigError(f"{address}: TLS is not served yet; use tmq:// or unix:")
+            if not address.is_local and not self.allow_remote:
+                raise ConfigError(
+                    f"{address} can be reached from other machines and nobody is authenticated;"
+                    " set allow_remote (--allow-remote) if that is wanted"
+                )
+
+
+def parse_config(text: str) -> dict[str, Any]:
+    """Read a TOML configuration into keyword arguments for :class:`ServerConfig`.
+
+    Tables ``[connection]``, ``[broker]`` and ``[outbound]`` hold the fields of
+    :class:`tmqp.Limits`, ``EngineLimits`` and :class:`OutboundLimits`.
+
+    :raises ConfigError: for a syntax error, an unknown key (naming the nearest) or a bad value.
+    """
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"not a TOML file: {error}") from error
+    values = _known(table, [field.name for field in attrs.fields(ServerConfig)], "")
+    for key, kind in (("connection", Limits), ("broker", EngineLimits)):
+        if key in values:
+            values[key] = _limits(key, kind, _table(values, key))
+    if "outbound" in values:
+        names = [field.name for field in attrs.fields(OutboundLimits)]
+        outbound = _known(_table(values, "outbound"), names, "outbound.")
+        try:
+            values["outbound"] = OutboundLimits(**outbound)
+        except ConfigError as error:
+            raise ConfigError(f"outbound: {error}") from error
+    return values
+
+
+def _limits(
+    key: str, kind: type[Limits | EngineLimits], table: Mapping[str, Any]
+) -> Limits | EngineLimits:
+    defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+    numbers = _known(table, list(defaults), f"{key}.")
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ConfigError(f"{key}.{name} must be a number, got {value!r}")
+        if isinstance(defaults[name], int) and not isinstance(value, int):
+            raise ConfigError(f"{key}.{name} must be a whole number, got {value!r}")
+    try:
+        return kind(**numbers)
+    except (LocalProtocolError, ValueError) as error:
+        raise ConfigError(f"{key}: {error}") from error
+
+
+def _table(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = values[key]
+    if not isinstance(value, dict):
+        raise ConfigError(f"{key} must be a table: [{key}]")
+    return value
+
+
+def _known(table: Mapping[str, Any], names: list[str], prefix: str) -> dict[str, Any]:
+    for key in table:
+        if key not in names:
+            near = difflib.get_close_matches(key, names, 1)
+            hint = f"; did you mean {prefix}{near[0]}?" if near else ""
+            raise ConfigError(f"unknown key {prefix}{key}{hint}")
+    return dict(table)

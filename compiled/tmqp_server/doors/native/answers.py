@@ -1,0 +1,114 @@
+"""Owns the shapes of what the server says, and of what it passes on (F44, F75-F79, F114)."""
+
+from __future__ import annotations
+
+from tmqp.constants import (
+    RESULT_NOT_FOUND,
+    RESULT_OK,
+    TYPE_ACKNOWLEDGE,
+    TYPE_RESPONSE,
+    TYPE_SERVER,
+    HeaderName,
+    NackReason,
+    ResultCode,
+)
+from tmqp.frames import Frame
+from tmqp_server.engine.effects import Confirm
+
+__all__ = [
+    "acknowledge_frame",
+    "confirm_frame",
+    "forwarded",
+    "response_frame",
+    "router_answer",
+]
+
+_NACK_REASON = HeaderName.NACK_REASON.value
+#: A reason made by user code is cut to so many bytes; a header block holds 65,535 (F6).
+_MAX_REASON_BYTES = 1_024
+
+
+def response_frame(request: Frame, code: int, target: str, body: bytes = b"") -> Frame:
+    """The Response to a request: its id, first-acquirer and priority flags copied (F44)."""
+    return Frame.build(
+        TYPE_RESPONSE,
+        target,
+        code,
+        body,
+        message_id=request.message_id,
+        first_acquirer=request.first_acquirer,
+        high_priority=request.high_priority,
+    )
+
+
+def acknowledge_frame(request: Frame, code: int) -> Frame:
+    """The Acknowledge to a request that asks for one; the reason is the result code's name.
+
+    The original never sends these for operations; the specification promises them.
+    """
+    headers = [] if code == 0 else [(_NACK_REASON, _reason_of(code))]
+    return Frame.build(
+        TYPE_ACKNOWLEDGE,
+        request.target,
+        0 if request.type == TYPE_SERVER else request.content_type,
+        message_id=request.message_id,
+        headers=headers,
+        first_acquirer=request.first_acquirer,
+    )
+
+
+def _reason_of(code: int) -> str:
+    if code in ResultCode._value2member_map_:
+        return ResultCode(code).name.lower().replace("_", "-")
+    return NackReason.ERROR.value
+
+
+def confirm_frame(effect: Confirm) -> bytes:
+    """What tells a producer what became of its message.
+
+    A consumer's own acknowledge is passed on as it came, one hop older (F79); one made here has
+    the form of F78.
+    """
+    frame = effect.forwarded
+    if isinstance(frame, Frame):
+        if frame.source != effect.source:
+            frame = frame.replace(source=effect.source)
+        return forwarded(frame)
+    headers = []
+    if not effect.positive:
+        headers = [(_NACK_REASON, _one_line(effect.reason) or NackReason.NONE.value)]
+    return Frame.build(
+        TYPE_ACKNOWLEDGE,
+        effect.channel,
+        effect.queue_id,
+        message_id=effect.message_id,
+        headers=headers,
+        first_acquirer=effect.first_acquirer,
+    ).raw
+
+
+def _one_line(reason: str) -> str:
+    """A reason, wherever it came from, as a header's value: valid, bounded, forging no header."""
+    line = " ".join(reason.splitlines()).encode("utf-8", "replace")
+    return line[:_MAX_REASON_BYTES].decode("utf-8", "ignore")
+
+
+def forwarded(frame: Frame) -> bytes:
+    """What one client said, for another: as it came, one hop older (F114)."""
+    return frame.forwarded(frame.first_acquirer, frame.pending_acknowledge, frame.ttl - 1)
+
+
+def router_answer(frame: Frame, code: int, client_id: str) -> Frame | None:
+    """The answer to a message for a router (F123); None if none is asked."""
+    if frame.pending_acknowledge:
+        reason = NackReason.NO_CONSUMERS.value if code == RESULT_NOT_FOUND else _reason_of(code)
+        return Frame.build(
+            TYPE_ACKNOWLEDGE,
+            frame.target,
+            frame.content_type,
+            message_id=frame.message_id,
+            headers=[] if code == RESULT_OK else [(_NACK_REASON, reason)],
+        )
+    if frame.pending_response:
+        return response_frame(frame, code, client_id)
+    return None

@@ -1,0 +1,181 @@
+"""Owns the reading of what clients say to each other, and of their wishes to be told of events."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import (
+    DEFAULT_TTL,
+    EVENT_SUBSCRIBE,
+    OP_ADD_BINDING,
+    OP_CREATE_ROUTER,
+    OP_LIST_BINDINGS,
+    OP_LIST_ROUTERS,
+    OP_REMOVE_BINDING,
+    OP_REMOVE_ROUTER,
+    RESULT_NOT_FOUND,
+    TARGET_NAME_PREFIX,
+    TARGET_TYPE_PREFIX,
+    TYPE_DIRECT_MESSAGE,
+    TYPE_EVENT,
+    TYPE_QUEUE_MESSAGE,
+    TYPE_SERVER,
+    HeaderName,
+)
+from tmqp.frames import Frame
+from tmqp_server.doors.native.operations import BadRequestError, queue_id_header
+from tmqp_server.doors.port import IdSource
+from tmqp_server.engine.client_commands import (
+    BY_ID,
+    BY_NAME,
+    BY_TYPE,
+    SendDirect,
+    SubscribeEvent,
+)
+from tmqp_server.engine.commands import Command, Push
+from tmqp_server.engine.events import ALL_EVENTS, event_name
+from tmqp_server.engine.router_commands import (
+    ASKS_ACKNOWLEDGE,
+    ASKS_NOTHING,
+    ASKS_RESPONSE,
+    Envelope,
+    Publish,
+)
+
+__all__ = [
+    "RouterEnvelope",
+    "answered_always",
+    "direct_command",
+    "publish_command",
+    "subscription_command",
+]
+
+
+def _events_by_name() -> dict[str, int]:
+    events: dict[str, int] = {}
+    event = 1
+    while event <= ALL_EVENTS:
+        events[event_name(event)] = event
+        event *= 2
+    return events
+
+
+_ROUTER_OPERATIONS: Final = (
+    OP_LIST_ROUTERS,
+    OP_CREATE_ROUTER,
+    OP_REMOVE_ROUTER,
+    OP_LIST_BINDINGS,
+    OP_ADD_BINDING,
+    OP_REMOVE_BINDING,
+)
+
+#: The events of this server, by their names; there are none about nodes while there are no nodes.
+_EVENTS: Final[dict[str, int]] = _events_by_name()
+
+
+def answered_always(frame: Frame) -> bool:
+    """Whether a request is answered by a Response even without R.
+
+    So are subscriptions (F127), operations on routers (F60), and direct messages for one id (F115).
+    """
+    if frame.type == TYPE_DIRECT_MESSAGE:
+        return not frame.target.startswith((TARGET_NAME_PREFIX, TARGET_TYPE_PREFIX))
+    if frame.type == TYPE_SERVER:
+        return frame.content_type in _ROUTER_OPERATIONS
+    return frame.type == TYPE_EVENT
+
+
+def _address(target: str) -> tuple[int, str]:
+    """How a target names clients, and whom (F113)."""
+    if target.startswith(TARGET_NAME_PREFIX):
+        return BY_NAME, target[len(TARGET_NAME_PREFIX) :]
+    if target.startswith(TARGET_TYPE_PREFIX):
+        return BY_TYPE, target[len(TARGET_TYPE_PREFIX) :]
+    return BY_ID, target
+
+
+class RouterEnvelope(Envelope):
+    """A message for a router, which takes other forms on its way (F124, F125).
+
+    Whatever is delivered loses a hop on the way out, so a new message begins with one more (F12).
+    """
+
+    def __init__(self, session: int, frame: Frame, new_id: IdSource) -> None:
+        self._session = session
+        self._frame = frame
+        self._new_id = new_id
+
+    def as_push(self, channel: str, queue_id: int | None, interaction: int) -> Push:
+        """A Queue Message, new but for its source and contents."""
+        frame = self._frame
+        message_id = self._new_id() if interaction == ASKS_NOTHING else frame.message_id
+        queue = frame.content_type if queue_id is None else queue_id
+        copy = frame.replace(
+            TYPE_QUEUE_MESSAGE,
+            channel,
+            queue,
+            message_id,
+            ttl=DEFAULT_TTL + 1,
+            pending_response=False,
+        )
+        return Push(
+            self._session,
+            message_id,
+            channel,
+            queue,
+            copy.high_priority,
+            interaction == ASKS_ACKNOWLEDGE,
+            len(copy.raw),
+            copy,
+        )
+
+    def as_direct(self, target: str, content_type: int | None, interaction: int) -> SendDirect:
+        """A Direct Message; what it asks of its receivers is the binding's to say."""
+        frame = self._frame
+        changed = frame.replace(
+            TYPE_DIRECT_MESSAGE,
+            target,
+            content_type,
+            pending_response=interaction == ASKS_RESPONSE,
+        )
+        raw = changed.forwarded(frame.first_acquirer, interaction == ASKS_ACKNOWLEDGE, frame.ttl)
+        wire = Frame(raw, frame.message_id, frame.source, target, len(raw) - changed.payload_size)
+        by, who = _address(target)
+        return SendDirect(self._session, by, who, False, len(raw), wire)
+
+
+def publish_command(session: int, request: Frame, frame: Frame, new_id: IdSource) -> Command:
+    """Give a message to the router its target names (F123).
+
+    ``request``, the token, is what the client sent: one without an id is not answered (F41).
+    """
+    return Publish(
+        session, request, frame.target, len(frame.raw), RouterEnvelope(session, frame, new_id)
+    )
+
+
+def direct_command(session: int, request: Frame, frame: Frame) -> Command:
+    """Bring a direct message to those its target names (F113, F114).
+
+    ``request``, the token, is what the client sent: one without an id is not answered (F41).
+    """
+    by, who = _address(frame.target)
+    return SendDirect(session, by, who, frame.first_acquirer, len(frame.raw), frame, request)
+
+
+def subscription_command(session: int, frame: Frame) -> Command:
+    """Subscribe to an event, or unsubscribe (F127); the frame is the request's token.
+
+    :raises BadRequestError: 404 for a name that is no event here, 400 for a bad queue id.
+    """
+    event = _EVENTS.get(frame.target)
+    if event is None:
+        raise BadRequestError(f"{frame.target[:32]!r} is no event", RESULT_NOT_FOUND)
+    return SubscribeEvent(
+        session,
+        frame,
+        event,
+        frame.header(HeaderName.CHANNEL_NAME) or "",
+        queue_id_header(frame),
+        frame.content_type == EVENT_SUBSCRIBE,
+    )

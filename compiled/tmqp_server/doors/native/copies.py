@@ -1,0 +1,94 @@
+"""Owns the copies a producer asks for with the header CC: each becomes a push of its own (F82).
+
+A copy bears the channel, the queue and the id it has there, so that its acknowledges find it (F83,
+F84).  It carries no CC itself: a copy is never copied.  What is wrong with a copy is not answered,
+for its producer waits for the original only; the copy is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import (
+    DEFAULT_TTL,
+    MAX_NAME_BYTES,
+    MAX_QUEUE_ID,
+    RESULT_LIMIT_EXCEEDED,
+    HeaderName,
+)
+from tmqp.frames import Frame
+from tmqp_server.doors.native.operations import BadRequestError
+from tmqp_server.doors.native.rewriting import rewritten, writable_headers
+from tmqp_server.doors.port import IdSource
+from tmqp_server.engine.commands import Command, Push, PushExtras
+
+__all__ = ["MAX_COPIES", "add_copies", "copy_addresses"]
+
+#: Copies one message may ask for; one that asks for more is answered with 482 and not pushed.
+MAX_COPIES: Final = 32
+
+_KEY: Final = HeaderName.CC.value.lower()
+_MARK: Final = b"cc:"
+_MAX_DIGITS: Final = len(str(MAX_QUEUE_ID))
+
+
+def copy_addresses(frame: Frame) -> list[str]:
+    """The values of the frame's CC headers, their key in any case.
+
+    :raises BadRequestError: 482 when they are more than ``MAX_COPIES``.
+    """
+    if _MARK not in frame.header_block.lower():
+        return []
+    found = [value for key, value in frame.headers if key.lower() == _KEY]
+    if len(found) > MAX_COPIES:
+        raise BadRequestError(
+            f"{len(found)} copies are asked for, at most {MAX_COPIES}", RESULT_LIMIT_EXCEEDED
+        )
+    return found
+
+
+def add_copies(
+    session: int, frame: Frame, addresses: list[str], new_id: IdSource, commands: list[Command]
+) -> None:
+    """Push the copies of a pushed message, in order."""
+    headers = [pair for pair in writable_headers(frame) if pair[0].lower() != _KEY]
+    for address in addresses:
+        copy = _copy_of(frame, headers, address, new_id)
+        if copy is not None:
+            commands.append(
+                Push(
+                    session,
+                    copy.message_id,
+                    copy.target,
+                    copy.content_type,
+                    copy.high_priority,
+                    frame.pending_acknowledge,
+                    len(copy.raw),
+                    copy,
+                    PushExtras(silent=True),
+                )
+            )
+
+
+def _copy_of(
+    frame: Frame, headers: list[tuple[str, str]], address: str, new_id: IdSource
+) -> Frame | None:
+    """One copy; None when the address, ``channel[;queue-id[;message-id]]``, makes no sense."""
+    parts = [part.strip() for part in address.split(";", 2)]
+    channel = parts[0]
+    queue_id: int | None = None
+    if len(parts) > 1 and parts[1]:
+        text = parts[1]
+        if not (text.isascii() and text.isdigit()) or len(text) > _MAX_DIGITS:
+            return None
+        queue_id = int(text)
+        if queue_id > MAX_QUEUE_ID:
+            return None
+    message_id = parts[2] if len(parts) > 2 else ""
+    if not channel or len(channel.encode()) > MAX_NAME_BYTES:
+        return None
+    if len(message_id.encode()) > MAX_NAME_BYTES:
+        return None
+    # A copy sets out from here: it leaves with the time to live of a new message (F12), one less
+    # than it is given, as all that the door delivers.
+    return rewritten(frame, headers, channel, queue_id, message_id or new_id(), ttl=DEFAULT_TTL + 1)

@@ -1,0 +1,457 @@
+"""Owns the native door: TMQP's messages into the engine's commands, its effects into messages.
+
+Theory of operation.  A :class:`NativeSession` drives one :class:`tmqp.Connection`; each of its
+events becomes commands, chosen by the event's type.  A command that can be answered carries the
+request's frame as its token, so an answer knows its id and flags.  A pushed frame travels through
+the engine as the message's ``wire`` and leaves by :meth:`NativeDoor.encode_delivery` with only its
+first two bytes rewritten; it is rebuilt only when the engine hides or changes an address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tmqp.connection import Connection
+from tmqp.constants import (
+    RESULT_LIMIT_EXCEEDED,
+    TYPE_PULL_REQUEST,
+    TYPE_QUEUE_MESSAGE,
+    TYPE_ROUTER,
+)
+from tmqp.errors import RemoteProtocolError
+from tmqp.events import (
+    AcknowledgeReceived,
+    ConnectionClosed,
+    CustomMessageReceived,
+    DirectMessageReceived,
+    Event,
+    EventSubscriptionReceived,
+    HandshakeReceived,
+    PullRequestReceived,
+    QueueMessageReceived,
+    ResponseReceived,
+    RouterMessageReceived,
+    ServerMessageReceived,
+)
+from tmqp.frames import Frame
+from tmqp.limits import Limits
+from tmqp.state import Role
+from tmqp_server.doors.native.answers import (
+    acknowledge_frame,
+    confirm_frame,
+    forwarded,
+    response_frame,
+    router_answer,
+)
+from tmqp_server.doors.native.clients import (
+    answered_always,
+    direct_command,
+    publish_command,
+    subscription_command,
+)
+from tmqp_server.doors.native.copies import add_copies, copy_addresses
+from tmqp_server.doors.native.information import AnswerTooLargeError, event_frame, rendered
+from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
+from tmqp_server.doors.native.pulls import (
+    end_of_pull,
+    problem_of_id,
+    pull_answer,
+    pull_of,
+    pulled_message,
+)
+from tmqp_server.doors.port import IdSource
+from tmqp_server.engine.client_commands import PassAnswer
+from tmqp_server.engine.commands import Acknowledge, Command, Connect, Disconnect, Push
+from tmqp_server.engine.effects import (
+    Accept,
+    AnswerPull,
+    CloseSession,
+    Confirm,
+    Deliver,
+    DeliverPulled,
+    Effect,
+    EndPull,
+    Forward,
+    Inform,
+    Refuse,
+    Reply,
+)
+
+__all__ = ["NativeDoor", "NativeSession"]
+
+_NOTHING: tuple[Command, ...] = ()
+
+
+class NativeDoor:
+    """TMQP/2.0.
+
+    :param new_id: makes message and client ids for those who bring none (F30, F41).
+    :param limits: what one peer may cost.
+    :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
+    """
+
+    name = "tmqp"
+
+    def __init__(self, new_id: IdSource, limits: Limits, wall_clock_offset_s: float = 0.0) -> None:
+        self.new_id = new_id
+        self.limits = limits
+        self.wall_clock_offset_s = wall_clock_offset_s
+
+    def open(self, session: int, now: float) -> NativeSession:
+        """A new connection."""
+        return NativeSession(self, session, now)
+
+    def encode_delivery(self, effect: Deliver) -> bytes:
+        """The bytes of a delivery: the received ones with flags and time to live rewritten."""
+        message = effect.message
+        frame = message.wire
+        assert isinstance(frame, Frame), "this door delivers what it received"
+        ttl = frame.ttl - 1  # one hop less than received, however often it is sent (F11, F12)
+        if effect.hide_source or message.readdressed:
+            frame = frame.replace(
+                source="" if effect.hide_source else None,
+                target=message.channel if message.readdressed else None,
+                content_type=message.queue_id if message.readdressed else None,
+            )
+        return frame.forwarded(effect.first_acquirer, effect.wants_acknowledge, ttl)
+
+    def encode_forward(self, effect: Forward) -> bytes:
+        """The bytes of what another client said: the received ones, one hop older (F114)."""
+        frame = effect.wire
+        assert isinstance(frame, Frame), "this door passes on what it received"
+        return forwarded(frame)
+
+    def encode_event(self, effect: Inform) -> bytes:
+        """The bytes of an event (F129)."""
+        return event_frame(effect).raw
+
+
+class NativeSession:
+    """One TMQP connection."""
+
+    def __init__(self, door: NativeDoor, number: int, now: float) -> None:
+        self._door = door
+        self._number = number
+        self._connection = Connection(Role.SERVER, door.limits, now=now)
+        self._connected = False
+        self._now = now
+        self._forged = False
+        self.closed = False
+        self.close_reason = ""
+        self.outbound_bytes = 0
+
+    # -- bytes and time in ----------------------------------------------------------------------
+
+    def receive(self, data: bytes, now: float) -> Sequence[Command]:
+        """Turn bytes into commands."""
+        return self._commands(self._connection.receive(data, now), now)
+
+    def receive_eof(self, now: float) -> Sequence[Command]:
+        """The peer will send no more."""
+        return self._commands(self._connection.receive_eof(now), now)
+
+    def close(self, reason: str, now: float) -> Sequence[Command]:
+        """Close from this side, announcing it (F40)."""
+        self.close_reason = self.close_reason or reason
+        return self._commands(self._connection.close(), now)
+
+    def next_deadline(self) -> float | None:
+        """The connection's."""
+        return self._connection.next_deadline()
+
+    def on_deadline(self, now: float) -> Sequence[Command]:
+        """Ping, or give the peer up."""
+        return self._commands(self._connection.on_deadline(now), now)
+
+    def data_to_send(self) -> bytes:
+        """Everything queued since the last call."""
+        self.outbound_bytes = 0
+        return self._connection.data_to_send()
+
+    def _send(self, data: bytes) -> None:
+        """Queue a message, unless the connection has closed: then nobody waits for it.
+
+        That is so for what stands before a Terminate, or a violation, in the same chunk.
+        """
+        if not self.closed:
+            self.outbound_bytes += len(data)
+            self._connection.send_bytes(data)
+
+    # -- events to commands ---------------------------------------------------------------------
+
+    def _commands(self, events: Sequence[Event], now: float) -> list[Command]:
+        self._now = now
+        commands: list[Command] = []
+        if events and type(events[-1]) is ConnectionClosed:
+            self.closed = True  # although messages stand before it, nothing can be sent any more
+        for event in events:
+            kind = type(event)
+            if kind is QueueMessageReceived:
+                assert isinstance(event, QueueMessageReceived)
+                self._push(event.frame, commands)
+            elif kind is AcknowledgeReceived:
+                assert isinstance(event, AcknowledgeReceived)
+                self._acknowledge(event, commands)
+            else:
+                handle = _HANDLERS.get(kind)
+                if handle is not None:
+                    handle(self, event, commands)
+            if self._forged:
+                # Whoever forges a source is not listened to any longer, not even to the end of
+                # the chunk; which may have held the end of the connection as well.
+                if not self.close_reason:
+                    self._closed(events[-1], commands)
+                break
+        return commands
+
+    def _own(self, frame: Frame, commands: list[Command]) -> Frame | None:
+        """The frame under its sender's true name, or None if it bears another's (F42)."""
+        source = frame.source
+        client_id = self._connection.client_id
+        if source == client_id:
+            return frame
+        if source:
+            error = RemoteProtocolError(
+                "source", "the source of a message must be the sender's own id"
+            )
+            commands.extend(self._commands(self._connection.reject(error), self._now))
+            self._forged = True
+            return None
+        return frame.replace(source=client_id)
+
+    def _push(self, frame: Frame, commands: list[Command]) -> None:
+        own = self._own(frame, commands)
+        if own is None:
+            return
+        message_id = own.message_id
+        if not message_id:
+            # Nobody can wait for the answer to a message without an id (F41).
+            message_id = self._door.new_id()
+            own = own.replace(message_id=message_id, pending_response=False)
+        extras = None
+        copies = None
+        if own.has_header:
+            try:
+                extras = push_extras(own)
+                copies = copy_addresses(own)
+            except BadRequestError as error:
+                self._refuse_push(own, error.code)
+                return
+        commands.append(
+            Push(
+                self._number,
+                message_id,
+                own.target,
+                own.content_type,
+                own.high_priority,
+                own.pending_acknowledge,
+                len(own.raw),
+                own,
+                extras,
+            )
+        )
+        if copies:
+            add_copies(self._number, own, copies, self._door.new_id, commands)
+
+    def _refuse_push(self, frame: Frame, code: int) -> None:
+        """A push the engine never sees is refused as the engine would (F75, contradiction 22)."""
+        self._send(response_frame(frame, code, frame.target).raw)
+        if frame.pending_acknowledge:
+            self._send(acknowledge_frame(frame, code).raw)
+
+    def _acknowledge(self, event: AcknowledgeReceived, commands: list[Command]) -> None:
+        frame = self._own(event.frame, commands)
+        if frame is None:
+            return
+        if frame.high_priority:  # marks the acknowledge of a direct message (F116)
+            commands.append(PassAnswer(self._number, frame.target, len(frame.raw), frame))
+            return
+        reason = frame.header("Nack-Reason") if frame.has_header else None
+        commands.append(
+            Acknowledge(
+                self._number,
+                frame.message_id,
+                frame.target,
+                frame.content_type,
+                reason is None,
+                reason or "",
+                frame,
+                len(frame.raw),
+            )
+        )
+
+    def _handshake(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, HandshakeReceived)
+        who = event.information
+        commands.append(
+            Connect(
+                self._number,
+                None,
+                who.client_id or self._door.new_id(),
+                who.name or None,
+                who.type or None,
+                self._door.name,
+                who,
+            )
+        )
+
+    def _operation(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, ServerMessageReceived)
+        frame = self._own(event.frame, commands)
+        if frame is None:
+            return
+        try:
+            commands.append(command_of(self._number, frame))
+        except BadRequestError as error:
+            self._reply(frame, error.code, b"")
+
+    def _direct(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, DirectMessageReceived)
+        frame = self._own(event.frame, commands)
+        if frame is not None:
+            commands.append(direct_command(self._number, frame, self._named(frame)))
+
+    def _named(self, frame: Frame) -> Frame:
+        """The frame with an id; nobody can wait for the answer to one that had none (F41)."""
+        if frame.message_id:
+            return frame
+        return frame.replace(message_id=self._door.new_id(), pending_response=False)
+
+    def _response(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, ResponseReceived)
+        frame = self._own(event.frame, commands)
+        if frame is not None:
+            commands.append(PassAnswer(self._number, frame.target, len(frame.raw), frame))
+
+    def _subscription(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, EventSubscriptionReceived)
+        frame = self._own(event.frame, commands)
+        if frame is None:
+            return
+        try:
+            commands.append(subscription_command(self._number, frame))
+        except BadRequestError as error:
+            self._reply(frame, error.code, b"")
+
+    def _custom(self, event: Event, commands: list[Command]) -> None:
+        """Nobody takes these so far, but a forged source is one in them as well (F42)."""
+        assert isinstance(event, CustomMessageReceived)
+        self._own(event.frame, commands)
+
+    def _router(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, RouterMessageReceived)
+        frame = self._own(event.frame, commands)
+        if frame is not None:
+            named = self._named(frame)
+            commands.append(publish_command(self._number, frame, named, self._door.new_id))
+
+    def _pull(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, PullRequestReceived)
+        frame = self._own(event.frame, commands)
+        if frame is None:
+            return
+        reason = problem_of_id(frame)
+        if reason:
+            self._send(end_of_pull(frame, reason).raw)
+        else:
+            commands.append(pull_of(self._number, frame))
+
+    def _closed(self, event: Event, commands: list[Command]) -> None:
+        assert isinstance(event, ConnectionClosed)
+        error = self._connection.error
+        if not self.close_reason:
+            self.close_reason = event.reason if error is None else f"{event.reason}: {error}"
+        if self._connected:
+            self._connected = False
+            commands.append(Disconnect(self._number))
+
+    # -- effects --------------------------------------------------------------------------------
+
+    def deliver(self, data: bytes) -> None:
+        """Queue a delivery made by :meth:`NativeDoor.encode_delivery`."""
+        self._send(data)
+
+    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
+        """Carry out an effect meant for this session."""
+        if self.closed:
+            return _NOTHING
+        if isinstance(effect, Confirm):
+            self._send(confirm_frame(effect))
+        elif isinstance(effect, (DeliverPulled, EndPull, AnswerPull)):
+            self._answer_pull(effect)
+        elif isinstance(effect, Reply):
+            self._answer(effect)
+        elif isinstance(effect, Accept):
+            self._connected = True
+            events = self._connection.accept(effect.client_id, self._door.new_id())
+            return self._commands(events, now)
+        elif isinstance(effect, Refuse):
+            return self._commands(self._connection.refuse(effect.code, self._door.new_id()), now)
+        else:
+            assert isinstance(effect, CloseSession), f"no session carries out {effect!r}"
+            self._connected = False
+            return self.close(effect.reason, now)
+        return _NOTHING
+
+    def _answer_pull(self, effect: DeliverPulled | EndPull | AnswerPull) -> None:
+        if isinstance(effect, DeliverPulled):
+            self.deliver(pulled_message(effect))
+        elif isinstance(effect, AnswerPull):
+            self._send(pull_answer(effect, self._connection.client_id).raw)
+        else:
+            assert isinstance(effect.request, Frame), "the token of every request is its frame"
+            self._send(end_of_pull(effect.request, effect.reason).raw)
+
+    def _answer(self, effect: Reply) -> None:
+        frame = effect.request
+        assert isinstance(frame, Frame), "the token of every request is its frame"
+        door = self._door
+        code = effect.code
+        body = b""
+        if effect.body is not None and (frame.pending_response or answered_always(frame)):
+            try:
+                # Who takes no larger messages than we do could not read a larger answer.
+                most_bytes = door.limits.max_payload_bytes
+                body = rendered(effect.body, door.wall_clock_offset_s, most_bytes)
+            except AnswerTooLargeError:
+                code = RESULT_LIMIT_EXCEEDED
+        self._reply(frame, code, body)
+
+    def _reply(self, frame: Frame, code: int, body: bytes) -> None:
+        """Answer a request in each way it asks for.
+
+        Some are answered always: refused pushes, pulls, subscriptions (F75, F112, F115, F127).
+        """
+        if frame.type == TYPE_QUEUE_MESSAGE:
+            self._send(response_frame(frame, code, frame.target).raw)
+            return
+        if frame.type == TYPE_PULL_REQUEST:
+            self._send(response_frame(frame, code, self._connection.client_id).raw)
+            return
+        if not frame.message_id:
+            return
+        if frame.type == TYPE_ROUTER:
+            answer = router_answer(frame, code, self._connection.client_id)
+            if answer is not None:
+                self._send(answer.raw)
+            return
+        if answered_always(frame) or frame.pending_response:
+            answer = response_frame(frame, code, self._connection.client_id, body)
+            self._send(answer.raw)
+        if frame.pending_acknowledge:
+            self._send(acknowledge_frame(frame, code).raw)
+
+
+_Handler = Callable[[NativeSession, Event, list[Command]], None]
+
+_HANDLERS: dict[type[Event], _Handler] = {
+    HandshakeReceived: NativeSession._handshake,
+    ServerMessageReceived: NativeSession._operation,
+    DirectMessageReceived: NativeSession._direct,
+    ResponseReceived: NativeSession._response,
+    EventSubscriptionReceived: NativeSession._subscription,
+    RouterMessageReceived: NativeSession._router,
+    PullRequestReceived: NativeSession._pull,
+    CustomMessageReceived: NativeSession._custom,
+    ConnectionClosed: NativeSession._closed,
+}

@@ -1,0 +1,247 @@
+"""Owns the operations on channels and queues: create, remove, join, leave, update, clear.
+
+Each is answered once, whatever happens, and the connection stays (F43, F44).  What an operation
+sets free is delivered before its answer (F48; seen: a queue set to push delivers, then answers).
+"""
+
+from __future__ import annotations
+
+from tmqp.constants import (
+    RESULT_LIMIT_EXCEEDED,
+    RESULT_NOT_FOUND,
+    RESULT_OK,
+    STATUS_STOPPED,
+)
+from tmqp_server.engine.channels import Channel
+from tmqp_server.engine.commands import (
+    ClearMessages,
+    Command,
+    CreateChannel,
+    CreateQueue,
+    Grant,
+    Join,
+    Leave,
+    RemoveChannel,
+    RemoveQueue,
+    UpdateQueue,
+)
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.directory import Directory
+from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.events import (
+    CHANNEL_REMOVED,
+    CLIENT_JOINED,
+    CLIENT_LEFT,
+    QUEUE_REMOVED,
+    QUEUE_UPDATED,
+)
+from tmqp_server.engine.pump import Pump
+from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.sessions import Session, Subscription
+from tmqp_server.engine.workflow import Workflow
+
+__all__ = ["Administration"]
+
+
+class Administration:
+    """Carries out operations on channels and queues."""
+
+    __slots__ = ("_core", "_directory", "_pump", "_workflow")
+
+    def __init__(self, core: Core, directory: Directory, pump: Pump, workflow: Workflow) -> None:
+        self._core = core
+        self._directory = directory
+        self._pump = pump
+        self._workflow = workflow
+
+    def reply(self, session: Session, request: object, code: int) -> None:
+        """Answer an operation, if anybody waits for it."""
+        if request is not None:
+            self._core.out.append(Reply(session.number, request, code))
+
+    # --- Channels --------------------------------------------------------------------------------
+
+    def create_channel(self, command: Command, session: Session) -> None:
+        """Create a channel (F50)."""
+        assert isinstance(command, CreateChannel)
+        options = self._core.options.channel
+        if command.changes is not None:
+            options = command.changes.applied_to(options)
+        code = RESULT_OK
+        if self._directory.create_channel(command.channel, options) is None:
+            code = self._directory.problem
+        self.reply(session, command.request, code)
+
+    def remove_channel(self, command: Command, session: Session) -> None:
+        """Remove a channel with all it holds (F51)."""
+        assert isinstance(command, RemoveChannel)
+        channel = self._core.channels.find(command.channel)
+        code = RESULT_NOT_FOUND
+        if channel is not None:
+            self._discard(channel)
+            code = RESULT_OK
+        self.reply(session, command.request, code)
+
+    def _discard(self, channel: Channel) -> None:
+        for queue in list(channel.queues.values()):
+            self._close_queue(channel, queue)
+        core = self._core
+        core.notify_channel(CHANNEL_REMOVED, channel)
+        core.channels.remove(channel)
+        core.notices.forget_channel(channel.key)
+        for subscription in list(channel.audience.subscriptions.values()):
+            channel.audience.remove(subscription)
+            del subscription.session.subscriptions[channel.key]
+
+    def join(self, command: Command, session: Session) -> None:
+        """Subscribe (F48)."""
+        assert isinstance(command, Join)
+        code = self._join(session, command)
+        self._pump.rouse(self._core.now)
+        self.reply(session, command.request, code)
+
+    def _join(self, session: Session, command: Join) -> int:
+        core = self._core
+        channel = self._directory.open_channel(command.channel)
+        if channel is None:
+            return self._directory.problem
+        audience = channel.audience
+        subscription = session.subscriptions.get(channel.key)
+        if subscription is not None:
+            subscription.credit = command.credit
+            subscription.filter = command.filter
+            audience.recount(subscription)
+            core.wake_audience(audience)
+            return RESULT_OK
+        client_limit = channel.options.client_limit
+        if 0 < client_limit <= len(audience.subscriptions):
+            return RESULT_LIMIT_EXCEEDED
+        if len(session.subscriptions) >= core.limits.max_subscriptions_per_session:
+            return RESULT_LIMIT_EXCEEDED
+        subscription = Subscription(session, audience, command.credit, command.filter, core.now)
+        session.subscriptions[channel.key] = subscription
+        audience.add(subscription)
+        core.notify_subscription(CLIENT_JOINED, channel, session)
+        core.wake_audience(audience)
+        return RESULT_OK
+
+    def leave(self, command: Command, session: Session) -> None:
+        """End a subscription (F49)."""
+        assert isinstance(command, Leave)
+        channel = self._core.channels.find(command.channel)
+        code = RESULT_NOT_FOUND
+        if channel is not None and channel.key in session.subscriptions:
+            self._part(session, channel)
+            code = RESULT_OK
+        self.reply(session, command.request, code)
+
+    def leave_all(self, session: Session) -> None:
+        """End all subscriptions of a session that has gone (F102)."""
+        for key in list(session.subscriptions):
+            self._part(session, self._core.channels.by_key[key])
+
+    def _part(self, session: Session, channel: Channel) -> None:
+        core = self._core
+        audience = channel.audience
+        audience.remove(session.subscriptions.pop(channel.key))
+        core.notify_subscription(CLIENT_LEFT, channel, session)
+        # It may have been the one for whom all others had to wait.
+        core.wake_audience(audience)
+        if channel.options.destroy_when_empty and channel.is_empty():
+            self._discard(channel)  # F101
+
+    def grant(self, command: Command, session: Session) -> None:
+        """Set the delivery credit of a subscription."""
+        assert isinstance(command, Grant)
+        channel = self._core.channels.find(command.channel)
+        if channel is None:
+            return
+        subscription = session.subscriptions.get(channel.key)
+        if subscription is not None:
+            subscription.credit = max(command.credit, -1)
+            channel.audience.recount(subscription)
+            self._core.wake_audience(channel.audience)
+
+    # --- Queues ----------------------------------------------------------------------------------
+
+    def create_queue(self, command: Command, session: Session) -> None:
+        """Create a queue, and its channel if need be (F54)."""
+        assert isinstance(command, CreateQueue)
+        self.reply(session, command.request, self._create_queue(command))
+
+    def _create_queue(self, command: CreateQueue) -> int:
+        core = self._core
+        channel = core.channels.find(command.channel)
+        rules = core.options.channel
+        if channel is not None:
+            rules = channel.options
+        elif command.channel_changes is not None:
+            rules = command.channel_changes.applied_to(rules)
+        changes = command.changes
+        options = rules.queue if changes is None else changes.applied_to(rules.queue)
+        if channel is None:
+            if not core.options.auto_channel_creation:
+                return RESULT_NOT_FOUND
+            problem = core.channels.problem_of_new(command.channel, rules)
+            if problem != RESULT_OK:
+                return problem
+            # Nothing is created unless both can be.
+            problem = core.channels.problem_of_new_queue(None, rules, command.queue_id, options)
+            if problem != RESULT_OK:
+                return problem
+            channel = self._directory.create_channel(command.channel, rules)
+            assert channel is not None
+        if self._directory.create_queue(channel, command.queue_id, options) is None:
+            return self._directory.problem
+        return RESULT_OK
+
+    def update_queue(self, command: Command, session: Session) -> None:
+        """Change options of a queue (F56)."""
+        assert isinstance(command, UpdateQueue)
+        queue = self._directory.find_queue(command.channel, command.queue_id)
+        code = RESULT_NOT_FOUND
+        if queue is not None:
+            code = self._update(queue, command)
+        self.reply(session, command.request, code)
+
+    def _update(self, queue: Queue, command: UpdateQueue) -> int:
+        core = self._core
+        was = queue.options.status
+        options = command.changes.applied_to(queue.options)
+        problem = core.channels.problem_of_options(options)
+        if problem != RESULT_OK:
+            return problem
+        core.channels.reconfigure(queue, options)
+        core.notify_queue(QUEUE_UPDATED, queue, options.status)
+        self._workflow.reconfigured(queue, was, core.now)
+        return RESULT_OK
+
+    def remove_queue(self, command: Command, session: Session) -> None:
+        """Remove a queue and its messages (F57)."""
+        assert isinstance(command, RemoveQueue)
+        channel = self._core.channels.find(command.channel)
+        queue = None if channel is None else channel.queues.get(command.queue_id)
+        code = RESULT_NOT_FOUND
+        if channel is not None and queue is not None:
+            self._close_queue(channel, queue)
+            code = RESULT_OK
+        self.reply(session, command.request, code)
+
+    def _close_queue(self, channel: Channel, queue: Queue) -> None:
+        self._workflow.clear(queue, True, True, True)
+        queue.closed = True
+        del channel.queues[queue.queue_id]
+        self._core.channels.generation += 1
+        self._core.notify_queue(QUEUE_REMOVED, queue, STATUS_STOPPED)  # F93
+        self._core.notices.forget_queue(channel.key, queue.queue_id)
+
+    def clear_messages(self, command: Command, session: Session) -> None:
+        """Remove waiting messages (F58)."""
+        assert isinstance(command, ClearMessages)
+        queue = self._directory.find_queue(command.channel, command.queue_id)
+        code = RESULT_NOT_FOUND
+        if queue is not None:
+            if command.high_priority or command.regular:
+                self._workflow.clear(queue, command.high_priority, command.regular, False)
+            code = RESULT_OK
+        self.reply(session, command.request, code)

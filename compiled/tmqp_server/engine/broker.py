@@ -1,0 +1,341 @@
+"""Owns ``Broker``: commands and the time in, effects out, nothing else.
+
+Theory of operation.  The broker is a pure state machine: it does no I/O and knows no clock, makes
+no ids and draws no random numbers, so the same commands at the same times give the same effects,
+in every run and in both builds (rule 2).  The world drives it like this::
+
+    for effect in broker.step(command, now): carry it out
+    deadline = broker.next_deadline()          # None: nothing to wait for
+    for effect in broker.on_deadline(now): carry it out
+
+A step does a bounded amount of work (``EngineLimits.max_work_per_step``).  When more could be
+done, the next deadline is at once (not later than the ``now`` of the last step) and
+``on_deadline`` goes on; a world with many commands waiting may let some of them in between.
+
+The parts: ``core.py`` holds what they share; ``directory.py`` finds and creates; ``intake.py``
+takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; ``pump.py`` drains;
+``pulls.py`` gives to those who ask; ``workflow.py`` sees a message through; ``administration.py``
+and ``information.py`` serve the operations; ``direct.py`` passes on what clients say to each other;
+``notices.py`` tells of events those who asked for it through ``subscribing.py``.  This module lets
+clients in and out and hands every command to its part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp_server.engine.administration import Administration
+from tmqp_server.engine.client_commands import PassAnswer, SendDirect, SubscribeEvent
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    Batch,
+    Block,
+    ClearMessages,
+    Command,
+    Connect,
+    CreateChannel,
+    CreateQueue,
+    DescribeChannel,
+    DescribeQueue,
+    Disconnect,
+    Grant,
+    Join,
+    Leave,
+    ListChannels,
+    ListClients,
+    ListConsumers,
+    ListNodes,
+    ListQueues,
+    Pull,
+    Push,
+    RemoveChannel,
+    RemoveQueue,
+    SessionCommand,
+    Synced,
+    Unblock,
+    UpdateQueue,
+)
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery import HandlerRegistry
+from tmqp_server.engine.direct import Direct
+from tmqp_server.engine.directory import Directory
+from tmqp_server.engine.effects import Accept, CloseSession, Effect, Refuse
+from tmqp_server.engine.events import CLIENT_CONNECTED, CLIENT_DISCONNECTED
+from tmqp_server.engine.handlers import built_in_handlers
+from tmqp_server.engine.information import Information
+from tmqp_server.engine.intake import Intake
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.options import BrokerOptions
+from tmqp_server.engine.outcomes import Outcomes
+from tmqp_server.engine.pulls import Puller
+from tmqp_server.engine.pump import Pump
+from tmqp_server.engine.queues import Queue, QueueTimer
+from tmqp_server.engine.router_commands import (
+    AddBinding,
+    CreateRouter,
+    ListBindings,
+    ListRouters,
+    Publish,
+    RemoveBinding,
+    RemoveRouter,
+)
+from tmqp_server.engine.routing import Routing
+from tmqp_server.engine.sending import Sender
+from tmqp_server.engine.sessions import Session
+from tmqp_server.engine.snapshots import BrokerStatistics
+from tmqp_server.engine.subscribing import Subscribing
+from tmqp_server.engine.timers import NEVER
+from tmqp_server.engine.workflow import Workflow
+
+__all__ = ["Broker"]
+
+
+class Broker:
+    """The broker.  Not for several threads.
+
+    *handlers* are the delivery handlers queues may name, the built-in ones if None; *options* are
+    the protocol's defaults if None.
+
+    :raises ValueError: when the options are impossible within the limits, or name a delivery
+        handler that is not registered.
+    """
+
+    __slots__ = (
+        "limits",
+        "_administration",
+        "_core",
+        "_direct",
+        "_events",
+        "_information",
+        "_intake",
+        "_outcomes",
+        "_performers",
+        "_puller",
+        "_pump",
+        "_routing",
+        "_sender",
+        "_work_per_step",
+        "_workflow",
+    )
+
+    def __init__(
+        self,
+        limits: EngineLimits | None = None,
+        options: BrokerOptions | None = None,
+        handlers: HandlerRegistry | None = None,
+    ) -> None:
+        limits = EngineLimits() if limits is None else limits
+        options = BrokerOptions() if options is None else options
+        handlers = built_in_handlers() if handlers is None else handlers
+        if options.channel.problem(limits) != RESULT_OK:
+            raise ValueError(f"these options are not possible within the limits: {options!r}")
+        if handlers.find(options.channel.queue.delivery_handler) is None:
+            name = options.channel.queue.delivery_handler
+            raise ValueError(f"no delivery handler is registered under the name {name!r}")
+        self.limits = limits
+        self._work_per_step = limits.max_work_per_step
+        core = Core(limits, options, handlers)
+        directory = Directory(core)
+        self._core = core
+        self._outcomes = Outcomes(core, directory)
+        self._sender = Sender(core, self._outcomes)
+        self._pump = Pump(core, self._outcomes, self._sender)
+        self._workflow = Workflow(core, self._outcomes, self._sender, self._pump)
+        self._puller = Puller(core, self._outcomes, self._sender, self._workflow)
+        self._direct = Direct(core)
+        self._events = Subscribing(core)
+        self._intake = Intake(core, directory, self._outcomes, self._workflow, self._direct)
+        self._routing = Routing(core, self._direct, self._intake)
+        self._administration = Administration(core, directory, self._pump, self._workflow)
+        self._information = Information(core)
+        self._performers = self._table()
+
+    def _table(self) -> dict[type, Callable[[Command, Session], None]]:
+        """Which method serves which command of a connected session."""
+        administration = self._administration
+        information = self._information
+        return {
+            Disconnect: self._disconnect,
+            Block: self._block,
+            Unblock: self._unblock,
+            CreateChannel: administration.create_channel,
+            RemoveChannel: administration.remove_channel,
+            Join: administration.join,
+            Leave: administration.leave,
+            Grant: administration.grant,
+            CreateQueue: administration.create_queue,
+            UpdateQueue: administration.update_queue,
+            RemoveQueue: administration.remove_queue,
+            ClearMessages: administration.clear_messages,
+            Batch: self._intake.batch,
+            Pull: self._puller.pull,
+            DescribeChannel: information.describe_channel,
+            ListChannels: information.list_channels,
+            ListConsumers: information.list_consumers,
+            DescribeQueue: information.describe_queue,
+            ListQueues: information.list_queues,
+            ListClients: information.list_clients,
+            ListNodes: information.list_nodes,
+            CreateRouter: self._routing.create_router,
+            RemoveRouter: self._routing.remove_router,
+            ListRouters: self._routing.list_routers,
+            AddBinding: self._routing.add_binding,
+            RemoveBinding: self._routing.remove_binding,
+            ListBindings: self._routing.list_bindings,
+            Publish: self._routing.publish,
+            SendDirect: self._direct.send,
+            PassAnswer: self._direct.pass_answer,
+            SubscribeEvent: self._events.subscribe,
+        }
+
+    # --- The three ways in -----------------------------------------------------------------------
+
+    def step(self, command: Command, now: float) -> list[Effect]:
+        """Carry out one command; *now* is in monotonic seconds and never goes back.
+
+        :raises TypeError: for something that is no command.
+        :raises ValueError: for a Connect whose session number is in use.
+        """
+        core = self._core
+        out: list[Effect] = []
+        core.out = out
+        core.now = now
+        core.budget = self._work_per_step
+        if isinstance(command, Push):
+            self._intake.push(command, now)
+        elif isinstance(command, Acknowledge):
+            self._intake.acknowledge(command, now)
+        else:
+            self._perform(command)
+        if core.awake:
+            self._pump.rouse(now)
+        return out
+
+    def _perform(self, command: Command) -> None:
+        if isinstance(command, SessionCommand):
+            perform = self._performers.get(type(command))
+            if perform is None:
+                raise TypeError(f"not a command of this broker: {command!r}")
+            session = self._core.sessions.get(command.session)
+            if session is None:
+                self._core.stray_commands += 1
+                return
+            perform(command, session)
+        elif isinstance(command, Synced):
+            self._outcomes.synced(command.ticket, command.ok)
+        elif isinstance(command, Connect):
+            self._connect(command)
+        else:
+            raise TypeError(f"not a command: {command!r}")
+
+    def next_deadline(self) -> float | None:
+        """When ``on_deadline`` is to be called, in monotonic seconds, or None.
+
+        At once, the time of the last step, when work was left over.
+        """
+        if self._pump.has_work():
+            return self._core.now
+        due = self._core.wakeups.next_due()
+        return None if due == NEVER else due
+
+    def on_deadline(self, now: float) -> list[Effect]:
+        """Do what has become due, and go on with what was left over; harmless when too early."""
+        core = self._core
+        out: list[Effect] = []
+        core.out = out
+        core.now = now
+        # Half of the work is kept for what was left over, so that neither starves the other.
+        kept = self._work_per_step // 2
+        core.budget = self._work_per_step - kept
+        self._serve_timers(now)
+        core.budget += kept
+        self._puller.go_on(now)
+        self._pump.go_on(now)
+        self._serve_timers(now)
+        if core.awake:
+            self._pump.rouse(now)
+        return out
+
+    def _serve_timers(self, now: float) -> None:
+        """Wake the queues in which something is due."""
+        core = self._core
+        while core.budget > 0:
+            timer = core.wakeups.take_due(now)
+            if timer is None:
+                return
+            assert isinstance(timer, QueueTimer)
+            self._workflow.wake(timer.queue, now)
+            core.budget -= 1  # afterwards, or the smallest budget would never get anything done
+
+    # --- Clients ---------------------------------------------------------------------------------
+
+    def _connect(self, command: Connect) -> None:
+        """Let a client in, or refuse it (F32, F33)."""
+        core = self._core
+        if command.session in core.sessions:
+            raise ValueError(f"session number {command.session} is in use")
+        client_id = command.client_id
+        code = RESULT_OK
+        older = core.clients.get(client_id)
+        if not client_id or len(client_id.encode("utf-8", "surrogatepass")) > (
+            self.limits.max_name_bytes
+        ):
+            code = RESULT_BAD_REQUEST
+        elif older is not None and not command.take_over:
+            code = RESULT_BUSY
+        elif older is None and len(core.sessions) >= self.limits.max_sessions:
+            code = RESULT_LIMIT_EXCEEDED
+        if code != RESULT_OK:
+            core.out.append(Refuse(command.session, command.request, code))
+            return
+        if older is not None:
+            self._let_go(older)
+            core.out.append(CloseSession(older.number, "another client took over the client id"))
+        session = Session(
+            command.session,
+            client_id,
+            command.name,
+            command.client_type,
+            command.door,
+            command.properties,
+            command.authenticated,
+            core.now,
+        )
+        core.enlist(session)
+        core.notify_client(CLIENT_CONNECTED, session)  # before the accept (F36)
+        core.out.append(Accept(command.session, command.request, client_id))
+
+    def _disconnect(self, command: Command, session: Session) -> None:
+        assert isinstance(command, Disconnect)
+        self._let_go(session)
+
+    def _let_go(self, session: Session) -> None:
+        """Forget a session; what it has in flight is returned later, see ``workflow.py``."""
+        core = self._core
+        session.alive = False
+        self._puller.forget(session)
+        core.strike(session)
+        self._administration.leave_all(session)
+        core.notify_client(CLIENT_DISCONNECTED, session)
+
+    def _block(self, command: Command, session: Session) -> None:
+        assert isinstance(command, Block)
+        self._sender.block(session, True)
+
+    def _unblock(self, command: Command, session: Session) -> None:
+        assert isinstance(command, Unblock)
+        self._sender.block(session, False)
+
+    # --- Looking ---------------------------------------------------------------------------------
+
+    def statistics(self) -> BrokerStatistics:
+        """The broker in numbers; takes as long as there are queues."""
+        return self._information.statistics()
+
+    def queues(self) -> list[Queue]:
+        """All queues, for tests and tools: their books must balance after every step."""
+        found: list[Queue] = []
+        for channel in self._core.channels.by_key.values():
+            found.extend(channel.queues.values())
+        return found

@@ -1,0 +1,82 @@
+"""Owns ``Client``: who a connected peer is, and how much of it is in use.
+
+This is the part of a session that messages and delivery handlers may see.  A message keeps its
+producer, and while it is in flight its consumer, by reference; ``alive`` tells whether that
+client's connection still stands, so nothing needs to be looked up when it has gone.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Client"]
+
+
+class Client:
+    """One connected peer; after its connection ended ``alive`` is false and stays so.
+
+    ``number`` is the connection's number, given by whoever accepted it and never used twice;
+    ``client_id`` is the protocol's name for the client, ``""`` never.  ``door`` names the protocol
+    it speaks.  ``properties`` is whatever the door kept of the connection information (F29).
+    """
+
+    __slots__ = (
+        "number",
+        "client_id",
+        "name",
+        "client_type",
+        "door",
+        "properties",
+        "authenticated",
+        "connected_at",
+        "alive",
+        "blocked",
+        "full",
+        "in_flight",
+        "pushed",
+        "delivered",
+        "acknowledged",
+        "negative_acks",
+        "ack_timeouts",
+        "unknown_acks",
+        "answer_bytes",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        client_id: str,
+        name: str | None,
+        client_type: str | None,
+        door: str,
+        properties: object,
+        authenticated: bool,
+        connected_at: float,
+    ) -> None:
+        self.number = number
+        self.client_id = client_id
+        self.name = name
+        self.client_type = client_type
+        self.door = door
+        self.properties = properties
+        self.authenticated = authenticated
+        #: Monotonic seconds.
+        self.connected_at = connected_at
+        self.alive = True
+        #: Its outbound buffer is full: the io layer says so with Block and Unblock.
+        self.blocked = False
+        #: As many deliveries are unanswered as the limits allow.
+        self.full = False
+        #: Deliveries sent to it whose acknowledge is awaited.
+        self.in_flight = 0
+        self.pushed = 0
+        #: Deliveries to it, those excepted that reached all of a channel (see ``Audience``).
+        self.delivered = 0
+        self.acknowledged = 0
+        self.negative_acks = 0
+        self.ack_timeouts = 0
+        #: Acknowledges for messages it had not in its hands: ignored, and counted here (F95).
+        self.unknown_acks = 0
+        #: Bytes of other clients' answers sent to it since it was blocked, see ``direct.py``.
+        self.answer_bytes = 0
+
+    def __repr__(self) -> str:
+        return f"Client({self.number}, {self.client_id!r})"

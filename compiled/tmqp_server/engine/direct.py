@@ -1,0 +1,96 @@
+"""Owns what clients say to each other: direct messages, their acknowledges, and responses.
+
+Theory of operation.  Nothing is kept: a message is passed on in the step that brings it, or it is
+not passed on at all.  So what a slow client costs must be bounded here.  A direct message goes to
+nobody whose outbound buffer is full; a sender that waits for an answer is told 503.  An answer
+(a response or an acknowledge) was asked for and must not be lost for a moment's delay, so those go
+on, up to ``max_answer_bytes_while_blocked`` until the buffer has drained; what is beyond that is
+dropped and counted, because a client must not be able to have another's connection cut by
+answering what it was never asked.
+"""
+
+from __future__ import annotations
+
+from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_NOT_FOUND
+from tmqp_server.engine.client_commands import BY_ID, BY_NAME, PassAnswer, SendDirect
+from tmqp_server.engine.commands import Acknowledge, Command
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.effects import Forward, Reply
+from tmqp_server.engine.sessions import Session
+
+__all__ = ["Direct"]
+
+
+class Direct:
+    """Passes messages from client to client."""
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def send(self, command: Command, session: Session) -> None:
+        """Bring a message to those it names, or say why not (F113-F115)."""
+        assert isinstance(command, SendDirect)
+        core = self._core
+        if command.size > core.limits.max_message_bytes:
+            core.out.append(Reply(session.number, command.request, RESULT_LIMIT_EXCEEDED))
+            return
+        receivers = self.receivers(command.by, command.who)
+        if receivers:
+            if command.first_only:
+                receivers = receivers[:1]
+            core.out.append(Forward(receivers, command.wire))
+        else:
+            found = self._named(command.by, command.who)
+            code = RESULT_BUSY if found else RESULT_NOT_FOUND
+            core.out.append(Reply(session.number, command.request, code))
+
+    def receivers(self, by: int, who: str) -> list[int]:
+        """The sessions of those named that can take a message; the others are counted."""
+        receivers: list[int] = []
+        for client in self._named(by, who):
+            if client.blocked:
+                self._core.directs_skipped += 1
+            else:
+                receivers.append(client.number)
+        return receivers
+
+    def _named(self, by: int, who: str) -> list[Session]:
+        """The clients of an id, a name or a type, in the order of connecting."""
+        core = self._core
+        if by == BY_ID:
+            client = core.clients.get(who)
+            return [] if client is None else [client]
+        groups = core.by_name if by == BY_NAME else core.by_type
+        group = groups.get(who)
+        return [] if group is None else list(group.values())
+
+    def pass_answer(self, command: Command, session: Session) -> None:
+        """Bring an answer to the client that waits for it (F116, F117)."""
+        assert isinstance(command, PassAnswer)
+        client = self._core.clients.get(command.client_id)
+        if client is None:
+            self._core.answers_dropped += 1
+        else:
+            self._bring(client, command.size, command.wire)
+
+    def pass_acknowledge(self, command: Acknowledge) -> bool:
+        """Bring an acknowledge that names no channel to the client of that name (F116).
+
+        :returns: False when there is no such client.
+        """
+        client = self._core.clients.get(command.channel)
+        if client is None or command.wire is None:
+            return False
+        self._bring(client, command.size, command.wire)
+        return True
+
+    def _bring(self, client: Session, size: int, wire: object) -> None:
+        core = self._core
+        if client.blocked:
+            if client.answer_bytes + size > core.limits.max_answer_bytes_while_blocked:
+                core.answers_dropped += 1
+                return
+            client.answer_bytes += size
+        core.out.append(Forward([client.number], wire))

@@ -1,0 +1,105 @@
+"""Owns opening: finding a channel or a queue, or creating it by itself where that is allowed.
+
+Joins, pushes and dead letters all open what they name (F48, F54, F74).  ``problem`` tells after a
+failed opening which result code says why.
+"""
+
+from __future__ import annotations
+
+from tmqp.constants import RESULT_NOT_FOUND, RESULT_OK
+from tmqp_server.engine.channels import Channel
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.events import CHANNEL_CREATED, QUEUE_CREATED
+from tmqp_server.engine.options import ChannelOptions, QueueChanges, QueueOptions
+from tmqp_server.engine.queues import Queue
+
+__all__ = ["Directory"]
+
+
+class Directory:
+    """Finds channels and queues, and creates what is missing."""
+
+    __slots__ = ("_core", "problem")
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        #: Why the last opening failed, as a result code.
+        self.problem = RESULT_OK
+
+    def create_channel(self, name: str, options: ChannelOptions) -> Channel | None:
+        """Create a channel, or return None and say in ``problem`` why not."""
+        channels = self._core.channels
+        self.problem = channels.problem_of_new(name, options)
+        if self.problem != RESULT_OK:
+            return None
+        channel = channels.create(name, options)
+        self._core.notify_channel(CHANNEL_CREATED, channel)
+        return channel
+
+    def create_queue(self, channel: Channel, queue_id: int, options: QueueOptions) -> Queue | None:
+        """Create a queue, or return None and say in ``problem`` why not."""
+        channels = self._core.channels
+        rules = channel.options
+        self.problem = channels.problem_of_new_queue(channel, rules, queue_id, options)
+        if self.problem != RESULT_OK:
+            return None
+        queue = channels.create_queue(channel, queue_id, options)
+        self._core.notify_queue(QUEUE_CREATED, queue, options.status)
+        return queue
+
+    def find_queue(self, channel_name: str, queue_id: int) -> Queue | None:
+        """The queue that is there under this name in any case, or None."""
+        channel = self._core.channels.find(channel_name)
+        return None if channel is None else channel.queues.get(queue_id)
+
+    def open_channel(self, name: str) -> Channel | None:
+        """The channel of that name, created if need be and allowed (F48)."""
+        channel = self._core.channels.find(name)
+        if channel is not None:
+            return channel
+        options = self._core.options
+        if not options.auto_channel_creation:
+            self.problem = RESULT_NOT_FOUND
+            return None
+        return self.create_channel(name, options.channel)
+
+    def problem_of_opening(
+        self, channel_name: str, queue_id: int, changes: QueueChanges | None
+    ) -> int:
+        """0 when ``open_queue`` would succeed, else the result code; nothing is created."""
+        core = self._core
+        channel = core.channels.find(channel_name)
+        rules = core.options.channel
+        if channel is not None:
+            if queue_id in channel.queues:
+                return RESULT_OK
+            rules = channel.options
+        elif not core.options.auto_channel_creation:
+            return RESULT_NOT_FOUND
+        if not core.options.auto_queue_creation:
+            return RESULT_NOT_FOUND
+        if channel is None:
+            problem = core.channels.problem_of_new(channel_name, rules)
+            if problem != RESULT_OK:
+                return problem
+        options = rules.queue if changes is None else changes.applied_to(rules.queue)
+        return core.channels.problem_of_new_queue(channel, rules, queue_id, options)
+
+    def open_queue(
+        self, channel_name: str, queue_id: int, changes: QueueChanges | None
+    ) -> Queue | None:
+        """The queue of that name, created with its channel if need be and allowed (F74).
+
+        Nothing is created when the whole cannot be: no channel without the queue.
+        """
+        self.problem = self.problem_of_opening(channel_name, queue_id, changes)
+        if self.problem != RESULT_OK:
+            return None
+        channel = self.open_channel(channel_name)
+        assert channel is not None
+        queue = channel.queues.get(queue_id)
+        if queue is not None:
+            return queue
+        inherited = channel.options.queue
+        options = inherited if changes is None else changes.applied_to(inherited)
+        return self.create_queue(channel, queue_id, options)

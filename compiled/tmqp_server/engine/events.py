@@ -1,0 +1,169 @@
+"""Owns the engine's facts about itself: what happened, to whom, as a small record for each kind.
+
+The engine tells a fact with the effect ``Notify`` at the moment it becomes true, so the order of
+effects is the order of history: a client is known to be connected before it is accepted (F36), a
+channel to be gone before the operation is answered (F51), a message to be produced before it is
+delivered (F103).  Only kinds whose bit is set in the broker's mask are told; a message produced
+is off from the start, for it would cost as much as the message itself.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import EventName
+from tmqp_server.engine.records import Record
+
+__all__ = [
+    "ALL_EVENTS",
+    "CHANNEL_CREATED",
+    "CHANNEL_REMOVED",
+    "CLIENT_CONNECTED",
+    "CLIENT_DISCONNECTED",
+    "CLIENT_JOINED",
+    "CLIENT_LEFT",
+    "LIFECYCLE_EVENTS",
+    "MESSAGE_PRODUCED",
+    "NO_EVENTS",
+    "QUEUE_CREATED",
+    "QUEUE_REMOVED",
+    "QUEUE_UPDATED",
+    "ChannelFact",
+    "ClientFact",
+    "Fact",
+    "MessageFact",
+    "QueueFact",
+    "SubscriptionFact",
+    "event_name",
+]
+
+CLIENT_CONNECTED: Final = 1
+CLIENT_DISCONNECTED: Final = 2
+CLIENT_JOINED: Final = 4
+CLIENT_LEFT: Final = 8
+CHANNEL_CREATED: Final = 16
+CHANNEL_REMOVED: Final = 32
+QUEUE_CREATED: Final = 64
+QUEUE_UPDATED: Final = 128
+QUEUE_REMOVED: Final = 256
+MESSAGE_PRODUCED: Final = 512
+
+NO_EVENTS: Final = 0
+#: Everything but messages produced.
+LIFECYCLE_EVENTS: Final = 511
+ALL_EVENTS: Final = 1023
+
+# The specification's names ("Event Types"), by the number of the bit.
+_NAMES: Final[tuple[str, ...]] = (
+    EventName.CLIENT_CONNECTED.value,
+    EventName.CLIENT_DISCONNECTED.value,
+    EventName.CLIENT_JOINED.value,
+    EventName.CLIENT_LEFT.value,
+    EventName.CHANNEL_CREATED.value,
+    EventName.CHANNEL_REMOVED.value,
+    EventName.QUEUE_CREATED.value,
+    EventName.QUEUE_UPDATED.value,
+    EventName.QUEUE_REMOVED.value,
+    EventName.MESSAGE_PRODUCED.value,
+)
+
+
+def event_name(event: int) -> str:
+    """The specification's name of one event bit (``tmqp.constants.EventName``)."""
+    return _NAMES[event.bit_length() - 1]
+
+
+class Fact(Record):
+    """What an event is about; each kind of event has one of the classes below."""
+
+    __slots__ = ()
+
+
+class ClientFact(Fact):
+    """Of a client connected or disconnected (F130: ClientEvent)."""
+
+    __slots__ = ("client_id", "name", "client_type")
+
+    def __init__(self, client_id: str, name: str | None, client_type: str | None) -> None:
+        self.client_id = client_id
+        self.name = name
+        self.client_type = client_type
+
+
+class ChannelFact(Fact):
+    """Of a channel created or removed (F130: ChannelEvent)."""
+
+    __slots__ = ("name", "active_clients", "client_limit")
+
+    def __init__(self, name: str, active_clients: int, client_limit: int) -> None:
+        self.name = name
+        self.active_clients = active_clients
+        self.client_limit = client_limit
+
+
+class SubscriptionFact(Fact):
+    """Of a client that joined or left a channel (F130: SubscriptionEvent)."""
+
+    __slots__ = ("channel", "client_id", "client_name", "client_type")
+
+    def __init__(
+        self, channel: str, client_id: str, client_name: str | None, client_type: str | None
+    ) -> None:
+        self.channel = channel
+        self.client_id = client_id
+        self.client_name = client_name
+        self.client_type = client_type
+
+
+class QueueFact(Fact):
+    """Of a queue created, updated or removed (F130: QueueEvent); a removed one is stopped (F93)."""
+
+    __slots__ = ("channel", "queue_id", "tag", "status", "priority_messages", "messages")
+
+    def __init__(
+        self,
+        channel: str,
+        queue_id: int,
+        tag: str | None,
+        status: int,
+        priority_messages: int,
+        messages: int,
+    ) -> None:
+        self.channel = channel
+        self.queue_id = queue_id
+        self.tag = tag
+        self.status = status
+        self.priority_messages = priority_messages
+        self.messages = messages
+
+
+class MessageFact(Fact):
+    """Of a message produced (F130: MessageEvent); ``channel`` in the producer's spelling."""
+
+    __slots__ = (
+        "channel",
+        "queue_id",
+        "message_id",
+        "saved",
+        "producer_id",
+        "producer_name",
+        "producer_type",
+    )
+
+    def __init__(
+        self,
+        channel: str,
+        queue_id: int,
+        message_id: str,
+        saved: bool,
+        producer_id: str,
+        producer_name: str | None,
+        producer_type: str | None,
+    ) -> None:
+        self.channel = channel
+        self.queue_id = queue_id
+        self.message_id = message_id
+        self.saved = saved
+        self.producer_id = producer_id
+        self.producer_name = producer_name
+        self.producer_type = producer_type

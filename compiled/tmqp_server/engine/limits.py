@@ -1,0 +1,108 @@
+"""Owns every bound of the engine: one documented field each, all of them enforced.
+
+A bound that is reached is an answer (482, or 503 where the whole server is meant), never an
+exception and never a closed connection (F43, F64).  A test walks the fields: at the limit works,
+one above is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from tmqp.constants import MAX_NAME_BYTES, MAX_QUEUE_ID
+
+__all__ = ["EngineLimits"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineLimits:
+    """What all clients together, and each of them, may cost.
+
+    :raises ValueError: when a value is not a positive whole number (for another type a compiled
+        build raises TypeError) or past what the protocol knows.
+    """
+
+    max_sessions: int = 10_000
+    """Clients connected at one time; one more is refused with 482 (F33, F64)."""
+
+    max_channels: int = 10_000
+    """Channels; creating one more is answered with 482."""
+
+    max_queues_per_channel: int = 1_000
+    """Queues in one channel; creating one more is answered with 482.  A queue id has 16 bits, so
+    65,536 is the most there can be."""
+
+    max_subscriptions_per_session: int = 1_000
+    """Channels one client may have joined; joining one more is answered with 482."""
+
+    max_routers: int = 1_000
+    """Routers; creating one more is answered with 482."""
+
+    max_bindings_per_router: int = 100
+    """Bindings of one router; adding one more is answered with 482."""
+
+    max_event_subscriptions_per_session: int = 1_000
+    """Subscriptions to events one client may have; one more is answered with 482."""
+
+    max_answer_bytes_while_blocked: int = 1_048_576
+    """Bytes of responses and acknowledges of other clients that are passed on to a client whose
+    outbound buffer is full, until it has drained; what is beyond is dropped and counted."""
+
+    max_messages_per_queue: int = 1_000_000
+    """Messages of one queue, waiting and in flight together; a push past it is answered with 482.
+    The option ``message_limit`` of a queue (waiting messages only, F75) can only be stricter."""
+
+    max_message_bytes: int = 16_777_216
+    """Size of one message in bytes; larger pushes are answered with 482 (F75)."""
+
+    max_queue_bytes: int = 268_435_456
+    """Bytes of the messages of one queue, waiting and in flight; pushes past it get 482."""
+
+    max_total_bytes: int = 1_073_741_824
+    """Bytes of the messages of all queues; pushes past it get 503, for it is the server's fault,
+    not the queue's."""
+
+    max_in_flight_per_session: int = 10_000
+    """Deliveries one client may leave unanswered.  A queue that keeps its messages sends it no
+    more until a quarter has been answered or timed out; a broadcast goes on reaching it, but its
+    acknowledges are no longer tracked."""
+
+    max_name_bytes: int = MAX_NAME_BYTES
+    """Bytes of UTF-8 in the name of a channel or a client's id; longer ones get 400 (F6)."""
+
+    max_batch_length: int = 1_000
+    """Commands in one batch; a longer batch is answered with 482 and none is applied."""
+
+    max_pull_count: int = 1_000_000
+    """Messages one pull may ask for; more is answered with `Unacceptable` (F105)."""
+
+    max_pulls_per_session: int = 1_024
+    """Pulls of one client that wait for it to read or acknowledge; one more is answered with
+    `Unacceptable`."""
+
+    max_put_backs: int = 1_000
+    """The largest put-back limit a queue may ask for; a queue that asks for none (0) gets this, so
+    no message goes round for ever (F98)."""
+
+    max_dead_letter_hops: int = 4
+    """Queues a message may go through as a dead letter; after that it is dropped and counted."""
+
+    max_acknowledge_timeout_ms: int = 3_600_000
+    """The longest acknowledge time-out a queue may ask for, in milliseconds; a queue that asks for
+    none (0) gets this, so nothing stays in flight for ever.  More is answered with 482."""
+
+    max_work_per_step: int = 1_000
+    """Units of work in one step: a message sent, a delivery that wants an acknowledge, a message
+    expired or cleared count one each, and a stored message that is sent one more for each KiB.
+    What is left goes on in ``on_deadline``, so that no step keeps the server's other connections
+    waiting, or fills a consumer's buffer before that can say so."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value: object = getattr(self, field.name)
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{field.name} must be a positive whole number, got {value!r}")
+        if self.max_queues_per_channel > MAX_QUEUE_ID + 1:
+            raise ValueError(f"max_queues_per_channel is at most {MAX_QUEUE_ID + 1}")
+        if self.max_name_bytes > MAX_NAME_BYTES:
+            raise ValueError(f"max_name_bytes is at most {MAX_NAME_BYTES}")

@@ -1,0 +1,143 @@
+"""Owns who is told of which event, and the telling.
+
+Theory of operation.  A subscription stands under what it is about: the event, the channel's key
+(empty for events of the server) and the queue (of a message produced only).  Telling looks up that
+one place.  ``mask`` holds the bits of the events that anybody at all listens to, the world included
+(``BrokerOptions.events``); whoever would make a fact looks at it first, so that what nobody listens
+to costs one comparison.
+
+A subscription ends with its session, its channel or its queue.  It remembers how the subscriber
+spelt the channel, because clients compare that exactly (F131).  A subscriber whose outbound buffer
+is full misses the event, and that is counted: events report, they are not kept.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.engine.delivery import QueueFacts
+from tmqp_server.engine.effects import Effect, Inform, Notify
+from tmqp_server.engine.events import MESSAGE_PRODUCED, Fact
+from tmqp_server.engine.sessions import EventSubscription, Session
+
+__all__ = ["NO_QUEUE", "Notices", "Place"]
+
+#: Stands for the queue of an event that is about none.
+NO_QUEUE: Final = -1
+
+#: What subscriptions stand under: an event bit, a channel's key, a queue's id.
+Place = tuple[int, str, int]
+
+
+class Notices:
+    """The subscriptions to events of one broker."""
+
+    __slots__ = ("mask", "skipped", "_channels", "_counts", "_places", "_world")
+
+    def __init__(self, world: int) -> None:
+        #: Bits of the events that somebody listens to.
+        self.mask = world
+        #: Events not told to a subscriber whose outbound buffer was full.
+        self.skipped = 0
+        self._world = world
+        self._places: dict[Place, dict[int, EventSubscription]] = {}
+        #: The places of each channel, by its key.
+        self._channels: dict[str, dict[Place, None]] = {}
+        #: Subscriptions to each event bit.
+        self._counts: dict[int, int] = {}
+
+    def subscribe(self, session: Session, place: Place, channel: str) -> None:
+        """Tell a session of what happens at a place; *channel* is its spelling."""
+        subscription = session.event_subscriptions.get(place)
+        if subscription is not None:
+            subscription.channel = channel
+            return
+        subscription = EventSubscription(session, channel)
+        session.event_subscriptions[place] = subscription
+        listeners = self._places.get(place)
+        if listeners is None:
+            listeners = {}
+            self._places[place] = listeners
+            channels = self._channels.get(place[1])
+            if channels is None:
+                channels = {}
+                self._channels[place[1]] = channels
+            channels[place] = None
+        listeners[session.number] = subscription
+        self._count(place[0], 1)
+
+    def unsubscribe(self, session: Session, place: Place) -> None:
+        """Tell a session no more; nothing happens when it was not told before."""
+        if session.event_subscriptions.pop(place, None) is None:
+            return
+        listeners = self._places[place]
+        del listeners[session.number]
+        if not listeners:
+            del self._places[place]
+            self._close(place)
+        self._count(place[0], -1)
+
+    def _close(self, place: Place) -> None:
+        """Nobody listens at a place any more."""
+        places = self._channels[place[1]]
+        del places[place]
+        if not places:
+            del self._channels[place[1]]
+
+    def forget_session(self, session: Session) -> None:
+        """End all subscriptions of a session."""
+        for place in list(session.event_subscriptions):
+            self.unsubscribe(session, place)
+
+    def forget_channel(self, key: str) -> None:
+        """End all subscriptions to a channel that is gone."""
+        for place in list(self._channels.get(key, ())):
+            self._forget(place)
+
+    def forget_queue(self, key: str, queue_id: int) -> None:
+        """End the subscriptions to a queue that is gone."""
+        self._forget((MESSAGE_PRODUCED, key, queue_id))
+
+    def _forget(self, place: Place) -> None:
+        listeners = self._places.pop(place, None)
+        if listeners is None:
+            return
+        self._close(place)
+        for subscription in listeners.values():
+            del subscription.session.event_subscriptions[place]
+        self._count(place[0], -len(listeners))
+
+    def _count(self, event: int, more: int) -> None:
+        count = self._counts.get(event, 0) + more
+        assert count >= 0, "subscriptions are counted one by one"
+        self._counts[event] = count
+        if count or self._world & event:
+            self.mask |= event
+        else:
+            self.mask &= ~event
+
+    def tell(
+        self, out: list[Effect], event: int, fact: Fact, key: str = "", queue_id: int = NO_QUEUE
+    ) -> None:
+        """Tell the world, if it listens, and all subscribers, grouped by their spelling."""
+        if self._world & event:
+            out.append(Notify(event, fact))
+        listeners = self._places.get((event, key, queue_id))
+        if listeners is None:
+            return
+        groups: dict[str, list[int]] = {}
+        for number, subscription in listeners.items():
+            if subscription.session.blocked:
+                self.skipped += 1
+                continue
+            group = groups.get(subscription.channel)
+            if group is None:
+                groups[subscription.channel] = [number]
+            else:
+                group.append(number)
+        for channel, sessions in groups.items():
+            out.append(Inform(sessions, event, fact, channel))
+
+    def tell_of_queue(self, out: list[Effect], fact: Fact, queue: QueueFacts) -> None:
+        """Tell of a message produced into a queue."""
+        self.tell(out, MESSAGE_PRODUCED, fact, queue.channel_name.lower(), queue.queue_id)

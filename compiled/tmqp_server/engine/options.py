@@ -1,0 +1,306 @@
+"""Owns what can be set about queues, channels and the broker, with the protocol's defaults.
+
+Each record of options is complete and never changed: to change options means to make a new
+record from the old one and a record of *changes*, in which None means "not given" (F56, F71).
+Problems are found here, before anything is created, and come back as a result code.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import (
+    MAX_QUEUE_ID,
+    RESULT_BAD_REQUEST,
+    RESULT_LIMIT_EXCEEDED,
+    RESULT_OK,
+    STATUS_PUSH,
+    STATUS_STOPPED,
+)
+from tmqp_server.engine.events import LIFECYCLE_EVENTS
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.records import Record
+
+__all__ = [
+    "DEFAULT_HANDLER",
+    "DEFAULT_PUT_BACK_LIMIT",
+    "BrokerOptions",
+    "ChannelChanges",
+    "ChannelOptions",
+    "QueueChanges",
+    "QueueOptions",
+]
+
+#: The delivery handler of a queue that names none.
+DEFAULT_HANDLER: Final = "ack-if-asked"
+#: Put-backs after which a message is given up; what other brokers call a delivery limit (F98).
+DEFAULT_PUT_BACK_LIMIT: Final = 20
+
+
+class QueueOptions(Record):
+    """All options of one queue (specification, "Channel Queue Options"; defaults F73).
+
+    ``dead_letter`` is the (channel, queue id) to which messages go that were put back too often;
+    None drops them.  ``message_limit`` and ``message_size_limit`` (bytes) are unlimited at 0,
+    ``message_timeout_ms`` is none at 0.  ``use_message_id`` is carried for the door, which makes
+    the ids: the engine makes none.
+    """
+
+    __slots__ = (
+        "status",
+        "request_acknowledge",
+        "acknowledge_timeout_ms",
+        "message_timeout_ms",
+        "use_message_id",
+        "wait_for_acknowledge",
+        "hide_client_names",
+        "send_only_first_acquirer",
+        "message_limit",
+        "message_size_limit",
+        "put_back_limit",
+        "dead_letter",
+        "delivery_handler",
+        "tag",
+    )
+
+    def __init__(
+        self,
+        status: int = STATUS_PUSH,
+        request_acknowledge: bool = True,
+        acknowledge_timeout_ms: int = 15_000,
+        message_timeout_ms: int = 0,
+        use_message_id: bool = True,
+        wait_for_acknowledge: bool = False,
+        hide_client_names: bool = False,
+        send_only_first_acquirer: bool = False,
+        message_limit: int = 0,
+        message_size_limit: int = 0,
+        put_back_limit: int = DEFAULT_PUT_BACK_LIMIT,
+        dead_letter: tuple[str, int] | None = None,
+        delivery_handler: str = DEFAULT_HANDLER,
+        tag: str | None = None,
+    ) -> None:
+        self.status = status
+        self.request_acknowledge = request_acknowledge
+        self.acknowledge_timeout_ms = acknowledge_timeout_ms
+        self.message_timeout_ms = message_timeout_ms
+        self.use_message_id = use_message_id
+        self.wait_for_acknowledge = wait_for_acknowledge
+        self.hide_client_names = hide_client_names
+        self.send_only_first_acquirer = send_only_first_acquirer
+        self.message_limit = message_limit
+        self.message_size_limit = message_size_limit
+        self.put_back_limit = put_back_limit
+        self.dead_letter = dead_letter
+        self.delivery_handler = delivery_handler
+        self.tag = tag
+
+    def problem(self, limits: EngineLimits) -> int:
+        """0 when a queue can have these options, else the result code to answer.
+
+        400 for values that mean nothing (a negative time-out, an unknown status number), 482 for
+        values past the engine's limits.  The delivery handler's name is not looked up here.
+        """
+        if not 0 <= self.status <= STATUS_STOPPED:
+            return RESULT_BAD_REQUEST
+        for number in (
+            self.acknowledge_timeout_ms,
+            self.message_timeout_ms,
+            self.message_limit,
+            self.message_size_limit,
+            self.put_back_limit,
+        ):
+            if number < 0:
+                return RESULT_BAD_REQUEST
+        if self.dead_letter is not None and not 0 <= self.dead_letter[1] <= MAX_QUEUE_ID:
+            return RESULT_BAD_REQUEST
+        if self.acknowledge_timeout_ms > limits.max_acknowledge_timeout_ms:
+            return RESULT_LIMIT_EXCEEDED
+        if self.put_back_limit > limits.max_put_backs:
+            return RESULT_LIMIT_EXCEEDED
+        return RESULT_OK
+
+
+class QueueChanges(Record):
+    """Options of a queue to set; None leaves an option as it is (F56, F71)."""
+
+    __slots__ = (
+        "status",
+        "request_acknowledge",
+        "acknowledge_timeout_ms",
+        "message_timeout_ms",
+        "use_message_id",
+        "wait_for_acknowledge",
+        "hide_client_names",
+        "send_only_first_acquirer",
+        "message_limit",
+        "message_size_limit",
+        "put_back_limit",
+        "dead_letter",
+        "delivery_handler",
+        "tag",
+    )
+
+    def __init__(
+        self,
+        status: int | None = None,
+        request_acknowledge: bool | None = None,
+        acknowledge_timeout_ms: int | None = None,
+        message_timeout_ms: int | None = None,
+        use_message_id: bool | None = None,
+        wait_for_acknowledge: bool | None = None,
+        hide_client_names: bool | None = None,
+        send_only_first_acquirer: bool | None = None,
+        message_limit: int | None = None,
+        message_size_limit: int | None = None,
+        put_back_limit: int | None = None,
+        dead_letter: tuple[str, int] | None = None,
+        delivery_handler: str | None = None,
+        tag: str | None = None,
+    ) -> None:
+        self.status = status
+        self.request_acknowledge = request_acknowledge
+        self.acknowledge_timeout_ms = acknowledge_timeout_ms
+        self.message_timeout_ms = message_timeout_ms
+        self.use_message_id = use_message_id
+        self.wait_for_acknowledge = wait_for_acknowledge
+        self.hide_client_names = hide_client_names
+        self.send_only_first_acquirer = send_only_first_acquirer
+        self.message_limit = message_limit
+        self.message_size_limit = message_size_limit
+        self.put_back_limit = put_back_limit
+        self.dead_letter = dead_letter
+        self.delivery_handler = delivery_handler
+        self.tag = tag
+
+    def applied_to(self, old: QueueOptions) -> QueueOptions:
+        """The complete options that *old* becomes."""
+        return QueueOptions(
+            old.status if self.status is None else self.status,
+            _flag(self.request_acknowledge, old.request_acknowledge),
+            _number(self.acknowledge_timeout_ms, old.acknowledge_timeout_ms),
+            _number(self.message_timeout_ms, old.message_timeout_ms),
+            _flag(self.use_message_id, old.use_message_id),
+            _flag(self.wait_for_acknowledge, old.wait_for_acknowledge),
+            _flag(self.hide_client_names, old.hide_client_names),
+            _flag(self.send_only_first_acquirer, old.send_only_first_acquirer),
+            _number(self.message_limit, old.message_limit),
+            _number(self.message_size_limit, old.message_size_limit),
+            _number(self.put_back_limit, old.put_back_limit),
+            old.dead_letter if self.dead_letter is None else self.dead_letter,
+            old.delivery_handler if self.delivery_handler is None else self.delivery_handler,
+            old.tag if self.tag is None else self.tag,
+        )
+
+
+def _number(changed: int | None, old: int) -> int:
+    return old if changed is None else changed
+
+
+def _flag(changed: bool | None, old: bool) -> bool:
+    return old if changed is None else changed
+
+
+class ChannelOptions(Record):
+    """All options of one channel (specification, "Channel Options"; F67, F70, F73).
+
+    ``allowed_queues`` None allows every queue id; limits are unlimited at 0.  ``queue`` is what
+    queues of this channel start from.
+    """
+
+    __slots__ = (
+        "allow_multiple_queues",
+        "allowed_queues",
+        "client_limit",
+        "queue_limit",
+        "destroy_when_empty",
+        "queue",
+    )
+
+    def __init__(
+        self,
+        allow_multiple_queues: bool = True,
+        allowed_queues: tuple[int, ...] | None = None,
+        client_limit: int = 0,
+        queue_limit: int = 0,
+        destroy_when_empty: bool = False,
+        queue: QueueOptions | None = None,
+    ) -> None:
+        self.allow_multiple_queues = allow_multiple_queues
+        self.allowed_queues = allowed_queues
+        self.client_limit = client_limit
+        self.queue_limit = queue_limit
+        self.destroy_when_empty = destroy_when_empty
+        self.queue = QueueOptions() if queue is None else queue
+
+    def problem(self, limits: EngineLimits) -> int:
+        """0 when a channel can have these options, else the result code to answer."""
+        if self.client_limit < 0 or self.queue_limit < 0:
+            return RESULT_BAD_REQUEST
+        if self.allowed_queues is not None:
+            for queue_id in self.allowed_queues:
+                if not 0 <= queue_id <= MAX_QUEUE_ID:
+                    return RESULT_BAD_REQUEST
+        return self.queue.problem(limits)
+
+
+class ChannelChanges(Record):
+    """Options of a channel to set; None leaves an option as it is (F70, F71)."""
+
+    __slots__ = (
+        "allow_multiple_queues",
+        "allowed_queues",
+        "client_limit",
+        "queue_limit",
+        "destroy_when_empty",
+        "queue",
+    )
+
+    def __init__(
+        self,
+        allow_multiple_queues: bool | None = None,
+        allowed_queues: tuple[int, ...] | None = None,
+        client_limit: int | None = None,
+        queue_limit: int | None = None,
+        destroy_when_empty: bool | None = None,
+        queue: QueueChanges | None = None,
+    ) -> None:
+        self.allow_multiple_queues = allow_multiple_queues
+        self.allowed_queues = allowed_queues
+        self.client_limit = client_limit
+        self.queue_limit = queue_limit
+        self.destroy_when_empty = destroy_when_empty
+        self.queue = queue
+
+    def applied_to(self, old: ChannelOptions) -> ChannelOptions:
+        """The complete options that *old* becomes."""
+        return ChannelOptions(
+            _flag(self.allow_multiple_queues, old.allow_multiple_queues),
+            old.allowed_queues if self.allowed_queues is None else self.allowed_queues,
+            _number(self.client_limit, old.client_limit),
+            _number(self.queue_limit, old.queue_limit),
+            _flag(self.destroy_when_empty, old.destroy_when_empty),
+            old.queue if self.queue is None else self.queue.applied_to(old.queue),
+        )
+
+
+class BrokerOptions(Record):
+    """What the whole broker does by itself (F54, F73, F74).
+
+    ``channel`` is what channels start from, and with it their queues.  ``events`` is a mask of
+    event bits (``events.py``): the kinds for which ``Notify`` effects are made.
+    """
+
+    __slots__ = ("auto_channel_creation", "auto_queue_creation", "channel", "events")
+
+    def __init__(
+        self,
+        auto_channel_creation: bool = True,
+        auto_queue_creation: bool = True,
+        channel: ChannelOptions | None = None,
+        events: int = LIFECYCLE_EVENTS,
+    ) -> None:
+        self.auto_channel_creation = auto_channel_creation
+        self.auto_queue_creation = auto_queue_creation
+        self.channel = ChannelOptions() if channel is None else channel
+        self.events = events

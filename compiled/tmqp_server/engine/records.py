@@ -1,0 +1,41 @@
+"""Owns ``Record``: the small base of everything that crosses the engine's border.
+
+A record prints itself with all its fields, in their order.  That print is what determinism is
+judged by (two runs of the same commands must print the same effects), so it must not differ
+between builds: interpreted code finds the fields in ``__slots__``, compiled code, where the
+compiler has turned slots into C struct members, among the type's descriptors.
+"""
+
+from __future__ import annotations
+
+from types import GetSetDescriptorType
+
+from tmqp._compat import mypyc_attr
+
+__all__ = ["Record", "field_names"]
+
+
+def field_names(kind: type) -> tuple[str, ...]:
+    """The names of a record class's fields, inherited ones first, in the order of ``__slots__``."""
+    names: list[str] = []
+    for each in reversed(kind.__mro__):
+        slots: object = each.__dict__.get("__slots__")
+        if isinstance(slots, tuple):
+            names.extend(slots)
+        elif slots is None:
+            for name, value in each.__dict__.items():
+                if isinstance(value, GetSetDescriptorType) and not name.startswith("__"):
+                    names.append(name)
+    return tuple(names)
+
+
+@mypyc_attr(acyclic=True)
+class Record:
+    """A value with named fields and a complete print; compared by identity."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        kind = type(self)
+        parts = [f"{name}={getattr(self, name)!r}" for name in field_names(kind)]
+        return f"{kind.__name__}({', '.join(parts)})"

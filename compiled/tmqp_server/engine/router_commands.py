@@ -1,0 +1,172 @@
+"""Owns the commands about routers, and the envelope of a message for one (F120-F126)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp._compat import mypyc_attr
+from tmqp_server.engine.client_commands import SendDirect
+from tmqp_server.engine.commands import Push, SessionCommand
+from tmqp_server.engine.records import Record
+
+__all__ = [
+    "ASKS_ACKNOWLEDGE",
+    "ASKS_NOTHING",
+    "ASKS_RESPONSE",
+    "TO_CLIENTS",
+    "TO_QUEUE",
+    "TO_TAG",
+    "AddBinding",
+    "BindingOptions",
+    "CreateRouter",
+    "Envelope",
+    "ListBindings",
+    "ListRouters",
+    "Publish",
+    "RemoveBinding",
+    "RemoveRouter",
+]
+
+#: What a binding sends to (F120).
+TO_CLIENTS: Final = 0
+TO_QUEUE: Final = 1
+TO_TAG: Final = 3
+
+#: What a binding asks of the receivers (F120).
+ASKS_NOTHING: Final = 0
+ASKS_ACKNOWLEDGE: Final = 1
+ASKS_RESPONSE: Final = 2
+
+
+class BindingOptions(Record):
+    """One binding (F121).  ``method`` and ``interaction`` are the protocol's numbers (F120).
+
+    ``content_type`` is the queue of a queue binding, and what a direct binding sends on; None
+    leaves the message's own.
+    """
+
+    __slots__ = ("name", "kind", "target", "content_type", "priority", "interaction", "method")
+
+    def __init__(
+        self,
+        name: str,
+        kind: int,
+        target: str,
+        content_type: int | None,
+        priority: int,
+        interaction: int,
+        method: int,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.target = target
+        self.content_type = content_type
+        self.priority = priority
+        self.interaction = interaction
+        self.method = method
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Envelope:
+    """A message for a router, in the forms it may take on its way; made by a door.
+
+    The engine knows neither how a message is written nor how a direct binding names clients.
+    """
+
+    def as_push(self, channel: str, queue_id: int | None, interaction: int) -> Push:
+        """A copy for a queue: under its own new id, or the message's when it asks for something
+        (F124); None is the queue that the message's own content type names."""
+        raise NotImplementedError
+
+    def as_direct(self, target: str, content_type: int | None, interaction: int) -> SendDirect:
+        """The message for the clients that a binding's target names (F125)."""
+        raise NotImplementedError
+
+
+class CreateRouter(SessionCommand):
+    """Create a router; nothing changes when there is one (F60).  400 for a bad name, 482."""
+
+    __slots__ = ("request", "router", "method")
+
+    def __init__(self, session: int, request: object, router: str, method: int) -> None:
+        super().__init__(session)
+        self.request = request
+        self.router = router
+        self.method = method
+
+
+class RemoveRouter(SessionCommand):
+    """Remove a router with its bindings; answered 0 when there is none, too (F60)."""
+
+    __slots__ = ("request", "router")
+
+    def __init__(self, session: int, request: object, router: str) -> None:
+        super().__init__(session)
+        self.request = request
+        self.router = router
+
+
+class ListRouters(SessionCommand):
+    """Answered with a list of RouterSnapshot, in the order of creation (F60)."""
+
+    __slots__ = ("request",)
+
+    def __init__(self, session: int, request: object) -> None:
+        super().__init__(session)
+        self.request = request
+
+
+class AddBinding(SessionCommand):
+    """Add a binding; nothing changes when there is one of the name (F61).  404, 400, 482."""
+
+    __slots__ = ("request", "router", "binding")
+
+    def __init__(self, session: int, request: object, router: str, binding: BindingOptions) -> None:
+        super().__init__(session)
+        self.request = request
+        self.router = router
+        self.binding = binding
+
+
+class RemoveBinding(SessionCommand):
+    """Remove a binding (F60).  404."""
+
+    __slots__ = ("request", "router", "binding")
+
+    def __init__(self, session: int, request: object, router: str, binding: str) -> None:
+        super().__init__(session)
+        self.request = request
+        self.router = router
+        self.binding = binding
+
+
+class ListBindings(SessionCommand):
+    """Answered with a list of BindingOptions, the highest priority first (F60, F122).  404."""
+
+    __slots__ = ("request", "router")
+
+    def __init__(self, session: int, request: object, router: str) -> None:
+        super().__init__(session)
+        self.request = request
+        self.router = router
+
+
+@mypyc_attr(acyclic=True)
+class Publish(SessionCommand):
+    """Give a message to a router (F123).
+
+    Answered 404 when nothing was reached, 482 when it is too large, and 0 when something was and no
+    binding asks its receivers for an answer; else not answered, for the receivers do that.
+    ``size`` is in bytes.
+    """
+
+    __slots__ = ("request", "router", "size", "envelope")
+
+    def __init__(
+        self, session: int, request: object, router: str, size: int, envelope: Envelope
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.router = router
+        self.size = size
+        self.envelope = envelope

@@ -1,0 +1,229 @@
+"""Owns the snapshots: read-only copies of what the engine knows, the bodies of information replies.
+
+Field names are the specification's, in this language's spelling (F67-F69); units stand last.
+Times are monotonic seconds of the engine's clock, None for never: the world that owns the clock
+turns them into dates.  A snapshot never changes after it was taken.
+"""
+
+from __future__ import annotations
+
+from tmqp_server.engine.channels import Channel
+from tmqp_server.engine.options import ChannelOptions, QueueOptions
+from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.records import Record
+from tmqp_server.engine.sessions import Session
+
+__all__ = [
+    "BrokerStatistics",
+    "ChannelSnapshot",
+    "ClientSnapshot",
+    "QueueSnapshot",
+    "RouterSnapshot",
+]
+
+
+class ChannelSnapshot(Record):
+    """One channel (F67)."""
+
+    __slots__ = ("name", "queues", "options", "active_clients")
+
+    def __init__(self, channel: Channel) -> None:
+        self.name: str = channel.name
+        self.queues: tuple[int, ...] = tuple(channel.queues)
+        self.options: ChannelOptions = channel.options
+        self.active_clients: int = len(channel.audience.subscriptions)
+
+
+class QueueSnapshot(Record):
+    """One queue (F68): its own options (contradiction 44), its counters, and where messages are.
+
+    The counters from ``accepted`` to ``dropped`` balance: accepted = priority_messages + messages
+    + deferred + in_flight + done + expired + dead + cleared + dropped.
+    """
+
+    __slots__ = (
+        "channel",
+        "queue_id",
+        "options",
+        "priority_messages",
+        "messages",
+        "deferred",
+        "in_flight",
+        "bytes",
+        "accepted",
+        "done",
+        "expired",
+        "dead",
+        "cleared",
+        "dropped",
+        "received_messages",
+        "sent_messages",
+        "deliveries",
+        "negative_acks",
+        "acks",
+        "unknown_acks",
+        "ack_timeouts",
+        "timeout_messages",
+        "saved_messages",
+        "removed_messages",
+        "errors",
+        "refused",
+        "requeued",
+        "skipped",
+        "untracked",
+        "last_message_received_s",
+        "last_message_sent_s",
+    )
+
+    def __init__(self, queue: Queue) -> None:
+        self.channel: str = queue.channel_name
+        self.queue_id: int = queue.queue_id
+        self.options: QueueOptions = queue.options
+        self.priority_messages: int = queue.high_count
+        self.messages: int = queue.regular_count
+        self.deferred: int = len(queue.deferred)
+        self.in_flight: int = len(queue.flights)
+        self.bytes: int = queue.bytes
+        self.accepted: int = queue.accepted
+        self.done: int = queue.done
+        self.expired: int = queue.expired
+        self.dead: int = queue.dead
+        self.cleared: int = queue.cleared
+        self.dropped: int = queue.dropped
+        self.received_messages: int = queue.received
+        self.sent_messages: int = queue.sent
+        self.deliveries: int = queue.deliveries
+        self.negative_acks: int = queue.negative_acks
+        self.acks: int = queue.acks
+        self.unknown_acks: int = queue.unknown_acks
+        self.ack_timeouts: int = queue.ack_timeouts
+        self.timeout_messages: int = queue.expired
+        self.saved_messages: int = queue.saved
+        self.removed_messages: int = queue.removed
+        self.errors: int = queue.errors
+        self.refused: int = queue.refused
+        self.requeued: int = queue.requeued
+        self.skipped: int = queue.skipped
+        self.untracked: int = queue.untracked
+        self.last_message_received_s: float | None = _time(queue.last_received)
+        self.last_message_sent_s: float | None = _time(queue.last_sent)
+
+
+def _time(seconds: float) -> float | None:
+    return None if seconds < 0.0 else seconds
+
+
+class ClientSnapshot(Record):
+    """One client (F69).  ``online_ms`` counts from connecting, or from joining in a channel."""
+
+    __slots__ = (
+        "session",
+        "client_id",
+        "name",
+        "client_type",
+        "door",
+        "online_ms",
+        "is_authenticated",
+        "subscriptions",
+        "in_flight",
+        "pushed",
+        "delivered",
+        "acknowledged",
+        "negative_acks",
+        "ack_timeouts",
+        "unknown_acks",
+        "blocked",
+    )
+
+    def __init__(self, session: Session, since: float, now: float) -> None:
+        self.session: int = session.number
+        self.client_id: str = session.client_id
+        self.name: str | None = session.name
+        self.client_type: str | None = session.client_type
+        self.door: str = session.door
+        self.online_ms: int = max(int((now - since) * 1000), 0)
+        self.is_authenticated: bool = session.authenticated
+        self.subscriptions: int = len(session.subscriptions)
+        self.in_flight: int = session.in_flight
+        self.pushed: int = session.pushed
+        self.delivered: int = session.delivered_in_all()
+        self.acknowledged: int = session.acknowledged
+        self.negative_acks: int = session.negative_acks
+        self.ack_timeouts: int = session.ack_timeouts
+        self.unknown_acks: int = session.unknown_acks
+        self.blocked: bool = session.blocked
+
+
+class RouterSnapshot(Record):
+    """One router (F60)."""
+
+    __slots__ = ("name", "method")
+
+    def __init__(self, name: str, method: int) -> None:
+        self.name = name
+        self.method = method
+
+
+class BrokerStatistics(Record):
+    """The whole broker at one moment."""
+
+    __slots__ = (
+        "sessions",
+        "channels",
+        "queues",
+        "messages",
+        "in_flight",
+        "bytes",
+        "unsynced",
+        "dead_lettered",
+        "confirms_skipped",
+        "stray_commands",
+        "unknown_acks",
+        "unknown_tickets",
+        "directs_skipped",
+        "answers_dropped",
+        "events_skipped",
+    )
+
+    def __init__(
+        self,
+        sessions: int,
+        channels: int,
+        queues: int,
+        messages: int,
+        in_flight: int,
+        bytes_: int,
+        unsynced: int,
+        dead_lettered: int,
+        confirms_skipped: int,
+        stray_commands: int,
+        unknown_acks: int,
+        unknown_tickets: int,
+        directs_skipped: int,
+        answers_dropped: int,
+        events_skipped: int,
+    ) -> None:
+        self.sessions = sessions
+        self.channels = channels
+        self.queues = queues
+        #: Waiting and deferred.
+        self.messages = messages
+        self.in_flight = in_flight
+        self.bytes = bytes_
+        #: Messages the storage was asked to keep and has not answered for.
+        self.unsynced = unsynced
+        self.dead_lettered = dead_lettered
+        #: Confirms not made because the producer had gone.
+        self.confirms_skipped = confirms_skipped
+        #: Commands of sessions that were not connected (any more).
+        self.stray_commands = stray_commands
+        #: Acknowledges for queues that do not exist.
+        self.unknown_acks = unknown_acks
+        #: Answers of the storage to nothing that was asked.
+        self.unknown_tickets = unknown_tickets
+        #: Direct messages not sent to a client because its outbound buffer was full.
+        self.directs_skipped = directs_skipped
+        #: Responses and acknowledges that were not passed on.
+        self.answers_dropped = answers_dropped
+        #: Events not told to a subscriber because its outbound buffer was full.
+        self.events_skipped = events_skipped

@@ -1,0 +1,324 @@
+"""Owns a message's way through the broker: pushed, answered for, timed out, expired, cleared.
+
+Theory of operation.  ``receive`` takes a message in and sends it at once when nothing is in its
+way; otherwise it waits and the pump brings it out later.  ``acknowledge`` and ``time_out`` close
+deliveries.  All deliveries of one sending are judged together: when the last of them is closed,
+the message goes back if any decision wanted that, and is settled otherwise.  So a message is never
+waiting and in flight at once, and three consumers that refuse it cost one put-back, not three.
+
+*The consumer that vanished.*  Deliveries stay in flight when their consumer disconnects, until
+their acknowledge time-out (F99): the client may be back by then and answer nothing twice.  At the
+time-out the handler decides as always.  But if nobody answered, all who had the message have gone,
+and the handler neither puts it back nor tells the producer that it failed, then it goes back to
+the front: nobody was there who could have dealt with it, so it is not lost.
+"""
+
+from __future__ import annotations
+
+from tmqp.constants import (
+    DECIDE_ACK_NEGATIVE,
+    PUT_BACK_NO,
+    PUT_BACK_START,
+)
+from tmqp_server.engine.client import Client
+from tmqp_server.engine.commands import Acknowledge
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery import (
+    ALLOW,
+    HOOK_ACKNOWLEDGED,
+    HOOK_RECEIVED,
+    HOOK_TIMED_OUT,
+    Decision,
+)
+from tmqp_server.engine.events import MESSAGE_PRODUCED, MessageFact
+from tmqp_server.engine.message import (
+    MARK_ANSWERED,
+    MARK_BACK,
+    MARK_BACK_START,
+    MARK_GONE,
+    MARK_TWIN,
+    MARK_WANTS,
+    Message,
+)
+from tmqp_server.engine.outcomes import Outcomes
+from tmqp_server.engine.pump import Pump
+from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.sending import Sender
+from tmqp_server.engine.sessions import Session
+
+__all__ = ["Workflow"]
+
+
+class Workflow:
+    """Takes messages in and sees them through."""
+
+    __slots__ = ("_core", "_outcomes", "_pump", "_sender")
+
+    def __init__(self, core: Core, outcomes: Outcomes, sender: Sender, pump: Pump) -> None:
+        self._core = core
+        self._outcomes = outcomes
+        self._sender = sender
+        self._pump = pump
+
+    # --- Pushed ----------------------------------------------------------------------------------
+
+    def receive(self, queue: Queue, message: Message, now: float) -> None:
+        """Take a message in that the queue has room for."""
+        outcomes = self._outcomes
+        queue.received += 1
+        queue.last_received = now
+        decision = queue.receipt_asked if message.marks & MARK_WANTS else queue.receipt
+        if decision is None:
+            decision = outcomes.ask(HOOK_RECEIVED, queue, message, None, None)
+        if decision is not ALLOW:
+            outcomes.apply(queue, message, decision)
+            if not decision.allow:
+                self._refused(queue, message, decision, now)
+                return
+        queue.accepted += 1
+        queue.count += 1
+        queue.bytes += message.size
+        self._core.total_bytes += message.size
+        if self._core.notices.mask & MESSAGE_PRODUCED:
+            self._produced(queue, message)
+        rare = message.rare
+        if rare is not None and rare.due_at > now:
+            queue.defer(message, rare.due_at)
+            self._core.arm(queue)
+            return
+        self._arrive(queue, message, now)
+
+    def _arrive(self, queue: Queue, message: Message, now: float) -> None:
+        """Send a message now if nothing is before it and somebody can take it; else let it wait."""
+        discipline = queue.discipline
+        if queue.high_count or queue.regular_count:
+            self._outcomes.make_way(queue)
+            queue.put_last(message)
+            if not queue.waiting and not queue.runnable:
+                self._pump.pump(queue, now)
+        elif not discipline.stores or (
+            discipline.sends
+            and queue.held is None
+            and not queue.runnable
+            and queue.audience.can_take(queue.exclusive)
+        ):
+            self._sender.send(queue, message, now)
+            if queue.waiting_count() != 0:
+                self._pump.pump(queue, now)  # a decision has put it back at once
+            return
+        else:
+            queue.put_last(message)
+            if discipline.sends and queue.held is None:
+                self._pump.pump(queue, now)
+        if message.rare is not None:
+            self._core.arm(queue)
+
+    def _refused(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
+        """The handler does not allow a push: forget it, or let it wait if it is put back."""
+        outcomes = self._outcomes
+        if decision.put_back == PUT_BACK_NO or not queue.discipline.stores:
+            queue.refused += 1
+            outcomes.dequeued(queue, message)
+            outcomes.forget(message)
+            return
+        outcomes.admit(queue, message)
+        outcomes.make_way(queue)
+        if decision.put_back == PUT_BACK_START:
+            queue.put_first(message)
+        else:
+            queue.put_last(message)
+        if not queue.runnable:
+            self._pump.pump(queue, now)
+        self._core.arm(queue)
+
+    def _produced(self, queue: Queue, message: Message) -> None:
+        producer = message.producer
+        fact = MessageFact(
+            message.channel,
+            message.queue_id,
+            message.message_id,
+            message.saved,
+            producer.client_id,
+            producer.name,
+            producer.client_type,
+        )
+        core = self._core
+        core.notices.tell_of_queue(core.out, fact, queue)
+
+    # --- Answered for ----------------------------------------------------------------------------
+
+    def acknowledge(self, queue: Queue, session: Session, command: Acknowledge, now: float) -> None:
+        """A consumer's answer (F95)."""
+        if command.positive:
+            queue.acks += 1
+            session.acknowledged += 1
+        else:
+            queue.negative_acks += 1
+            session.negative_acks += 1
+        message = queue.flights.get(command.message_id)
+        if message is not None and message.holder is session:
+            message.holder = None
+            session.in_flight -= 1
+            if session.full:
+                self._sender.relieve(session)
+        else:
+            if message is None or not message.is_held_by(session):
+                message = queue.twin_held_by(command.message_id, session)
+                if message is None:
+                    queue.unknown_acks += 1
+                    session.unknown_acks += 1
+                    return
+            self._take_from(message, session)
+        message.marks |= MARK_ANSWERED
+        if queue.hooks & HOOK_ACKNOWLEDGED:
+            outcomes = self._outcomes
+            decision = outcomes.ask(HOOK_ACKNOWLEDGED, queue, message, session, command)
+            if decision is not ALLOW:
+                outcomes.apply_answer(queue, message, decision, session, command)
+                outcomes.mark_put_back(message, decision.put_back)
+        if message.holder is None and not message.holders:
+            if message.rare is not None or message.marks & (MARK_BACK | MARK_TWIN):
+                self._close(queue, message, now)
+            else:
+                # What _close and settle would do, in place: most messages end here.
+                del queue.flights[message.message_id]
+                if queue.held is message:
+                    queue.held = None
+                size = message.size
+                queue.done += 1
+                queue.count -= 1
+                queue.bytes -= size
+                self._core.total_bytes -= size
+                message.marks |= MARK_GONE
+        elif queue.held is message and not message.marks & MARK_BACK:
+            # The first answer releases the queue (F96), unless the message is to come first again.
+            queue.held = None
+        if (queue.high_count or queue.regular_count) and not queue.runnable:
+            self._pump.pump(queue, now)
+        if queue.parked:
+            self._core.release_pull(queue)
+
+    def _take_from(self, message: Message, client: Client) -> None:
+        """Note that *client*, which has the message, has it no longer."""
+        if message.holder is client:
+            message.holder = None
+        else:
+            holders = message.holders
+            assert holders is not None
+            del holders[client.number]
+        self._sender.give_up_one(client)
+
+    def _close(self, queue: Queue, message: Message, now: float) -> None:
+        """The last delivery of this sending is closed: back into the queue, or settled."""
+        queue.leave_flight(message)
+        message.holders = None
+        if queue.held is message:
+            queue.held = None
+        marks = message.marks
+        if marks & MARK_BACK and queue.discipline.stores:
+            self._outcomes.put_back_marked(queue, message)
+        elif marks & MARK_ANSWERED:
+            queue.done += 1
+            self._outcomes.settle(queue, message)
+        else:
+            self._outcomes.drop(queue, message)
+
+    # --- Time ------------------------------------------------------------------------------------
+
+    def wake(self, queue: Queue, now: float) -> None:
+        """Do what has become due in a queue, as far as the budget carries."""
+        core = self._core
+        if queue.closed:
+            return
+        for message in queue.overdue(now, core.budget):
+            core.budget -= 1
+            self.time_out(queue, message, now)
+        if core.budget > 0:
+            self._expire_due(queue, now)
+        while core.budget > 0:
+            deferred = queue.take_deferred(now)
+            if deferred is None:
+                break
+            core.budget -= 1
+            rare = deferred.rarely()
+            if 0.0 < rare.expires_at <= now and self._outcomes.expire(queue, deferred):
+                continue
+            self._arrive(queue, deferred, now)
+        if not queue.runnable:
+            self._pump.pump(queue, now)
+        core.release_pull(queue)
+        core.arm(queue)
+
+    def time_out(self, queue: Queue, message: Message, now: float) -> None:
+        """Nobody who still has the message answered in time (F94, F99)."""
+        holders: list[Client] = []
+        if message.holder is not None:
+            holders.append(message.holder)
+        elif message.holders is not None:
+            holders.extend(message.holders.values())
+        all_gone = True
+        told = False
+        outcomes = self._outcomes
+        for client in holders:
+            self._core.budget -= 1
+            queue.negative_acks += 1
+            queue.ack_timeouts += 1
+            client.ack_timeouts += 1
+            self._take_from(message, client)
+            if client.alive:
+                all_gone = False
+            if queue.hooks & HOOK_TIMED_OUT:
+                decision = outcomes.ask(HOOK_TIMED_OUT, queue, message, client, None)
+                if decision is not ALLOW:
+                    outcomes.apply_silence(queue, message, decision)
+                    outcomes.mark_put_back(message, decision.put_back)
+                    told = told or decision.acknowledge == DECIDE_ACK_NEGATIVE
+        if all_gone and not told and not message.marks & (MARK_BACK | MARK_ANSWERED):
+            message.marks |= MARK_BACK_START
+        self._close(queue, message, now)
+
+    def _expire_due(self, queue: Queue, now: float) -> None:
+        """Remove waiting messages that are too old (F97)."""
+        core = self._core
+        expired = queue.take_expired(now, core.budget)
+        if not expired:
+            return
+        for message in expired:
+            core.budget -= 1
+            if not self._outcomes.expire(queue, message):
+                queue.keep(message)
+        queue.tidy()
+
+    # --- Cleared ---------------------------------------------------------------------------------
+
+    def clear(self, queue: Queue, high_priority: bool, regular: bool, in_flight: bool) -> None:
+        """Remove messages from a queue; they are disposed of in portions (F58, F92)."""
+        trash = queue.clear(high_priority, regular, in_flight)
+        self._core.trash.append(trash)
+        self._core.release_pull(queue)
+
+    def reconfigured(self, queue: Queue, was: int, now: float) -> None:
+        """Let changed options take effect on what is stored and in flight (F92)."""
+        if queue.discipline.refuses and queue.options.status != was:
+            self.clear(queue, True, True, True)
+        if not queue.waits:
+            queue.held = None
+        if queue.discipline.replaces and queue.options.status != was:
+            self._keep_latest(queue)
+        if not queue.runnable:
+            self._pump.pump(queue, now)
+        self._core.release_pull(queue)
+        self._core.arm(queue)
+
+    def _keep_latest(self, queue: Queue) -> None:
+        """Of what waits let only the message stay that came last (F112)."""
+        latest = queue.latest()
+        if latest is None or queue.waiting_count() == 1:
+            return
+        if latest.high_priority or not queue.high_count:
+            queue.take_newest()
+        else:
+            queue.regular_count -= 1
+            queue.regular.take_newest()
+        self._outcomes.make_way(queue)
+        queue.put_last(latest)

@@ -1,0 +1,290 @@
+"""Owns the meeting of doors and broker: carries commands in, effects out, and nothing else.
+
+Theory of operation.  The hub knows the broker and, by number, the sessions of all doors.  Bytes
+that came in become commands (the session's work), each command is one step of the broker, and each
+effect goes to the session it names; what a session answers to an effect (a Disconnect, say) is
+worked off in the same way.  Sessions with something to send are remembered in the order they were
+touched, so that the caller writes to each of them once a turn.
+
+One chunk can ask for far more than itself: thousands of lists, or channels to join that are full.
+So when a session has ``portion_bytes`` to send, the rest of the commands of the chunk waits until
+the caller has sent what there is and calls :meth:`Hub.go_on`.
+
+A fault in one session's door must not hurt the session whose command led to it: it is kept for
+:meth:`Hub.take_faults`, and everybody else's effects are carried out.
+
+It is pure: the driver around it brings bytes and the time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias, final
+
+from tmqp_server.doors.port import Door, DoorSession
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.commands import Block, Command, Disconnect, Synced, Unblock
+from tmqp_server.engine.effects import (
+    Accept,
+    AnswerPull,
+    Append,
+    CloseSession,
+    Confirm,
+    Deliver,
+    DeliverPulled,
+    Effect,
+    EndPull,
+    Forward,
+    Inform,
+    Notify,
+    Refuse,
+    Reply,
+)
+
+__all__ = ["Hub"]
+
+#: Effects that one session carries out.
+_FOR_ONE = (
+    Reply,
+    Confirm,
+    DeliverPulled,
+    EndPull,
+    AnswerPull,
+    Accept,
+    Refuse,
+    CloseSession,
+)
+_ForOne: TypeAlias = (
+    Reply | Confirm | DeliverPulled | EndPull | AnswerPull | Accept | Refuse | CloseSession
+)
+
+#: More than any session has to send.
+_NO_PORTIONS: Final = 1 << 60
+
+
+@final
+class Hub:
+    """Broker and door sessions, joined.
+
+    :param broker: the engine; the hub is its only caller.
+    :param portion_bytes: how much a session may have to send before further commands wait for
+        :meth:`go_on`; 0 for no bound.
+
+    Attribute: ``notified``, how many events of the broker there were.
+    """
+
+    def __init__(self, broker: Broker, portion_bytes: int = 0) -> None:
+        self.broker = broker
+        self.notified: int = 0
+        self._portion_bytes = portion_bytes or _NO_PORTIONS
+        self._sessions: dict[int, DoorSession] = {}
+        self._doors: dict[int, Door] = {}
+        self._touched: dict[int, None] = {}
+        self._full = False
+        self._following: deque[Command] = deque()
+        self._rest: dict[int, deque[Command]] = {}
+        self._faults: dict[int, Exception] = {}
+
+    # -- sessions -------------------------------------------------------------------------------
+
+    def open(self, number: int, door: Door, now: float) -> None:
+        """A connection with this number, never used before, speaks the door's protocol."""
+        assert number > 0, "0 stands for no session"
+        assert number not in self._sessions, "session numbers are not used twice"
+        self._sessions[number] = door.open(number, now)
+        self._doors[number] = door
+
+    def receive(self, number: int, data: bytes, now: float) -> bool:
+        """Bytes came in.
+
+        :returns: True when a part of what they ask for waits: send first, then :meth:`go_on`.
+        """
+        session = self._sessions.get(number)
+        if session is None:
+            return False
+        commands = session.receive(data, now)
+        self._touched[number] = None
+        return self._run(number, commands, now)
+
+    def go_on(self, number: int, now: float) -> bool:
+        """Work on what waits of a session's last bytes; returns as :meth:`receive`."""
+        rest = self._rest.pop(number, None)
+        return rest is not None and self._run(number, rest, now)
+
+    def receive_eof(self, number: int, now: float) -> None:
+        """The peer will send no more."""
+        session = self._sessions.get(number)
+        if session is not None:
+            self._touched[number] = None
+            self._run(number, session.receive_eof(now), now)
+
+    def close(self, number: int, reason: str, now: float) -> None:
+        """Close a session from this side, politely."""
+        session = self._sessions.get(number)
+        if session is not None:
+            self._touched[number] = None
+            self._run(number, session.close(reason, now), now)
+
+    def forget(self, number: int, now: float) -> None:
+        """The transport is gone, for whatever reason; whatever the session held is given back."""
+        session = self._sessions.pop(number, None)
+        if session is not None:
+            del self._doors[number]
+            self._touched.pop(number, None)
+            self._rest.pop(number, None)
+            self._step(Disconnect(number), now)
+
+    def block(self, number: int, now: float) -> None:
+        """The session's peer does not read: hold its deliveries back."""
+        if number in self._sessions:
+            self._step(Block(number), now)
+
+    def unblock(self, number: int, now: float) -> None:
+        """The session's peer reads again."""
+        if number in self._sessions:
+            self._step(Unblock(number), now)
+
+    def close_reason(self, number: int) -> str:
+        """Why the session's protocol is closed; empty while it is not."""
+        session = self._sessions.get(number)
+        return "" if session is None else session.close_reason
+
+    # -- what is to be sent ---------------------------------------------------------------------
+
+    def take_touched(self) -> Sequence[int]:
+        """The sessions that may have something to send, in the order they were touched."""
+        touched = list(self._touched)
+        self._touched.clear()
+        self._full = False
+        return touched
+
+    def data_to_send(self, number: int) -> bytes:
+        """Everything a session has queued."""
+        session = self._sessions.get(number)
+        return b"" if session is None else session.data_to_send()
+
+    def take_faults(self) -> dict[int, Exception]:
+        """What went wrong since the last call, by session; end these.  0 stands for a delivery
+        that could not be encoded for anybody."""
+        faults = self._faults
+        if faults:
+            self._faults = {}
+        return faults
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def session_deadline(self, number: int) -> float | None:
+        """When a session wants :meth:`on_session_deadline`; None for never or when it is gone."""
+        session = self._sessions.get(number)
+        return None if session is None else session.next_deadline()
+
+    def on_session_deadline(self, number: int, now: float) -> None:
+        """A session's deadline may have come."""
+        session = self._sessions.get(number)
+        if session is not None:
+            self._touched[number] = None
+            self._run(number, session.on_deadline(now), now)
+
+    def broker_deadline(self) -> float | None:
+        """When the broker wants :meth:`on_broker_deadline`; None for never."""
+        return self.broker.next_deadline()
+
+    def on_broker_deadline(self, now: float) -> None:
+        """The broker's deadline may have come."""
+        self._carry_out(self.broker.on_deadline(now), now)
+
+    # -- the machine ----------------------------------------------------------------------------
+
+    def _run(self, number: int, commands: Iterable[Command], now: float) -> bool:
+        """Work off commands of a session until a portion is full; True if some are left."""
+        step = self.broker.step
+        waiting = iter(commands)
+        for command in waiting:
+            effects = step(command, now)
+            if effects:
+                self._carry_out(effects, now)
+                if self._full:
+                    rest = self._rest.setdefault(number, deque())
+                    rest.extend(waiting)
+                    if rest:
+                        return True
+                    del self._rest[number]
+                    return False
+        return number in self._rest and self.go_on(number, now)
+
+    def _step(self, command: Command, now: float) -> None:
+        self._carry_out(self.broker.step(command, now), now)
+
+    def _carry_out(self, effects: Iterable[Effect], now: float) -> None:
+        """Carry effects out, and whatever follows from them, until nothing does."""
+        following = self._following
+        while True:
+            for effect in effects:
+                if isinstance(effect, (Deliver, Forward, Inform)):
+                    self._deliver(effect)
+                elif isinstance(effect, Append):
+                    # Nothing is stored, so nothing is ever confirmed as saved (nor erased).
+                    following.append(Synced(effect.ticket, False))
+                elif isinstance(effect, Notify):
+                    self.notified += 1
+                elif isinstance(effect, _FOR_ONE):
+                    self._apply(effect, now)
+            if not following:
+                return
+            effects = self.broker.step(following.popleft(), now)
+
+    def _apply(self, effect: _ForOne, now: float) -> None:
+        """Let the one session an effect is for carry it out."""
+        number = effect.session
+        session = self._sessions.get(number)
+        if session is None:
+            return
+        self._touched[number] = None
+        try:
+            commands = session.apply(effect, now)
+        except Exception as error:  # noqa: BLE001 - hurts this session, not the one that asked
+            self._faults.setdefault(number, error)
+            return
+        if session.outbound_bytes >= self._portion_bytes:
+            self._full = True
+        if not commands:
+            return
+        if isinstance(effect, Accept):
+            # What the client sent ahead is worked off like any chunk, in portions.
+            self._rest.setdefault(number, deque()).extend(commands)
+        else:
+            self._following.extend(commands)
+
+    def _deliver(self, effect: Deliver | Forward | Inform) -> None:
+        """Encode once a door, share the bytes among its sessions."""
+        sessions = self._sessions
+        touched = self._touched
+        portion_bytes = self._portion_bytes
+        encoded: dict[str, bytes] = {}
+        for number in effect.sessions:
+            session = sessions.get(number)
+            if session is None:
+                continue
+            door = self._doors[number]
+            data = encoded.get(door.name)
+            if data is None:
+                data = encoded[door.name] = self._encoded(door, effect)
+            touched[number] = None
+            try:
+                session.deliver(data)
+            except Exception as error:  # noqa: BLE001 - hurts this session, not the producer's
+                self._faults.setdefault(number, error)
+            if session.outbound_bytes >= portion_bytes:
+                self._full = True
+
+    def _encoded(self, door: Door, effect: Deliver | Forward | Inform) -> bytes:
+        try:
+            if isinstance(effect, Forward):
+                return door.encode_forward(effect)
+            if isinstance(effect, Inform):
+                return door.encode_event(effect)
+            return door.encode_delivery(effect)
+        except Exception as error:  # noqa: BLE001 - hurts this message, not the producer's session
+            self._faults.setdefault(0, error)
+            return b""

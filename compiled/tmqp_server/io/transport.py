@@ -1,0 +1,128 @@
+"""Owns the way bytes leave and enter the process: one small interface, two sides.
+
+The fast side is a non-blocking socket that is read and written directly and only *waited for*
+through anyio: a send that the kernel takes at once costs no task switch.  The other side wraps any
+anyio byte stream (TLS, tests), where nothing can be sent without waiting.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import anyio
+import anyio.abc
+
+__all__ = ["SocketTransport", "StreamTransport", "Transport", "peer_name"]
+
+_READ_BYTES = 65_536
+#: What a stream is given at once, so that a slow peer's progress can be seen.
+_SEND_BYTES = 65_536
+
+
+class Transport(Protocol):
+    """What a session needs of its connection.  Errors of the connection are ``OSError``."""
+
+    peer: str
+
+    async def receive(self) -> bytes:
+        """The next bytes, at most 64 KiB; empty at the end of the stream."""
+
+    def send_now(self, data: bytes) -> int:
+        """Send what can be sent without waiting; return how many bytes that was."""
+
+    async def send_some(self, data: bytes) -> int:
+        """Wait until at least one byte of ``data`` was sent; return how many were."""
+
+    async def aclose(self) -> None:
+        """Close at once; what the kernel has taken still goes out."""
+
+
+class SocketTransport:
+    """A connected, non-blocking TCP or Unix socket."""
+
+    def __init__(self, sock: socket.socket, peer: str) -> None:
+        sock.setblocking(False)
+        self._socket = sock
+        self.peer = peer
+
+    async def receive(self) -> bytes:
+        """The next bytes, at most 64 KiB; empty at the end of the stream."""
+        while True:
+            try:
+                return self._socket.recv(_READ_BYTES)
+            except (BlockingIOError, InterruptedError):
+                await self._wait(anyio.wait_readable)
+
+    def send_now(self, data: bytes) -> int:
+        """Send what the kernel takes at once."""
+        try:
+            return self._socket.send(data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+
+    async def send_some(self, data: bytes) -> int:
+        """Wait until at least one byte was sent."""
+        while True:
+            sent = self.send_now(data)
+            if sent:
+                return sent
+            await self._wait(anyio.wait_writable)
+
+    async def _wait(self, ready: Callable[[socket.socket], Awaitable[None]]) -> None:
+        try:
+            await ready(self._socket)
+        except (anyio.ClosedResourceError, ValueError) as error:
+            # ValueError: the socket was closed here while somebody waited for it.
+            raise ConnectionAbortedError("closed on this side") from error
+
+    async def aclose(self) -> None:
+        """Close at once."""
+        anyio.notify_closing(self._socket)
+        self._socket.close()
+
+
+class StreamTransport:
+    """Any anyio byte stream: a TLS connection, a pair of streams in a test."""
+
+    def __init__(self, stream: anyio.abc.ByteStream, peer: str) -> None:
+        self._stream = stream
+        self.peer = peer
+
+    async def receive(self) -> bytes:
+        """The next bytes, at most 64 KiB; empty at the end of the stream."""
+        try:
+            return await self._stream.receive(_READ_BYTES)
+        except anyio.EndOfStream:
+            return b""
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            raise ConnectionResetError("the stream broke") from error
+
+    def send_now(self, data: bytes) -> int:
+        """A stream takes nothing without waiting: 0."""
+        return 0
+
+    async def send_some(self, data: bytes) -> int:
+        """Wait until some of it was sent: a stream says nothing before it has sent all it got."""
+        part = data[:_SEND_BYTES]
+        try:
+            await self._stream.send(part)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            raise ConnectionResetError("the stream broke") from error
+        return len(part)
+
+    async def aclose(self) -> None:
+        """Close at once."""
+        await anyio.aclose_forcefully(self._stream)
+
+
+def peer_name(sock: socket.socket) -> str:
+    """How a log names the other end: ``host:port``, or ``unix`` for a Unix socket."""
+    if sock.family == socket.AF_UNIX:
+        return "unix"
+    try:
+        address = sock.getpeername()
+    except OSError:
+        return "unknown"
+    return f"{address[0]}:{address[1]}"

@@ -1,0 +1,422 @@
+"""Owns the port between the server and what keeps its messages: what a store is given and gives.
+
+Theory of operation.  A :class:`Store` is written to in units of a :class:`StoreBatch`, each of them
+atomic and durable: when :meth:`Store.write` returns, the whole batch survives a power cut; when it
+raises, nothing of the batch is there, neither now nor after a restart.  So one sync serves all that
+arrived while the one before was under way, and what the server confirms is what was written.
+
+Messages belong to queues, which a store knows by a *key*: a number that the server gives once and
+never again, so that a queue that is removed and created anew is another one.  Within a queue a
+message is its *sequence*, which rises and is never used twice.  A store never looks into a
+message's body.
+
+A message is *settled* when nobody is owed it any more.  A settled message may be forgotten, unless
+the queue's :class:`Retention` keeps it for readers.
+
+Everything here blocks and is called by one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol, TypeAlias
+
+from tmqp_server.engine.records import Record
+
+__all__ = [
+    "ANY_PRIORITY",
+    "FLAG_HIGH",
+    "FLAG_TRANSIENT",
+    "FLAG_WANTS",
+    "HIGH_ONLY",
+    "REGULAR_ONLY",
+    "CheckReport",
+    "DamageError",
+    "DropChannel",
+    "DropCursor",
+    "DropQueue",
+    "DropRouter",
+    "KeepChannel",
+    "KeepCursor",
+    "KeepQueue",
+    "KeepRouter",
+    "Note",
+    "QueueOffsets",
+    "Recovered",
+    "RecoveredQueue",
+    "Retention",
+    "SettleAll",
+    "Store",
+    "StoreBatch",
+    "StoreError",
+    "StoreFullError",
+    "StoredMessage",
+    "TopologyChange",
+]
+
+#: The message goes before every regular one.
+FLAG_HIGH: Final = 1
+#: Its producer asked to be told what becomes of it.
+FLAG_WANTS: Final = 2
+#: It is kept to save memory only and does not survive a restart.
+FLAG_TRANSIENT: Final = 4
+#: Bits 8 to 15 of the flags: which door can read the body.
+FLAG_DOOR_SHIFT: Final = 8
+
+#: Which messages of a queue are meant.
+ANY_PRIORITY: Final = 0
+HIGH_ONLY: Final = 1
+REGULAR_ONLY: Final = 2
+
+
+class StoreError(Exception):
+    """The store could not do what it was asked; the text says what failed and where."""
+
+
+class StoreFullError(StoreError):
+    """There is no room left on the disk; worth trying again later."""
+
+
+class DamageError(StoreError):
+    """What was read is not what was written; the text names the queue and the sequences."""
+
+
+class StoredMessage(Record):
+    """One message as it is kept.
+
+    Times are microseconds of Unix time; ``expires_us`` and ``due_us`` are 0 for never and at once.
+    ``body`` is what the door gave to be kept, and within it the payload stands at
+    ``payload_offset`` and has ``payload_size`` bytes.  ``attempts``, ``put_backs`` and ``hops`` are
+    the engine's, each at most 65,535.
+    """
+
+    __slots__ = (
+        "sequence",
+        "timestamp_us",
+        "expires_us",
+        "due_us",
+        "flags",
+        "attempts",
+        "put_backs",
+        "hops",
+        "payload_offset",
+        "payload_size",
+        "body",
+    )
+
+    def __init__(
+        self,
+        sequence: int,
+        timestamp_us: int,
+        expires_us: int,
+        due_us: int,
+        flags: int,
+        attempts: int,
+        put_backs: int,
+        hops: int,
+        payload_offset: int,
+        payload_size: int,
+        body: bytes,
+    ) -> None:
+        self.sequence = sequence
+        self.timestamp_us = timestamp_us
+        self.expires_us = expires_us
+        self.due_us = due_us
+        self.flags = flags
+        self.attempts = attempts
+        self.put_backs = put_backs
+        self.hops = hops
+        self.payload_offset = payload_offset
+        self.payload_size = payload_size
+        self.body = body
+
+
+class Retention(Record):
+    """What a queue keeps of its settled messages for readers; all 0 and False: nothing.
+
+    A settled message is kept while it is within the newest ``max_bytes`` of the queue or younger
+    than ``max_age_ms`` (each counts only when it is not 0), or, with ``for_readers``, until every
+    cursor of the queue has passed it.  With ``for_readers``, ``max_bytes`` and ``max_age_ms`` bound
+    what a cursor that lags can hold back; without any cursor nothing is held for readers.
+    """
+
+    __slots__ = ("max_bytes", "max_age_ms", "for_readers")
+
+    def __init__(self, max_bytes: int = 0, max_age_ms: int = 0, for_readers: bool = False) -> None:
+        self.max_bytes = max_bytes
+        self.max_age_ms = max_age_ms
+        self.for_readers = for_readers
+
+
+# --- Topology ------------------------------------------------------------------------------------
+
+
+class KeepChannel(Record):
+    """A channel with its options, new or changed; ``options`` is for the server to read again."""
+
+    __slots__ = ("name", "options")
+
+    def __init__(self, name: str, options: bytes) -> None:
+        self.name = name
+        self.options = options
+
+
+class DropChannel(Record):
+    """A channel is gone; its queues are dropped one by one."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class KeepQueue(Record):
+    """A queue with its options, new or changed."""
+
+    __slots__ = ("key", "channel", "queue_id", "options", "retention")
+
+    def __init__(
+        self, key: int, channel: str, queue_id: int, options: bytes, retention: Retention
+    ) -> None:
+        self.key = key
+        self.channel = channel
+        self.queue_id = queue_id
+        self.options = options
+        self.retention = retention
+
+
+class DropQueue(Record):
+    """A queue is gone, with its messages and cursors."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+
+
+class KeepRouter(Record):
+    """A router with everything about it, new or changed."""
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, name: str, value: bytes) -> None:
+        self.name = name
+        self.value = value
+
+
+class DropRouter(Record):
+    """A router is gone."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class KeepCursor(Record):
+    """A named reader has finished with everything up to ``sequence``, or begins behind it."""
+
+    __slots__ = ("name", "key", "sequence")
+
+    def __init__(self, name: str, key: int, sequence: int) -> None:
+        self.name = name
+        self.key = key
+        self.sequence = sequence
+
+
+class DropCursor(Record):
+    """A named reader of a queue is gone."""
+
+    __slots__ = ("name", "key")
+
+    def __init__(self, name: str, key: int) -> None:
+        self.name = name
+        self.key = key
+
+
+class SettleAll(Record):
+    """All messages of a queue up to ``last`` and of a priority are settled (a queue is cleared)."""
+
+    __slots__ = ("key", "last", "priority")
+
+    def __init__(self, key: int, last: int, priority: int) -> None:
+        self.key = key
+        self.last = last
+        self.priority = priority
+
+
+TopologyChange: TypeAlias = (
+    KeepChannel
+    | DropChannel
+    | KeepQueue
+    | DropQueue
+    | KeepRouter
+    | DropRouter
+    | KeepCursor
+    | DropCursor
+    | SettleAll
+)
+
+
+class Note(Record):
+    """What became of a kept message without settling it; written when the server stops."""
+
+    __slots__ = ("key", "sequence", "attempts", "put_backs")
+
+    def __init__(self, key: int, sequence: int, attempts: int, put_backs: int) -> None:
+        self.key = key
+        self.sequence = sequence
+        self.attempts = attempts
+        self.put_backs = put_backs
+
+
+class StoreBatch:
+    """What is written at once.
+
+    First the ``changes`` are made, in order; then the ``appended`` messages of each queue added,
+    in rising sequence; then the ``settled`` sequences of each queue, in any order, are marked, and
+    the ``notes`` taken down.  A message that is appended and settled in one batch need not be
+    written at all, unless it is retained.  Sequences and queues that are not known are passed over.
+    """
+
+    __slots__ = ("changes", "appended", "settled", "notes")
+
+    def __init__(self) -> None:
+        self.changes: list[TopologyChange] = []
+        self.appended: dict[int, list[StoredMessage]] = {}
+        self.settled: dict[int, list[int]] = {}
+        self.notes: list[Note] = []
+
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write."""
+        return not (self.changes or self.appended or self.settled or self.notes)
+
+
+# --- What comes back -----------------------------------------------------------------------------
+
+
+class RecoveredQueue(Record):
+    """A queue as it was found.
+
+    ``sequence`` is the last one used; ``high_count``, ``regular_count`` and ``bytes`` are about
+    what is owed, without transient messages.
+    """
+
+    __slots__ = ("queue", "sequence", "high_count", "regular_count", "bytes")
+
+    def __init__(
+        self, queue: KeepQueue, sequence: int, high_count: int, regular_count: int, bytes: int
+    ) -> None:
+        self.queue = queue
+        self.sequence = sequence
+        self.high_count = high_count
+        self.regular_count = regular_count
+        self.bytes = bytes
+
+
+class Recovered(Record):
+    """What a store holds when it is opened, each list in the order of creation.
+
+    ``store_id`` was made when the store was; ``last_key`` is the highest key a queue ever had.
+    ``clean`` says that the server closed the store itself: else any message that is owed may have
+    been sent, and settled, without a trace.
+    """
+
+    __slots__ = ("store_id", "clean", "last_key", "channels", "queues", "routers", "cursors")
+
+    def __init__(
+        self,
+        store_id: str,
+        clean: bool,
+        last_key: int,
+        channels: list[KeepChannel],
+        queues: list[RecoveredQueue],
+        routers: list[KeepRouter],
+        cursors: list[KeepCursor],
+    ) -> None:
+        self.store_id = store_id
+        self.clean = clean
+        self.last_key = last_key
+        self.channels = channels
+        self.queues = queues
+        self.routers = routers
+        self.cursors = cursors
+
+
+class QueueOffsets(Record):
+    """What of a queue can be read: ``earliest`` to ``latest`` sequence, both 0 when nothing.
+
+    ``bytes`` and ``count`` are about all that is kept, ``oldest_us`` is the earliest's timestamp.
+    """
+
+    __slots__ = ("earliest", "latest", "count", "bytes", "oldest_us")
+
+    def __init__(self, earliest: int, latest: int, count: int, bytes: int, oldest_us: int) -> None:
+        self.earliest = earliest
+        self.latest = latest
+        self.count = count
+        self.bytes = bytes
+        self.oldest_us = oldest_us
+
+
+class CheckReport(Record):
+    """What a verification found; ``problems`` is empty when all is well."""
+
+    __slots__ = ("channels", "queues", "messages", "bytes", "problems")
+
+    def __init__(
+        self, channels: int, queues: int, messages: int, bytes: int, problems: list[str]
+    ) -> None:
+        self.channels = channels
+        self.queues = queues
+        self.messages = messages
+        self.bytes = bytes
+        self.problems = problems
+
+
+class Store(Protocol):
+    """What keeps messages; see the module's theory of operation."""
+
+    def recover(self) -> Recovered:
+        """What is there; called once, first.  Transient messages are forgotten by it.
+
+        :raises StoreError: when the store cannot be read.
+        """
+
+    def write(self, batch: StoreBatch, now_us: int) -> None:
+        """Make a batch durable; ``now_us`` is Unix time, for retention by age.
+
+        :raises StoreFullError: no room; nothing of the batch is there.
+        :raises StoreError: it failed otherwise; nothing of the batch is there.
+        """
+
+    def fetch(
+        self, key: int, after: int, last: int, limit: int, max_bytes: int, priority: int
+    ) -> list[StoredMessage]:
+        """The first messages of a queue that are owed, ``after`` < sequence <= ``last``.
+
+        Up to ``limit`` of the ``priority``, and no more than ``max_bytes`` of bodies, but one at
+        least if there is one.
+
+        :raises DamageError: when what should be there is not what was written.
+        :raises StoreError: when it cannot be read.
+        """
+
+    def read(self, key: int, first: int, last: int, limit: int, max_bytes: int) -> list[bytes]:
+        """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
+
+        The blocks are in the format of ``storage.records``; they hold exactly the messages asked
+        for, up to ``limit`` and about ``max_bytes``, but one at least if there is one.
+
+        :raises DamageError: as :meth:`fetch`.
+        :raises StoreError: when it cannot be read.
+        """
+
+    def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
+        """What can be read of these queues; zeros for one that is not known."""
+
+    def check(self) -> CheckReport:
+        """Read everything and compare it with its checksums; damage is reported, not raised."""
+
+    def close(self, clean: bool) -> None:
+        """Give the store back; ``clean`` says that everything was written that had to be."""

@@ -1,0 +1,171 @@
+"""Owns what a reader sees of a comparison of brokers: tables, verdicts, data, a plot."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tmqp_bench.broker.suite import BrokerResults, Figures, chosen
+from tmqp_bench.broker.workloads import Aim, Workload
+from tmqp_bench.report import Verdict, machine, table
+
+__all__ = ["as_json", "as_text", "draw", "verdicts"]
+
+#: From this share of interpreted speed on the interpreted build counts as usable.
+_INTERPRETED_SHARE: Final = 0.25
+_HEAD: Final = (
+    *("", "deliveries/s", "server CPU ns", "p50 us", "p99 us", "p99.9 us"),
+    *("memory MB", "spread", "tmqp is"),
+)
+
+
+def _us(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1e6:,.0f}"
+
+
+def _row(title: str, figures: Figures, ours: Figures | None, *, latency: bool) -> list[str]:
+    ratio = "-"
+    if ours is not None and ours is not figures:
+        ratio = f"{ours.rate / figures.rate:.2f} x"
+    shares = [figures.latency_s(share) if latency else None for share in (0.5, 0.99, 0.999)]
+    return [
+        title,
+        f"{figures.rate:,.0f}",
+        f"{figures.cpu_ns:,.0f}",
+        *[_us(share) for share in shares],
+        f"{max(figures.memory_bytes) / 1e6:,.0f}",
+        f"{figures.spread:.2f}",
+        ratio,
+    ]
+
+
+def _rows(results: BrokerResults, workload: Workload) -> list[list[str]]:
+    ours = results.of(workload, workload.contenders[0].title)
+    latency = len(workload.contenders) > 0 and workload.consumers == 1
+    rows: list[list[str]] = []
+    for contender in workload.contenders:
+        figures = results.of(workload, contender.title)
+        if figures is not None:
+            rows.append(_row(contender.title, figures, ours, latency=latency))
+    return rows
+
+
+def _judge(results: BrokerResults, workload: Workload, aim: Aim) -> Verdict:
+    ours = results.of(workload, workload.contenders[0].title)
+    peer = results.of(workload, aim.peer)
+    if aim.latency:
+        text = f"{workload.title}: p50 at most {aim.times:g} x {aim.peer}"
+        here = None if ours is None else ours.latency_s(0.5)
+        there = None if peer is None else peer.latency_s(0.5)
+        if here is None or there is None:
+            return Verdict(text, "not measured", None)
+        return Verdict(text, f"{here / there:.2f} x", here <= aim.times * there)
+    text = f"{workload.title}: {aim.times:g} x {aim.peer}"
+    if ours is None or peer is None:
+        return Verdict(text, "not measured", None)
+    return Verdict(text, f"{ours.rate / peer.rate:.2f} x", ours.rate >= aim.times * peer.rate)
+
+
+def verdicts(results: BrokerResults) -> list[Verdict]:
+    """The aims of the workloads measured, and what was reached."""
+    found: list[Verdict] = []
+    for workload in chosen(results.plan):
+        found.extend([_judge(results, workload, aim) for aim in workload.aims])
+        fast, slow = (results.of(workload, each.title) for each in workload.contenders[:2])
+        if fast is not None and slow is not None:
+            share = slow.rate / fast.rate
+            text = f"{workload.title}: interpreted {_INTERPRETED_SHARE:g} x compiled"
+            found.append(Verdict(text, f"{share:.2f} x", share >= _INTERPRETED_SHARE))
+    return found
+
+
+def as_text(results: BrokerResults) -> str:
+    """The whole comparison for a terminal."""
+    plan = results.plan
+    place = "each broker on one core, the load on another" if results.pinned else "on one core"
+    lines = [
+        f"{machine()}; Python {platform.python_version()}; {place}.",
+        ", ".join([f"{name} {version}" for name, version in results.versions.items()]),
+        f"Medians of {plan.rounds} rounds of {plan.seconds:g} s, in turn.",
+    ]
+    for workload in chosen(plan):
+        rows = _rows(results, workload)
+        if rows:
+            lines.extend(["", f"{workload.title} ({workload.name}), {workload.payload_bytes:,} B"])
+            lines.extend(["", *table(_HEAD, rows)])
+    judged = verdicts(results)
+    if judged:
+        words = {True: "reached", False: "MISSED", None: "not judged"}
+        rows = [[verdict.aim, verdict.reached, words[verdict.passed]] for verdict in judged]
+        lines.extend(["", *table(["aim", "measured", "verdict"], rows)])
+    if results.missing:
+        lines.extend(["", "Missing:"])
+        lines.extend([f"  {name}: {why}" for name, why in results.missing.items()])
+    return "\n".join(lines)
+
+
+def as_json(results: BrokerResults) -> dict[str, Any]:
+    """The same as data."""
+    return {
+        "machine": machine(),
+        "python": platform.python_version(),
+        "versions": results.versions,
+        "rounds": results.plan.rounds,
+        "seconds": results.plan.seconds,
+        "figures": [
+            {
+                "workload": workload,
+                "contender": contender,
+                "deliveries_per_s": [sample.rate for sample in figures.samples],
+                "server_cpu_ns": [sample.cpu_ns for sample in figures.samples],
+                "p50_s": figures.latency_s(0.5),
+                "p99_s": figures.latency_s(0.99),
+                "memory_bytes": figures.memory_bytes,
+            }
+            for (workload, contender), figures in results.figures.items()
+        ],
+        "aims": [
+            {"aim": verdict.aim, "reached": verdict.reached, "passed": verdict.passed}
+            for verdict in verdicts(results)
+        ],
+        "missing": results.missing,
+    }
+
+
+def draw(results: BrokerResults, path: Path) -> None:
+    """Bars of deliveries a second, one group a workload, on a logarithmic scale.
+
+    :raises ImportError: when matplotlib is not installed.
+    """
+    matplotlib: Any = importlib.import_module("matplotlib")
+    matplotlib.use("Agg")
+    pyplot: Any = importlib.import_module("matplotlib.pyplot")
+    shown = [w for w in chosen(results.plan) if _rows(results, w)]
+    figure, axes = pyplot.subplots(len(shown), 1, figsize=(8, 1.7 * len(shown)), squeeze=False)
+    for (axis,), workload in zip(axes, shown, strict=True):
+        _bars(axis, results, workload)
+    figure.tight_layout()
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+def _bars(axis: Any, results: BrokerResults, workload: Workload) -> None:
+    titles: list[str] = []
+    rates: list[float] = []
+    for contender in workload.contenders:
+        figures = results.of(workload, contender.title)
+        if figures is not None:
+            titles.append(contender.title)
+            rates.append(figures.rate)
+    colours: Sequence[str] = [
+        "#2f6f9f" if title.startswith("tmqp") else "#b0b0b0" for title in titles
+    ]
+    axis.barh(titles[::-1], rates[::-1], color=colours[::-1])
+    axis.set_xscale("log")
+    axis.set_title(f"{workload.title}: deliveries/s", fontsize=9, loc="left")
+    axis.tick_params(labelsize=8)
+    for place, rate in enumerate(rates[::-1]):
+        axis.text(rate, place, f" {rate:,.0f}", va="center", fontsize=7)

@@ -1,0 +1,208 @@
+"""Owns the load on our own broker: pushes, deliveries, acknowledges, direct messages.
+
+Everything is encoded beforehand.  A delivery is the pushed message with two bytes changed, so all
+of one load have the same size, and the id stands at the same place in each.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Final
+
+from tmqp.codec import FrameDecoder
+from tmqp.constants import (
+    OP_CREATE_QUEUE,
+    OP_JOIN,
+    TYPE_ACKNOWLEDGE,
+    TYPE_DIRECT_MESSAGE,
+    TYPE_QUEUE_MESSAGE,
+    TYPE_RESPONSE,
+    TYPE_SERVER,
+    TYPE_TERMINATE,
+)
+from tmqp.frames import Frame
+from tmqp.hello import ConnectionInformation
+from tmqp_bench.broker.counting import FixedSize
+
+__all__ = ["Responder", "Taker", "Teller", "create_queue", "greet"]
+
+#: Messages encoded beforehand; they come round again, so a window must be smaller.
+_PREPARED: Final = 16_384
+_PREAMBLE: Final = b"TMQP/2.0"
+_CHANNEL: Final = "bench"
+_QUEUE: Final = 1
+_ANSWER_S: Final = 10.0
+
+
+class _Talk:
+    """A blocking connection for what comes before the load."""
+
+    def __init__(self, port: int, client_id: str) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.settimeout(_ANSWER_S)
+        self._decoder = FrameDecoder()
+        hello = Frame.build(TYPE_SERVER, "", 101, ConnectionInformation(client_id).encode())
+        self.socket.sendall(_PREAMBLE + hello.raw)
+        greeting = b""
+        while len(greeting) < len(_PREAMBLE):
+            greeting += self.socket.recv(len(_PREAMBLE) - len(greeting))
+        self.read(1)
+
+    def read(self, count: int) -> list[Frame]:
+        """The next frames."""
+        frames: list[Frame] = []
+        while len(frames) < count:
+            data = self.socket.recv(65_536)
+            if not data:
+                raise ConnectionError("the server closed the connection")
+            frames.extend(self._decoder.feed(data))
+        return frames
+
+    def ask(self, frame: Frame) -> Frame:
+        """Send a request and return its answer."""
+        self.socket.sendall(frame.raw)
+        (answer,) = self.read(1)
+        if answer.type != TYPE_RESPONSE or answer.content_type != 0:
+            raise ConnectionError(f"the server answered {answer!r}")
+        return answer
+
+
+def greet(port: int, client_id: str) -> socket.socket:
+    """A connection that is let in."""
+    return _Talk(port, client_id).socket
+
+
+def create_queue(port: int, status: str, options: str) -> None:
+    """Create the queue that everything goes through; ``options`` is a JSON object."""
+    talk = _Talk(port, "creator")
+    headers = [("Queue-Id", str(_QUEUE)), ("Queue-Status", status)]
+    talk.ask(
+        Frame.build(
+            TYPE_SERVER,
+            _CHANNEL,
+            OP_CREATE_QUEUE,
+            options.encode(),
+            message_id="create",
+            pending_response=True,
+            headers=headers,
+        )
+    )
+    talk.socket.sendall(Frame.build(TYPE_TERMINATE, "", 0).raw)
+    talk.socket.close()
+
+
+class Teller:
+    """A producer: pushes into the queue, or sends direct messages and awaits their responses."""
+
+    def __init__(
+        self, port: int, name: str, payload_bytes: int, *, confirms: bool, target: str = ""
+    ) -> None:
+        self.socket = greet(port, name)
+        self.confirms = confirms
+        self._at = 0
+        kind = TYPE_DIRECT_MESSAGE if target else TYPE_QUEUE_MESSAGE
+        prepared = min(_PREPARED, max(64, 67_108_864 // (payload_bytes + 64)))
+        frames = [
+            Frame.build(
+                kind,
+                target or _CHANNEL,
+                _QUEUE,
+                number.to_bytes(4, "big") * (payload_bytes // 4),
+                message_id=f"{name[-6:]:->6}{number:026x}",
+                source=name,
+                pending_acknowledge=confirms and not target,
+                pending_response=confirms and bool(target),
+            )
+            for number in range(prepared)
+        ]
+        self._pieces = [frame.raw for frame in frames]
+        answered = TYPE_RESPONSE if target else TYPE_ACKNOWLEDGE
+        first = frames[0]
+        confirm = Frame.build(
+            answered,
+            name if target else _CHANNEL,
+            0 if target else _QUEUE,
+            message_id=first.message_id,
+            source=target,
+        )
+        self._counter = FixedSize(len(confirm.raw))
+
+    def messages(self, count: int) -> bytes:
+        pieces = self._pieces
+        at = self._at
+        self._at = (at + count) % len(pieces)
+        chosen = pieces[at : at + count]
+        while len(chosen) < count:
+            chosen += pieces[: count - len(chosen)]
+        return b"".join(chosen)
+
+    def confirmed(self, data: bytes) -> int:
+        return self._counter.count(data) if self.confirms else 0
+
+
+class Taker:
+    """A consumer of the queue; answers each delivery if the queue wants that."""
+
+    def __init__(
+        self, port: int, name: str, producer: str, payload_bytes: int, *, acks: bool
+    ) -> None:
+        talk = _Talk(port, name)
+        join = Frame.build(TYPE_SERVER, _CHANNEL, OP_JOIN, message_id="join", pending_response=True)
+        talk.ask(join)
+        self.socket = talk.socket
+        mark = "0" * 32
+        sample = Frame.build(
+            TYPE_QUEUE_MESSAGE,
+            _CHANNEL,
+            _QUEUE,
+            bytes(payload_bytes // 4 * 4),
+            message_id=mark,
+            source=producer,
+        ).raw
+        self._size = len(sample)
+        self._id_at = sample.index(mark.encode())
+        ack = Frame.build(TYPE_ACKNOWLEDGE, _CHANNEL, _QUEUE, message_id=mark, source=name).raw
+        self._before, self._after = ack.split(mark.encode())
+        self._counter = FixedSize(self._size)
+        self._acks = acks
+        self._rest = b""
+
+    def received(self, data: bytes) -> tuple[int, bytes]:
+        if not self._acks:
+            return self._counter.count(data), b""
+        data = self._rest + data
+        size = self._size
+        count = len(data) // size
+        self._rest = data[count * size :]
+        at, before, after = self._id_at, self._before, self._after
+        ids = [data[place + at : place + at + 32] for place in range(0, count * size, size)]
+        return count, before + (after + before).join(ids) + after if ids else b""
+
+
+class Responder:
+    """Answers every direct message with an empty response."""
+
+    def __init__(self, port: int, name: str, asker: str, payload_bytes: int) -> None:
+        self.socket = greet(port, name)
+        mark = "0" * 32
+        body = bytes(payload_bytes // 4 * 4)
+        sample = Frame.build(
+            TYPE_DIRECT_MESSAGE, name, _QUEUE, body, message_id=mark, source=asker
+        ).raw
+        self._size = len(sample)
+        self._id_at = sample.index(mark.encode())
+        answer = Frame.build(TYPE_RESPONSE, asker, 0, message_id=mark, source=name).raw
+        self._before, self._after = answer.split(mark.encode())
+        self._rest = b""
+        time.sleep(0.05)
+
+    def received(self, data: bytes) -> tuple[int, bytes]:
+        data = self._rest + data
+        size = self._size
+        count = len(data) // size
+        self._rest = data[count * size :]
+        at, before, after = self._id_at, self._before, self._after
+        ids = [data[place + at : place + at + 32] for place in range(0, count * size, size)]
+        return count, before + (after + before).join(ids) + after if ids else b""

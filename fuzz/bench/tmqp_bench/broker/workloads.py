@@ -1,0 +1,320 @@
+"""Owns what is compared with what: the workloads, who takes part in each, and the aims.
+
+A *contender* is one broker in one setting under one workload.  Every contender of a workload gets
+the same payload, the same number of connections and the same window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tmqp_bench.broker import (
+    amqp_wire,
+    mqtt_wire,
+    nats_wire,
+    redis_wire,
+    stomp_wire,
+    tmqp_wire,
+)
+from tmqp_bench.broker.loop import Consumer, Producer
+
+__all__ = ["WORKLOADS", "Aim", "Contender", "Ends", "Workload"]
+
+#: What a load is made of.
+Ends = tuple[Sequence[Producer], Sequence[Consumer]]
+#: Connects: port, payload size in bytes, number of consumers.
+Connect = Callable[[int, int, int], Ends]
+
+#: What a Java broker takes to compile its hot path.
+_JVM_S: Final = 8.0
+_BROADCAST: Final = '{"RequestAcknowledge":false}'
+_ACKED: Final = '{"RequestAcknowledge":true}'
+_DURABLE: Final = '{"RequestAcknowledge":true,"Durable":true}'
+
+
+@dataclass(frozen=True)
+class Contender:
+    """``broker`` and ``setting`` are those of :func:`.servers.start`.
+
+    ``warm_up_s``: how long it is loaded before anything counts; what compiles itself needs longer.
+    """
+
+    title: str
+    broker: str
+    setting: str
+    connect: Connect
+    warm_up_s: float = 0.5
+
+
+@dataclass(frozen=True)
+class Aim:
+    """Ours (the first contender) is to make ``times`` as many deliveries a second as ``peer``.
+
+    With ``latency`` its median round trip is to be at most ``times`` the peer's.
+    """
+
+    peer: str
+    times: float
+    latency: bool = False
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One comparison; ``copies`` 0 stands for "as many as there are consumers"."""
+
+    name: str
+    title: str
+    contenders: tuple[Contender, ...]
+    aims: tuple[Aim, ...] = ()
+    consumers: int = 1
+    copies: int = 1
+    window: int = 4_096
+    payload_bytes: int = 100
+
+
+# --- ours ----------------------------------------------------------------------------------------
+
+
+def _ours(status: str, options: str, *, confirms: bool, acks: bool) -> Connect:
+    def connect(port: int, payload_bytes: int, consumers: int) -> Ends:
+        tmqp_wire.create_queue(port, status, options)
+        takers = [
+            tmqp_wire.Taker(port, f"taker{number:04}", "teller", payload_bytes, acks=acks)
+            for number in range(consumers)
+        ]
+        return [tmqp_wire.Teller(port, "teller", payload_bytes, confirms=confirms)], takers
+
+    return connect
+
+
+def _ours_several(port: int, payload_bytes: int, consumers: int) -> Ends:
+    tmqp_wire.create_queue(port, "roundrobin", _ACKED)
+    takers = [
+        tmqp_wire.Taker(port, f"taker{number:04}", "teller0", payload_bytes, acks=True)
+        for number in range(consumers)
+    ]
+    tellers = [
+        tmqp_wire.Teller(port, f"teller{number}", payload_bytes, confirms=True)
+        for number in range(consumers)
+    ]
+    return tellers, takers
+
+
+def _ours_request(port: int, payload_bytes: int, consumers: int) -> Ends:
+    responder = tmqp_wire.Responder(port, "responder", "asker", payload_bytes)
+    asker = tmqp_wire.Teller(port, "asker", payload_bytes, confirms=True, target="responder")
+    return [asker], [responder]
+
+
+def _both_builds(connect: Connect, durable: str = "") -> tuple[Contender, ...]:
+    return (
+        Contender("tmqp", "tmqp", f"compiled{durable}", connect),
+        Contender("tmqp, interpreted", "tmqp", f"interpreted{durable}", connect),
+    )
+
+
+# --- peers ---------------------------------------------------------------------------------------
+
+
+def _nats_core(port: int, payload_bytes: int, consumers: int) -> Ends:
+    takers = [nats_wire.Subscriber(port, payload_bytes) for _ in range(consumers)]
+    return [nats_wire.Publisher(port, payload_bytes, confirms=False)], takers
+
+
+def _nats_request(port: int, payload_bytes: int, consumers: int) -> Ends:
+    taker = nats_wire.Subscriber(port, payload_bytes, replies=True)
+    return [nats_wire.Asker(port, payload_bytes)], [taker]
+
+
+def _jetstream(*, on_file: bool) -> Connect:
+    def connect(port: int, payload_bytes: int, consumers: int) -> Ends:
+        # The consumer first: a stream delivers as soon as its subject is listened to.
+        nats_wire.create_stream(port, on_file=on_file)
+        taker = nats_wire.StreamSubscriber(port)
+        return [nats_wire.Publisher(port, payload_bytes, confirms=True)], [taker]
+
+    return connect
+
+
+def _redis_pubsub(port: int, payload_bytes: int, consumers: int) -> Ends:
+    takers = [redis_wire.Subscriber(port, payload_bytes) for _ in range(consumers)]
+    return [redis_wire.Publisher(port, payload_bytes)], takers
+
+
+def _redis_stream(port: int, payload_bytes: int, consumers: int) -> Ends:
+    redis_wire.create_group(port)
+    taker = redis_wire.GroupReader(port, payload_bytes)
+    return [redis_wire.Adder(port, payload_bytes)], [taker]
+
+
+def _mqtt(quality: int) -> Connect:
+    def connect(port: int, payload_bytes: int, consumers: int) -> Ends:
+        takers = [
+            mqtt_wire.Subscriber(port, payload_bytes, quality, f"consumer{number}")
+            for number in range(consumers)
+        ]
+        return [mqtt_wire.Publisher(port, payload_bytes, quality)], takers
+
+    return connect
+
+
+def _amqp(*, persistent: bool) -> Connect:
+    def connect(port: int, payload_bytes: int, consumers: int) -> Ends:
+        taker = amqp_wire.Deliveries(port, payload_bytes, acks=True, persistent=persistent)
+        teller = amqp_wire.Publisher(
+            port, payload_bytes, confirms=True, persistent=persistent, declare=False
+        )
+        return [teller], [taker]
+
+    return connect
+
+
+def _stomp(*, persistent: bool) -> Connect:
+    def connect(port: int, payload_bytes: int, consumers: int) -> Ends:
+        taker = stomp_wire.Subscription(port, acks=True)
+        teller = stomp_wire.Sender(port, payload_bytes, confirms=True, persistent=persistent)
+        return [teller], [taker]
+
+    return connect
+
+
+_BROADCASTERS: Final = (
+    *_both_builds(_ours("broadcast", _BROADCAST, confirms=False, acks=False)),
+    Contender("nats-server", "nats", "core", _nats_core),
+    Contender("Redis pub/sub", "redis", "memory", _redis_pubsub),
+    Contender("Mosquitto QoS 0", "mosquitto", "", _mqtt(0)),
+)
+_AMQTT: Final = Contender("amqtt QoS 0", "amqtt", "", _mqtt(0))
+
+
+def _fan_out(consumers: int, window: int, aims: tuple[Aim, ...]) -> Workload:
+    return Workload(
+        f"broadcast-{consumers}-{window}",
+        f"1 to {consumers:,} broadcast, {window} in flight",
+        _BROADCASTERS[:4],
+        aims,
+        consumers=consumers,
+        copies=0,
+        window=window,
+    )
+
+
+def _request(window: int, aims: tuple[Aim, ...] = ()) -> Workload:
+    return Workload(
+        f"request-{window}",
+        f"request and response, {window} in flight",
+        (
+            *_both_builds(_ours_request),
+            Contender("nats-server", "nats", "core", _nats_request),
+        ),
+        aims,
+        window=window,
+    )
+
+
+def _durable(window: int, aims: tuple[Aim, ...] = ()) -> Workload:
+    return Workload(
+        f"durable-{window}",
+        f"durable push with both acknowledges, {window} in flight",
+        (
+            *_both_builds(_ours("push", _DURABLE, confirms=True, acks=True), "+durable"),
+            Contender("NATS JetStream on file", "nats", "jetstream", _jetstream(on_file=True)),
+            Contender("Redis stream, AOF always", "redis", "always", _redis_stream),
+            Contender("RabbitMQ, persistent", "rabbitmq", "", _amqp(persistent=True)),
+            Contender(
+                "ActiveMQ, persistent", "activemq", "kahadb", _stomp(persistent=True), _JVM_S
+            ),
+        ),
+        aims,
+        window=window,
+    )
+
+
+def _sized(payload_bytes: int, window: int) -> Workload:
+    return Workload(
+        f"push-{payload_bytes}",
+        f"push with both acknowledges, {payload_bytes:,} bytes",
+        (
+            *_both_builds(_ours("push", _ACKED, confirms=True, acks=True)),
+            Contender("NATS JetStream in memory", "nats", "jetstream", _jetstream(on_file=False)),
+        ),
+        window=window,
+        payload_bytes=payload_bytes,
+    )
+
+
+#: In the order of the report.
+WORKLOADS: Final[tuple[Workload, ...]] = (
+    Workload(
+        "broadcast",
+        "1 to 1 broadcast, at most once",
+        (*_BROADCASTERS, _AMQTT),
+        (
+            Aim("nats-server", 1.0),
+            Aim("Redis pub/sub", 2.0),
+            Aim("Mosquitto QoS 0", 20.0),
+            Aim("amqtt QoS 0", 100.0),
+        ),
+    ),
+    _fan_out(100, 400, ()),
+    _fan_out(1_000, 1, (Aim("nats-server", 1.3),)),
+    _fan_out(1_000, 16, (Aim("nats-server", 2.0), Aim("Redis pub/sub", 1.2))),
+    _fan_out(1_000, 400, (Aim("nats-server", 3.5), Aim("Redis pub/sub", 3.0))),
+    Workload(
+        "push-no-acks",
+        "push 1 to 1 without acknowledges",
+        _both_builds(_ours("push", _BROADCAST, confirms=False, acks=False)),
+    ),
+    Workload(
+        "push-consumer-acks",
+        "push 1 to 1 with the consumer's acknowledges",
+        _both_builds(_ours("push", _ACKED, confirms=False, acks=True)),
+    ),
+    Workload(
+        "push-acks",
+        "push 1 to 1 with both acknowledges, in memory",
+        (
+            *_both_builds(_ours("push", _ACKED, confirms=True, acks=True)),
+            Contender("NATS JetStream in memory", "nats", "jetstream", _jetstream(on_file=False)),
+            Contender("Redis stream", "redis", "memory", _redis_stream),
+            Contender("Mosquitto QoS 1", "mosquitto", "", _mqtt(1)),
+            Contender("RabbitMQ, transient", "rabbitmq", "", _amqp(persistent=False)),
+            Contender(
+                "ActiveMQ, non-persistent", "activemq", "memory", _stomp(persistent=False), _JVM_S
+            ),
+        ),
+        (
+            Aim("NATS JetStream in memory", 4.0),
+            Aim("Mosquitto QoS 1", 10.0),
+            Aim("RabbitMQ, transient", 10.0),
+            Aim("ActiveMQ, non-persistent", 4.0),
+        ),
+    ),
+    Workload(
+        "round-robin",
+        "round robin 4 to 4 with both acknowledges",
+        _both_builds(_ours_several),
+        consumers=4,
+    ),
+    _request(1, (Aim("nats-server", 1.5, latency=True),)),
+    _request(16),
+    _request(256),
+    _sized(16, 4_096),
+    _sized(1_024, 4_096),
+    _sized(65_536, 64),
+    _sized(4_194_304, 4),
+    _durable(1),
+    _durable(32),
+    _durable(
+        256,
+        (
+            Aim("NATS JetStream on file", 2.0),
+            Aim("Redis stream, AOF always", 1.0),
+            Aim("RabbitMQ, persistent", 10.0),
+            Aim("ActiveMQ, persistent", 10.0),
+        ),
+    ),
+    _durable(1_024),
+)

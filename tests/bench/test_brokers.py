@@ -1,0 +1,158 @@
+"""The comparison of brokers: its counting, its load, and a real run of our own server."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tmqp_bench.__main__ import main
+from tmqp_bench.broker.counting import FixedSize, Lines, Pattern
+from tmqp_bench.broker.loop import LoadError, Shape, run
+from tmqp_bench.broker.nats_wire import StreamSubscriber
+from tmqp_bench.broker.processes import StartError, free_port, server_core
+from tmqp_bench.broker.servers import start, version_of
+from tmqp_bench.broker.suite import BrokerPlan, compare_brokers
+from tmqp_bench.broker.workloads import WORKLOADS
+from tmqp_bench.codec import PLACES
+
+
+def cut(data: bytes, sizes: range) -> list[list[bytes]]:
+    return [[data[at : at + size] for at in range(0, len(data), size)] for size in sizes]
+
+
+@pytest.mark.parametrize("counter", [FixedSize, Pattern, Lines])
+def test_counting_does_not_depend_on_how_the_bytes_are_cut(counter: type) -> None:
+    message = b"+begin 12\r\nend\r\n"
+    argument = {FixedSize: len(message), Pattern: b"+begin", Lines: 2}[counter]
+    for pieces in cut(message * 7, range(1, 40)):
+        counting = counter(argument)
+        assert sum(counting.count(piece) for piece in pieces) == 7
+
+
+@contextmanager
+def a_pipe(*, loses: bool = False) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """In place of a server: what is written to the first comes out of the second."""
+    given, inside = socket.socketpair()
+    taken, out = socket.socketpair()
+
+    def move() -> None:
+        with inside, out:
+            while data := inside.recv(4_096):
+                out.sendall(data[:-1] if loses else data)
+
+    thread = threading.Thread(target=move)
+    thread.start()
+    with given, taken:
+        yield given, taken
+    thread.join(10)
+
+
+class _Bytes:
+    """Each byte is a message."""
+
+    confirms = False
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.socket = sock
+        self.most_at_once = 0
+
+    def messages(self, count: int) -> bytes:
+        self.most_at_once = max(self.most_at_once, count)
+        return b"m" * count
+
+    def confirmed(self, data: bytes) -> int:
+        return 0
+
+    def received(self, data: bytes) -> tuple[int, bytes]:
+        return len(data), b""
+
+
+def test_the_load_never_has_more_under_way_than_its_window() -> None:
+    shape = Shape(copies=1, window=10, warm_up_s=0.05, seconds=0.2)
+    with a_pipe() as (given, taken):
+        producer = _Bytes(given)
+        sample = run([producer], [_Bytes(taken)], shape, lambda: 0.0)
+    assert producer.most_at_once <= 10
+    assert sample.deliveries == sample.messages > 10
+    assert sample.latencies_s
+
+
+def test_a_lost_message_is_no_figure_but_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tmqp_bench.broker.loop._STALL_S", 0.3)
+    shape = Shape(copies=1, window=4, warm_up_s=0.05, seconds=5)
+    with a_pipe(loses=True) as (given, taken), pytest.raises(LoadError, match="nothing moves"):
+        run([_Bytes(given)], [_Bytes(taken)], shape, lambda: 0.0)
+
+
+def test_a_broker_that_does_not_start_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PLACES, "compiled", "build/nowhere")
+    with pytest.raises(StartError, match="make compiled"):
+        start("tmqp", "compiled", tmp_path)
+
+
+def test_a_port_is_free_and_the_core_is_one_of_ours() -> None:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", free_port()))
+    assert server_core() >= 0
+
+
+def test_acknowledges_of_jetstream_survive_any_cut() -> None:
+    text = b"".join(
+        [b"MSG deliver 1 $JS.ACK.S.C.1.%d.%d.99.0 5\r\nhello\r\n" % (n, n) for n in range(1, 9)]
+    )
+    for pieces in cut(text, range(1, 90)):
+        taker = StreamSubscriber.__new__(StreamSubscriber)
+        taker._rest = b""
+        found = [taker.received(piece) for piece in pieces]
+        assert sum(count for count, _ in found) == 8
+        acks = b"".join([answer for _, answer in found])
+        assert acks.count(b"PUB $JS.ACK.S.C.1.") == 8
+        assert b"PUB $JS.ACK.S.C.1.8.8.99.0 0\r\n\r\n" in acks
+
+
+@pytest.mark.parametrize("name", ["broadcast", "push-acks", "round-robin", "request-16"])
+def test_our_server_under_load(name: str) -> None:
+    plan = BrokerPlan((name,), 1, 0.2, False, ("interpreted",))
+    results = compare_brokers(plan, lambda _: None)
+    assert not results.missing
+    ((key, figures),) = results.figures.items()
+    assert key == (name, "tmqp, interpreted")
+    assert figures.rate > 0
+    assert figures.cpu_ns > 0
+    assert figures.memory_bytes[0] > 1_000_000
+
+
+def test_the_command_prints_data(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--workload", "push-acks", "--rounds", "1", "--seconds", "0.1", "--json"]
+    assert main(["brokers", *arguments, "--build", "interpreted"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["figures"][0]["contender"] == "tmqp, interpreted"
+    assert data["figures"][0]["deliveries_per_s"][0] > 0
+
+
+def test_help_lists_every_workload(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["brokers", "--help"])
+    text = capsys.readouterr().out
+    for workload in WORKLOADS:
+        assert f"  {workload.name} " in text
+
+
+def test_every_aim_names_a_contender() -> None:
+    for workload in WORKLOADS:
+        titles = [contender.title for contender in workload.contenders]
+        for aim in workload.aims:
+            assert aim.peer in titles
+
+
+def test_a_peer_that_is_not_there_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_args, **_kwargs: None)
+    assert version_of("nats") is None

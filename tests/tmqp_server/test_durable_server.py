@@ -1,0 +1,195 @@
+"""The whole server with its store on disk: it stops, is started again, and everything is there."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from tmqp.address import Address
+from tmqp.models import QueueOptions
+from tmqp_client import Client, OperationError, OperationFailed, connect
+from tmqp_server.app import Server, running
+from tmqp_server.config import ServerConfig, StorageConfig
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.storage.memory import MemoryStore
+from tmqp_server.storage.port import Store, StoreBatch, StoreError, StoreFullError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+DURABLE = QueueOptions(durable=True)
+
+
+def config(data: Path | None, **more: object) -> ServerConfig:
+    where = None if data is None else str(data)
+    return ServerConfig(listen=(Address("127.0.0.1", 0),), data=where, **more)
+
+
+@asynccontextmanager
+async def serving(
+    data: Path | None, store: Store | None = None, **more: object
+) -> AsyncIterator[tuple[Server, Client]]:
+    async with (
+        running(config(data, **more), store) as server,
+        connect(str(server.addresses[0]), name="test", type="test") as client,
+    ):
+        yield server, client
+
+
+async def take(client: Client, count: int, channel: str = "c", queue_id: int = 1) -> list[bytes]:
+    got: list[bytes] = []
+    with anyio.fail_after(20):
+        async with client.consume(channel, queue_id) as messages:
+            async for message in messages:
+                got.append(message.payload)
+                if len(got) == count:
+                    break
+    return got
+
+
+async def test_what_was_confirmed_is_there_after_a_restart(tmp_path: Path) -> None:
+    lines = [b"%04d" % each for each in range(500)]
+    async with serving(tmp_path) as (_, client):
+        await client.create_queue("c", 1, DURABLE, status="push")
+        await client.push_many("c", 1, lines)
+    async with serving(tmp_path) as (server, client):
+        (queue,) = server.broker.queues()
+        assert queue.live() == 500
+        assert await take(client, 200) == lines[:200]
+    async with serving(tmp_path) as (_, client):
+        assert await take(client, 300) == lines[200:]
+    async with serving(tmp_path) as (server, _):
+        (queue,) = server.broker.queues()
+        assert queue.live() == 0
+        assert queue.sequence == 500
+
+
+async def test_far_more_than_the_memory_takes(tmp_path: Path) -> None:
+    limits = EngineLimits(max_messages_in_memory=50)
+    lines = [b"%04d" % each for each in range(1_000)]
+    async with serving(tmp_path, broker=limits) as (server, client):
+        await client.create_queue("c", 1, DURABLE, status="push")
+        await client.push_many("c", 1, lines)
+        (queue,) = server.broker.queues()
+        assert (queue.count, queue.spilled) == (50, 950)
+        assert await take(client, 100) == lines[:100]
+    async with serving(tmp_path, broker=limits) as (server, client):
+        assert await take(client, 900) == lines[100:]
+
+
+async def test_without_data_nothing_is_durable() -> None:
+    async with serving(None) as (_, client):
+        with pytest.raises(OperationFailed) as refused:
+            await client.create_queue("c", 1, DURABLE)
+        assert refused.value.code == 406
+
+
+async def test_one_server_a_directory(tmp_path: Path) -> None:
+    async with serving(tmp_path):
+        with pytest.raises(StoreError, match="in use"):
+            async with running(config(tmp_path)):
+                pass
+    async with serving(tmp_path):
+        pass
+
+
+async def test_a_disk_without_room_refuses_messages_and_nothing_else(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (_, client):
+        await client.create_queue("c", 1, DURABLE, status="push")
+        await client.push_many("c", 1, [b"1", b"2", b"3"])
+    # No disk has so much room.
+    floor = StorageConfig(floor_bytes=1 << 60)
+    async with serving(tmp_path, storage=floor) as (_, client):
+        with pytest.raises(OperationError):
+            await client.push("c", 1, b"4")
+        await client.create_queue("d", 2, status="push")
+        await client.push("d", 2, b"not durable")
+        assert await take(client, 3) == [b"1", b"2", b"3"]
+    async with serving(tmp_path) as (server, client):
+        assert [queue.live() for queue in server.broker.queues()] == [0, 0]
+        assert [queue.options.durable for queue in server.broker.queues()] == [True, False]
+        await client.push("c", 1, b"5")
+        assert await take(client, 1) == [b"5"]
+
+
+class Moody(MemoryStore):
+    """A store that says no while it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mood = ""
+        self.refused = 0
+        self.patience = threading.Event()
+
+    def write(self, batch: StoreBatch, now_us: int) -> None:
+        if self.mood:
+            self.refused += 1
+            if self.refused >= 4:
+                self.patience.set()
+            raise StoreFullError(self.mood)
+        super().write(batch, now_us)
+
+
+async def test_a_store_that_fails_is_tried_again_until_it_heals(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = Moody()
+    async with serving(None, store) as (_, client):
+        await client.create_queue("c", 1, DURABLE, status="push")
+        await client.push("c", 1, b"1")
+        store.mood = "the disk is full"
+        with pytest.raises(OperationError):
+            await client.push("c", 1, b"2")
+        assert await take(client, 1) == [b"1"]
+        with anyio.fail_after(10):
+            # Waited for in a thread, as the store itself is.
+            await anyio.to_thread.run_sync(
+                store.patience.wait
+            )  # the settling of the first is owed, and tried again
+        store.mood = ""
+        with anyio.fail_after(10):
+            while True:
+                try:
+                    await client.push("c", 1, b"3")
+                except OperationError:
+                    await anyio.sleep(0.01)
+                else:
+                    break
+        assert await take(client, 1) == [b"3"]
+    said = [record.getMessage() for record in caplog.records if "storage" in record.name]
+    assert len([each for each in said if "cannot save" in each]) == 1
+    assert len([each for each in said if "saves again" in each]) == 1
+
+
+async def test_an_operation_whose_change_cannot_be_kept_is_answered(tmp_path: Path) -> None:
+    store = Moody()
+    async with serving(None, store) as (_, client):
+        store.mood = "the disk is full"
+        with pytest.raises(OperationFailed) as refused:
+            await client.create_queue("c", 1, DURABLE, status="push")
+        assert refused.value.code == 503
+        store.mood = ""
+
+
+async def test_the_last_batch_cannot_be_written(caplog: pytest.LogCaptureFixture) -> None:
+    store = Moody()
+    async with serving(None, store) as (_, client):
+        await client.create_queue("c", 1, DURABLE, status="push")
+        await client.push("c", 1, b"1")
+        await take(client, 1)
+        store.mood = "the disk is full"
+    assert any("could not be closed cleanly" in record.getMessage() for record in caplog.records)
+    assert not store._is_open
+
+
+async def test_what_is_not_a_store_of_this_server_is_said_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "messages.sqlite3").write_bytes(b"no database at all" * 1_000)
+    with pytest.raises(StoreError):
+        async with running(config(tmp_path)):
+            pass
