@@ -3,14 +3,14 @@
 Each returns complaints, none when all is well, so that a test can show it a bad history.
 
 The heart is multiset algebra over the whole history, after everything has had its time: *lost* was
-confirmed and never dealt with; *unexplained* came over a wire more often than the broker sent it;
+confirmed and never dealt with; *unexplained* came over a wire otherwise than the broker sent it;
 *stuck* is still owed although nothing stands in its way.  (What was *invented* is noticed at once,
 see ``history.py``.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tmqp_sim.history import History, Place
 
@@ -44,14 +44,20 @@ def untaken(
                 yield f"{uid} was accepted by {place} and nobody dealt with it, nor its dead letter"
 
 
-def unexplained(history: History, sent: Mapping[tuple[int, str], int] | None) -> Iterator[str]:
-    """What came over a link more often than the broker sent it there; None if nobody counted."""
+def unexplained(history: History, sent: Mapping[int, Sequence[str]] | None) -> Iterator[str]:
+    """What came over a link is the beginning of what the broker sent over it, in its order.
+
+    :param sent: by link, which is the session's number too; None if nobody counted.
+    """
     if sent is None:
         return
-    for (link, uid), count in history.by_link.items():
-        times = sent.get((link, uid), 0)
-        if count > times:
-            yield f"{uid} came {count} times over link {link}, sent {times} times"
+    for link, uids in history.by_link.items():
+        out = sent.get(link, ())
+        for at, uid in enumerate(uids):
+            if at >= len(out) or out[at] != uid:
+                wanted = out[at] if at < len(out) else "nothing more"
+                yield f"{uid} came over link {link} as number {at + 1}, sent was {wanted}"
+                break
 
 
 def first_flags(history: History) -> Iterator[str]:
@@ -85,7 +91,7 @@ def stuck(history: History, owed: Mapping[str, int]) -> Iterator[str]:
 def judge(
     history: History,
     lives: int,
-    sent: Mapping[tuple[int, str], int] | None,
+    sent: Mapping[int, Sequence[str]] | None,
     accepted: Mapping[tuple[str, int], Iterable[str]],
     owed: Mapping[str, int],
 ) -> tuple[str, list[str]]:

@@ -164,8 +164,8 @@ class History:
         self.places = places
         self.sent: dict[str, Sent] = {}
         self.receipts: dict[str, list[Receipt]] = {}
-        #: Receipts by the link they came over and the message.
-        self.by_link: dict[tuple[int, str], int] = {}
+        #: What came over each link, in its order.
+        self.by_link: dict[int, list[str]] = {}
 
     def add(self, sent: Sent) -> None:
         """A message that is to be sent."""
@@ -196,8 +196,7 @@ class History:
             raise Violation("invented", f"{receipt.uid} came before it was sent")
         self.receipts.setdefault(receipt.uid, []).append(receipt)
         if receipt.link:
-            key = (receipt.link, receipt.uid)
-            self.by_link[key] = self.by_link.get(key, 0) + 1
+            self.by_link.setdefault(receipt.link, []).append(receipt.uid)
 
     def done(self, uid: str) -> bool:
         """Whether some consumer has dealt with it."""

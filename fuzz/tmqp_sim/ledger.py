@@ -77,7 +77,7 @@ class Hand:
 class Ledger:
     """The model of one life of the broker.
 
-    :param sent: counts deliveries by session and message, over all lives.
+    :param sent: what was sent to each session, in its order, over all lives.
     :param pushes: how often a message was pushed up to now, over all lives.
     """
 
@@ -86,7 +86,7 @@ class Ledger:
         world: World,
         places: dict[tuple[str, int], Place],
         max_in_flight: int,
-        sent: dict[tuple[int, str], int],
+        sent: dict[int, list[str]],
         pushes: Callable[[str], int],
     ) -> None:
         self.pushes = pushes
@@ -303,7 +303,7 @@ class Ledger:
                 )
             hand.sessions.append(session)
             self._spend(channel.lower(), session)
-            self.sent[(session, uid)] = self.sent.get((session, uid), 0) + 1
+            self.sent.setdefault(session, []).append(uid)
             if effect.wants_acknowledge:
                 hand.holders.append(session)
                 self.in_hand.setdefault((channel, message.queue_id, uid, session), []).append(hand)

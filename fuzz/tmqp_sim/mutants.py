@@ -30,6 +30,7 @@ from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Audience, Session
 from tmqp_server.engine.timers import Wakeups
 from tmqp_server.hub import Hub
+from tmqp_server.runs import Runs
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["MUTANTS", "Mutant", "planted"]
@@ -248,8 +249,9 @@ def _expires_early(original: Any) -> Any:
 def _erases_at_delivery(original: Any) -> Any:
     """What is saved is given up as soon as somebody got it."""
 
-    def step(self: Broker, command: Command, now: float) -> list[Effect]:
-        effects: list[Effect] = original(self, command, now)
+    def steps(self: Broker, *arguments: Any) -> tuple[int, list[Effect]]:
+        effects: list[Effect]
+        at, effects = original(self, *arguments)
         more: list[Effect] = []
         for effect in effects:
             if isinstance(effect, Deliver) and effect.message.marks & (MARK_SAVING | MARK_SAVED):
@@ -259,9 +261,9 @@ def _erases_at_delivery(original: Any) -> Any:
                     rare = effect.message.rare
                     stored = effect.message.sequence if rare is None else rare.stored
                     more.append(Erase(0, queue.key, stored))
-        return effects + more
+        return at, effects + more
 
-    return step
+    return steps
 
 
 # --- The hub and the door ------------------------------------------------------------------------
@@ -276,6 +278,25 @@ def _skips_the_last(original: Any) -> Any:
         effect.sessions = sessions
 
     return deliver
+
+
+def _never(original: Any) -> Any:
+    def never(*arguments: Any) -> bool:
+        return False
+
+    return never
+
+
+def _drops_the_last(original: Any) -> Any:
+    def take(self: Runs) -> Any:
+        runs = original(self)
+        for run in runs:
+            for part in run.parts:
+                if len(part.sessions) > 1:
+                    part.sessions.pop()
+        return runs
+
+    return take
 
 
 def _asks_no_answer(original: Any) -> Any:
@@ -398,7 +419,7 @@ _LIST: Final = (
     ),
     Mutant(
         "erased-early", "a saved message is erased when it is delivered, not when it is answered",
-        Broker, "step", _erases_at_delivery,
+        Broker, "steps", _erases_at_delivery,
     ),
     Mutant(
         "forget-in-flight", "what a client had in hand is dropped when it disconnects",
@@ -482,7 +503,15 @@ _LIST: Final = (
     ),
     Mutant(
         "skips-the-last", "the last of several recipients gets nothing",
-        Hub, "_deliver", _skips_the_last,
+        Hub, "_hand_out", _skips_the_last,
+    ),
+    Mutant(
+        "overtaken-run", "what is for a session of a run goes out before the run",
+        Runs, "meets_any", _never,
+    ),
+    Mutant(
+        "short-run", "the last of several sessions of a run gets nothing",
+        Runs, "take", _drops_the_last,
     ),
     Mutant(
         "asks-no-answer", "a message that is sent again asks for no acknowledge",

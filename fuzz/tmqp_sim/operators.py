@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.commands import (
     ClearMessages,
     Command,
@@ -30,17 +31,15 @@ __all__ = ["Operator", "OperatorDoor", "OperatorSession"]
 _FIRST_NUMBER: Final = 1_000_000
 
 
-class OperatorSession:
+class OperatorSession(DoorSession):
     """The operator's connection: commands in, answers out, no bytes."""
 
     def __init__(self, number: int) -> None:
+        super().__init__()
         self.number = number
         self.queued: list[Command] = []
         self.codes: list[int] = []
         self.delivered = 0
-        self.closed = False
-        self.close_reason = ""
-        self.outbound_bytes = 0
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """The commands that were queued; the bytes only say that there are some."""
@@ -80,7 +79,7 @@ class OperatorSession:
         return ()
 
 
-class OperatorDoor:
+class OperatorDoor(Door):
     """The protocol without bytes."""
 
     name = "operator"

@@ -109,7 +109,7 @@ class Simulation:
         self.history = History(self.places)
         self.network = Network(self.world, plan.shape)
         self.healed = False
-        self.sent: dict[tuple[int, str], int] = {}
+        self.sent: dict[int, list[str]] = {}
         self._handlers = handlers
         high, low, most = plan.buffers
         outbound = OutboundLimits(

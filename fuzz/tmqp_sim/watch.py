@@ -7,10 +7,11 @@ settled), that every deadline is known, and that nobody holds more than allowed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Command, Connect
+from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, Broker
+from tmqp_server.engine.commands import Acknowledge, Command, Connect, Push
 from tmqp_server.engine.effects import Effect
 from tmqp_server.engine.queues import Queue
 from tmqp_sim.audit import Audit
@@ -49,6 +50,27 @@ class WatchedBroker:
             command.take_over = True
         self.ledger.before(command)
         return self._judge(command, self.broker.step(command, now), now)
+
+    def steps(
+        self, commands: Sequence[Command], at: int, now: float, most_bytes: int
+    ) -> tuple[int, list[Effect]]:
+        """Several commands, as the broker bounds them, each of them judged."""
+        out: list[Effect] = []
+        end = min(len(commands), at + _MOST_STEPS)
+        while True:
+            command = commands[at]
+            at += 1
+            if self._take_over and isinstance(command, Connect):
+                command.take_over = True
+            self.ledger.before(command)
+            _, effects = self.broker.steps([command], 0, now, most_bytes)
+            out += self._judge(command, effects, now)
+            if isinstance(command, Push):
+                most_bytes -= command.size
+            elif not isinstance(command, Acknowledge):
+                end = at
+            if at >= end or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
+                return at, out
 
     def next_deadline(self) -> float | None:
         """The broker's."""

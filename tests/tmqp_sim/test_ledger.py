@@ -23,7 +23,7 @@ class Desk:
         self.place = work() if place is None else place
         self.world = World(1)
         self.pushes: dict[str, int] = {}
-        self.sent: dict[tuple[int, str], int] = {}
+        self.sent: dict[int, list[str]] = {}
         self.ledger = Ledger(
             self.world,
             {self.place.key: self.place},
