@@ -19,6 +19,10 @@ __all__ = ["Producer"]
 
 #: How long an honest producer waits before it tries a refused message again.
 RETRY_S: Final = 0.4
+#: How long it waits for the first confirm; twice as long each time, or its repetitions alone could
+#: keep a slow consumer busy for ever.
+_PATIENCE_S: Final = 2.0
+_LONGEST_PATIENCE_S: Final = 16.0
 
 
 class Producer(SimClient):
@@ -66,6 +70,7 @@ class Producer(SimClient):
                     confirm=sent.asks,
                     high_priority=sent.high,
                     message_id=sent.uid,
+                    timeout_s=min(_PATIENCE_S * 2**sent.pushes, _LONGEST_PATIENCE_S),
                 )
             except LocalProtocolError:
                 return  # the same message is under way still
