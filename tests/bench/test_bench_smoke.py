@@ -265,3 +265,31 @@ def test_the_help_teaches() -> None:
     assert ended.returncode == 0
     for word in ("examples", "make compiled", "FrameDecoder.feed", "--quick", "--json"):
         assert word in ended.stdout
+
+
+# --- The store -----------------------------------------------------------------------------------
+
+
+def test_the_store_is_measured(tmp_path: Path) -> None:
+    environment = {**os.environ}
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [os.environ.get("PYTHONPATH", "src"), str(ROOT / "fuzz" / "bench")]
+    )
+    command = [sys.executable, "-m", "tmqp_bench", "storage", "--messages", "5000"]
+    ended = subprocess.run(
+        [*command, "--json", "--directory", str(tmp_path)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert found["messages"] == 5_120
+    for name in ("append", "bare_append", "append_ratio", "one", "one_ratio", "settle", "fetch_s"):
+        assert found[name] > 0
+    assert list(tmp_path.iterdir()) == []
+    ended = run("storage", "--messages", "1")
+    assert ended.returncode == 2
+    assert "messages are 256..100000000, got 1" in ended.stderr

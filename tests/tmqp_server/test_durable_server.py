@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 DURABLE = QueueOptions(durable=True)
 
 
-def config(data: Path | None, **more: object) -> ServerConfig:
+def config(data: Path | None, **more: Any) -> ServerConfig:
     where = None if data is None else str(data)
     return ServerConfig(listen=(Address("127.0.0.1", 0),), data=where, **more)
 
 
 @asynccontextmanager
 async def serving(
-    data: Path | None, store: Store | None = None, **more: object
+    data: Path | None, store: Store | None = None, **more: Any
 ) -> AsyncIterator[tuple[Server, Client]]:
     async with (
         running(config(data, **more), store) as server,

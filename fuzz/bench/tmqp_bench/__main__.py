@@ -7,6 +7,7 @@ import json
 import sys
 from typing import Final
 
+from tmqp_bench import storage
 from tmqp_bench.broker import command as brokers
 from tmqp_bench.codec import BUILDS, Plan, compare
 from tmqp_bench.report import as_json, as_text, verdicts
@@ -99,13 +100,16 @@ def _parser() -> argparse.ArgumentParser:
         "--check", action="store_true", help="end with status 1 unless every aim is reached (100 B)"
     )
     brokers.add_arguments(commands)
+    storage.add_arguments(commands)
     return parser
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; return the exit status."""
     options = _parser().parse_args(arguments)
-    return brokers.run(options) if options.command == "brokers" else _codec(options)
+    if options.command == "brokers":
+        return brokers.run(options)
+    return storage.run(options) if options.command == "storage" else _codec(options)
 
 
 def _codec(options: argparse.Namespace) -> int:

@@ -44,7 +44,7 @@ __all__ = [
 MAX_NESTING_DEPTH: Final = 32
 #: Digits in a row; a 64-bit number has 19, the rest is room for fractions in unknown properties.
 MAX_NUMBER_DIGITS: Final = 40
-#: Properties of one object; the largest model has 27, the rest is room for later versions.
+#: Properties of one object; the largest model has 36, the rest is room for later versions.
 MAX_PROPERTIES: Final = 256
 #: A body may hold one object or array for so many bytes of its size bound: a smallest item of a
 #: list has about 40 bytes, and an empty array costs the reader 56 bytes for 3.

@@ -43,6 +43,7 @@ __all__ = [
     "decode_index",
     "encode_block",
     "index_end",
+    "survey",
 ]
 
 HEAD_SIZE: Final = 64
@@ -124,6 +125,17 @@ def encode_block(key: int, messages: list[StoredMessage]) -> bytes:
     parts[0] = head
     index = b"".join(parts)
     return b"".join([head, _CRC.pack(crc32(index)), index[len(head) :], payload])
+
+
+def survey(messages: list[StoredMessage]) -> tuple[int, int, int]:
+    """Of some messages: the size of all bodies, all flags that any has, the newest timestamp."""
+    size = flags = newest_us = 0
+    for message in messages:
+        size += len(message.body)
+        flags |= message.flags
+        timestamp_us = message.timestamp_us
+        newest_us = max(newest_us, timestamp_us)
+    return size, flags, newest_us
 
 
 class Block:

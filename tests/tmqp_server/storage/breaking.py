@@ -4,12 +4,14 @@
     python -m tests.tmqp_server.storage.breaking fail SHARE    the n-th call fails
     python -m tests.tmqp_server.storage.breaking count 1       how often a write syncs
 
-A share of 1 is everything, 10 is every tenth.  The last line says what was done.
+A share of 1 is everything, 10 is every tenth; the life that is broken follows from TMQP_SOAK_SEED.
+The last line says what was done.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import random
 import shutil
 import sys
@@ -36,7 +38,7 @@ from tmqp_server.storage.port import (
 from tmqp_server.storage.records import decode_block
 from tmqp_server.storage.sqlite import SqliteStore
 
-SEED: Final = 20_260_101
+SEED: Final = int(os.environ.get("TMQP_SOAK_SEED", "1"))
 #: Small, so that the log is carried into the database often.
 CHECKPOINT_PAGES: Final = 40
 

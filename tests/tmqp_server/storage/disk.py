@@ -18,6 +18,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from tests.project import ROOT
+
 SECTOR: Final = 512
 RECORD: Final = struct.Struct("<cIQI")
 #: What may become of what was not synced.
@@ -39,6 +41,26 @@ def build_shim(folder: Path) -> Path | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return shim
+
+
+def run_breaking(shim: Path, *arguments: str) -> str:
+    """Run ``breaking.py`` on the disk of ``disk.c``; what it said."""
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": str(shim),
+        "PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", "src"), str(ROOT)]),
+    }
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.tmqp_server.storage.breaking", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-3_000:]
+    print(ended.stdout)
+    return ended.stdout
 
 
 class Disk:

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -35,6 +36,8 @@ from tmqp_server.storage.port import (
     StoredMessage,
 )
 from tmqp_server.storage.records import decode_block
+
+pytestmark = pytest.mark.timeout(180)
 
 KEYS = st.integers(1, 3)
 RETENTIONS = st.sampled_from(

@@ -14,11 +14,6 @@ from zlib import crc32
 
 from tmqp_server.storage.port import DamageError, StoreError, StoreFullError
 
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - not on this system
-    fcntl = None  # type: ignore[assignment]
-
 __all__ = [
     "APPLICATION_ID",
     "DATABASE_NAME",
@@ -117,8 +112,10 @@ class DirectoryLock:
             raise
 
     def _take(self, directory: Path) -> None:
-        if fcntl is None:  # pragma: no cover - not on this system
-            raise StoreError("this system cannot lock a directory: fcntl is missing")
+        try:
+            import fcntl  # noqa: PLC0415 - some systems have none
+        except ImportError:  # pragma: no cover - not on this system
+            raise StoreError("this system cannot lock a directory: fcntl is missing") from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import Final
 
 from tmqp_server.storage.port import FLAG_HIGH, FLAG_TRANSIENT, DamageError, StoredMessage
-from tmqp_server.storage.records import Block, decode_block, decode_index, encode_block, index_end
+from tmqp_server.storage.records import (
+    Block,
+    decode_block,
+    decode_index,
+    encode_block,
+    index_end,
+    survey,
+)
 from tmqp_server.storage.sqlite.extents import (
     MAX_SPAN,
     Extent,
@@ -28,10 +35,11 @@ from tmqp_server.storage.sqlite.extents import (
     extent_of,
     retains,
     row_of,
+    span,
 )
 from tmqp_server.storage.sqlite.schema import translated
 
-__all__ = ["MAX_BLOCK_BYTES", "MAX_BLOCK_COUNT", "Shelf", "bits", "noted"]
+__all__ = ["MAX_BLOCK_BYTES", "MAX_BLOCK_COUNT", "Shelf", "bits", "mask_of", "noted"]
 
 #: Messages and bytes of bodies in one block; a single message may be larger.
 MAX_BLOCK_COUNT: Final = 1_024
@@ -41,6 +49,14 @@ _CACHE_BYTES: Final = 4 << 20
 _COLUMNS: Final = (
     "id, key, first, last, count, size, newest_us, present, owed, high, transient, notes, crc"
 )
+
+
+def mask_of(first: int, sequences: list[int]) -> int:
+    """The mask of some sequences, bit 0 being ``first``."""
+    mask = 0
+    for sequence in sequences:
+        mask |= 1 << (sequence - first)
+    return mask
 
 
 def bits(first: int, mask: int) -> list[int]:
@@ -139,6 +155,16 @@ class Shelf:
 
     def append(self, queue: QueueState, messages: list[StoredMessage], settled: set[int]) -> None:
         """Put messages, in rising sequence, into new blocks of a queue."""
+        if not messages:
+            return
+        size, flags, newest_us = survey(messages)
+        if (
+            len(messages) <= MAX_BLOCK_COUNT
+            and size <= MAX_BLOCK_BYTES
+            and messages[-1].sequence - messages[0].sequence < MAX_SPAN
+        ):
+            self._put(queue, messages, size, flags, newest_us, settled)
+            return
         start = size = 0
         for place, message in enumerate(messages):
             body_size = len(message.body)
@@ -147,34 +173,35 @@ class Shelf:
                 or size + body_size > MAX_BLOCK_BYTES
                 or message.sequence - messages[start].sequence >= MAX_SPAN
             ):
-                self._put(queue, messages[start:place], size, settled)
+                part = messages[start:place]
+                self._put(queue, part, *survey(part), settled)
                 start, size = place, 0
             size += body_size
-        if messages:
-            self._put(queue, messages[start:] if start else messages, size, settled)
+        part = messages[start:]
+        self._put(queue, part, *survey(part), settled)
 
     def _put(
-        self, queue: QueueState, messages: list[StoredMessage], size: int, settled: set[int]
+        self,
+        queue: QueueState,
+        messages: list[StoredMessage],
+        size: int,
+        flags: int,
+        newest_us: int,
+        settled: set[int],
     ) -> None:
         first, last = messages[0].sequence, messages[-1].sequence
         count = len(messages)
-        present = high = transient = done = newest_us = 0
+        high = transient = done = 0
         if last - first + 1 == count:
-            present = (1 << count) - 1
-        for message in messages:
-            bit = message.sequence - first
-            flags = message.flags
-            if last - first + 1 != count:
-                present |= 1 << bit
-            if flags & FLAG_HIGH:
-                high |= 1 << bit
-            if flags & FLAG_TRANSIENT:
-                transient |= 1 << bit
-            newest_us = max(newest_us, message.timestamp_us)
+            present = span(count)
+        else:
+            present = mask_of(first, [message.sequence for message in messages])
+        if flags & FLAG_HIGH:
+            high = mask_of(first, [m.sequence for m in messages if m.flags & FLAG_HIGH])
+        if flags & FLAG_TRANSIENT:
+            transient = mask_of(first, [m.sequence for m in messages if m.flags & FLAG_TRANSIENT])
         if settled:
-            for message in messages:
-                if message.sequence in settled:
-                    done |= 1 << (message.sequence - first)
+            done = mask_of(first, [m.sequence for m in messages if m.sequence in settled])
         key = queue.queue.key
         number = self.next_id
         self.next_id += 1
