@@ -41,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     several.add_argument("--seeds", type=_seeds, default=range(1_000), help="such as 0..9999")
     several.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     several.add_argument("--mutant", choices=list(MUTANTS), default="", help="have this bug")
+    several.add_argument("--seconds", type=float, default=0.0, help="stop after so long")
     several.add_argument("--no-bar", action="store_true", help="draw no bar")
     single = argparse.ArgumentParser(add_help=False)
     single.add_argument("seed", type=int)
@@ -96,7 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _many(options: argparse.Namespace, enough: int) -> Summary:
     bar = None if options.no_bar or not sys.stderr.isatty() else sys.stderr
-    return run_many(options.seeds, options.jobs, options.mutant, bar, enough)
+    return run_many(
+        options.seeds, options.jobs, options.mutant, bar, enough, seconds=options.seconds
+    )
 
 
 def _run(options: argparse.Namespace) -> int:

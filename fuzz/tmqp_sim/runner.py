@@ -94,6 +94,7 @@ def run_many(
     bar: TextIO | None = None,
     enough: int = 0,
     twice_of: int = 20,
+    seconds: float = 0.0,
 ) -> Summary:
     """Run seeds; the results come in the order of the seeds, however many processes there are.
 
@@ -101,6 +102,7 @@ def run_many(
     :param mutant: the planted bug to have meanwhile; none if empty.
     :param bar: where to draw a bar.
     :param enough: stop after so many failures; 0 for never.
+    :param seconds: stop after so long; 0 for never.
     :param twice_of: one of so many seeds is run twice, to see that it comes out the same; 0: none.
     """
     summary = Summary()
@@ -117,6 +119,8 @@ def run_many(
             drawn = summary.elapsed_s
             _draw(bar, summary, len(seeds))
         if enough and len(summary.failures) >= enough:
+            break
+        if seconds and summary.elapsed_s >= seconds:
             break
     if bar is not None:
         bar.write("\n")
