@@ -195,7 +195,8 @@ def _good(name: str, draw: Seeded) -> bytes:
         return first + server_bytes(draw)
     if name == "hello":
         names = ("", "a", "worker", "bestellung-ä")
-        return ConnectionInformation(*[names[draw.below(4)] for _ in range(3)]).encode()
+        client_id, name_of, kind = [names[draw.below(4)] for _ in range(3)]
+        return ConnectionInformation(client_id, name_of, kind).encode()
     if name == "models":
         model = _MODELS[first[0] % len(_MODELS)]
         values = (b"1", b"null", b'"x"', b"[1,2]", b"true", b"0", b"[]", b"{}")

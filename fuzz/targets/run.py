@@ -12,37 +12,41 @@ fails is added to ``fuzz/corpus`` by hand, as a line with the reason above it, a
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from hashlib import sha256
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-
-from targets.checks import TARGETS, corpus, seeds
+from types import ModuleType
 
 SEEDS = 200
+#: What is watched for coverage.
+OURS = ["tmqp", "tmqp_server"]
 
 
-def folder_of(name: str) -> Path:
+def folder_of(name: str, checks: ModuleType) -> Path:
     """Where the fuzzer works: the kept inputs and the seeds, unpacked."""
     folder = Path(__file__).resolve().parents[2] / "build" / "corpus" / name
     folder.mkdir(parents=True, exist_ok=True)
-    for data in [*corpus(name), *seeds(name, SEEDS)]:
+    for data in [*checks.corpus(name), *checks.seeds(name, SEEDS)]:
         (folder / sha256(data).hexdigest()[:16]).write_bytes(data)
     return folder
 
 
 def main(arguments: list[str]) -> int:
     """Run one target; does not return while nothing is found."""
-    if not arguments or arguments[0] not in TARGETS:
-        print(f"name a target: {', '.join(TARGETS)}", file=sys.stderr)
+    atheris = import_module("atheris") if find_spec("atheris") else None  # only this needs it
+    with nullcontext() if atheris is None else atheris.instrument_imports(include=OURS):
+        checks = import_module("targets.checks")
+    if not arguments or arguments[0] not in checks.TARGETS:
+        print(f"name a target: {', '.join(checks.TARGETS)}", file=sys.stderr)
         return 2
-    try:
-        atheris = import_module("atheris")  # nothing else needs it
-    except ImportError:
+    if atheris is None:
         print("Atheris is missing: pip install atheris", file=sys.stderr)
         return 1
     name = arguments[0]
-    atheris.instrument_all()
-    atheris.Setup([sys.argv[0], str(folder_of(name)), *arguments[1:]], TARGETS[name])
+    folder = folder_of(name, checks)
+    atheris.Setup([sys.argv[0], str(folder), *arguments[1:]], checks.TARGETS[name])
     atheris.Fuzz()
     return 0
 
