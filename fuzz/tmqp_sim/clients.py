@@ -267,6 +267,7 @@ class SimClient:
                 self.settled(outcome)
             elif isinstance(outcome, Accepted):
                 self.world.note("accepted", self.name)
+                self.link.greeted = True
                 self.begin()
             elif isinstance(outcome, Lost):
                 self._end_of_connection(outcome)

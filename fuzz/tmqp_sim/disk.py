@@ -56,6 +56,8 @@ class Disk:
         self.world = simulation.world
         self.habits = habits
         self.full = False
+        #: By how much the wall clock is wrong.
+        self.clock_error_s = 0.0
         self.store = MemoryStore("simulated")
         self.journal: Journal
         self.audit = Audit()
@@ -155,7 +157,8 @@ class Disk:
     def _write(self, writing: Writing) -> None:
         """What the store does, at once."""
         if not writing.batch.is_empty():
-            self.store.write(writing.batch, int((self.world.now + EPOCH_S) * 1_000_000))
+            unix_s = self.world.now + EPOCH_S + self.clock_error_s
+            self.store.write(writing.batch, int(unix_s * 1_000_000))
 
     def _written(self, life: int) -> None:
         writing = self._under_way

@@ -18,6 +18,7 @@ __all__ = ["Target", "strike"]
 
 #: How often a consumer with a credit grants more, in seconds.
 _GRANT_EVERY_S: Final = 0.5
+_CLOCK_JUMP_S: Final = 3_600.0
 
 
 class Target(Stage, Protocol):
@@ -197,6 +198,12 @@ def _grant(simulation: Target, place: Place, life: int) -> None:
     simulation.world.after(_GRANT_EVERY_S, _grant, simulation, place, life)
 
 
+def _clock(simulation: Target, fault: Fault) -> bool:
+    """Nothing but what people read may follow the wall clock."""
+    simulation.disk.clock_error_s += _CLOCK_JUMP_S if fault.pick < 0.5 else -_CLOCK_JUMP_S
+    return True
+
+
 _STRIKES: Final[dict[str, Callable[[Target, Fault], bool]]] = {
     "cut": _cut,
     "half-open": _half_open,
@@ -211,4 +218,5 @@ _STRIKES: Final[dict[str, Callable[[Target, Fault], bool]]] = {
     "disk-full": _disk_full,
     "pause-queue": _pause_queue,
     "credit": _credit,
+    "clock": _clock,
 }

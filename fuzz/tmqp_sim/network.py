@@ -240,11 +240,24 @@ _NOBODY: Final = _Nobody()
 class Link:
     """One connection.  ``number`` is never used twice; the server's session has the same."""
 
-    __slots__ = ("client", "dead", "down", "gone", "life", "number", "server", "up", "world")
+    __slots__ = (
+        "client",
+        "dead",
+        "down",
+        "gone",
+        "greeted",
+        "life",
+        "number",
+        "server",
+        "up",
+        "world",
+    )
 
     def __init__(self, world: World, number: int, random: Random, shape: Shape) -> None:
         self.world = world
         self.number = number
+        #: The server has accepted the client.
+        self.greeted = False
         #: Which life of the server accepted it.
         self.life = 0
         #: Cut, or closed on both sides: nothing arrives.

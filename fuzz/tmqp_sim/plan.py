@@ -3,7 +3,7 @@
 Theory of operation.  A seed is drawn into a plan: the places, the clients, every message with its
 time, every fault with its time.  Each seed turns some kinds of faults on and leaves others out, for
 faults hide one another; a quarter of the runs is quiet.  What a plan holds bears a name of its own
-(``fault 3``, ``message 17``, ``client slow-1``), so that a plan can be made smaller by leaving
+(``cut 3``, ``message 17``, ``slow-1``), so that a plan can be made smaller by leaving
 things out, and the rest stays as it was.
 """
 
@@ -36,7 +36,10 @@ FAULT_KINDS: Final[dict[str, str]] = {
     "disk-full": "no batch can be written for a while",
     "pause-queue": "a queue is paused and goes on later",
     "credit": "a consumer with a small credit joins and grants more from time to time",
+    "clock": "the wall clock jumps by an hour",
 }
+#: What happens once a run at the most.
+_ONCE: Final = ("freeze", "server-crash", "stop", "restart", "credit")
 #: Kinds of queues whose delivery handler may be another one.
 ORDINARY: Final = ("work", "share", "polite", "durable", "pull", "spill")
 #: The end of the phase with faults, in seconds.
@@ -220,6 +223,8 @@ def _draw_world(plan: Plan, chance: Random) -> None:
     plan.max_in_flight = chance.choice((10_000, 10_000, 1, 2, 5))
     plan.work_per_step = chance.choice((1_000, 1_000, 3, 10))
     plan.buffers = chance.choice(((262_144, 65_536, 4_194_304), (2_048, 512, 8_192)))
+    if room < 65_536 and chance.random() < 0.7:
+        plan.buffers = (256, 64, 1_024)
     plan.window = chance.choice((1, 4, 16))
 
 
@@ -318,7 +323,7 @@ def _draw_clients(plan: Plan, chance: Random) -> None:
                 if kind == "careless":
                     habits.forget = chance.choice((300, 1000))
                 elif kind == "slow":
-                    habits.pace_s = chance.choice((0.1, 0.4))
+                    habits.pace_s = chance.choice((0.1, 0.4, 5.0))
                 else:
                     habits.flap_s = chance.choice((0.3, 2.0))
                 name = f"{kind}-{number}"
@@ -363,15 +368,16 @@ def _draw_messages(plan: Plan, chance: Random) -> None:
 
 
 def _draw_faults(plan: Plan, chance: Random) -> None:
-    kinds = [kind for kind in FAULT_KINDS if chance.random() < 0.3]
-    if plan.disk.fails == 0 and chance.random() < 0.2:
+    if chance.random() < 0.2:
         plan.disk.fails = chance.choice((50, 300))
-    for kind in kinds:
-        rare = kind in ("freeze", "server-crash", "stop", "restart", "credit")
-        for _ in range(1 if rare else chance.choice((1, 2, 5))):
-            lasts_s = chance.choice((0.1, 1.0, 5.0))
+    for kind in FAULT_KINDS:
+        # A generator for each, so that a new kind leaves the plans as they were.
+        own = Random(f"{plan.seed}/{kind}")
+        if own.random() >= 0.3:
+            continue
+        for count in range(1 if kind in _ONCE else own.choice((1, 2, 5))):
+            lasts_s = own.choice((0.1, 1.0, 5.0))
             if kind == "freeze":
-                lasts_s = chance.choice((0.5, 5.0, 30.0))
-            at = chance.random() * plan.duration_s
-            name = f"fault {len(plan.faults)}"
-            plan.faults.append(Fault(name, kind, at, lasts_s, chance.random()))
+                lasts_s = own.choice((0.5, 5.0, 30.0))
+            at = own.random() * plan.duration_s
+            plan.faults.append(Fault(f"{kind} {count}", kind, at, lasts_s, own.random()))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from tmqp_server.config import OutboundLimits
@@ -26,8 +26,6 @@ __all__ = ["Built", "Server", "Session"]
 
 #: How often a session that is being sent to is looked at, in seconds.
 BUSY_RECHECK_S: Final = 1.0
-#: How much one session may have to send before others get their turn.
-PORTION_BYTES: Final = 65_536
 
 
 class Built:
@@ -58,7 +56,7 @@ class Session:
         self.progress_at = 0.0
         limits = server.outbound
         self._pause_bytes = max(limits.max_outbound_bytes // 2, limits.high_water_bytes)
-        self._closed_at = math.inf
+        self.received_at = server.world.now
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -87,6 +85,7 @@ class Session:
                 server.turn()
                 self.finish("the peer closed")
                 return
+            self.received_at = now
             self.more = hub.receive(self.number, data, now)
         server.turn()
         server.watch(self)
@@ -220,6 +219,7 @@ class Server:
     :param build: makes hub and door for a life that begins.
     :param began: called when it is up, with the new hub in place.
     :param lateness_s: timers are served up to so much too late.
+    :param ping_interval_s: after how much silence the door pings.
     """
 
     def __init__(
@@ -229,8 +229,10 @@ class Server:
         build: Callable[[], Built],
         began: Callable[[], None],
         lateness_s: float,
+        ping_interval_s: float,
     ) -> None:
         self.world = world
+        self.ping_interval_s = ping_interval_s
         self.outbound = outbound
         self.lives = 0
         self.up = False
@@ -408,13 +410,17 @@ class Server:
             return
         deadline = self.hub.session_deadline(session.number)
         if deadline is not None and deadline <= now:
-            self.world.mark("server's keep-alive due")
             self.hub.on_session_deadline(session.number, now)
+            self._check_keep_alive(session, now - session.received_at)
             self.turn()
         self.watch(session)
 
-    def unfinished(self) -> Iterator[Session]:
-        """Sessions that have something to send."""
-        for session in self.sessions.values():
-            if session.waiting:
-                yield session
+    def _check_keep_alive(self, session: Session, silent_s: float) -> None:
+        """Nobody is asked while he speaks, nor given up before he had his two intervals (B4)."""
+        reason = self.hub.close_reason(session.number)
+        if not session.end.link.greeted:
+            return
+        intervals = 2.0 if reason.startswith("lifeless") else 1.0
+        self.world.mark("silent peer given up" if intervals > 1.0 else "silent peer pinged")
+        if silent_s < intervals * self.ping_interval_s - 1e-6:
+            raise Violation("deadline", f"after {silent_s:.3f} s: {reason or 'a ping'}")

@@ -34,7 +34,7 @@ from tmqp_sim.network import Network
 from tmqp_sim.operators import Operator
 from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
 from tmqp_sim.producers import Producer
-from tmqp_sim.server import PORTION_BYTES, Built, Server
+from tmqp_sim.server import Built, Server
 from tmqp_sim.strangers import Stranger
 from tmqp_sim.watch import WatchedBroker
 from tmqp_sim.world import Violation, World
@@ -125,7 +125,14 @@ class Simulation:
         self._door_ids = 0
         self.ledger: Ledger
         self.broker: Broker
-        self.server = Server(self.world, outbound, self._build, self._began, plan.lateness_s)
+        self.server = Server(
+            self.world,
+            outbound,
+            self._build,
+            self._began,
+            plan.lateness_s,
+            self.protocol.ping_interval_s,
+        )
         limits = ClientLimits(
             protocol=self.protocol,
             response_timeout_s=3.0,
@@ -181,10 +188,10 @@ class Simulation:
         door = NativeDoor(self._new_door_id, self.protocol)
         journal = self.disk.new_journal(door)
         if not self.watched:
-            return Built(Hub(self.broker, PORTION_BYTES, journal), door)
+            return Built(Hub(self.broker, plan.buffers[0], journal), door)
         audit = self.disk.audit
         watched = WatchedBroker(self.broker, self.ledger, audit, self.world, plan.take_over)
-        return Built(Hub(cast("Broker", watched), PORTION_BYTES, journal), door)
+        return Built(Hub(cast("Broker", watched), plan.buffers[0], journal), door)
 
     def _new_door_id(self) -> str:
         self._door_ids += 1
