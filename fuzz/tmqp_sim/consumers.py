@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tmqp.constants import TYPE_ACKNOWLEDGE, HeaderName
 from tmqp.frames import Frame
 from tmqp_client import _requests
 from tmqp_client._inbox import Inbox
@@ -20,7 +21,7 @@ from tmqp_sim.history import Receipt
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 
-__all__ = ["Consumer", "Habits", "Puller"]
+__all__ = ["Consumer", "Habits", "Meddler", "Puller"]
 
 #: What a message has left of its 16 hops when it comes to a consumer (F11).
 _TTL_OF_DELIVERY: Final = 15
@@ -246,4 +247,34 @@ class Puller(Consumer):
             self.pull = None
             if pull.reason == "Empty":
                 self.world.mark("pull of an empty queue")
+        self.flush()
+
+
+class Meddler(SimClient):
+    """Answers for what others have in hand, again and again; has joined nothing."""
+
+    def begin(self) -> None:
+        """Go at it."""
+        self.later(0.02, self._meddle)
+
+    def _meddle(self) -> None:
+        self.later(0.02 + 0.2 * self.random.random(), self._meddle)
+        known = list(self.simulation.history.sent.values())
+        if not known:
+            return
+        sent = known[self.random.randrange(len(known))]
+        reason = None if self.random.random() < 0.5 else "error"
+        headers = () if reason is None else ((HeaderName.NACK_REASON.value, reason),)
+        place = sent.place
+        self.machine.send(
+            Frame.build(
+                TYPE_ACKNOWLEDGE,
+                place.channel,
+                place.queue_id,
+                message_id=sent.uid,
+                source=self.machine.client_id,
+                headers=headers,
+            )
+        )
+        self.world.mark("answered for others")
         self.flush()

@@ -15,6 +15,7 @@ MARKS: Final[dict[str, str]] = {
     "acknowledge of nothing in hand": "an answer came too late, or twice",
     "acknowledge timed out": "a consumer did not answer in time",
     "answer lost with the connection": "a consumer was done when its connection was gone",
+    "answered for others": "a client acknowledged what it had not in hand",
     "client closed politely": "a client said Terminate",
     "client crashed": "a client's process was gone, and its connection reset",
     "client crashed silently": "a client's process was gone, and nobody told the server",

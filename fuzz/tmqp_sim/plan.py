@@ -206,6 +206,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_places(plan, chance)
     _draw_clients(plan, chance)
     _draw_messages(plan, chance)
+    _draw_meddlers(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan
@@ -333,6 +334,13 @@ def _draw_clients(plan: Plan, chance: Random) -> None:
         for count in range(chance.choice((1, 3))):
             at = chance.random() * plan.duration_s
             plan.clients.append(ClientPlan(f"stranger-{count}", "stranger", 0, Habits(), at, True))
+
+
+def _draw_meddlers(plan: Plan) -> None:
+    own = Random(f"{plan.seed}/meddlers")
+    if own.random() < 0.2:
+        at = own.random() * plan.duration_s * 0.5
+        plan.clients.append(ClientPlan("meddler", "meddler", 0, Habits(), at, True))
 
 
 def _draw_messages(plan: Plan, chance: Random) -> None:

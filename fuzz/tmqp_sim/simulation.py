@@ -25,7 +25,7 @@ from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub import Hub
 from tmqp_sim.checkers import judge
 from tmqp_sim.clients import SimClient
-from tmqp_sim.consumers import Consumer, Puller
+from tmqp_sim.consumers import Consumer, Meddler, Puller
 from tmqp_sim.disk import Disk
 from tmqp_sim.faults import strike
 from tmqp_sim.history import History, Place, Sent
@@ -145,7 +145,7 @@ class Simulation:
             for number in range(plan.producers)
         ]
         self.good: list[SimClient] = [*self.producers]
-        self.bad: list[Consumer | Stranger] = []
+        self.bad: list[Consumer | Stranger | Meddler] = []
         for each in plan.clients:
             self._add_client(each, limits)
 
@@ -156,8 +156,10 @@ class Simulation:
 
     def _add_client(self, each: ClientPlan, limits: ClientLimits) -> None:
         place = self.plan.places[each.place]
-        client: Consumer | Stranger
-        if each.role == "stranger":
+        client: Consumer | Stranger | Meddler
+        if each.role == "meddler":
+            client = Meddler(self, each.name, limits)
+        elif each.role == "stranger":
             client = Stranger(self, each.name)
         elif each.role == "puller":
             client = Puller(
