@@ -2,14 +2,17 @@
 
 It starts ``tmqp-server`` as a process of its own, replays a recorded exchange of the original
 client against it over TCP and compares the answers, then streams a file of JSON lines through a
-push queue to two consumers that acknowledge every message.  It ends by itself and leaves nothing
-behind; the exit status is 0 only if everything was as it should be.
+push queue to two consumers that acknowledge every message.  At last it pushes the file into a
+durable queue, kills the server without warning, starts it again and reads every line back.  It ends
+by itself and leaves nothing behind (its data directory is ``build/demo-data`` while it runs); the
+exit status is 0 only if everything was as it should be.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -22,13 +25,14 @@ import anyio
 
 import tmqp
 from tmqp.address import Address, parse_address
+from tmqp.models import QueueOptions
 from tmqp.testing.replay import Player
 from tmqp.testing.vectors import parse_exchange
 from tmqp_client import connect
 from tmqp_conformance.link import connect as open_link
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
 __all__: list[str] = []
 
@@ -51,7 +55,10 @@ EXCHANGES = (
     "real-052-push-consumer-nack-with-reason-reaches-the-producer",
     "real-053-push-refused-with-negative-ack",
 )
+#: Removed before and after.
+DATA = Path("build") / "demo-data"
 CHANNEL = "timezones"
+DURABLE_CHANNEL = "kept"
 QUEUE = 1
 IN_FLIGHT = 500
 START_SECONDS = 20
@@ -59,9 +66,10 @@ STREAM_SECONDS = 50
 
 
 @contextmanager
-def running_server() -> Iterator[Address]:
-    """Start the server on a free port, stop it at the end."""
+def running_server(*, killed: bool = False) -> Iterator[Address]:
+    """Start the server on a free port, stop it at the end, or kill it."""
     command = [sys.executable, "-m", "tmqp_server", "-l", "tmq://127.0.0.1:0"]
+    command += ["--data", str(DATA)]
     process = subprocess.Popen(
         [*command, "--log-level", "warning"], stdout=subprocess.PIPE, text=True
     )
@@ -73,10 +81,13 @@ def running_server() -> Iterator[Address]:
         print(f"  {ready}")
         yield parse_address(ready.rpartition(" ")[2])
     finally:
-        process.terminate()
+        if killed:
+            process.kill()
+        else:
+            process.terminate()
         status = process.wait(START_SECONDS)
         process.stdout.close()
-        if status:
+        if status and not killed:
             raise SystemExit(f"the server ended with status {status}")
 
 
@@ -163,17 +174,56 @@ async def stream(address: Address) -> bool:
     return complete
 
 
-async def bounded_stream(address: Address) -> bool:
-    """Stream, or give up after a time."""
+async def keep(address: Address) -> bool:
+    """Push every line into a durable queue; each is confirmed when it is on the disk."""
+    lines = LINES.read_bytes().splitlines()
+    async with connect(str(address), name="producer", type="producer") as producer:
+        options = QueueOptions(durable=True)
+        await producer.create_queue(DURABLE_CHANNEL, QUEUE, options, status="push")
+        began = time.perf_counter()
+        await producer.push_many(DURABLE_CHANNEL, QUEUE, lines, in_flight=IN_FLIGHT)
+        seconds = time.perf_counter() - began
+    print(f"  producer   {len(lines):>7,} pushed and on the disk {len(lines) / seconds:>9,.0f}/s")
+    return True
+
+
+async def read_back(address: Address) -> bool:
+    """Consume what was kept; every line must be there, in order."""
+    lines = LINES.read_bytes().splitlines()
+    got: list[bytes] = []
+    async with (
+        connect(str(address), name="reader", type="consumer") as client,
+        client.consume(DURABLE_CHANNEL, QUEUE) as messages,
+    ):
+        async for message in messages:
+            got.append(message.payload)
+            if len(got) == len(lines):
+                break
+    print(f"  reader     {len(got):>7,} consumed after the kill: ", end="")
+    print("every byte in order" if got == lines else "NOT WHAT WAS SENT")
+    return got == lines
+
+
+async def bounded(work: Callable[[Address], Awaitable[bool]], address: Address) -> bool:
+    """Do it, or give up after a time."""
     with anyio.move_on_after(STREAM_SECONDS) as scope:
-        return await stream(address)
+        return await work(address)
     if scope.cancelled_caught:
         print(f"  gave up after {STREAM_SECONDS} seconds")
     return False
 
 
 def main() -> int:
-    """Run all of it."""
+    """Run all of it, on an empty data directory that is removed again."""
+    shutil.rmtree(DATA, ignore_errors=True)
+    try:
+        return show()
+    finally:
+        shutil.rmtree(DATA, ignore_errors=True)
+
+
+def show() -> int:
+    """Every part, one after the other."""
     build = "compiled" if tmqp.compiled else "interpreted"
     print(f"tmqp {tmqp.__version__}, {build} build, Python {sys.version.split()[0]}")
     print("\n1. A broker starts")
@@ -181,10 +231,15 @@ def main() -> int:
         print("\n2. A recorded exchange of the original client is replayed over TCP")
         replayed = replay(address)
         print("\n3. A file is streamed through a push queue to two consumers")
-        streamed = anyio.run(bounded_stream, address)
-    print("\n4. The broker stopped cleanly")
-    print("\nAll as it should be." if replayed and streamed else "\nSomething differs: see above.")
-    return 0 if replayed and streamed else 1
+        streamed = anyio.run(bounded, stream, address)
+    print("\n4. The broker stopped cleanly; the next one is killed with durable messages in it")
+    with running_server(killed=True) as address:
+        kept = anyio.run(bounded, keep, address)
+    with running_server() as address:
+        kept = kept and anyio.run(bounded, read_back, address)
+    good = replayed and streamed and kept
+    print("\nAll as it should be." if good else "\nSomething differs: see above.")
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp.constants": ("enum",),
     "tmqp.errors": ("tmqp.constants",),
     "tmqp.events": ("tmqp.hello",),
+    "tmqp.extensions": ("enum",),
     "tmqp.frames": ("tmqp.limits", "tmqp._compat"),
     "tmqp.greetings": (),
     "tmqp.headers": (),
@@ -50,9 +51,10 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server.__main__": ("tmqp_server.app", "tmqp_server.commands"),
     "tmqp_server.admin": ("tmqp_server.hub",),
     "tmqp_server.app": ("tmqp_server.io", "tmqp_server.storage.memory", "tmqp_server.admin"),
+    "tmqp_server.assembly": ("tmqp_server.config", "tmqp_server.engine.broker"),
     "tmqp_server.auth": ("tmqp_server.config",),
     "tmqp_server.commands": ("tmqp_server.storage.sqlite",),
-    "tmqp_server.config": ("os", "tmqp_server.engine.limits"),
+    "tmqp_server.config": ("os", "tmqp_server.engine.limits", "tmqp_server.settings"),
     "tmqp_server.doors": (),
     "tmqp_server.doors.native": (),
     "tmqp_server.doors.native.codec": ("tmqp.frames",),
@@ -83,6 +85,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server.runs": ("tmqp_server.engine.effects", "tmqp_server.doors.port"),
     "tmqp_server.io": ("tmqp_server.hub", "socket", "tmqp_server.storage.port"),
     "tmqp_server.metrics": (),
+    "tmqp_server.settings": ("tmqp_server.engine.options",),
     "tmqp_server.storage": (),
     "tmqp_server.storage.memory": ("tmqp_server.storage.port", "tmqp_server.storage.records"),
     "tmqp_server.storage.port": (),
@@ -161,6 +164,8 @@ FORBIDDEN: Final[list[tuple[str, str, str]]] = [
     (SERVER, "tmqp_server.auth", "tmqp_server.metrics"),
     (SERVER, "tmqp_server.engine.broker", "tmqp_server.doors.port"),
     (SERVER, "tmqp_server.engine.broker", "tmqp_server.config"),
+    (SERVER, "tmqp_server.settings", "tmqp_server.config"),
+    (SERVER, "tmqp_server.assembly", "tmqp_server.app"),
     (DOORS, "tmqp_server.doors.native.door", "tmqp_server.doors.other.codec"),
     (DOORS, "tmqp_server.doors.other", "tmqp_server.doors.native"),
     (DOORS, "tmqp_server.doors.native.door", "tmqp_server.doors.registry"),
@@ -213,10 +218,12 @@ def read_contracts() -> configparser.ConfigParser:
 def lint_imports(root: Path) -> str:
     """What import-linter says about the packages under ``root``."""
     program = "import sys; from importlinter.cli import lint_imports_command as run; run()"
+    # The tree's own sources first: another checkout may be the one that is installed.
+    places = [root, root / "src", root / "fuzz", ROOT]
     answer = subprocess.run(
         [sys.executable, "-c", program, "--no-cache"],
         cwd=root,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(ROOT)])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))},
         capture_output=True,
         text=True,
         check=False,

@@ -20,6 +20,8 @@ from typing import Final
 from tmqp import Limits, constants
 from tmqp import models as json_models
 from tmqp_server.doors.native import copies
+from tmqp_server.doors.native import http as http_messages
+from tmqp_server.engine import http_rules
 
 __all__ = ["OUTCOMES", "PAGE", "main", "render"]
 
@@ -31,6 +33,8 @@ _JSON: Final = (
     ROOT / "src" / "tmqp" / "models" / "_json.py",
 )
 _COPIES: Final = ROOT / "src" / "tmqp_server" / "doors" / "native" / "copies.py"
+_HTTP: Final = ROOT / "src" / "tmqp_server" / "doors" / "native" / "http.py"
+_URLS: Final = ROOT / "src" / "tmqp_server" / "engine" / "http_rules.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
 #: What happens past each bound of a connection: a rule of protocol.md, or words.
@@ -103,7 +107,7 @@ _ENGINE_HEAD: Final = """\
 _DOOR_HEAD: Final = """\
 ## The server's door
 
-What one message may ask of the server before the engine sees it.
+What one message or one binding may ask of the server, whatever its settings.
 """
 
 
@@ -204,8 +208,9 @@ def _json_table() -> list[str]:
 
 def _door_table() -> list[str]:
     rows = ["| constant | value | |", "|---|---|---|"]
-    for name, text in commented_constants(_COPIES):
-        rows.append(f"| `{name}` | {_number(getattr(copies, name))} | {_prose(text)} |")
+    for path, module in ((_COPIES, copies), (_HTTP, http_messages), (_URLS, http_rules)):
+        for name, text in commented_constants(path):
+            rows.append(f"| `{name}` | {_number(getattr(module, name))} | {_prose(text)} |")
     return rows
 
 

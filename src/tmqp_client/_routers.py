@@ -12,6 +12,7 @@ from tmqp.constants import (
     HeaderName,
     RouteMethod,
 )
+from tmqp.extensions import HEADER_ROUTER_ENABLED, OP_SET_ROUTER_ENABLED
 from tmqp.models import BindingInformation, RouterInformation, parse_list
 from tmqp_client._letters import RouterRequest
 from tmqp_client._pending import Kind
@@ -49,6 +50,20 @@ class Routers:
         request = Request(OP_REMOVE_ROUTER, "remove router", check_channel(name))
         await self._session.ask(request, timeout_s)
 
+    async def set_router_enabled(
+        self, name: str, enabled: bool, *, timeout_s: float | None = None
+    ) -> None:
+        """Let a router work, or have it answer as if it were not there (an extension).
+
+        :raises OperationFailed: with 404 when there is no such router; 400 by a server that does
+            not know the operation.
+        """
+        headers = ((HEADER_ROUTER_ENABLED, "1" if enabled else "0"),)
+        request = Request(
+            OP_SET_ROUTER_ENABLED, "enable or disable router", check_channel(name), headers
+        )
+        await self._session.ask(request, timeout_s)
+
     async def routers(self, *, timeout_s: float | None = None) -> list[RouterInformation]:
         """All routers.
 
@@ -63,7 +78,8 @@ class Routers:
     ) -> None:
         """Add a binding; one that is there stays as it is (F61).
 
-        :raises OperationFailed: when the server refuses: 404 for no such router, 400, 482, 501.
+        :raises OperationFailed: when the server refuses: 404 for no such router, 401 for a custom
+            router or a URL that is not allowed, 400, 482, 501 where no HTTP bindings are.
         """
         request = Request(
             OP_ADD_BINDING, "add binding to", check_channel(router), (), binding.to_json()

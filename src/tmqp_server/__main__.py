@@ -15,6 +15,7 @@ import tmqp
 from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp_server.app import Server, serve_forever
+from tmqp_server.assembly import build_broker, declare, summary
 from tmqp_server.commands import backup, check, export_messages, import_messages
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.io.listener import ListenError
@@ -36,6 +37,7 @@ Examples:
   tmqp-server -l tmq://127.0.0.1:0 -l unix:/tmp/tmqp.sock
   tmqp-server --data ./tmqp-data                 durable queues survive there
   tmqp-server --config tmqp.toml                 keys: see docs/server.md
+  tmqp-server --check-config tmqp.toml           say what would be served, and stop
 
 Stop it with Ctrl-C or SIGTERM: connections are closed politely first.
 
@@ -62,6 +64,12 @@ The commands are about a data directory; without one of them the broker runs."""
     "data",
     type=click.Path(file_okay=False),
     help="A directory for durable queues; made if it is missing.  Without it nothing is kept.",
+)
+@click.option(
+    "--check-config",
+    "checked_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Check a TOML file as --config would use it, print what would be served, and stop.",
 )
 @click.option(
     "--allow-remote",
@@ -95,6 +103,7 @@ def main(
     listen: tuple[str, ...],
     config_path: Path | None,
     data: str | None,
+    checked_path: Path | None,
     allow_remote: bool,
     max_payload: int | None,
     backend: str,
@@ -111,12 +120,19 @@ def main(
     logging.basicConfig(
         level=log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
     )
+    for name in ("httpx", "httpcore"):  # they log whole URLs; what fails is told by ours
+        logging.getLogger(name).setLevel(logging.WARNING)
+    if checked_path is not None and config_path is not None:
+        raise click.UsageError("--check-config takes the place of --config")
     try:
-        config = _configuration(listen, config_path, data, allow_remote, max_payload)
+        path = config_path or checked_path
+        config = _configuration(listen, path, data, allow_remote, max_payload)
+        if checked_path is not None:
+            _print_check(config)
+            return
+        anyio.run(serve_forever, config, _announce, backend=backend)
     except (ConfigError, LocalProtocolError) as error:
         raise click.UsageError(str(error)) from error
-    try:
-        anyio.run(serve_forever, config, _announce, backend=backend)
     except (ListenError, StoreError) as error:
         click.echo(f"tmqp-server: {error}", err=True)
         sys.exit(1)
@@ -151,6 +167,17 @@ def _configuration(
         fields = {name: getattr(limits, name) for name in Limits.__dataclass_fields__}
         values["connection"] = Limits(**{**fields, "max_payload_bytes": max_payload})
     return ServerConfig(**values)
+
+
+def _print_check(config: ServerConfig) -> None:
+    """Make everything but the listeners, and print what there is.
+
+    :raises ConfigError: as a start would.
+    """
+    broker = build_broker(config)
+    declare(broker, config, 0.0)
+    for line in summary(config):
+        click.echo(line)
 
 
 def _announce(server: Server) -> None:

@@ -12,7 +12,7 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -21,12 +21,16 @@ import anyio.abc
 import anyio.to_thread
 
 from tmqp.address import Address
+from tmqp_server.assembly import build_broker, declare
 from tmqp_server.config import ServerConfig
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.options import BrokerOptions
+from tmqp_server.engine.custom_routers import CustomRouter
+from tmqp_server.engine.delivery import DeliveryHandler
+from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.hub import Hub
 from tmqp_server.io.driver import Driver
+from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.listener import Listener, open_listener
 from tmqp_server.io.session import Session
 from tmqp_server.io.storage import StorageTask
@@ -52,17 +56,25 @@ class Server:
     """
 
     def __init__(
-        self, config: ServerConfig, listeners: list[Listener], store: Store | None = None
+        self,
+        config: ServerConfig,
+        listeners: list[Listener],
+        broker: Broker,
+        store: Store | None = None,
     ) -> None:
         self.config = config
-        self.broker = Broker(config.broker, BrokerOptions(storage=store is not None))
+        self.broker = broker
         self.addresses: list[Address] = [listener.address for listener in listeners]
         offset_s = time.time() - anyio.current_time()
         self._door = NativeDoor(_new_id, config.connection, wall_clock_offset_s=offset_s)
         self._store = store
         self._journal = None if store is None else Journal([self._door], offset_s)
-        hub = Hub(self.broker, config.outbound.high_water_bytes, self._journal)
-        self._driver = Driver(hub, self._door)
+        self._http = HttpCaller(config.http, self._answered) if config.http.allow else None
+        self._driver = Driver(
+            Hub(self.broker, config.outbound.high_water_bytes, self._journal),
+            self._door,
+            None if self._http is None else self._http.call,
+        )
         self._storage: StorageTask | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()
@@ -76,18 +88,27 @@ class Server:
         """Connections at this moment."""
         return self._connections
 
-    async def recover(self) -> None:
-        """Bring back what the store holds; before :meth:`run`.
+    async def begin(self) -> None:
+        """Bring back what the store holds and create what is declared; before :meth:`run`.
 
-        :raises StoreError: when it cannot be read.
+        :raises StoreError: when the store cannot be read.
+        :raises ConfigError: when what is declared cannot be created.
         """
-        if self._store is None or self._journal is None:
-            return
         hub = self._driver.hub
         now = anyio.current_time()
-        await anyio.to_thread.run_sync(recover, self._store, hub, self._journal, now)
-        self._storage = StorageTask(self._store, hub, self._journal, self._driver.answered)
-        self._driver.wake_storage = self._storage.wake
+        if self._store is not None and self._journal is not None:
+            await anyio.to_thread.run_sync(recover, self._store, hub, self._journal, now)
+            self._storage = StorageTask(self._store, hub, self._journal, self._driver.kept)
+            self._driver.wake_storage = self._storage.wake
+        declare(self.broker, self.config, now, hub.take_down)
+
+    def set_router_enabled(self, name: str, enabled: bool) -> bool:
+        """Let a router work, or have it answer as if it were not there; False when there is no
+        router of that name."""
+        return self._driver.set_router_enabled(name, enabled)
+
+    def _answered(self, answer: HttpAnswered) -> None:
+        self._driver.answered(answer)
 
     async def run(self) -> None:
         """Serve whoever connects until :meth:`stop` is called, then close everything politely.
@@ -100,6 +121,8 @@ class Server:
                 tasks.start_soon(self._driver.run_timers)
                 if self._storage is not None:
                     tasks.start_soon(self._storage.run)
+                if self._http is not None:
+                    tasks.start_soon(self._http.run)
                 for listener in self._listeners:
                     tasks.start_soon(listener.serve, self._connected)
                     logger.info("listening on %s", listener.address)
@@ -121,13 +144,19 @@ class Server:
             await self._driver.wait_for_none()
 
     async def _finish_storage(self) -> None:
-        """Have everything written and the store closed."""
+        """Have everything written and the store closed, in a bounded time."""
         if self._storage is None:
             return
-        try:
-            await self._storage.finish()
-        except StoreError as error:
-            logger.error("the storage could not be closed cleanly: %s", error)
+        seconds = self.config.shutdown_timeout_s
+        with anyio.move_on_after(seconds) as scope:
+            try:
+                await self._storage.finish()
+            except StoreError as error:
+                logger.error("the storage could not be closed cleanly: %s", error)
+            except Exception:  # a bug in the store: the server ends all the same
+                logger.exception("the storage could not be closed cleanly")
+        if scope.cancelled_caught:
+            logger.error("the storage was not closed: it did not answer for %g s", seconds)
 
     def _connected(self, sock: socket.socket) -> None:
         """A client connected: refuse it past the limits, else give it a task."""
@@ -182,23 +211,34 @@ def _open_store(config: ServerConfig) -> Store | None:
 
 
 @asynccontextmanager
-async def running(config: ServerConfig, store: Store | None = None) -> AsyncIterator[Server]:
+async def running(
+    config: ServerConfig,
+    handlers: Mapping[str, DeliveryHandler] | None = None,
+    routers: Mapping[str, CustomRouter] | None = None,
+    store: Store | None = None,
+) -> AsyncIterator[Server]:
     """Run a server for the time of the ``async with`` block.
 
+    :param handlers: delivery handlers by the names that queues use, beside the built-in ones and
+        those of the configuration.
+    :param routers: custom routers by name, beside those of the configuration.
     :param store: keeps what is to be kept, instead of the one that ``config.data`` names; it is
         closed at the end.
+    :raises ConfigError: when a class of the configuration cannot be loaded, a name is taken or what
+        is declared cannot be created.
     :raises ListenError: when an address cannot be listened on; nothing is left open then.
     :raises StoreError: when the data cannot be read, or another process has them.
     """
+    broker = build_broker(config, handlers, routers, storage=store is not None)
     listeners: list[Listener] = []
     try:
         for address in config.listen:
             listeners.append(await open_listener(address))
         if store is None:
             store = await anyio.to_thread.run_sync(_open_store, config)
-        server = Server(config, listeners, store)
+        server = Server(config, listeners, broker, store)
         try:
-            await server.recover()
+            await server.begin()
         except BaseException:
             if store is not None:
                 store.close(clean=False)

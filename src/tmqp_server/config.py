@@ -7,9 +7,8 @@ Every mistake is one sentence that names the key; nothing is guessed.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -18,22 +17,23 @@ from tmqp.address import DEFAULT_PORT, Address, parse_address
 from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.settings.checks import ConfigError as ConfigError
+from tmqp_server.settings.checks import known as _known
+from tmqp_server.settings.checks import positive as _positive
+from tmqp_server.settings.checks import table_of
+from tmqp_server.settings.checks import whole as _whole
+from tmqp_server.settings.extensions import ClassSetting, class_settings
+from tmqp_server.settings.http import HttpSettings, http_settings
+from tmqp_server.settings.options import (
+    DeclaredChannel,
+    channel_changes,
+    declared_channels,
+    queue_changes,
+)
+from tmqp_server.settings.routers import DeclaredRouter, declared_routers
 
-__all__ = ["ConfigError", "OutboundLimits", "ServerConfig", "StorageConfig", "parse_config"]
-
-
-class ConfigError(Exception):
-    """The configuration cannot be used; the text says which key and why."""
-
-
-def _positive(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise ConfigError(f"{attribute.name} must be a positive number, got {value!r}")
-
-
-def _whole(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not value > 0:
-        raise ConfigError(f"{attribute.name} must be a positive whole number, got {value!r}")
+__all__ = ["OutboundLimits", "ServerConfig", "StorageConfig", "parse_config", "read_config"]
 
 
 def _flag(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -144,6 +144,33 @@ class ServerConfig:
     outbound: OutboundLimits = attrs.field(factory=OutboundLimits)
     """What a slow reader may cost."""
 
+    auto_channel_creation: bool = attrs.field(default=True, validator=_flag)
+    """Whether a channel is created when a client joins it or pushes to it."""
+
+    auto_queue_creation: bool = attrs.field(default=True, validator=_flag)
+    """Whether a queue is created when a client pushes to it."""
+
+    channel: ChannelChanges = attrs.field(factory=ChannelChanges)
+    """What channels start from, where it differs from the protocol's defaults."""
+
+    queue: QueueChanges = attrs.field(factory=QueueChanges)
+    """The same for queues."""
+
+    channels: tuple[DeclaredChannel, ...] = ()
+    """Channels and queues to create at the start."""
+
+    routers: tuple[DeclaredRouter, ...] = ()
+    """Routers and bindings to create at the start."""
+
+    handlers: Mapping[str, ClassSetting] = attrs.field(factory=dict)
+    """Delivery handlers of the user's, by the names that queues use."""
+
+    custom_routers: Mapping[str, ClassSetting] = attrs.field(factory=dict)
+    """Routers of the user's, by name."""
+
+    http: HttpSettings = attrs.field(factory=HttpSettings)
+    """What HTTP bindings may do."""
+
     def __attrs_post_init__(self) -> None:
         for address in self.listen:
             if address.tls:
@@ -159,7 +186,8 @@ def parse_config(text: str) -> dict[str, Any]:
     """Read a TOML configuration into keyword arguments for :class:`ServerConfig`.
 
     Tables ``[connection]``, ``[broker]``, ``[outbound]`` and ``[storage]`` hold the fields of
-    :class:`tmqp.Limits`, ``EngineLimits``, :class:`OutboundLimits` and :class:`StorageConfig`.
+    :class:`tmqp.Limits`, ``EngineLimits``, :class:`OutboundLimits` and :class:`StorageConfig`; the
+    others are read by ``settings``.
 
     :raises ConfigError: for a syntax error, an unknown key (naming the nearest) or a bad value.
     """
@@ -167,6 +195,14 @@ def parse_config(text: str) -> dict[str, Any]:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"not a TOML file: {error}") from error
+    return read_config(table)
+
+
+def read_config(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a configuration that was parsed already; otherwise as :func:`parse_config`.
+
+    :raises ConfigError: for an unknown key (naming the nearest) or a bad value.
+    """
     values = _known(table, [field.name for field in attrs.fields(ServerConfig)], "")
     for key, kind in (("connection", Limits), ("broker", EngineLimits)):
         if key in values:
@@ -179,7 +215,22 @@ def parse_config(text: str) -> dict[str, Any]:
                 values[key] = group(**given)
             except ConfigError as error:
                 raise ConfigError(f"{key}: {error}") from error
+    for key, read in _READERS.items():
+        if key in values:
+            values[key] = read(values[key])
     return values
+
+
+#: What reads each table about the broker.
+_READERS: dict[str, Callable[[Any], object]] = {
+    "channel": lambda value: channel_changes(table_of(value, "channel"), "channel."),
+    "queue": lambda value: queue_changes(table_of(value, "queue"), "queue."),
+    "channels": declared_channels,
+    "routers": declared_routers,
+    "handlers": lambda value: class_settings(value, "handlers"),
+    "custom_routers": lambda value: class_settings(value, "custom_routers"),
+    "http": lambda value: http_settings(table_of(value, "http")),
+}
 
 
 def _limits(
@@ -199,16 +250,4 @@ def _limits(
 
 
 def _table(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = values[key]
-    if not isinstance(value, dict):
-        raise ConfigError(f"{key} must be a table: [{key}]")
-    return value
-
-
-def _known(table: Mapping[str, Any], names: list[str], prefix: str) -> dict[str, Any]:
-    for key in table:
-        if key not in names:
-            near = difflib.get_close_matches(key, names, 1)
-            hint = f"; did you mean {prefix}{near[0]}?" if near else ""
-            raise ConfigError(f"unknown key {prefix}{key}{hint}")
-    return dict(table)
+    return table_of(values[key], key)

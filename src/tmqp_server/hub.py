@@ -48,6 +48,8 @@ from tmqp_server.engine.effects import (
     Refuse,
     Reply,
 )
+from tmqp_server.engine.router_commands import HttpAnswered
+from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFailed
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
 from tmqp_server.runs import Run, Runs
 from tmqp_server.storage.journal import Journal
@@ -64,9 +66,18 @@ _FOR_ONE = (
     Accept,
     Refuse,
     CloseSession,
+    AnswerRouted,
 )
 _ForOne: TypeAlias = (
-    Reply | Confirm | DeliverPulled | EndPull | AnswerPull | Accept | Refuse | CloseSession
+    Reply
+    | Confirm
+    | DeliverPulled
+    | EndPull
+    | AnswerPull
+    | Accept
+    | Refuse
+    | CloseSession
+    | AnswerRouted
 )
 
 #: A run of so many bytes goes out; joining copies them.
@@ -102,6 +113,8 @@ class Hub:
         self._following: deque[Command] = deque()
         self._rest: dict[int, deque[Command]] = {}
         self._faults: dict[int, Exception] = {}
+        self._calls: list[CallHttp] = []
+        self._router_failures: list[RouterFailed] = []
         self._runs = Runs()
 
     # -- sessions -------------------------------------------------------------------------------
@@ -190,6 +203,32 @@ class Hub:
             self._faults = {}
         return faults
 
+    # -- calls to other programs ----------------------------------------------------------------
+
+    def take_calls(self) -> Sequence[CallHttp]:
+        """The HTTP calls to make since the last call; each is answered by :meth:`answered`."""
+        calls = self._calls
+        if calls:
+            self._calls = []
+        return calls
+
+    def set_router_enabled(self, name: str, enabled: bool, now: float) -> bool:
+        """Let a router work, or not; False when there is none of that name."""
+        found = self.broker.set_router_enabled(name, enabled)
+        self._carry_out(self.broker.take_effects(), now)
+        return found
+
+    def answered(self, answer: HttpAnswered, now: float) -> None:
+        """A call has come to its end."""
+        self._step(answer, now)
+
+    def take_router_failures(self) -> Sequence[RouterFailed]:
+        """The failures of users' routers since the last call, for the log."""
+        failures = self._router_failures
+        if failures:
+            self._router_failures = []
+        return failures
+
     # -- time -----------------------------------------------------------------------------------
 
     def session_deadline(self, number: int) -> float | None:
@@ -226,6 +265,11 @@ class Hub:
         fetches = self._fetches
         self._fetches = []
         return fetches
+
+    def take_down(self, effects: Iterable[Effect], now: float) -> None:
+        """Have kept what must be of effects that are for nobody else."""
+        for effect in effects:
+            self._keep(effect, now)
 
     def answer(self, command: Command, now: float) -> None:
         """The storage has something to say."""
@@ -274,6 +318,10 @@ class Hub:
                     self._hand_out(effect)
                 elif isinstance(effect, Notify):
                     self.notified += 1
+                elif isinstance(effect, CallHttp):
+                    self._calls.append(effect)
+                elif isinstance(effect, RouterFailed):
+                    self._router_failures.append(effect)
                 else:
                     self._keep(effect, now)
             if not following:

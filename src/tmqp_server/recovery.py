@@ -52,8 +52,8 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
         for queue in found.queues:
             _restore(hub, journal, queue, found.clean, now)
         for router in found.routers:
-            method, bindings = router_from_bytes(router.value)
-            hub.answer(RestoreRouter(router.name, method, bindings), now)
+            method, bindings, enabled = router_from_bytes(router.value)
+            hub.answer(RestoreRouter(router.name, method, bindings, enabled), now)
     except ValueError as error:
         raise StoreError(f"what was kept cannot be restored: {error}") from error
     while fetches := hub.take_fetches():

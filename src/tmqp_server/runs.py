@@ -118,7 +118,7 @@ class Runs:
         for part in run.parts:
             try:
                 data = part.door.encode_delivery(effect)
-            except Exception as error:  # noqa: BLE001 - hurts this message, not the producer's session
+            except Exception as error:  # noqa: BLE001 - hurts this message, not its producer
                 fault = error
                 continue
             part.pieces.append(data)

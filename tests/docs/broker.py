@@ -20,6 +20,7 @@ from tmqp import (
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub import Hub
 
 __all__ = ["Client", "World"]
@@ -28,9 +29,11 @@ __all__ = ["Client", "World"]
 class World:
     """A server and its clients; time stands still unless :meth:`pass_time` moves it."""
 
-    def __init__(self, limits: EngineLimits | None = None) -> None:
+    def __init__(
+        self, limits: EngineLimits | None = None, options: BrokerOptions | None = None
+    ) -> None:
         self.now = 0.0
-        self.hub = Hub(Broker(limits))
+        self.hub = Hub(Broker(limits, options))
         self._ids = 0
         self._door = NativeDoor(self._new_id, Limits())
         self._numbers = 0

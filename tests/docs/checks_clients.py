@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 from tests.docs.broker import Client, World, hello
-from tests.docs.cases import case
+from tests.docs.cases import case, queue_information
 from tmqp import ConnectionInformation, Frame, MessageType, Operation
+from tmqp_server.engine.options import BrokerOptions
+from tmqp_server.engine.router_commands import HttpAnswered
 
 __all__: list[str] = []
 
@@ -172,3 +174,33 @@ def a_route_method_that_is_none() -> None:
     for word, code in (("3", 400), ("-1", 400), ("x", 400), ("2", 0)):
         headers = [("Route-Method", word)]
         assert client.ask(Operation.CREATE_ROUTER, "r", headers=headers) == [code]
+
+
+@case(70)
+def what_an_http_binding_does() -> None:
+    def binding(name: str, target: str, kind: int = 2) -> bytes:
+        return json.dumps({"Name": name, "Target": target, "BindingType": kind}).encode()
+
+    cautious = World().connect("a")
+    assert cautious.ask(Operation.ADD_BINDING, "r", binding("h", "http://h/in/x")) == [501]
+    world = World(options=BrokerOptions(http_prefixes=("http://h/in/",)))
+    client = world.connect("a")
+    client.ask(Operation.CREATE_ROUTER, "r", headers=[("Route-Method", "2")])
+    for target, code in (
+        ("http://h/out", 401),
+        ("http://h/in/../out", 400),
+        ("http://h/in/x", 0),
+    ):
+        assert client.ask(Operation.ADD_BINDING, "r", binding("h", target)) == [code]
+    client.ask(Operation.ADD_BINDING, "r", binding("q", "ch", kind=1))
+    client.create_queue("ch", 0)
+    client.take()
+    for status in (200, 500):
+        client.send(Frame.build(MessageType.ROUTER, "r", message_id="m", pending_response=True))
+        assert client.take() == []
+        (call,) = world.hub.take_calls()
+        assert (call.method, call.url) == ("POST", "http://h/in/x")
+        world.hub.answered(HttpAnswered(call.ticket, status), world.now)
+        world.flush()
+        assert [frame.content_type for frame in client.take()] == [0]
+    assert queue_information("ch", 0, world)["Messages"] == 1

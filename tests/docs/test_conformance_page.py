@@ -75,8 +75,7 @@ def test_the_table_of_what_is_served() -> None:
     queue = [("Queue-Id", "1")]
     answers = {number: client.ask(number, "ch", headers=queue) for number in map(int, Operation)}
     assert {number for number, codes in answers.items() if codes != [501]} == set(SERVED)
-    http = b'{"Name":"b","Target":"http://x/","BindingType":2}'
-    assert client.ask(Operation.ADD_BINDING, "r", http) == [501]
+    assert client.ask(701, "r", headers=[("Router-Enabled", "1")]) == [404]
     assert all(len(codes) == 1 for codes in answers.values())
     assert "651-653, 661-663" in PAGE
     assert client.answer(Operation.INSTANCE_LIST) == b"[]"

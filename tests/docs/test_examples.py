@@ -210,3 +210,18 @@ def test_the_printed_driver_survives_a_peer_that_breaks_off() -> None:
         thread.join(10)
         assert not thread.is_alive()
         assert theirs.fileno() == -1
+
+
+def test_the_custom_handler_and_router_decide() -> None:
+    done = run("custom_handler")
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert sorted(done.stdout.splitlines()) == [
+        "consumer: one lamp",
+        "consumer: one lamp",
+        "consumer: two chairs",
+        "consumer: two chairs",
+        "producer: accepted",
+        "producer: not routed, no-consumers",
+        "producer: refused, empty",
+        "producer: routed",
+    ]

@@ -61,6 +61,24 @@ async def test_managing_routers_and_bindings(address: str, name: str) -> None:
         assert caught.value.code == 404
 
 
+async def test_enabling_and_disabling(address: str, name: str) -> None:
+    async with connect(address) as client:
+        await client.create_router(name)
+        await client.create_queue(name, 1, status="push")
+        await client.add_binding(name, to_queue("q", name))
+        await client.set_router_enabled(name, False)
+        (router,) = [each for each in await client.routers() if each.name == name]
+        assert not router.is_enabled
+        with pytest.raises(NegativeAcknowledge) as refused:
+            await client.publish(name, b"x")
+        assert refused.value.reason == "no-consumers"
+        await client.set_router_enabled(name, True)
+        await client.publish(name, b"x")
+        with pytest.raises(OperationFailed) as caught:
+            await client.set_router_enabled("nowhere", True)
+        assert caught.value.code == 404
+
+
 async def test_a_binding_that_is_not_served(address: str, name: str) -> None:
     web = BindingInformation(name="w", target="http://x/", binding_type=BindingType.HTTP)
     async with connect(address) as client:

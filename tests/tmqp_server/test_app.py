@@ -13,15 +13,18 @@ import anyio
 import pytest
 
 from tests.tmqp_server.peers import greeting, operation, push
+from tests.tmqp_server.settings.users_classes import Everywhere, Failing, Loud
 from tests.tmqp_server.wires import Wire, dial, serving, settled, wire
 from tmqp.address import Address
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp_server.app import Server, running
-from tmqp_server.config import OutboundLimits, ServerConfig
+from tmqp_server.config import ConfigError, OutboundLimits, ServerConfig
 from tmqp_server.doors.native.door import NativeSession
+from tmqp_server.engine.options import QueueChanges
 from tmqp_server.io.listener import ListenError
+from tmqp_server.settings.extensions import ClassSetting
 
 pytestmark = pytest.mark.anyio
 
@@ -97,6 +100,61 @@ async def _shout(client: Wire, data: bytes) -> None:
         await client.say(data)
     except anyio.BrokenResourceError:
         return
+
+
+# --- Users' classes ------------------------------------------------------------------------------
+
+
+async def test_handlers_and_routers_given_as_arguments() -> None:
+    config = ServerConfig(listen=[Address("127.0.0.1", 0)], queue=QueueChanges(status=3))
+    with anyio.fail_after(10):
+        async with (
+            running(config, {"loud": Loud()}, {"r": Everywhere()}) as server,
+            wire(server, "me") as client,
+        ):
+            queue = [("Queue-Id", "1"), ("Delivery-Handler", "loud")]
+            answer = await client.ask(Operation.CREATE_QUEUE, "everywhere", headers=queue)
+            assert answer.content_type == 0
+            message = Frame.build(MessageType.ROUTER, "r", message_id="m", pending_response=True)
+            await client.say(message)
+            assert (await client.hear()).type == MessageType.ACKNOWLEDGE  # of the queue's copy
+            assert (await client.hear()).message_id == "m"
+            assert server.set_router_enabled("r", False)
+            assert not server.set_router_enabled("R", False)
+            await client.say(message)
+            assert (await client.hear()).content_type == 404
+
+
+async def test_a_router_that_raises_is_logged_and_its_publisher_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    config = ServerConfig(listen=[Address("127.0.0.1", 0)])
+    with anyio.fail_after(10):
+        async with running(config, routers={"r": Failing()}) as server, wire(server, "me") as me:
+            await me.say(
+                Frame.build(MessageType.ROUTER, "r", message_id="m", pending_response=True)
+            )
+            assert (await me.hear()).content_type == 500
+            await me.say(
+                Frame.build(MessageType.ROUTER, "r", message_id="m", pending_acknowledge=True)
+            )
+            assert (await me.hear()).header("Nack-Reason") == "internal-server-error"
+            assert (await me.ask(Operation.LIST_ROUTERS)).content_type == 0
+    failures = [record for record in caplog.records if record.exc_info]
+    assert [record.getMessage() for record in failures] == ["the router 'r' failed"] * 2
+    assert "a bug of the user's" in caplog.text
+
+
+async def test_what_cannot_be_made_leaves_nothing_open(tmp_path: Path) -> None:
+    path = tmp_path / "tmqp.sock"
+    config = ServerConfig(
+        listen=[Address(socket_path=str(path))],
+        handlers={"x": ClassSetting("handlers.x", "no_such_module", "X", {})},
+    )
+    with pytest.raises(ConfigError, match="cannot be imported"):
+        async with running(config):
+            pass
+    assert not path.exists()
 
 
 # --- Strangers and the slow to speak -------------------------------------------------------------

@@ -15,8 +15,12 @@ from tmqp.address import Address
 from tmqp.models import QueueOptions
 from tmqp_client import Client, OperationError, OperationFailed, connect
 from tmqp_server.app import Server, running
-from tmqp_server.config import ServerConfig, StorageConfig
+from tmqp_server.config import ConfigError, ServerConfig, StorageConfig
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.engine.router_commands import TO_QUEUE, BindingOptions
+from tmqp_server.settings.options import DeclaredChannel, DeclaredQueue
+from tmqp_server.settings.routers import DeclaredRouter
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import Store, StoreBatch, StoreError, StoreFullError
 
@@ -36,7 +40,7 @@ async def serving(
     data: Path | None, store: Store | None = None, **more: Any
 ) -> AsyncIterator[tuple[Server, Client]]:
     async with (
-        running(config(data, **more), store) as server,
+        running(config(data, **more), store=store) as server,
         connect(str(server.addresses[0]), name="test", type="test") as client,
     ):
         yield server, client
@@ -193,3 +197,83 @@ async def test_what_is_not_a_store_of_this_server_is_said_in_a_sentence(tmp_path
     with pytest.raises(StoreError):
         async with running(config(tmp_path)):
             pass
+
+
+class Hanging(MemoryStore):
+    """A store whose disk does not come back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hangs = False
+        self.over = threading.Event()
+
+    def write(self, batch: StoreBatch, now_us: int) -> None:
+        if self.hangs:
+            self.over.wait(20)
+        super().write(batch, now_us)
+
+
+async def test_a_disk_that_hangs_does_not_keep_the_server(caplog: pytest.LogCaptureFixture) -> None:
+    store = Hanging()
+    with anyio.fail_after(10):
+        async with serving(None, store, shutdown_timeout_s=0.2) as (_, client):
+            await client.create_queue("c", 1, DURABLE, status="push")
+            store.hangs = True
+            await client.push("c", 1, b"1", wait=False)
+    store.over.set()
+    assert any("was not closed" in record.getMessage() for record in caplog.records)
+
+
+class Broken(MemoryStore):
+    """A store with a bug."""
+
+    def write(self, batch: StoreBatch, now_us: int) -> None:
+        raise ZeroDivisionError("a bug")
+
+
+async def test_a_store_with_a_bug_saves_nothing_and_says_so() -> None:
+    async with serving(None, Broken()) as (_, client):
+        with pytest.raises(OperationFailed) as refused:
+            await client.create_queue("c", 1, DURABLE, status="push")
+        assert refused.value.code == 503
+
+
+async def test_what_is_declared_is_kept_and_what_was_kept_stays(tmp_path: Path) -> None:
+    queue = DeclaredQueue(1, QueueChanges(durable=True, tag="declared"))
+    declared = (DeclaredChannel("c", ChannelChanges(), (queue,)),)
+    binding = BindingOptions("b", TO_QUEUE, "c", 1, 0, 0, 0)
+    routers = (DeclaredRouter("r", 0, enabled=True, bindings=(binding,)),)
+    async with serving(tmp_path, channels=declared, routers=routers) as (server, client):
+        await client.push("c", 1, b"1")
+        assert [each.options.tag for each in server.broker.queues()] == ["declared"]
+    async with serving(tmp_path) as (server, client):
+        assert [each.options.tag for each in server.broker.queues()] == ["declared"]
+        assert [each.name for each in await client.routers()] == ["r"]
+        assert [each.name for each in await client.bindings("r")] == ["b"]
+    # Declared again with other options: what is there stays as it is.
+    other = DeclaredQueue(1, QueueChanges(tag="other"))
+    declared = (DeclaredChannel("c", ChannelChanges(), (other,)),)
+    async with serving(tmp_path, channels=declared) as (server, client):
+        assert [each.options.tag for each in server.broker.queues()] == ["declared"]
+        assert await take(client, 1) == [b"1"]
+
+
+async def test_every_queue_can_be_durable_by_configuration(tmp_path: Path) -> None:
+    async with serving(tmp_path, queue=QueueChanges(durable=True)) as (_, client):
+        await client.push("c", 1, b"1")
+    async with serving(tmp_path) as (_, client):
+        assert await take(client, 1) == [b"1"]
+    with pytest.raises(ConfigError, match="durable"):
+        async with running(config(None, queue=QueueChanges(durable=True))):
+            pass
+
+
+async def test_a_router_that_was_disabled_stays_so(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (server, client):
+        await client.create_router("r")
+        assert server.set_router_enabled("r", False)
+    async with serving(tmp_path) as (_, client):
+        assert [each.is_enabled for each in await client.routers()] == [False]
+        await client.set_router_enabled("r", True)
+    async with serving(tmp_path) as (_, client):
+        assert [each.is_enabled for each in await client.routers()] == [True]

@@ -308,3 +308,48 @@ def test_it_serves_although_nobody_reads_what_it_prints(tmp_path: Path) -> None:
         process.kill()
         process.communicate()
     assert (process.returncode, err) == (0, "")
+
+
+# --- Checking a configuration --------------------------------------------------------------------
+
+
+def check(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tmqp_server", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def test_a_configuration_is_checked_without_serving_it() -> None:
+    done = check("--check-config", "examples/interoperability.toml")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "listen          tmq://127.0.0.1:2622"
+    assert "router          r-rr: round-robin to rt-a rt-b" in lines
+    assert lines[-1] == "HTTP bindings   http://127.0.0.1:8080/tmqp/"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[queue]\nstatus = 'oops'", "queue.status must be one of"),
+        ("[handlers]\nx = 'no_such_module:X'", "handlers.x: no_such_module:X cannot be imported"),
+        ("[[routers]]\nname = 'a b'", "routers.a b: a name or a value is not possible (400)"),
+    ],
+)
+def test_what_is_wrong_with_a_configuration_is_one_sentence(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    path = tmp_path / "tmqp.toml"
+    path.write_text(text, encoding="utf-8")
+    for option in ("--check-config", "--config"):
+        done = check(option, str(path))
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert f"Error: {reason}" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert "takes the place" in check("--config", str(path), "--check-config", str(path)).stderr

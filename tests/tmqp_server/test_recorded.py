@@ -9,23 +9,19 @@ exchange that begins to match, or stops, fails the test until it is moved.
 
 from __future__ import annotations
 
+import tomllib
+from typing import Any
+
+from tests.project import ROOT
 from tests.support import load_exchanges
 from tests.tmqp_server.world import World
+from tmqp.limits import Limits
 from tmqp.testing.replay import Outcome, Player
 from tmqp.testing.vectors import Exchange
-from tmqp_server.engine.commands import Connect, Disconnect
-from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
-from tmqp_server.engine.router_commands import (
-    ASKS_ACKNOWLEDGE,
-    ASKS_NOTHING,
-    ASKS_RESPONSE,
-    TO_CLIENTS,
-    TO_QUEUE,
-    TO_TAG,
-    AddBinding,
-    BindingOptions,
-    CreateRouter,
-)
+from tmqp_server.assembly import build_broker, declare
+from tmqp_server.config import ServerConfig, read_config
+
+CONFIGURATION = ROOT / "examples" / "interoperability.toml"
 
 ANSWERED = "the original is silent or closes; ours always answers and stays (F43)"
 DUPLICATE = "a client id in use is refused with 503 (F32)"
@@ -89,6 +85,11 @@ ON_PURPOSE = {
     "probe-048": "an unknown event is answered (F127); the subscriber's spelling is kept (F131)",
     "probe-056": "an acknowledge time-out is told with its own reason (F80)",
     "probe-059": ANSWERED,
+    "probe-050": "a producer that waits for an acknowledge hears of a refused push (C22)",
+    "probe-051": ANSWERED,
+    "probe-052": "the limit of queues is a maximum (C14)",
+    "probe-053": "a client too many is told why before the close (C55)",
+    "probe-060": "a ping is sent when it is due, not at the next tick of five seconds (C53)",
     "probe-062": HELLO,
     "probe-201": "a header flag with an empty block is accepted (F9)",
     "probe-202": "a message for the first acquirer only is redelivered, not lost (F88)",
@@ -100,47 +101,43 @@ NOT_YET: dict[str, str] = {}
 
 OTHER_SETTINGS = {
     "real-122": "time passed between two recordings: messages went round by time-outs",
-    "probe-050": "the server had a message limit",
-    "probe-051": "the server had a channel limit",
-    "probe-052": "the server had a queue limit",
-    "probe-053": "the server had a client limit",
     "probe-054": "the server had an authenticator",
-    "probe-055": "the server had no admin authorization, no auto creation and hid names",
-    "probe-060": "the server pinged after three seconds",
+    "probe-055": "the server had no admin authorization (its other settings are here)",
     "probe-208": "that the first consumer left was not recorded",
 }
+
+#: What the recorded servers of some probes were started with, beside the configuration's settings.
+SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
+    "probe-050": {"queue": {"message_limit": 2}},
+    "probe-051": {"broker": {"max_channels": 2}},  # one is declared
+    "probe-052": {"channel": {"queue_limit": 8}},  # five, recorded; more are declared
+    "probe-053": {"broker": {"max_sessions": 1}},
+    "probe-060": {"connection": {"ping_interval_s": 3}},
+}
+
+#: Routers of the configuration that the recorded servers had not: a list would tell them.
+OUR_ROUTERS = ("r-disabled", "r-http", "r-http-ack", "r-http-response", "r-http-others")
 
 #: A long message of the client was not recorded whole, and the recording does not say so.
 CUT = ("probe-207",)
 
 
-def _world(options: BrokerOptions | None = None) -> World:
-    """A server with the routers of the recorded one, which its configuration had declared."""
-    world = World(options)
-    step = world.broker.step
-    step(Connect(0, None, "configuration"), world.now)
-    queues = [
-        BindingOptions(f"q-{letter}", TO_QUEUE, f"rt-{letter}", 10, 2 - place, ASKS_NOTHING, 0)
-        for place, letter in enumerate("ab")
-    ]
-    clients = [
-        BindingOptions("d", TO_CLIENTS, "@name:worker", 77, 0, asks, 2)
-        for asks in (ASKS_RESPONSE, ASKS_ACKNOWLEDGE)
-    ]
-    tagged = BindingOptions("t", TO_TAG, "tag-*", None, 0, ASKS_NOTHING, 0)
-    for name, method, bindings in (
-        ("r-dist", 0, queues),
-        ("r-direct", 0, clients[:1]),
-        ("r-direct-ack", 0, clients[1:]),
-        ("r-first", 2, queues),
-        ("r-rr", 1, queues),
-        ("r-tag", 0, [tagged]),
-        ("r-empty", 0, []),
-    ):
-        step(CreateRouter(0, None, name, method), world.now)
-        for binding in bindings:
-            step(AddBinding(0, None, name, binding), world.now)
-    step(Disconnect(0), world.now)
+def _world(number: str = "") -> World:
+    """The server for interoperability tests, which has the routers of the recorded one; a probe's
+    has the settings that the recorded server was started with."""
+    table = tomllib.loads(CONFIGURATION.read_text(encoding="utf-8"))
+    routers = [router for router in table["routers"] if router["name"] not in OUR_ROUTERS]
+    table["routers"] = routers
+    if number.startswith("probe"):
+        # The second series was in a hurry.
+        timeout_ms = 1_200 if number.startswith("probe-2") else 1_500
+        table["queue"]["acknowledge_timeout_ms"] = timeout_ms
+    for key, values in SETTINGS.get(number, {}).items():
+        table[key] = {**table.get(key, {}), **values}
+    config = ServerConfig(**read_config(table))
+    limits = Limits(max_payload_bytes=16_777_216, ping_interval_s=config.connection.ping_interval_s)
+    world = World(limits=limits, broker=build_broker(config))
+    declare(world.broker, config, world.now)
     return world
 
 
@@ -155,17 +152,9 @@ def _play_all() -> list[Outcome | Exchange]:
                 outcomes.append(_play(player, exchange))
     for exchange in exchanges:
         if exchange.name.startswith("probe"):
-            world = _world(_settings(exchange.name))
+            world = _world(_number(exchange.name))
             outcomes.append(_play(Player(world.open_link, world.advance_to), exchange))
     return outcomes
-
-
-def _settings(name: str) -> BrokerOptions:
-    """What the recorded server of a probe was started with: its second series was in a hurry."""
-    timeout_ms = 1_200 if name.startswith("probe-2") else 1_500
-    return BrokerOptions(
-        channel=ChannelOptions(queue=QueueOptions(acknowledge_timeout_ms=timeout_ms))
-    )
 
 
 def _play(player: Player, exchange: Exchange) -> Outcome | Exchange:

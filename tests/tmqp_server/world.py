@@ -29,12 +29,13 @@ class World:
         engine_limits: EngineLimits | None = None,
         handlers: dict[str, DeliveryHandler] | None = None,
         wall_clock_offset_s: float = 0.0,
+        broker: Broker | None = None,
     ) -> None:
         numbers = count(1)
         registry = built_in_handlers()
         for name, handler in (handlers or {}).items():
             registry.register(name, handler)
-        self.broker = Broker(engine_limits, options, registry)
+        self.broker = Broker(engine_limits, options, registry) if broker is None else broker
         self.door = NativeDoor(lambda: f"{next(numbers):032x}", limits, wall_clock_offset_s)
         # Gathers what is to be kept; nobody writes it.
         stores = options is not None and options.storage

@@ -183,8 +183,7 @@ class Administration:
         changes = command.changes
         options = rules.queue if changes is None else changes.applied_to(rules.queue)
         if channel is None:
-            if not core.options.auto_channel_creation:
-                return RESULT_NOT_FOUND
+            # Whoever creates a queue asks for its channel too: that is not automatic (F54).
             problem = core.channels.problem_of_new(command.channel, rules)
             if problem != RESULT_OK:
                 return problem

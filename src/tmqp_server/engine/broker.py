@@ -15,7 +15,8 @@ done, the next deadline is at once (not later than the ``now`` of the last step)
 The parts: ``core.py`` holds what they share; ``directory.py`` finds and creates; ``intake.py``
 takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; ``pump.py`` drains;
 ``pulls.py`` gives to those who ask; ``workflow.py`` sees a message through; ``administration.py``
-and ``information.py`` serve the operations; ``direct.py`` passes on what clients say to each other;
+and ``information.py`` serve the operations; ``routing.py`` keeps routers and ``publishing.py``
+brings messages through them; ``direct.py`` passes on what clients say to each other;
 ``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers;
 ``notices.py`` tells of events those who asked for it through ``subscribing.py``.  This module lets
 clients in and out and hands every command to its part.
@@ -58,6 +59,7 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.custom_routers import CustomRouter
 from tmqp_server.engine.delivery import HandlerRegistry
 from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.directory import Directory
@@ -71,17 +73,20 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import MARK_SAVED
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.outcomes import Outcomes
+from tmqp_server.engine.publishing import Publishing
 from tmqp_server.engine.pulls import Puller
 from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue, QueueTimer
 from tmqp_server.engine.router_commands import (
     AddBinding,
     CreateRouter,
+    HttpAnswered,
     ListBindings,
     ListRouters,
     Publish,
     RemoveBinding,
     RemoveRouter,
+    SetRouterEnabled,
 )
 from tmqp_server.engine.routing import Routing
 from tmqp_server.engine.sending import Sender
@@ -102,10 +107,10 @@ class Broker:
     """The broker.  Not for several threads.
 
     *handlers* are the delivery handlers queues may name, the built-in ones if None; *options* are
-    the protocol's defaults if None.
+    the protocol's defaults if None; *routers* are custom routers by name.
 
     :raises ValueError: when the options are impossible within the limits, or name a delivery
-        handler that is not registered.
+        handler that is not registered; when a custom router cannot have its name.
     """
 
     __slots__ = (
@@ -119,6 +124,7 @@ class Broker:
         "_keeper",
         "_outcomes",
         "_performers",
+        "_publishing",
         "_puller",
         "_pump",
         "_routing",
@@ -132,6 +138,7 @@ class Broker:
         limits: EngineLimits | None = None,
         options: BrokerOptions | None = None,
         handlers: HandlerRegistry | None = None,
+        routers: dict[str, CustomRouter] | None = None,
     ) -> None:
         limits = EngineLimits() if limits is None else limits
         options = BrokerOptions() if options is None else options
@@ -156,7 +163,10 @@ class Broker:
         self._direct = Direct(core)
         self._events = Subscribing(core)
         self._intake = Intake(core, directory, self._outcomes, self._workflow, self._direct)
-        self._routing = Routing(core, self._direct, self._intake)
+        self._routing = Routing(core)
+        for name, router in (routers or {}).items():
+            self._routing.add_custom(name, router)
+        self._publishing = Publishing(core, self._routing, self._direct, self._intake)
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
         self._keeper = Keeper(core, self._outcomes, self._pump, self._routing)
@@ -194,7 +204,8 @@ class Broker:
             AddBinding: self._routing.add_binding,
             RemoveBinding: self._routing.remove_binding,
             ListBindings: self._routing.list_bindings,
-            Publish: self._routing.publish,
+            SetRouterEnabled: self._routing.set_enabled,
+            Publish: self._publishing.publish,
             SendDirect: self._direct.send,
             PassAnswer: self._direct.pass_answer,
             SubscribeEvent: self._events.subscribe,
@@ -265,6 +276,8 @@ class Broker:
                 self._core.stray_commands += 1
                 return
             perform(command, session)
+        elif isinstance(command, HttpAnswered):
+            self._publishing.answered(command)
         elif isinstance(command, Connect):
             self._connect(command)
         elif not self._keeper.perform(command):
@@ -367,6 +380,23 @@ class Broker:
     def _unblock(self, command: Command, session: Session) -> None:
         assert isinstance(command, Unblock)
         self._sender.block(session, False)
+
+    # --- Routers ---------------------------------------------------------------------------------
+
+    def set_router_enabled(self, name: str, enabled: bool) -> bool:
+        """Let a router work, or not; False when there is none of that name.
+
+        The world must carry out what :meth:`take_effects` gives then.
+        """
+        self._core.out = []
+        self._core.change = 0
+        return self._routing.enable(name, enabled)
+
+    def take_effects(self) -> list[Effect]:
+        """The effects of what was done otherwise than by a command."""
+        effects = self._core.out
+        self._core.out = []
+        return effects
 
     # --- Looking ---------------------------------------------------------------------------------
 

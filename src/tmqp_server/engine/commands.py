@@ -227,7 +227,7 @@ class Grant(SessionCommand):
 
 
 class CreateQueue(SessionCommand):
-    """Create a queue (F54), and its channel when that is missing and may be created.
+    """Create a queue (F54), and its channel when that is missing.
 
     ``changes`` is what the request asks for beyond the channel's options; ``channel_changes``
     applies only to a channel created now.  481 when the queue exists, 406 for a queue id the

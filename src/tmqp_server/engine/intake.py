@@ -25,15 +25,12 @@ from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm, Reply
 from tmqp_server.engine.message import MARK_HIGH, MARK_WANTS, Message
-from tmqp_server.engine.outcomes import Outcomes
+from tmqp_server.engine.outcomes import NACK_STORAGE, Outcomes
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.workflow import Workflow
 
-__all__ = ["NACK_STORAGE", "REFUSAL_REASONS", "Intake"]
-
-#: The reason of the negative confirm of a push that needs the storage when that cannot save.
-NACK_STORAGE: Final = "storage"
+__all__ = ["REFUSAL_REASONS", "Intake"]
 
 #: The reason of the negative confirm of a refused push, by result code.
 REFUSAL_REASONS: Final[dict[int, str]] = {

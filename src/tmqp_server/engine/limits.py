@@ -41,6 +41,13 @@ class EngineLimits:
     max_bindings_per_router: int = 100
     """Bindings of one router; adding one more is answered with 482."""
 
+    max_http_calls: int = 256
+    """HTTP requests of bindings that are under way or wait for their turn; past that an HTTP
+    binding does not work, and the router goes on to the next."""
+
+    max_http_call_bytes: int = 67_108_864
+    """Bytes of the messages in those requests; past that the same happens."""
+
     max_event_subscriptions_per_session: int = 1_000
     """Subscriptions to events one client may have; one more is answered with 482."""
 

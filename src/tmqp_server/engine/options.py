@@ -357,11 +357,20 @@ class BrokerOptions(Record):
     """What the whole broker does by itself (F54, F73, F74).
 
     ``channel`` is what channels start from, and with it their queues.  ``events`` is a mask of
-    event bits (``events.py``): the kinds for which ``Notify`` effects are made.  ``storage`` says
-    that the world keeps what it is told to keep; without it no queue can be durable.
+    event bits (``events.py``): the kinds for which ``Notify`` effects are made.
+    ``http_prefixes`` begin the URLs that HTTP bindings may call (``http_rules.py``); none, and
+    there are no HTTP bindings.  ``storage`` says that the world keeps what it is told to keep;
+    without it no queue can be durable.
     """
 
-    __slots__ = ("auto_channel_creation", "auto_queue_creation", "channel", "events", "storage")
+    __slots__ = (
+        "auto_channel_creation",
+        "auto_queue_creation",
+        "channel",
+        "events",
+        "http_prefixes",
+        "storage",
+    )
 
     def __init__(
         self,
@@ -369,10 +378,12 @@ class BrokerOptions(Record):
         auto_queue_creation: bool = True,
         channel: ChannelOptions | None = None,
         events: int = LIFECYCLE_EVENTS,
+        http_prefixes: tuple[str, ...] = (),
         storage: bool = False,
     ) -> None:
         self.auto_channel_creation = auto_channel_creation
         self.auto_queue_creation = auto_queue_creation
         self.channel = ChannelOptions() if channel is None else channel
         self.events = events
+        self.http_prefixes = http_prefixes
         self.storage = storage

@@ -65,9 +65,11 @@ from tmqp_server.engine.message import (
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.saving import Saver
 
-__all__ = ["Outcomes"]
+__all__ = ["NACK_STORAGE", "Outcomes"]
 
 _NOT_A_DECISION: Final = "a delivery handler must return a Decision"
+#: The reason of the negative confirm of a message that the storage cannot save now.
+NACK_STORAGE: Final = "storage"
 #: The reason told when an ephemeral queue has no room.
 _NO_ROOM: Final = "limit-exceeded"
 
@@ -160,13 +162,14 @@ class Outcomes:
 
     def apply(self, queue: Queue, message: Message, decision: Decision) -> None:
         """Carry out the parts *save* and *acknowledge* of a decision, in this order (F103)."""
-        if decision.save:
-            self._save(queue, message)
+        saves = not decision.save or self._save(queue, message)
         acknowledge = decision.acknowledge
         if acknowledge == DECIDE_ACK_NONE:
             return
         if acknowledge == DECIDE_ACK_NEGATIVE:
             self.confirm(message, False, decision.reason, "", None)
+        elif not saves:
+            self.confirm(message, False, NACK_STORAGE, "", None)
         elif acknowledge != DECIDE_ACK_IF_SAVED or message.marks & (MARK_SAVED | MARK_SAVING):
             self.confirm(message, True, "", "", None)
 
@@ -179,10 +182,12 @@ class Outcomes:
         ack: Acknowledge,
     ) -> None:
         """The same for a consumer's answer, which is passed on as the consumer gave it (F79)."""
-        if decision.save:
-            self._save(queue, message)
+        saves = not decision.save or self._save(queue, message)
         acknowledge = decision.acknowledge
         if acknowledge == DECIDE_ACK_NONE:
+            return
+        if not saves and ack.positive:
+            self.confirm(message, False, NACK_STORAGE, "", None)
             return
         if acknowledge == DECIDE_ACK_IF_SAVED and not message.marks & (MARK_SAVED | MARK_SAVING):
             return
@@ -225,20 +230,26 @@ class Outcomes:
         else:
             self._core.out.append(effect)
 
-    def _save(self, queue: Queue, message: Message) -> None:
-        """Ask the storage to keep a message, once; a queue that stores nothing saves nothing."""
+    def _save(self, queue: Queue, message: Message) -> bool:
+        """Ask the storage to keep a message, once; a queue that stores nothing saves nothing.
+
+        False when the storage cannot take it now: it fails, or has too much to do already.
+        """
         if message.marks & (MARK_SAVED | MARK_SAVING) or not queue.discipline.stores:
-            return
+            return True
         if queue.hooks & HOOK_SAVE:
             try:
                 if not queue.handler.save_message(queue, message):
-                    return
+                    return True
             except Exception as error:  # noqa: BLE001 - user code hurts its own message only
                 self.apply(queue, message, self._failed(queue, message, error))
-                return
+                return True
         if queue.options.ephemeral:
-            return
+            return True
+        if not self._core.has_room_to_save(message.size):
+            return False
         self.saver.save(queue, message)
+        return True
 
     # --- Entering and leaving the queue ----------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from tmqp._compat import mypyc_attr
 from tmqp_server.engine.client_commands import SendDirect
-from tmqp_server.engine.commands import Push, SessionCommand
+from tmqp_server.engine.commands import Command, Push, SessionCommand
 from tmqp_server.engine.records import Record
 
 __all__ = [
@@ -16,20 +16,25 @@ __all__ = [
     "TO_CLIENTS",
     "TO_QUEUE",
     "TO_TAG",
+    "TO_URL",
     "AddBinding",
     "BindingOptions",
     "CreateRouter",
     "Envelope",
+    "HttpAnswered",
+    "HttpMessage",
     "ListBindings",
     "ListRouters",
     "Publish",
     "RemoveBinding",
     "RemoveRouter",
+    "SetRouterEnabled",
 ]
 
 #: What a binding sends to (F120).
 TO_CLIENTS: Final = 0
 TO_QUEUE: Final = 1
+TO_URL: Final = 2
 TO_TAG: Final = 3
 
 #: What a binding asks of the receivers (F120).
@@ -42,7 +47,8 @@ class BindingOptions(Record):
     """One binding (F121).  ``method`` and ``interaction`` are the protocol's numbers (F120).
 
     ``content_type`` is the queue of a queue binding, and what a direct binding sends on; None
-    leaves the message's own.
+    leaves the message's own.  An HTTP binding has its method there, 0 to 4 for GET, POST, PUT,
+    PATCH and DELETE; None is POST, for a message has something to say.
     """
 
     __slots__ = ("name", "kind", "target", "content_type", "priority", "interaction", "method")
@@ -66,12 +72,42 @@ class BindingOptions(Record):
         self.method = method
 
 
+class HttpMessage:
+    """A message as HTTP can carry it: pairs of name and value, and the payload."""
+
+    __slots__ = ("body", "headers")
+
+    def __init__(self, headers: list[tuple[str, str]], body: bytes) -> None:
+        self.headers = headers
+        self.body = body
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Envelope:
     """A message for a router, in the forms it may take on its way; made by a door.
 
     The engine knows neither how a message is written nor how a direct binding names clients.
     """
+
+    def id_of(self) -> str:
+        """The message's id."""
+        raise NotImplementedError
+
+    def content_type_of(self) -> int:
+        """The message's content type."""
+        raise NotImplementedError
+
+    def payload_of(self) -> bytes:
+        """What the message carries."""
+        raise NotImplementedError
+
+    def header(self, name: str) -> str | None:
+        """The first header of that name, in any case; None when there is none (F8)."""
+        raise NotImplementedError
+
+    def as_http(self) -> HttpMessage:
+        """The message for a program that is called by HTTP; every header fits HTTP."""
+        raise NotImplementedError
 
     def as_push(self, channel: str, queue_id: int | None, interaction: int) -> Push:
         """A copy for a queue: under its own new id, or the message's when it asks for something
@@ -151,13 +187,41 @@ class ListBindings(SessionCommand):
         self.router = router
 
 
+class SetRouterEnabled(SessionCommand):
+    """Let a router work, or have it answer as if it were not there (F123).  404."""
+
+    __slots__ = ("request", "router", "enabled")
+
+    def __init__(self, session: int, request: object, router: str, enabled: bool) -> None:
+        super().__init__(session)
+        self.request = request
+        self.router = router
+        self.enabled = enabled
+
+
+class HttpAnswered(Command):
+    """The answer to a CallHttp: ``status`` is HTTP's, ``body`` what came with it.
+
+    A call that failed is answered with the status a gateway would send: 504 for a time-out, 502
+    for everything else.
+    """
+
+    __slots__ = ("ticket", "status", "body")
+
+    def __init__(self, ticket: int, status: int, body: bytes = b"") -> None:
+        self.ticket = ticket
+        self.status = status
+        self.body = body
+
+
 @mypyc_attr(acyclic=True)
 class Publish(SessionCommand):
     """Give a message to a router (F123).
 
-    Answered 404 when nothing was reached, 482 when it is too large, and 0 when something was and no
-    binding asks its receivers for an answer; else not answered, for the receivers do that.
-    ``size`` is in bytes.
+    Answered 404 when nothing was reached, 482 when it is too large, 500 when a custom router
+    failed, and 0 when something was reached and no binding asks its receivers for an answer; else
+    not answered, for the receivers do that.  An HTTP binding has reached something when the
+    program it called answered so; until then the answer waits.  ``size`` is in bytes.
     """
 
     __slots__ = ("request", "router", "size", "envelope")

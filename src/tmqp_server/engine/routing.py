@@ -1,80 +1,78 @@
-"""Owns routers and their bindings: keeping them, and what becomes of a message for one.
+"""Owns routers and their bindings: keeping them, and the operations on them.
 
-Theory of operation.  A router is a list of bindings, the highest priority first.  Its method says
-how many get a message: all of them (distribute), one in turn (round robin), or the first one that
-works.  A binding *works* when somebody took the message: a queue that exists and has room, a client
-that is there and reads.  Round robin passes over bindings that do not work, and the next message's
-turn begins behind the one that did (F122).
-
-Everything happens in the step that brings the message; nothing is kept here.
+A router is a list of bindings, the highest priority first, or a custom router, which is a user's
+class (``custom_routers.py``).  What becomes of a message for a router is ``publishing.py``'s.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
     RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_OK,
+    RESULT_UNAUTHORIZED,
 )
-from tmqp_server.engine.channels import ChannelTable, is_channel_name, matches
+from tmqp_server.engine.channels import is_channel_name
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.core import Core
-from tmqp_server.engine.direct import Direct
-from tmqp_server.engine.effects import Forward
-from tmqp_server.engine.intake import Intake
+from tmqp_server.engine.custom_routers import CustomRouter
+from tmqp_server.engine.http_rules import HttpRules
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.router_commands import (
-    ASKS_NOTHING,
-    TO_CLIENTS,
     TO_QUEUE,
+    TO_URL,
     AddBinding,
     BindingOptions,
     CreateRouter,
-    Envelope,
     ListBindings,
     ListRouters,
-    Publish,
     RemoveBinding,
     RemoveRouter,
+    SetRouterEnabled,
 )
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import RouterSnapshot
 from tmqp_server.engine.storage_commands import RestoreRouter
 from tmqp_server.engine.storage_effects import ForgetRouter, StoreRouter
 
-__all__ = ["Binding", "Router", "Routing"]
+__all__ = ["Binding", "Router", "Routing", "problem_of_binding"]
 
-_ROUND_ROBIN: Final = 1
-_ONLY_FIRST: Final = 2
+#: The greatest number of a method of HTTP bindings, DELETE (F120).
+_LAST_HTTP_METHOD = 4
 
 
 class Binding:
     """One binding.
 
     ``turn`` counts what a direct one with the method round robin has sent; ``queues`` is what a tag
-    binding found when the channels were at ``generation``.
+    binding found when the channels were at ``generation``; ``gone`` says that it was removed while
+    a message may still have to be offered to it.
     """
 
-    __slots__ = ("generation", "options", "queues", "turn")
+    __slots__ = ("generation", "gone", "options", "queues", "turn")
 
     def __init__(self, options: BindingOptions) -> None:
         self.options = options
         self.turn = 0
         self.generation = -1
+        self.gone = False
         self.queues: list[Queue] = []
 
 
 class Router:
-    """One router; ``turn`` is the place in ``bindings`` where round robin goes on."""
+    """One router; ``turn`` is the place in ``bindings`` where round robin goes on.
 
-    __slots__ = ("bindings", "method", "name", "turn")
+    ``custom`` is the user's object that routes instead of bindings.
+    """
 
-    def __init__(self, name: str, method: int) -> None:
+    __slots__ = ("bindings", "custom", "enabled", "method", "name", "turn")
+
+    def __init__(self, name: str, method: int, custom: CustomRouter | None = None) -> None:
         self.name = name
         self.method = method
+        self.custom = custom
+        self.enabled = True
         self.bindings: list[Binding] = []
         self.turn = 0
 
@@ -97,21 +95,65 @@ class Router:
 
     def remove(self, place: int) -> None:
         """Take a binding out."""
+        self.bindings[place].gone = True
         del self.bindings[place]
         self.turn = 0
+
+
+def problem_of_binding(options: BindingOptions, rules: HttpRules, max_name_bytes: int) -> int:
+    """0 when a message can be sent where *options* say, else the result code to answer."""
+    if options.kind == TO_URL:
+        method = options.content_type
+        problem = rules.problem_of(options.target)
+        if problem == RESULT_OK and method is not None and not 0 <= method <= _LAST_HTTP_METHOD:
+            problem = RESULT_BAD_REQUEST
+        return problem
+    if not options.target:
+        return RESULT_BAD_REQUEST
+    if options.kind == TO_QUEUE and not is_channel_name(options.target, max_name_bytes):
+        return RESULT_BAD_REQUEST
+    if len(options.target.encode("utf-8", "surrogatepass")) > max_name_bytes:
+        return RESULT_BAD_REQUEST
+    return RESULT_OK
 
 
 class Routing:
     """The routers of one broker."""
 
-    __slots__ = ("_core", "_direct", "_intake", "_routers")
+    __slots__ = ("_core", "_routers", "rules")
 
-    def __init__(self, core: Core, direct: Direct, intake: Intake) -> None:
+    def __init__(self, core: Core) -> None:
         self._core = core
-        self._direct = direct
-        self._intake = intake
+        #: Which URLs HTTP bindings may call.
+        self.rules = HttpRules(core.options.http_prefixes)
         #: By name, in the order of creation; the case counts (F46).
         self._routers: dict[str, Router] = {}
+
+    def find(self, name: str) -> Router | None:
+        """The router of that name, or None."""
+        return self._routers.get(name)
+
+    def add_custom(self, name: str, custom: CustomRouter) -> None:
+        """Add a user's router.
+
+        :raises ValueError: when the name is no router's name or is taken.
+        """
+        if not is_channel_name(name, self._core.limits.max_name_bytes):
+            raise ValueError(f"{name!r} is no name for a router")
+        if name in self._routers:
+            raise ValueError(f"there are two routers named {name!r}")
+        self._routers[name] = Router(name, 0, custom)
+
+    def enable(self, name: str, enabled: bool) -> bool:
+        """Let a router work, or not; False when there is none of that name."""
+        router = self._routers.get(name)
+        if router is None:
+            return False
+        if router.enabled != enabled:
+            router.enabled = enabled
+            if router.custom is None:
+                self._keep(router)
+        return True
 
     def _reply(self, session: Session, request: object, code: int, body: object = None) -> None:
         self._core.reply(session, request, code, body)
@@ -120,13 +162,21 @@ class Routing:
         """Have a router kept that is new or was changed."""
         if self._core.stores:
             bindings = [binding.options for binding in router.bindings]
-            self._core.keep(StoreRouter(router.name, router.method, bindings))
+            self._core.keep(StoreRouter(router.name, router.method, bindings, router.enabled))
 
     def restore(self, command: RestoreRouter) -> None:
-        """Make a router that was there before."""
+        """Make a router that was there before.
+
+        A user's own of that name takes its place; bindings that may not be any more are left out.
+        """
+        if command.router in self._routers:
+            return
         router = Router(command.router, command.method)
+        router.enabled = command.enabled
+        most = self._core.limits.max_name_bytes
         for options in command.bindings:
-            router.bindings.append(Binding(options))
+            if problem_of_binding(options, self.rules, most) == RESULT_OK:
+                router.bindings.append(Binding(options))
         self._routers[command.router] = router
 
     # --- Operations ------------------------------------------------------------------------------
@@ -151,16 +201,31 @@ class Routing:
     def remove_router(self, command: Command, session: Session) -> None:
         """Remove a router (F60)."""
         assert isinstance(command, RemoveRouter)
-        if self._routers.pop(command.router, None) is not None and self._core.stores:
-            self._core.keep(ForgetRouter(command.router))
-        self._reply(session, command.request, RESULT_OK)
+        router = self._routers.get(command.router)
+        code = RESULT_OK
+        if router is not None:
+            if router.custom is not None:
+                code = RESULT_UNAUTHORIZED
+            else:
+                del self._routers[command.router]
+                if self._core.stores:
+                    self._core.keep(ForgetRouter(command.router))
+                for binding in router.bindings:
+                    binding.gone = True
+        self._reply(session, command.request, code)
+
+    def set_enabled(self, command: Command, session: Session) -> None:
+        """Enable or disable a router (F123)."""
+        assert isinstance(command, SetRouterEnabled)
+        found = self.enable(command.router, command.enabled)
+        self._reply(session, command.request, RESULT_OK if found else RESULT_NOT_FOUND)
 
     def list_routers(self, command: Command, session: Session) -> None:
         """All routers (F60)."""
         assert isinstance(command, ListRouters)
         body: list[RouterSnapshot] = []
         for router in self._routers.values():
-            body.append(RouterSnapshot(router.name, router.method))
+            body.append(RouterSnapshot(router.name, router.method, router.enabled))
         self._reply(session, command.request, RESULT_OK, body)
 
     def add_binding(self, command: Command, session: Session) -> None:
@@ -170,15 +235,16 @@ class Routing:
 
     def _add_binding(self, command: AddBinding) -> int:
         limits = self._core.limits
-        router = self._routers.get(command.router)
         options = command.binding
+        problem = problem_of_binding(options, self.rules, limits.max_name_bytes)
+        if options.kind == TO_URL and problem != RESULT_OK:
+            return problem  # whoever may not call out does not learn which routers there are
+        router = self._routers.get(command.router)
         if router is None:
             return RESULT_NOT_FOUND
-        if not is_channel_name(options.name, limits.max_name_bytes) or not options.target:
-            return RESULT_BAD_REQUEST
-        if options.kind == TO_QUEUE and not is_channel_name(options.target, limits.max_name_bytes):
-            return RESULT_BAD_REQUEST
-        if len(options.target.encode("utf-8", "surrogatepass")) > limits.max_name_bytes:
+        if router.custom is not None:
+            return RESULT_UNAUTHORIZED
+        if problem != RESULT_OK or not is_channel_name(options.name, limits.max_name_bytes):
             return RESULT_BAD_REQUEST
         if router.find(options.name) >= 0:
             return RESULT_OK
@@ -194,7 +260,9 @@ class Routing:
         router = self._routers.get(command.router)
         place = -1 if router is None else router.find(command.binding)
         code = RESULT_NOT_FOUND
-        if router is not None and place >= 0:
+        if router is not None and router.custom is not None:
+            code = RESULT_UNAUTHORIZED
+        elif router is not None and place >= 0:
             router.remove(place)
             self._keep(router)
             code = RESULT_OK
@@ -211,90 +279,3 @@ class Routing:
         for binding in router.bindings:
             body.append(binding.options)
         self._reply(session, command.request, RESULT_OK, body)
-
-    # --- Messages --------------------------------------------------------------------------------
-
-    def publish(self, command: Command, session: Session) -> None:
-        """Give a message to a router, and say what came of it (F123)."""
-        assert isinstance(command, Publish)
-        if command.size > self._core.limits.max_message_bytes:
-            self._reply(session, command.request, RESULT_LIMIT_EXCEEDED)
-            return
-        router = self._routers.get(command.router)
-        took: list[Binding] = []
-        if router is not None:
-            took = self._route(router, command.envelope, session)
-        if not took:
-            self._reply(session, command.request, RESULT_NOT_FOUND)
-            return
-        for binding in took:
-            if binding.options.interaction != ASKS_NOTHING:
-                return
-        self._reply(session, command.request, RESULT_OK)
-
-    def _route(self, router: Router, envelope: Envelope, session: Session) -> list[Binding]:
-        """Offer a message to the bindings as the method says; those that took it."""
-        took: list[Binding] = []
-        count = len(router.bindings)
-        start = router.turn if router.method == _ROUND_ROBIN else 0
-        for step in range(count):
-            place = (start + step) % count
-            binding = router.bindings[place]
-            if not self._offer(binding, envelope, session):
-                continue
-            took.append(binding)
-            if router.method == _ROUND_ROBIN:
-                router.turn = (place + 1) % count
-                break
-            if router.method == _ONLY_FIRST:
-                break
-        return took
-
-    def _offer(self, binding: Binding, envelope: Envelope, session: Session) -> bool:
-        options = binding.options
-        if options.kind == TO_CLIENTS:
-            return self._to_clients(binding, envelope)
-        if options.kind == TO_QUEUE:
-            push = envelope.as_push(options.target, options.content_type, options.interaction)
-            return self._intake.route(push, session)
-        return self._to_tag(binding, envelope, session)
-
-    def _to_clients(self, binding: Binding, envelope: Envelope) -> bool:
-        """Send to all clients that fit, to the first, or to one in turn (F125)."""
-        options = binding.options
-        direct = envelope.as_direct(options.target, options.content_type, options.interaction)
-        receivers = self._direct.receivers(direct.by, direct.who)
-        if not receivers:
-            return False
-        if options.method == _ROUND_ROBIN:
-            receivers = [receivers[binding.turn % len(receivers)]]
-            binding.turn += 1
-        elif options.method == _ONLY_FIRST:
-            receivers = receivers[:1]
-        self._core.out.append(Forward(receivers, direct.wire))
-        return True
-
-    def _to_tag(self, binding: Binding, envelope: Envelope, session: Session) -> bool:
-        """Push into every queue whose tag fits, in the order of creation (F126)."""
-        options = binding.options
-        channels = self._core.channels
-        if binding.generation != channels.generation:
-            binding.generation = channels.generation
-            binding.queues = _tagged(channels, options.target)
-        took = False
-        for queue in binding.queues:
-            push = envelope.as_push(queue.channel_name, queue.queue_id, options.interaction)
-            if self._intake.route(push, session):
-                took = True
-        return took
-
-
-def _tagged(channels: ChannelTable, filter: str) -> list[Queue]:
-    """The queues whose tag passes the filter (F53); one without a tag passes none."""
-    found: list[Queue] = []
-    for channel in channels.by_key.values():
-        for queue in channel.queues.values():
-            tag = queue.options.tag
-            if tag and matches(tag, filter):
-                found.append(queue)
-    return found

@@ -164,11 +164,12 @@ class ClientSnapshot(Record):
 class RouterSnapshot(Record):
     """One router (F60)."""
 
-    __slots__ = ("name", "method")
+    __slots__ = ("name", "method", "enabled")
 
-    def __init__(self, name: str, method: int) -> None:
+    def __init__(self, name: str, method: int, enabled: bool = True) -> None:
         self.name = name
         self.method = method
+        self.enabled = enabled
 
 
 class BrokerStatistics(Record):

@@ -174,9 +174,12 @@ class RestoreQueue(Command):
 class RestoreRouter(Command):
     """A router that was there."""
 
-    __slots__ = ("router", "method", "bindings")
+    __slots__ = ("router", "method", "bindings", "enabled")
 
-    def __init__(self, router: str, method: int, bindings: list[BindingOptions]) -> None:
+    def __init__(
+        self, router: str, method: int, bindings: list[BindingOptions], enabled: bool = True
+    ) -> None:
         self.router = router
         self.method = method
         self.bindings = bindings
+        self.enabled = enabled

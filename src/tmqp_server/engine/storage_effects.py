@@ -85,13 +85,16 @@ class ForgetQueue(StoredChange):
 class StoreRouter(StoredChange):
     """A router is new or has other bindings; all of it, the bindings in their order."""
 
-    __slots__ = ("router", "method", "bindings")
+    __slots__ = ("router", "method", "bindings", "enabled")
 
-    def __init__(self, router: str, method: int, bindings: list[BindingOptions]) -> None:
+    def __init__(
+        self, router: str, method: int, bindings: list[BindingOptions], enabled: bool = True
+    ) -> None:
         super().__init__()
         self.router = router
         self.method = method
         self.bindings = bindings
+        self.enabled = enabled
 
 
 class ForgetRouter(StoredChange):

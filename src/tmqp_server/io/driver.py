@@ -24,6 +24,8 @@ import anyio.lowlevel
 
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.commands import Command
+from tmqp_server.engine.router_commands import HttpAnswered
+from tmqp_server.engine.router_effects import CallHttp
 from tmqp_server.hub import Hub
 from tmqp_server.io.session import Session
 
@@ -45,11 +47,16 @@ class Driver:
 
     :param hub: broker and door sessions.
     :param door: the protocol spoken by every session opened from now on.
+    :param call: makes an HTTP call; what comes of it is told by :meth:`answered`.  Needed only
+        where the broker's options allow HTTP bindings.
     """
 
-    def __init__(self, hub: Hub, door: Door) -> None:
+    def __init__(
+        self, hub: Hub, door: Door, call: Callable[[CallHttp], None] | None = None
+    ) -> None:
         self.hub = hub
         self._door = door
+        self._call = call
         self._sessions: dict[int, Session] = {}
         self._timers: list[tuple[float, int]] = []
         self._due: dict[int, float] = {}
@@ -117,7 +124,7 @@ class Driver:
             self._none_left = anyio.Event()
             await self._none_left.wait()
 
-    def answered(self, commands: Iterable[Command]) -> None:
+    def kept(self, commands: Iterable[Command]) -> None:
         """The storage answers; an answer that fails (a bug) is logged, and the rest goes on."""
         now = anyio.current_time()
         for command in commands:
@@ -166,6 +173,20 @@ class Driver:
         logger.error("%s: the session failed", session.transport.peer, exc_info=error)
         session.cut(_FAULT)
 
+    def set_router_enabled(self, name: str, enabled: bool) -> bool:
+        """Let a router work, or not; False when there is none of that name."""
+        found = self.hub.set_router_enabled(name, enabled, anyio.current_time())
+        self._turn()
+        return found
+
+    def answered(self, answer: HttpAnswered) -> None:
+        """An HTTP call has come to its end."""
+        try:
+            self.hub.answered(answer, anyio.current_time())
+        except Exception:
+            logger.exception("the answer to an HTTP call failed")
+        self._turn()
+
     # -- the turn -------------------------------------------------------------------------------
 
     def _turn(self) -> None:
@@ -196,6 +217,11 @@ class Driver:
                 self._end_faulty(session, fault)
             elif number == 0:
                 logger.error("a delivery cannot be encoded", exc_info=fault)
+        for failure in hub.take_router_failures():
+            logger.error("the router %r failed", failure.router, exc_info=failure.error)
+        for call in hub.take_calls():
+            assert self._call is not None, "without a caller no HTTP binding is allowed"
+            self._call(call)
         if self._broker_deadline() < self._wake_at:
             self._wake.set()
         if self.wake_storage is not None and hub.wants_storage:

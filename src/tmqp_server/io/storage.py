@@ -21,6 +21,8 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -36,6 +38,8 @@ from tmqp_server.storage.port import Store, StoreError
 __all__ = ["StorageTask"]
 
 logger = logging.getLogger("tmqp_server.storage")
+
+T = TypeVar("T")
 
 #: Pauses after a failed write, in seconds.
 _FIRST_PAUSE_S = 0.05
@@ -101,17 +105,14 @@ class StorageTask:
         while self._reads:
             fetch = self._reads[0]
             try:
-                messages, up_to = await anyio.to_thread.run_sync(
-                    fetched,
-                    self._store,
-                    self._journal,
-                    fetch,
-                    anyio.current_time(),
-                    limiter=self._limiter,
-                )
-            except StoreError as error:
+                now = anyio.current_time()
+                work = partial(fetched, self._store, self._journal, fetch, now)
+                messages, up_to = await self._in_thread(work)
+            except Exception as error:
                 if not self._cannot_read:
                     logger.error("the storage cannot be read, it is tried again: %s", error)
+                if not isinstance(error, StoreError):
+                    logger.exception("the store failed")
                 self._cannot_read = True
                 self._pause_s = _LAST_PAUSE_S
                 return
@@ -122,9 +123,13 @@ class StorageTask:
     async def _write(self) -> None:
         writing = self._journal.take()
         try:
-            await anyio.to_thread.run_sync(_write, self._store, writing, limiter=self._limiter)
+            await self._in_thread(partial(_write, self._store, writing))
         except StoreError as error:
             self._failed(writing, str(error))
+            return
+        except Exception as error:  # a bug in the store: nobody may take it for saved
+            logger.exception("the store failed")
+            self._failed(writing, f"{type(error).__name__}: {error}")
             return
         commands = self._answers(writing, True)
         # There may be room for all else and none for messages: only one of those is the proof.
@@ -175,10 +180,14 @@ class StorageTask:
         writing = journal.take()
         clean = False
         try:
-            await anyio.to_thread.run_sync(_write, self._store, writing, limiter=self._limiter)
+            await self._in_thread(partial(_write, self._store, writing))
             clean = True
         finally:
-            await anyio.to_thread.run_sync(self._store.close, clean, limiter=self._limiter)
+            await self._in_thread(partial(self._store.close, clean))
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Do something that blocks; a thread that never comes back must not keep the server."""
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
 
 
 def _write(store: Store, writing: Writing) -> None:

@@ -210,7 +210,7 @@ class Journal:
             self.retains(effect.key, False)
             self._changes.append(DropQueue(effect.key))
         elif isinstance(effect, StoreRouter):
-            value = router_to_bytes(effect.method, effect.bindings)
+            value = router_to_bytes(effect.method, effect.bindings, effect.enabled)
             self._changes.append(KeepRouter(effect.router, value))
         elif isinstance(effect, ForgetRouter):
             self._changes.append(DropRouter(effect.router))

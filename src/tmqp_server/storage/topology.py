@@ -29,7 +29,7 @@ __all__ = [
 _VERSION: Final = 1
 
 
-class KeptQueue(Record):
+class KeptQueue:
     """A queue's options, and the sequence up to which its messages may have been sent."""
 
     __slots__ = ("options", "suspect")
@@ -83,13 +83,14 @@ def retention_of(options: QueueOptions) -> Retention:
     return Retention(options.retain_bytes, options.retain_ms, options.retain_for_readers)
 
 
-def router_to_bytes(method: int, bindings: list[BindingOptions]) -> bytes:
-    """A router's method and its bindings."""
-    return _dump({"method": method, "bindings": [_values(each, ()) for each in bindings]})
+def router_to_bytes(method: int, bindings: list[BindingOptions], enabled: bool) -> bytes:
+    """A router's method, its bindings, and whether it works."""
+    values = [_values(each, ()) for each in bindings]
+    return _dump({"method": method, "bindings": values, "enabled": enabled})
 
 
-def router_from_bytes(kept: bytes) -> tuple[int, list[BindingOptions]]:
-    """Method and bindings again.
+def router_from_bytes(kept: bytes) -> tuple[int, list[BindingOptions], bool]:
+    """The same again.
 
     :raises StoreError: when these are none.
     """
@@ -97,7 +98,7 @@ def router_from_bytes(kept: bytes) -> tuple[int, list[BindingOptions]]:
     bindings: list[BindingOptions] = []
     for each in values.get("bindings", []):
         bindings.append(_made(BindingOptions, each, "a binding"))
-    return int(values.get("method", 0)), bindings
+    return int(values.get("method", 0)), bindings, bool(values.get("enabled", True))
 
 
 def _queue_options(values: dict[str, Any]) -> QueueOptions:

@@ -367,3 +367,15 @@ def test_options_come_back() -> None:
     world.crash()
     assert repr(world.queue().options) == before
     assert "acknowledge_timeout_ms=77" in before
+
+
+def test_a_decision_to_save_fails_at_once_while_the_storage_fails() -> None:
+    world = KeptWorld(EngineLimits(max_unsynced_bytes=15))
+    world.create(QueueChanges(delivery_handler="ack-ifsaved"))
+    world.sync()
+    assert world.push("m1") == ["append 3 m1"]
+    assert world.push("m2") == ["p: m2 no storage F"]  # too much to do already
+    assert world.write() == ["p: m1 ok F"]
+    world.state(False)
+    assert world.push("m3") == ["p: m3 no storage F"]
+    assert world.books()["messages"] == 3  # nobody promised that they are on disk

@@ -7,6 +7,7 @@ from dataclasses import fields
 
 import pytest
 
+from tests.tmqp_server.engine.letters import Letter
 from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_PULL
 from tmqp_server.engine.client_commands import PassAnswer, SubscribeEvent
@@ -16,9 +17,11 @@ from tmqp_server.engine.options import QueueChanges
 from tmqp_server.engine.router_commands import (
     ASKS_NOTHING,
     TO_QUEUE,
+    TO_URL,
     AddBinding,
     BindingOptions,
     CreateRouter,
+    Publish,
 )
 
 Case = tuple[EngineLimits, Callable[[World, int], list[str]], str]
@@ -61,6 +64,17 @@ def bindings(world: World, number: int) -> list[str]:
     routers(world, 0)
     options = BindingOptions(f"b{number}", TO_QUEUE, "ch", 1, 0, ASKS_NOTHING, 0)
     return world.step(AddBinding(1, "b", "r0", options))
+
+
+def calling(world: World, count: int, size: int = 1) -> list[str]:
+    """Publish so many messages to a router that calls a program."""
+    routers(world, 0)
+    options = BindingOptions("b", TO_URL, "http://here/", None, 0, ASKS_NOTHING, 0)
+    world.step(AddBinding(1, "b", "r0", options))
+    words: list[str] = []
+    for number in range(count):
+        words = world.step(Publish(1, "p", "r0", size, Letter(f"m{number}")))
+    return words
 
 
 def listening(world: World, count: int) -> list[str]:
@@ -140,6 +154,12 @@ CASES: dict[str, Case] = {
         lambda world, n: [bindings(world, i) for i in range(n)][-1],
         "admin b: 482",
     ),
+    "max_http_calls": (EngineLimits(max_http_calls=3), calling, "admin p: 404"),
+    "max_http_call_bytes": (
+        EngineLimits(max_http_call_bytes=3),
+        lambda world, n: calling(world, 1, n),
+        "admin p: 404",
+    ),
     "max_event_subscriptions_per_session": (
         EngineLimits(max_event_subscriptions_per_session=3),
         listening,
@@ -202,6 +222,7 @@ CASES: dict[str, Case] = {
 def test_at_the_limit_it_works_and_one_above_is_refused(name: str) -> None:
     limits, attempt, refusal = CASES[name]
     options = queue_defaults(put_back_limit=1, acknowledge_timeout_ms=1)
+    options.http_prefixes = ("http://here/",)
     limit = getattr(limits, name)
     at_limit = attempt(World(limits, options), limit)
     above = attempt(World(limits, options), limit + 1)

@@ -316,8 +316,12 @@ def test_nothing_is_created_halfway(world: World) -> None:
     command = CreateQueue(number, "r", "new", 1, None, not_allowed)
     assert world.step(command) == ["admin r: 406"]
     assert world.broker.statistics().channels == 0
+
+
+def test_who_asks_for_a_queue_asks_for_its_channel() -> None:
+    """F54: that is not automatic creation, and the original does it without that (seen)."""
     strict = World(options=BrokerOptions(auto_channel_creation=False, events=NO_EVENTS))
-    assert strict.create() == ["admin create: 404"]
+    assert strict.create() == ["admin create: 0"]
 
 
 def test_rules_of_a_channel_about_its_queues(world: World) -> None:

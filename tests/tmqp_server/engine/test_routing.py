@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tmqp_server.engine.letters import Letter
 from tests.tmqp_server.engine.world import World
-from tmqp_server.engine.client_commands import BY_ID, BY_NAME, SendDirect
-from tmqp_server.engine.commands import Block, Connect, Push, RemoveChannel, RemoveQueue
+from tmqp_server.engine.commands import Block, Connect, RemoveChannel, RemoveQueue
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import QueueChanges
@@ -20,33 +20,15 @@ from tmqp_server.engine.router_commands import (
     AddBinding,
     BindingOptions,
     CreateRouter,
-    Envelope,
     ListBindings,
     ListRouters,
     Publish,
     RemoveBinding,
     RemoveRouter,
+    SetRouterEnabled,
 )
 
 DISTRIBUTE, ROUND_ROBIN, ONLY_FIRST = 0, 1, 2
-
-
-class Letter(Envelope):
-    """A message for a router, with its id; a ``~`` begins the name in a direct target."""
-
-    def __init__(self, message_id: str) -> None:
-        self.message_id = message_id
-
-    def as_push(self, channel: str, queue_id: int | None, interaction: int) -> Push:
-        copy = f"copy of {self.message_id}" if interaction == ASKS_NOTHING else self.message_id
-        queue_id = 1 if queue_id is None else queue_id
-        asks = interaction == ASKS_ACKNOWLEDGE
-        return Push(1, copy, channel, queue_id, False, asks, 10, "wire")
-
-    def as_direct(self, target: str, content_type: int | None, interaction: int) -> SendDirect:
-        by = BY_NAME if target.startswith("~") else BY_ID
-        wire = f"{self.message_id}/{content_type}/{interaction}"
-        return SendDirect(1, by, target.removeprefix("~"), False, 10, wire)
 
 
 def world_with(method: int = DISTRIBUTE, limits: EngineLimits | None = None) -> World:
@@ -200,6 +182,22 @@ def test_a_full_or_stopped_queue_does_not_work() -> None:
     assert waiting(world) == {"a": 1, "b": 1, "c": 0}
     assert publish(world) == ["p publish: 404"]
     assert world.queue("a").refused == 2
+
+
+def test_a_disabled_router_answers_as_if_it_were_not_there() -> None:
+    """F123."""
+    world = world_with()
+    bind(world, "a")
+    assert world.step(SetRouterEnabled(1, "off", "r", False)) == ["p off: 0"]
+    assert publish(world) == ["p publish: 404"]
+    world.step(ListRouters(1, "list"))
+    assert "enabled=False" in repr(world.last[0])
+    assert bind(world, "b") == ["p bind: 0"]  # it can be made ready meanwhile
+    assert world.step(SetRouterEnabled(1, "on", "r", True)) == ["p on: 0"]
+    assert publish(world) == ["p publish: 0"]
+    assert waiting(world) == {"a": 1, "b": 1, "c": 0}
+    assert world.step(SetRouterEnabled(1, "off", "R", False)) == ["p off: 404"]
+    assert not world.broker.set_router_enabled("R", False)
 
 
 @pytest.mark.parametrize("router", ["r", "R", "nowhere"])

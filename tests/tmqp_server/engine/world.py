@@ -22,6 +22,7 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.core import PendingSave
+from tmqp_server.engine.custom_routers import CustomRouter
 from tmqp_server.engine.delivery import DeliveryHandler
 from tmqp_server.engine.effects import (
     Accept,
@@ -46,6 +47,7 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import Message, SubscriptionFilter
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFailed
 from tmqp_server.engine.snapshots import QueueSnapshot
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
 from tmqp_server.engine.timers import NEVER
@@ -61,12 +63,13 @@ class World:
         limits: EngineLimits | None = None,
         options: BrokerOptions | None = None,
         handlers: dict[str, DeliveryHandler] | None = None,
+        routers: dict[str, CustomRouter] | None = None,
     ) -> None:
         registry = built_in_handlers()
         for name, handler in (handlers or {}).items():
             registry.register(name, handler)
         self.options = BrokerOptions(events=NO_EVENTS) if options is None else options
-        self.broker = Broker(limits, self.options, registry)
+        self.broker = Broker(limits, self.options, registry, routers)
         self.now = 100.0
         self.numbers: dict[str, int] = {}
         self.names: dict[int, str] = {}
@@ -282,6 +285,16 @@ class World:
             return f"fetch {effect.number} from {place}{priority}"
         if isinstance(effect, StoredChange):
             return f"{type(effect).__name__} {effect.ticket}"
+        if isinstance(effect, CallHttp):
+            return (
+                f"call {effect.ticket} {effect.method} {effect.url} {effect.body.decode()}".strip()
+            )
+        if isinstance(effect, AnswerRouted):
+            asked = ("", "acknowledge", "response")[effect.interaction]
+            said = f"{effect.code} {effect.body.decode()}".strip()
+            return f"{self.names[effect.session]} {effect.request} {asked}: {said}"
+        if isinstance(effect, RouterFailed):
+            return f"router {effect.router} failed: {effect.error}"
         assert isinstance(effect, Notify)
         return f"event {event_name(effect.event)}"
 

@@ -15,6 +15,7 @@ from tests.tmqp_server.io.stand_ins import Pipe
 from tests.tmqp_server.line_door import LineDoor, LineSession
 from tmqp_server.config import OutboundLimits
 from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.hub import Hub
 from tmqp_server.io import driver as driver_module
 from tmqp_server.io.driver import Driver
@@ -360,3 +361,26 @@ async def test_a_session_that_cannot_be_closed_politely_is_cut() -> None:
         await stage.driver.wait_for_none()
         await anyio.wait_all_tasks_blocked()
         assert sorted(stage.ended) == [1, 2, 3]
+
+
+async def test_a_fault_at_the_answer_of_a_call_is_logged(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It belongs to nobody who could be told."""
+    async with theatre() as stage:
+        pipe, session = await stage.client()
+
+        class Failing:
+            """The hub, whose broker has a bug; a compiled one cannot be patched itself."""
+
+            def __getattr__(self, name: str) -> object:
+                return getattr(stage.hub, name)
+
+            def answered(self, _answer: HttpAnswered, _now: float) -> None:
+                raise RuntimeError("a bug")
+
+        monkeypatch.setattr(stage.driver, "hub", Failing())
+        stage.driver.answered(HttpAnswered(1, 200))
+        assert not pipe.closed
+        assert session.words()[0] == "Accept"
+    assert "the answer to an HTTP call failed" in caplog.text

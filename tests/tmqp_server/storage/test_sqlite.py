@@ -26,6 +26,7 @@ from tests.tmqp_server.storage.stores import (
     with_queue,
 )
 from tmqp_server.storage.port import (
+    FLAG_TRANSIENT,
     DamageError,
     DropQueue,
     KeepChannel,
@@ -223,6 +224,40 @@ def test_a_damaged_row_is_refused_or_passed_over(folder: Path) -> None:
     assert owed(made)[0] == 301
     assert len(made.problems) == 1
     made.close(clean=False)
+
+
+def test_damage_does_not_keep_others_from_being_written(folder: Path) -> None:
+    made = with_queue(SqliteStore(folder, floor_bytes=0))
+    push_each(made, range(1, 11))
+    made.close(clean=True)
+    damage(folder, FLIP.format(130) + " WHERE id = 3")
+    made = SqliteStore(folder, floor_bytes=0)
+    made.recover()
+    push_each(made, range(11, 61))
+    assert [m.sequence for m in made.fetch(1, 0, 2, 10, EVER, 0)] == [1, 2]
+    assert made.fetch(1, 3, EVER, 100, EVER, 0)[-1].sequence == 60
+    with pytest.raises(DamageError, match="messages 3 to 3 of queue 1"):
+        made.fetch(1, 0, EVER, 10, EVER, 0)
+    made.write(batch(settled={1: [3]}), NOW_US)
+    assert owed(made) == [n for n in range(1, 61) if n != 3]
+    made.close(clean=True)
+
+
+def test_a_failure_forgets_no_transient_message(folder: Path) -> None:
+    made = with_queue(SqliteStore(folder, floor_bytes=0))
+    push_each(made, range(1, 6))
+    made.close(clean=True)
+    made = SqliteStore(folder, floor_bytes=0)
+    made.recover()
+    made.write(batch(settled={1: [1, 2, 3, 4, 5]}), NOW_US)
+    for number in (6, 7):
+        with pytest.raises(StoreError):
+            made.write(batch(appended={1: [message(9, attempts=1 << 16)]}), NOW_US)
+        made.write(batch(appended={1: [message(number, b"", FLAG_TRANSIENT)]}), NOW_US)
+    with pytest.raises(StoreError):
+        made.write(batch(appended={1: [message(9, attempts=1 << 16)]}), NOW_US)
+    assert owed(made) == [6, 7]
+    made.close(clean=True)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,9 @@ from tmqp.constants import (
     TYPE_SERVER,
     HeaderName,
 )
+from tmqp.extensions import OP_SET_ROUTER_ENABLED
 from tmqp.frames import Frame
+from tmqp_server.doors.native.http import http_message
 from tmqp_server.doors.native.operations import BadRequestError, queue_id_header
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.client_commands import (
@@ -39,6 +41,7 @@ from tmqp_server.engine.router_commands import (
     ASKS_NOTHING,
     ASKS_RESPONSE,
     Envelope,
+    HttpMessage,
     Publish,
 )
 
@@ -67,6 +70,7 @@ _ROUTER_OPERATIONS: Final = (
     OP_LIST_BINDINGS,
     OP_ADD_BINDING,
     OP_REMOVE_BINDING,
+    OP_SET_ROUTER_ENABLED,
 )
 
 #: The events of this server, by their names; there are none about nodes while there are no nodes.
@@ -104,6 +108,26 @@ class RouterEnvelope(Envelope):
         self._session = session
         self._frame = frame
         self._new_id = new_id
+
+    def id_of(self) -> str:
+        """The message's id."""
+        return self._frame.message_id
+
+    def content_type_of(self) -> int:
+        """The message's content type."""
+        return self._frame.content_type
+
+    def payload_of(self) -> bytes:
+        """What the message carries."""
+        return self._frame.payload
+
+    def header(self, name: str) -> str | None:
+        """The first header of that name, in any case (F8)."""
+        return self._frame.header(name)
+
+    def as_http(self) -> HttpMessage:
+        """The message for a program that is called by HTTP."""
+        return http_message(self._frame)
 
     def as_push(self, channel: str, queue_id: int | None, interaction: int) -> Push:
         """A Queue Message, new but for its source and contents."""

@@ -51,6 +51,7 @@ from tmqp_server.doors.native.clients import (
     subscription_command,
 )
 from tmqp_server.doors.native.copies import add_copies, copy_addresses
+from tmqp_server.doors.native.http import http_answer
 from tmqp_server.doors.native.information import AnswerTooLargeError, event_frame, rendered
 from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
 from tmqp_server.doors.native.pulls import (
@@ -78,6 +79,7 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.engine.message import Message
+from tmqp_server.engine.router_effects import AnswerRouted
 
 __all__ = ["NativeDoor", "NativeSession"]
 
@@ -405,6 +407,8 @@ class NativeSession(DoorSession):
             self._answer_pull(effect)
         elif isinstance(effect, Reply):
             self._answer(effect)
+        elif isinstance(effect, AnswerRouted):
+            self._answer_routed(effect)
         elif isinstance(effect, Accept):
             self._connected = True
             events = self._connection.accept(effect.client_id, self._door.new_id())
@@ -425,6 +429,14 @@ class NativeSession(DoorSession):
         else:
             assert isinstance(effect.request, Frame), "the token of every request is its frame"
             self._send(end_of_pull(effect.request, effect.reason).raw)
+
+    def _answer_routed(self, effect: AnswerRouted) -> None:
+        """What a called program answers goes to the publisher as a receiver's answer would."""
+        frame = effect.request
+        assert isinstance(frame, Frame), "the token of every request is its frame"
+        if frame.message_id:
+            most_bytes = self._door.limits.max_payload_bytes
+            self._send(http_answer(frame, effect, self._connection.client_id, most_bytes).raw)
 
     def _answer(self, effect: Reply) -> None:
         frame = effect.request

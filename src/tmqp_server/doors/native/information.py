@@ -75,7 +75,7 @@ def _model(item: object, offset_s: float) -> Model:
     if isinstance(item, ChannelSnapshot):
         return _channel(item)
     if isinstance(item, RouterSnapshot):
-        return RouterInformation(name=item.name, is_enabled=True, method=item.method)
+        return RouterInformation(name=item.name, is_enabled=item.enabled, method=item.method)
     if isinstance(item, BindingOptions):
         return BindingInformation(
             name=item.name,

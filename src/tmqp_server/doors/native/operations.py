@@ -34,12 +34,12 @@ from tmqp.constants import (
     OP_UPDATE_QUEUE,
     RESULT_BAD_REQUEST,
     WIRE_OPERATION_OF_DOCUMENT,
-    BindingType,
     HeaderName,
     Operation,
     ResultCode,
     queue_status_from_word,
 )
+from tmqp.extensions import HEADER_ROUTER_ENABLED, OP_SET_ROUTER_ENABLED
 from tmqp.frames import Frame
 from tmqp.models import BindingInformation, ChannelOptions, ModelError, QueueOptions
 from tmqp_server.engine.commands import (
@@ -70,6 +70,7 @@ from tmqp_server.engine.router_commands import (
     ListRouters,
     RemoveBinding,
     RemoveRouter,
+    SetRouterEnabled,
 )
 
 __all__ = ["BadRequestError", "command_of", "push_extras", "queue_id_header"]
@@ -293,8 +294,6 @@ def _add_binding(session: int, frame: Frame) -> Command:
         body = BindingInformation.from_json(frame.payload)
     except ModelError as error:
         raise BadRequestError(str(error)) from error
-    if body.binding_type == BindingType.HTTP:
-        raise BadRequestError("HTTP bindings are not served", int(ResultCode.NOT_IMPLEMENTED))
     options = BindingOptions(
         body.name,
         int(body.binding_type),
@@ -305,6 +304,13 @@ def _add_binding(session: int, frame: Frame) -> Command:
         int(body.method),
     )
     return AddBinding(session, frame, frame.target, options)
+
+
+def _set_router_enabled(session: int, frame: Frame) -> Command:
+    text = (frame.header(HEADER_ROUTER_ENABLED) or "").strip()
+    if text not in ("0", "1"):
+        raise BadRequestError(f"{HEADER_ROUTER_ENABLED} is 0 or 1, got {text[:32]!r}")
+    return SetRouterEnabled(session, frame, frame.target, text == "1")
 
 
 def _remove_binding(session: int, frame: Frame) -> Command:
@@ -335,5 +341,6 @@ _BUILDERS: dict[int, Callable[[int, Frame], Command]] = {
     OP_LIST_BINDINGS: lambda session, frame: ListBindings(session, frame, frame.target),
     OP_ADD_BINDING: _add_binding,
     OP_REMOVE_BINDING: _remove_binding,
+    OP_SET_ROUTER_ENABLED: _set_router_enabled,
     OP_CLIENT_LIST: lambda session, frame: ListClients(session, frame, frame.target),
 }

@@ -169,6 +169,7 @@ class SqliteStore:
         shelf = Shelf(self._db, self.directory, before.skip)
         shelf.problems = before.problems
         shelf.boot_id = before.boot_id
+        shelf.next_id = before.next_id
         self._last_key = int(topology.load_meta(self._db)["last_key"])
         counters = topology.load_counters(self._db)
         for queue in topology.load_queues(self._db):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp_server.storage.port import StoredMessage
+from tmqp_server.storage.port import DamageError, StoredMessage
 from tmqp_server.storage.sqlite.extents import INFINITY, MAX_SPAN, Extent, QueueState
 from tmqp_server.storage.sqlite.shelf import MAX_BLOCK_BYTES, MAX_BLOCK_COUNT, Shelf, bits, noted
 
@@ -183,7 +183,10 @@ def _merge(shelf: Shelf, queue: QueueState, run: list[Extent]) -> None:
     settled: set[int] = set()
     read: list[Extent] = []
     for extent in run:
-        block = None if extent.damaged else shelf.block(extent)
+        try:
+            block = shelf.block(extent)
+        except DamageError:
+            continue  # who asks for it will be told; writing goes on
         if block is None:
             continue
         visible = queue.visible(extent)

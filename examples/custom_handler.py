@@ -1,0 +1,121 @@
+"""A server with a delivery handler and a router of its own, and two clients that meet them.
+
+    python examples/custom_handler.py
+
+The handler ``orders`` decides about each message: one without content is refused, one that a
+consumer refuses is put back once and then given up, and the producer hears the consumer's answer.
+The router ``by-country`` sends each message to the channel of its header Country.
+
+The same classes work with the command, ``PYTHONPATH=examples tmqp-server --config orders.toml``:
+
+    [handlers]
+    orders = "custom_handler:Orders"
+
+    [custom_routers]
+    by-country = "custom_handler:ByCountry"
+"""
+
+from __future__ import annotations
+
+import anyio
+
+from tmqp.address import Address
+from tmqp.constants import DECIDE_ACK_NEGATIVE, PUT_BACK_NO
+from tmqp_client import Client, NegativeAcknowledge, connect
+from tmqp_server.app import running
+from tmqp_server.config import ServerConfig
+from tmqp_server.engine.client import Client as Consumer
+from tmqp_server.engine.custom_routers import CustomRouter, RoutedMessage, Target, to_queue
+from tmqp_server.engine.delivery import (
+    ACKNOWLEDGE,
+    ALLOW,
+    PUT_BACK_AT_END,
+    Decision,
+    DeliveryHandler,
+    QueueFacts,
+)
+from tmqp_server.engine.message import Message
+
+#: Not allowed, not saved, not put back; the producer gets a negative acknowledge with a reason.
+EMPTY = Decision(False, False, PUT_BACK_NO, DECIDE_ACK_NEGATIVE, "empty")
+#: The frame alone, without any payload, takes fewer bytes than this.
+SMALLEST_ORDER = 100
+
+
+class Orders(DeliveryHandler):
+    """Decides about orders.  It is pure: no I/O, no clock, nothing kept between calls."""
+
+    def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
+        """Refuse what is too small to be an order."""
+        return EMPTY if message.size < SMALLEST_ORDER else ALLOW
+
+    def acknowledge_received(
+        self, queue: QueueFacts, message: Message, consumer: Consumer, positive: bool, reason: str
+    ) -> Decision:
+        """Pass the answer on; what is refused for the first time gets a second chance."""
+        if positive or message.put_backs:
+            return ACKNOWLEDGE
+        return PUT_BACK_AT_END
+
+
+class ByCountry(CustomRouter):
+    """Sends each message to the channel of its header Country."""
+
+    def route(self, message: RoutedMessage) -> list[Target]:
+        """One queue; a message without the header goes nowhere."""
+        country = message.header("Country")
+        return [to_queue(f"orders-{country}", 1)] if country else []
+
+
+async def consume(client: Client, accepted: anyio.Event) -> None:
+    """Refuse the first delivery of every order, accept the second, until two were accepted."""
+    seen: set[str] = set()
+    done = 0
+    async with client.consume("orders-dk", 1, acknowledge="manual") as orders:
+        async for order in orders:
+            print(f"consumer: {order.text.strip()}")
+            if order.message_id not in seen:
+                seen.add(order.message_id)
+                await order.nack("not now")
+                continue
+            await order.ack()
+            done += 1
+            if done == 2:
+                accepted.set()
+
+
+async def produce(address: str) -> None:
+    """Push an order and an empty one, then give one to the router, and one it has no place for."""
+    async with connect(address) as client:
+        await client.push("orders-dk", 1, b"one lamp".ljust(SMALLEST_ORDER))
+        print("producer: accepted")
+        try:
+            await client.push("orders-dk", 1, b"")
+        except NegativeAcknowledge as refusal:
+            print(f"producer: refused, {refusal.reason}")
+        order = b"two chairs".ljust(SMALLEST_ORDER)
+        await client.publish("by-country", order, headers=[("Country", "dk")])
+        print("producer: routed")
+        try:
+            await client.publish("by-country", order)
+        except NegativeAcknowledge as refusal:
+            print(f"producer: not routed, {refusal.reason}")
+
+
+async def main() -> None:
+    """Run the server and its clients in one program."""
+    config = ServerConfig(listen=[Address("127.0.0.1", 0)])
+    async with running(config, {"orders": Orders()}, {"by-country": ByCountry()}) as server:
+        address = str(server.addresses[0])
+        async with connect(address) as client, anyio.create_task_group() as tasks:
+            await client.create_queue("orders-dk", 1, delivery_handler="orders")
+            await client.join("orders-dk")
+            accepted = anyio.Event()
+            tasks.start_soon(consume, client, accepted)
+            await produce(address)
+            await accepted.wait()
+            tasks.cancel_scope.cancel()
+
+
+if __name__ == "__main__":
+    anyio.run(main)

@@ -1,0 +1,52 @@
+"""Owns the settings of HTTP bindings, ``[http]``: what may be called, how long, how large."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from tmqp_server.engine.http_rules import HttpRules
+from tmqp_server.settings.checks import ConfigError, known, positive, texts_of, whole
+
+__all__ = ["HttpSettings", "http_settings"]
+
+
+def _prefixes(value: object) -> tuple[str, ...]:
+    prefixes = texts_of(list(value) if isinstance(value, tuple) else value, "allow")
+    try:
+        HttpRules(prefixes)
+    except ValueError as error:
+        raise ConfigError(f"allow: {error}") from error
+    return prefixes
+
+
+@attrs.frozen(kw_only=True)
+class HttpSettings:
+    """What HTTP bindings may do."""
+
+    allow: tuple[str, ...] = attrs.field(default=(), converter=_prefixes)
+    """Prefixes of the URLs that may be called; none, and HTTP bindings are refused with 501."""
+
+    timeout_s: float = attrs.field(default=10.0, validator=positive)
+    """Seconds in which a call is answered, or has failed."""
+
+    max_concurrent: int = attrs.field(default=16, validator=whole)
+    """Calls at one time; others wait, and their time runs."""
+
+    max_response_bytes: int = attrs.field(default=1_048_576, validator=whole)
+    """Bytes of an answer; a call with a larger one has failed."""
+
+
+def http_settings(table: Mapping[str, Any]) -> HttpSettings:
+    """Read ``[http]``.
+
+    :raises ConfigError: for an unknown key or a bad value.
+    """
+    names = [field.name for field in attrs.fields(HttpSettings)]
+    values = known(table, names, "http.")
+    try:
+        return HttpSettings(**values)
+    except ConfigError as error:
+        raise ConfigError(f"http: {error}") from error
