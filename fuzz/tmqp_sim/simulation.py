@@ -47,7 +47,7 @@ WATCHABLE: Final = isinstance(Hub.open, FunctionType)
 #: What everything that is owed has to come home, in simulated seconds.
 HEALING_S: Final = 60.0
 #: After it has come home nothing more may come: so much longer is looked.
-QUIET_S: Final = 4.0
+QUIET_S: Final = 2.5
 
 
 class Result:
