@@ -25,6 +25,8 @@ def test_a_file_sets_every_part() -> None:
         max_payload_bytes = 4096
         [outbound]
         stall_timeout_s = 2.5
+        [storage]
+        floor_bytes = 5
         """
     )
     config = ServerConfig(**values)
@@ -32,6 +34,8 @@ def test_a_file_sets_every_part() -> None:
     assert config.max_connections == 7
     assert config.connection.max_payload_bytes == 4096
     assert config.outbound.stall_timeout_s == 2.5
+    assert config.storage.floor_bytes == 5
+    assert config.data is None
 
 
 @pytest.mark.parametrize(
@@ -101,3 +105,18 @@ def test_listening_for_other_machines_must_be_asked_for() -> None:
 def test_water_marks_must_be_in_order() -> None:
     with pytest.raises(ConfigError, match="must not decrease"):
         OutboundLimits(low_water_bytes=10, high_water_bytes=5)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("data = 7", "data must be the name of a directory, got 7"),
+        ('data = ""', "data must be the name of a directory, got ''"),
+        ("[storage]\nfloor_bytes = 0", "storage: floor_bytes must be a positive whole number"),
+        ("[storage]\nflor_bytes = 1", "did you mean storage.floor_bytes?"),
+    ],
+)
+def test_what_is_wrong_with_the_storage(text: str, reason: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        ServerConfig(**parse_config(text))
+    assert reason in str(refused.value)

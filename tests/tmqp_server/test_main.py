@@ -353,3 +353,30 @@ def test_what_is_wrong_with_a_configuration_is_one_sentence(
         assert f"Error: {reason}" in done.stderr
         assert "Traceback" not in done.stderr
     assert "takes the place" in check("--config", str(path), "--check-config", str(path)).stderr
+
+
+def test_a_data_directory_serves_one_process_and_the_next_after_it(
+    start: Start, tmp_path: Path
+) -> None:
+    data = str(tmp_path / "new" / "data")
+    first = start("-l", "tmq://127.0.0.1:0", "--data", data)
+    ready(first)
+    second = start("-l", "tmq://127.0.0.1:0", "--data", data)
+    out, err = finish(second)
+    assert second.returncode == 1
+    assert out == ""
+    (line,) = [each for each in err.splitlines() if each.startswith("tmqp-server: ")]
+    assert data in line
+    assert "Traceback" not in err
+    first.terminate()
+    _, err = finish(first)
+    assert first.returncode == 0
+    assert "the last stop was clean" in err
+    third = start("-l", "tmq://127.0.0.1:0", "--data", data)
+    ready(third)
+    third.kill()
+    finish(third)
+    fourth = start("-l", "tmq://127.0.0.1:0", "--data", data)
+    ready(fourth)
+    fourth.terminate()
+    assert "the last stop was not clean" in finish(fourth)[1]

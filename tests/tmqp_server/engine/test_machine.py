@@ -151,6 +151,9 @@ class Observer:
                 assert effect.ticket not in self.unsynced
                 # The copy in the dead letters has its own ticket, and its producer has heard.
                 moved = effect.message.readdressed
+                for ticket, message_id in self.unsynced.items():
+                    if message_id == effect.message.message_id:
+                        self.unsynced[ticket] = ""  # asked for anew: that answer counts
                 self.unsynced[effect.ticket] = "" if moved else effect.message.message_id
 
     def _delivery(self, effect: Deliver, exclusive: dict[tuple[str, int], bool]) -> None:
