@@ -105,7 +105,9 @@ async def produce(address: str) -> None:
 async def main() -> None:
     """Run the server and its clients in one program."""
     config = ServerConfig(listen=[Address("127.0.0.1", 0)])
-    async with running(config, {"orders": Orders()}, {"by-country": ByCountry()}) as server:
+    async with running(
+        config, handlers={"orders": Orders()}, routers={"by-country": ByCountry()}
+    ) as server:
         address = str(server.addresses[0])
         async with connect(address) as client, anyio.create_task_group() as tasks:
             await client.create_queue("orders-dk", 1, delivery_handler="orders")

@@ -23,6 +23,7 @@ Reading order: ``_machine`` (what a client knows, without I/O), ``session`` (one
 
 from __future__ import annotations
 
+from tmqp_client._custom import CustomMessage, CustomMessages
 from tmqp_client._report import BatchFailure, BatchReport
 from tmqp_client._requests import Headers, Payload
 from tmqp_client.client import Client, Unclaimed, connect
@@ -69,6 +70,8 @@ __all__ = [
     "ConnectionLost",
     "Consumer",
     "ConsumerIterator",
+    "CustomMessage",
+    "CustomMessages",
     "DirectMessage",
     "DirectMessages",
     "Events",

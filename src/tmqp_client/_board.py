@@ -1,4 +1,4 @@
-"""Owns the inboxes for what is no queue message: direct messages, and events by what they are of.
+"""Owns the inboxes for what is no queue message: direct and custom messages, events by their topic.
 
 What comes while nobody listens is nobody's; the machine keeps a bounded part of it as unclaimed.
 """
@@ -7,18 +7,24 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from tmqp.events import DirectMessageReceived, EventNotificationReceived, MessageReceived
+from tmqp.events import (
+    CustomMessageReceived,
+    DirectMessageReceived,
+    EventNotificationReceived,
+    MessageReceived,
+)
 from tmqp_client._inbox import Inbox
 from tmqp_client.config import ClientLimits
 from tmqp_client.errors import AlreadyListening
 
-__all__ = ["DIRECT_MESSAGES", "Board", "Topic", "event_topic"]
+__all__ = ["CUSTOM_MESSAGES", "DIRECT_MESSAGES", "Board", "Topic", "event_topic"]
 
 #: An event's name, the channel in lower case, the queue; channel empty and queue 0 for none.
 Topic: TypeAlias = tuple[str, str, int]
 
-#: The topic of direct messages; no event has an empty name.
+#: The topics of direct and of custom messages; no event has an empty name.
 DIRECT_MESSAGES: Final[Topic] = ("", "", 0)
+CUSTOM_MESSAGES: Final[Topic] = ("", "", 1)
 
 
 def event_topic(name: str, channel: str | None, queue_id: int | None) -> Topic:
@@ -32,17 +38,18 @@ def event_topic(name: str, channel: str | None, queue_id: int | None) -> Topic:
 class Board:
     """The inboxes by topic.
 
-    Attributes to read: ``directs`` and ``events``, how many came for somebody; ``dropped``, how
-    many were left in an inbox when it closed.
+    Attributes to read: ``directs``, ``events`` and ``customs``, how many came for somebody;
+    ``dropped``, how many were left in an inbox when it closed.
     """
 
-    __slots__ = ("_inboxes", "_limits", "directs", "dropped", "events")
+    __slots__ = ("_inboxes", "_limits", "customs", "directs", "dropped", "events")
 
     def __init__(self, limits: ClientLimits) -> None:
         self._limits = limits
         self._inboxes: dict[Topic, Inbox[MessageReceived]] = {}
         self.directs = 0
         self.events = 0
+        self.customs = 0
         self.dropped = 0
 
     def open(self, topic: Topic) -> Inbox[MessageReceived]:
@@ -51,7 +58,8 @@ class Board:
         :raises AlreadyListening: when there is one.
         """
         if topic in self._inboxes:
-            what = f"the event {topic[0]}" if topic[0] else "direct messages"
+            kind = "custom" if topic == CUSTOM_MESSAGES else "direct"
+            what = f"the event {topic[0]}" if topic[0] else f"{kind} messages"
             raise AlreadyListening(f"this client listens to {what} already")
         limits = self._limits
         inbox: Inbox[MessageReceived] = Inbox(
@@ -71,6 +79,9 @@ class Board:
         if isinstance(event, DirectMessageReceived):
             inbox = self._inboxes.get(DIRECT_MESSAGES)
             self.directs += inbox is not None
+        elif isinstance(event, CustomMessageReceived):
+            inbox = self._inboxes.get(CUSTOM_MESSAGES)
+            self.customs += inbox is not None
         elif isinstance(event, EventNotificationReceived) and event.name:
             topic = event_topic(event.name, event.channel, event.queue_id)
             inbox = self._inboxes.get(topic)

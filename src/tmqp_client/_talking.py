@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tmqp_client._custom import CustomMessages, CustomRequest
 from tmqp_client._letters import DirectRequest
 from tmqp_client._listening import Listening
 from tmqp_client._machine import ClientMachine
@@ -95,6 +96,60 @@ class Talking:
         :raises AlreadyListening: when it is opened while another one is open.
         """
         return DirectMessages(self)
+
+    async def send_custom(
+        self,
+        payload: Payload,
+        *,
+        target: str = "",
+        content_type: int = 0,
+        headers: Headers = (),
+        high_priority: bool = False,
+    ) -> str:
+        """Send a custom message to the server's own code; return its id (F17).
+
+        A server that has no code for it ignores it.
+
+        :param target: a text of your own.
+        :param content_type: a number of your own, 0..65,535.
+        """
+        request = CustomRequest(
+            Kind.OPERATION, target, content_type, payload_bytes(payload), headers, high_priority
+        )
+        return (await self._session.post(request)).message_id
+
+    async def request_custom(
+        self,
+        payload: Payload,
+        timeout_s: float | None = None,
+        *,
+        target: str = "",
+        content_type: int = 0,
+        headers: Headers = (),
+        high_priority: bool = False,
+    ) -> Response:
+        """Send a custom message and return the response of the server's code to it.
+
+        Parameters as :meth:`send_custom`.
+
+        :raises OperationFailed: when the code of the answer is not 0: 401 for who may not send
+            these, 500 for server code that fails.
+        :raises OperationTimeout: when it does not answer in time, or there is no such code.
+        """
+        request = CustomRequest(
+            Kind.REQUEST, target, content_type, payload_bytes(payload), headers, high_priority
+        )
+        answer = (await self._session.ask(request, timeout_s)).answer
+        assert answer is not None, "a request is settled by a response"
+        return Response(answer.content_type, answer.payload, answer.source)
+
+    def custom_messages(self) -> CustomMessages:
+        """Custom messages of the server's code, as an async iterator; see :class:`CustomMessages`.
+        What comes before it is open is found in :meth:`Client.unclaimed`.
+
+        :raises AlreadyListening: when it is opened while another one is open.
+        """
+        return CustomMessages(self)
 
     def events(self, name: str, channel: str | None = None, queue_id: int | None = None) -> Events:
         """Events of the server, as an async iterator of their models; see :class:`Events`.

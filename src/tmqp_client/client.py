@@ -21,6 +21,7 @@ from tmqp_client._batch import Batch
 from tmqp_client._ids import IdSource, new_client_id
 from tmqp_client._listening import Listening
 from tmqp_client._machine import ClientMachine
+from tmqp_client._nodes import Nodes
 from tmqp_client._pending import time_limit
 from tmqp_client._report import BatchReport
 from tmqp_client._requests import Headers, Payload, PullRequest, Request, payload_bytes
@@ -84,7 +85,7 @@ def connect(
     return Client(addresses, information, limits or ClientLimits(), ssl_context)
 
 
-class Client(Talking, Routers):
+class Client(Talking, Routers, Nodes):
     """A connection to a server; made by :func:`connect` and used in ``async with``, once.
 
     Leaving the block closes it: what was sent still goes out, consumers answer what they hold, the
@@ -147,6 +148,7 @@ class Client(Talking, Routers):
             dropped=counters.dropped + self._machine.board.dropped,
             directs=self._machine.board.directs,
             events=self._machine.board.events,
+            customs=self._machine.board.customs,
             pauses=counters.pauses,
             outstanding=self._machine.outstanding,
             backlog_bytes=0 if self._opened is None else self._opened.backlog_bytes,

@@ -10,6 +10,7 @@ from tmqp.models import (
     ClientEvent,
     MessageEvent,
     ModelError,
+    NodeInformation,
     QueueEvent,
     SubscriptionEvent,
 )
@@ -20,7 +21,9 @@ from tmqp_client._listening import Listening, ListeningOwner
 __all__ = ["AnyEvent", "Events"]
 
 #: What an event may be; :data:`tmqp.models.EVENT_MODELS` tells which one is which.
-AnyEvent: TypeAlias = ClientEvent | ChannelEvent | SubscriptionEvent | QueueEvent | MessageEvent
+AnyEvent: TypeAlias = (
+    ClientEvent | ChannelEvent | SubscriptionEvent | QueueEvent | MessageEvent | NodeInformation
+)
 
 
 class Events(Listening):

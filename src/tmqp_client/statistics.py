@@ -35,6 +35,9 @@ class ClientStatistics:
     events: int
     """Events that came for somebody who listened."""
 
+    customs: int
+    """Custom messages that came for somebody who listened."""
+
     unmatched_answers: int
     """Acknowledges and responses that nobody waited for: late, repeated, or never asked for."""
 

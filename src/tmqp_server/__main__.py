@@ -16,12 +16,15 @@ from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp_server.app import Server, serve_forever
 from tmqp_server.assembly import build_broker, declare, summary
+from tmqp_server.auth import load_access
 from tmqp_server.commands import backup, check, export_messages, import_messages
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
+from tmqp_server.custom import load_hook
 from tmqp_server.io.listener import ListenError
 from tmqp_server.storage.port import StoreError
+from tmqp_server.tokens import hash_token, new_token
 
-__all__ = ["main"]
+__all__ = ["hash_token_command", "main"]
 
 logger = logging.getLogger("tmqp_server")
 
@@ -38,6 +41,7 @@ Examples:
   tmqp-server --data ./tmqp-data                 durable queues survive there
   tmqp-server --config tmqp.toml                 keys: see docs/server.md
   tmqp-server --check-config tmqp.toml           say what would be served, and stop
+  tmqp-server hash-token --new                   a token for its table [access]
 
 Stop it with Ctrl-C or SIGTERM: connections are closed politely first.
 
@@ -138,6 +142,35 @@ def main(
         sys.exit(1)
 
 
+@main.command("hash-token")
+@click.option("--new", is_flag=True, help="Draw a token at random, and print it as well.")
+@click.option(
+    "--slow",
+    is_flag=True,
+    help="For a token that a person thought up: each guess costs time (scrypt).",
+)
+def hash_token_command(new: bool, slow: bool) -> None:
+    """Print the hash of a token, as the table [access] keeps it.
+
+    The token is asked for, or read from standard input: on the command line others could see it.
+    """
+    if new:
+        token = new_token()
+    elif sys.stdin.isatty():
+        token = click.prompt("Token", hide_input=True, err=True)
+    else:
+        token = sys.stdin.readline().rstrip("\r\n")
+    try:
+        line = hash_token(token, slow=slow)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    if new:
+        click.echo(f"token: {token}")
+        click.echo(f"hash:  {line}")
+    else:
+        click.echo(line)
+
+
 for command in (check, backup, export_messages, import_messages):
     main.add_command(command)
 del command
@@ -176,6 +209,9 @@ def _print_check(config: ServerConfig) -> None:
     """
     broker = build_broker(config)
     declare(broker, config, 0.0)
+    load_access(config.access)
+    if config.custom_messages:
+        load_hook(config.custom_messages)
     for line in summary(config):
         click.echo(line)
 

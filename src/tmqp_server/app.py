@@ -22,7 +22,10 @@ import anyio.to_thread
 
 from tmqp.address import Address
 from tmqp_server.assembly import build_broker, declare
-from tmqp_server.config import ServerConfig
+from tmqp_server.auth import Access, load_access
+from tmqp_server.clustering import Filters, Membership, join_cluster
+from tmqp_server.config import ConfigError, ServerConfig
+from tmqp_server.custom import MessageHook, load_hook
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.custom_routers import CustomRouter
@@ -31,6 +34,7 @@ from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.hub import Hub
 from tmqp_server.io.driver import Driver
 from tmqp_server.io.http import HttpCaller
+from tmqp_server.io.judge import Judge
 from tmqp_server.io.listener import Listener, open_listener
 from tmqp_server.io.session import Session
 from tmqp_server.io.storage import StorageTask
@@ -52,7 +56,8 @@ def _new_id() -> str:
 class Server:
     """A server; see :func:`running`.
 
-    Attributes: ``addresses`` it listens on (ports chosen), ``broker`` for its statistics.
+    Attributes: ``addresses`` it listens on (ports chosen); ``broker`` and ``cluster`` for their
+    statistics; ``access`` that it asks, None where everybody may do everything.
     """
 
     def __init__(
@@ -60,22 +65,38 @@ class Server:
         config: ServerConfig,
         listeners: list[Listener],
         broker: Broker,
+        access: Access | None = None,
+        custom_messages: MessageHook | None = None,
+        filters: Filters | None = None,
         store: Store | None = None,
     ) -> None:
         self.config = config
+        self.access = access
         self.broker = broker
         self.addresses: list[Address] = [listener.address for listener in listeners]
         offset_s = time.time() - anyio.current_time()
         self._door = NativeDoor(_new_id, config.connection, wall_clock_offset_s=offset_s)
         self._store = store
         self._journal = None if store is None else Journal([self._door], offset_s)
-        self._http = HttpCaller(config.http, self._answered) if config.http.allow else None
-        self._driver = Driver(
-            Hub(self.broker, config.outbound.high_water_bytes, self._journal),
-            self._door,
-            None if self._http is None else self._http.call,
-        )
         self._storage: StorageTask | None = None
+        hub = Hub(
+            self.broker,
+            config.outbound.high_water_bytes,
+            self._journal,
+            guarded=access is not None,
+            takes_custom=custom_messages is not None,
+        )
+        judge = None
+        if access is not None or custom_messages is not None:
+            most_bytes = config.connection.max_payload_bytes
+            judge = Judge(access, custom_messages, config.hook_timeout_s, most_bytes)
+        self._http = HttpCaller(config.http, self._answered) if config.http.allow else None
+        call = None if self._http is None else self._http.call
+        self._driver = Driver(hub, self._door, judge, call)
+        #: Its part in a cluster; None while it stands alone.
+        self.cluster: Membership | None = None
+        if config.cluster is not None and filters is not None:
+            self.cluster = join_cluster(config.cluster, config, filters, self.broker, self._driver)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()
         self._listeners = listeners
@@ -115,12 +136,16 @@ class Server:
 
         It cannot be cancelled: clients shall hear that the server stops, however it does.
         """
+        if self.access is not None:
+            self.access.attach(self._forget_answers)
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 tasks.start_soon(self._driver.run_timers)
                 if self._storage is not None:
                     tasks.start_soon(self._storage.run)
+                if self.cluster is not None:
+                    tasks.start_soon(self.cluster.run)
                 if self._http is not None:
                     tasks.start_soon(self._http.run)
                 for listener in self._listeners:
@@ -130,6 +155,13 @@ class Server:
                 await self._close_all()
                 await self._finish_storage()
                 tasks.cancel_scope.cancel()
+        if self.access is not None:
+            self.access.detach(self._forget_answers)
+
+    def _forget_answers(self, session: int | None) -> None:
+        gate = self._driver.hub.gate
+        assert gate is not None, "there is a gate where somebody is asked"
+        gate.forget_answers(session)
 
     def stop(self) -> None:
         """Let :meth:`run` come to its end, within ``shutdown_timeout_s``."""
@@ -141,6 +173,8 @@ class Server:
             listener.close()
         self._driver.close_all("the server stops")
         with anyio.move_on_after(self.config.shutdown_timeout_s):
+            if self.cluster is not None:
+                await self.cluster.close()
             await self._driver.wait_for_none()
 
     async def _finish_storage(self) -> None:
@@ -213,8 +247,11 @@ def _open_store(config: ServerConfig) -> Store | None:
 @asynccontextmanager
 async def running(
     config: ServerConfig,
+    *,
     handlers: Mapping[str, DeliveryHandler] | None = None,
     routers: Mapping[str, CustomRouter] | None = None,
+    access: Access | None = None,
+    custom_messages: MessageHook | None = None,
     store: Store | None = None,
 ) -> AsyncIterator[Server]:
     """Run a server for the time of the ``async with`` block.
@@ -222,13 +259,22 @@ async def running(
     :param handlers: delivery handlers by the names that queues use, beside the built-in ones and
         those of the configuration.
     :param routers: custom routers by name, beside those of the configuration.
+    :param access: who may do what, in the place of what the configuration says.
+    :param custom_messages: takes custom messages, in the place of what the configuration names.
     :param store: keeps what is to be kept, instead of the one that ``config.data`` names; it is
         closed at the end.
-    :raises ConfigError: when a class of the configuration cannot be loaded, a name is taken or what
+    :raises ConfigError: when what the configuration names cannot be used, a name is taken or what
         is declared cannot be created.
     :raises ListenError: when an address cannot be listened on; nothing is left open then.
+    :raises ConfigError: when a filter of the cluster cannot be used.
     :raises StoreError: when the data cannot be read, or another process has them.
     """
+    if access is None:
+        access = load_access(config.access)
+    _check_reach(config, access)
+    if custom_messages is None and config.custom_messages:
+        custom_messages = load_hook(config.custom_messages)
+    filters = None if config.cluster is None else Filters(config.cluster)
     broker = build_broker(config, handlers, routers, storage=store is not None)
     listeners: list[Listener] = []
     try:
@@ -236,7 +282,7 @@ async def running(
             listeners.append(await open_listener(address))
         if store is None:
             store = await anyio.to_thread.run_sync(_open_store, config)
-        server = Server(config, listeners, broker, store)
+        server = Server(config, listeners, broker, access, custom_messages, filters, store)
         try:
             await server.begin()
         except BaseException:
@@ -252,6 +298,20 @@ async def running(
     finally:
         for listener in listeners:
             listener.close()
+
+
+def _check_reach(config: ServerConfig, access: Access | None) -> None:
+    """Nobody listens to other machines by mistake: neither to all of them, nor in the clear."""
+    for address in config.listen:
+        if address.is_local or config.allow_remote:
+            continue
+        if access is None or not access.authenticates:
+            raise ConfigError(
+                f"{address} can be reached from other machines and nobody is authenticated;"
+                " set allow_remote (--allow-remote) if that is wanted"
+            )
+        if not address.tls:
+            logger.warning("%s: tokens travel unencrypted on this address", address)
 
 
 async def serve_forever(config: ServerConfig, started: Callable[[Server], None]) -> None:

@@ -153,6 +153,9 @@ def summary(config: ServerConfig) -> list[str]:
     ):
         for name, setting in settings.items():
             lines.append(f"{kind:<15} {name}: {setting.module}:{setting.name}")
+    lines.append(f"access          {config.access.kind}")
+    if config.custom_messages:
+        lines.append(f"custom messages {config.custom_messages}")
     lines.append(f"HTTP bindings   {' '.join(config.http.allow) or 'refused'}")
     return lines
 

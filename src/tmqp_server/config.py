@@ -18,11 +18,13 @@ from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.roles import OPEN, AccessConfig, AccessError, parse_access
 from tmqp_server.settings.checks import ConfigError as ConfigError
 from tmqp_server.settings.checks import known as _known
 from tmqp_server.settings.checks import positive as _positive
 from tmqp_server.settings.checks import table_of
 from tmqp_server.settings.checks import whole as _whole
+from tmqp_server.settings.cluster import ClusterConfig, cluster_settings
 from tmqp_server.settings.extensions import ClassSetting, class_settings
 from tmqp_server.settings.http import HttpSettings, http_settings
 from tmqp_server.settings.options import (
@@ -39,6 +41,16 @@ __all__ = ["OutboundLimits", "ServerConfig", "StorageConfig", "parse_config", "r
 def _flag(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
     if not isinstance(value, bool):
         raise ConfigError(f"{attribute.name} must be true or false, got {value!r}")
+
+
+def _path(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, str):
+        raise ConfigError(f"{attribute.name} must be a text, got {value!r}")
+    module, colon, name = value.partition(":")
+    if colon and all(part.isidentifier() for part in (*module.split("."), name)):
+        return
+    if value:
+        raise ConfigError(f"{attribute.name} must have the form module:attribute, got {value!r}")
 
 
 def _bytes(default: int) -> int:
@@ -120,6 +132,15 @@ class ServerConfig:
     allow_remote: bool = attrs.field(default=False, validator=_flag)
     """Listen on addresses other machines can reach although nobody is authenticated."""
 
+    access: AccessConfig = attrs.field(factory=AccessConfig)
+    """Who may connect, and who may do what."""
+
+    custom_messages: str = attrs.field(default="", validator=_path)
+    """``module:attribute`` of the code that takes custom messages; empty for none."""
+
+    hook_timeout_s: float = _seconds(5.0)
+    """Seconds the server's own code may take for an answer about access or a custom message."""
+
     max_connections: int = _bytes(10_000)
     """Connections at one time; one more is closed at once."""
 
@@ -171,11 +192,14 @@ class ServerConfig:
     http: HttpSettings = attrs.field(factory=HttpSettings)
     """What HTTP bindings may do."""
 
+    cluster: ClusterConfig | None = None
+    """This server's part in a cluster; None while it stands alone."""
+
     def __attrs_post_init__(self) -> None:
         for address in self.listen:
             if address.tls:
                 raise ConfigError(f"{address}: TLS is not served yet; use tmq:// or unix:")
-            if not address.is_local and not self.allow_remote:
+            if not address.is_local and not self.allow_remote and self.access.kind == OPEN:
                 raise ConfigError(
                     f"{address} can be reached from other machines and nobody is authenticated;"
                     " set allow_remote (--allow-remote) if that is wanted"
@@ -207,6 +231,11 @@ def read_config(table: Mapping[str, Any]) -> dict[str, Any]:
     for key, kind in (("connection", Limits), ("broker", EngineLimits)):
         if key in values:
             values[key] = _limits(key, kind, _table(values, key))
+    if "access" in values:
+        try:
+            values["access"] = parse_access(_table(values, "access"))
+        except AccessError as error:
+            raise ConfigError(f"access: {error}") from error
     for key, group in (("outbound", OutboundLimits), ("storage", StorageConfig)):
         if key in values:
             names = [field.name for field in attrs.fields(group)]
@@ -230,6 +259,7 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "handlers": lambda value: class_settings(value, "handlers"),
     "custom_routers": lambda value: class_settings(value, "custom_routers"),
     "http": lambda value: http_settings(table_of(value, "http")),
+    "cluster": lambda value: cluster_settings(table_of(value, "cluster")),
 }
 
 

@@ -10,6 +10,13 @@ One chunk can ask for far more than itself: thousands of lists, or channels to j
 So when a session has ``portion_bytes`` to send, the rest of the commands of the chunk waits until
 the caller has sent what there is and calls :meth:`Hub.go_on`.
 
+Some commands wait for somebody outside: where a :class:`~tmqp_server.gate.Gate` is set, for the
+answer whether the client may do that, and a custom message for the code it is for.  Then there is a
+:class:`~tmqp_server.gate.Question` to take (:meth:`Hub.take_questions`), the session's further
+commands wait in their order, and :meth:`Hub.decide` works off the one that was asked about.  There
+is one open question a session at most; who reads no further chunk of that session meanwhile holds
+no more than one.  Others go on.
+
 A fault in one session's door must not hurt the session whose command led to it: it is kept for
 :meth:`Hub.take_faults`, and everybody else's effects are carried out.
 
@@ -20,70 +27,72 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeAlias, final
+from typing import Protocol, final
 
-from tmqp_server.doors.port import Door, DoorSession
+from tmqp_server.doors.port import Door
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
     Block,
     Command,
+    Connect,
     Disconnect,
+    ListChannels,
     Synced,
     Unblock,
 )
 from tmqp_server.engine.effects import (
     Accept,
-    AnswerPull,
     Append,
     CloseSession,
-    Confirm,
     Deliver,
-    DeliverPulled,
     Effect,
-    EndPull,
     Erase,
     Forward,
+    HandOver,
     Inform,
     Notify,
-    Refuse,
     Reply,
+    TellNodes,
 )
 from tmqp_server.engine.router_commands import HttpAnswered
-from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFailed
+from tmqp_server.engine.router_effects import CallHttp, RouterFailed
+from tmqp_server.engine.snapshots import ChannelSnapshot
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
-from tmqp_server.runs import Run, Runs
+from tmqp_server.gate import (
+    ALLOWED,
+    ASK,
+    AUTHENTICATE,
+    MESSAGE,
+    NO_QUEUE,
+    Decision,
+    Gate,
+    Question,
+)
+from tmqp_server.outlets import FOR_ONE, ForOne, Outlets
 from tmqp_server.storage.journal import Journal
 
-__all__ = ["Hub"]
+__all__ = ["Hub", "Relay"]
 
-#: Effects that one session carries out.
-_FOR_ONE = (
-    Reply,
-    Confirm,
-    DeliverPulled,
-    EndPull,
-    AnswerPull,
-    Accept,
-    Refuse,
-    CloseSession,
-    AnswerRouted,
-)
-_ForOne: TypeAlias = (
-    Reply
-    | Confirm
-    | DeliverPulled
-    | EndPull
-    | AnswerPull
-    | Accept
-    | Refuse
-    | CloseSession
-    | AnswerRouted
-)
 
-#: A run of so many bytes goes out; joining copies them.
-_MOST_RUN_BYTES: Final = 262_144
-#: More than any session has to send.
-_NO_PORTIONS: Final = 1 << 60
+class Relay(Protocol):
+    """What connects this server with others; see ``cluster/``."""
+
+    def meet(
+        self, number: int, door: Door, command: Command, now: float
+    ) -> Sequence[Effect] | None:
+        """A session gives a command: pass it on where it must be known too.
+
+        :returns: what to do instead of the command; None to carry it out.
+        """
+
+    def tell(self, effect: TellNodes) -> tuple[bytes, Sequence[int]]:
+        """Tell other servers of a decision; returns the bytes for sessions here, and for which."""
+
+    def recognises(self, command: Connect) -> bool:
+        """Whether it is a node's."""
+
+    def forget(self, number: int) -> None:
+        """A session is over."""
 
 
 @final
@@ -94,28 +103,40 @@ class Hub:
     :param portion_bytes: how much a session may have to send before further commands wait for
         :meth:`go_on`; 0 for no bound.
     :param journal: takes what the broker wants kept; None where nothing is kept.
+    :param guarded: ask about rights; else everybody may do everything, and nothing is looked at.
+    :param takes_custom: somebody takes custom messages; else they are counted.
 
-    Attribute: ``notified``, how many events of the broker there were.
+    Attributes: ``notified``, how many events of the broker there were; ``customs_ignored``, how
+    many custom messages nobody took; ``gate``, None where nothing is asked; ``relay``, what
+    connects this server with others, None while it stands alone.
     """
 
     def __init__(
-        self, broker: Broker, portion_bytes: int = 0, journal: Journal | None = None
+        self,
+        broker: Broker,
+        portion_bytes: int = 0,
+        journal: Journal | None = None,
+        *,
+        guarded: bool = False,
+        takes_custom: bool = False,
     ) -> None:
         self.broker = broker
         self.journal = journal
         self._fetches: list[Fetch] = []
         self.notified: int = 0
-        self._portion_bytes = portion_bytes or _NO_PORTIONS
-        self._sessions: dict[int, DoorSession] = {}
-        self._doors: dict[int, Door] = {}
-        self._touched: dict[int, None] = {}
-        self._full = False
+        self.customs_ignored: int = 0
+        self.gate = Gate(broker.passes_on) if guarded else None
+        self._takes_custom = takes_custom
+        self._open: dict[int, Question] = {}
+        self._asked: list[Question] = []
+        self._last_ticket = 0
+        self.relay: Relay | None = None
+        self._outlets = Outlets(portion_bytes)
+        self._sessions = self._outlets.sessions
         self._following: deque[Command] = deque()
         self._rest: dict[int, deque[Command]] = {}
-        self._faults: dict[int, Exception] = {}
         self._calls: list[CallHttp] = []
         self._router_failures: list[RouterFailed] = []
-        self._runs = Runs()
 
     # -- sessions -------------------------------------------------------------------------------
 
@@ -123,8 +144,9 @@ class Hub:
         """A connection with this number, never used before, speaks the door's protocol."""
         assert number > 0, "0 stands for no session"
         assert number not in self._sessions, "session numbers are not used twice"
-        self._sessions[number] = door.open(number, now)
-        self._doors[number] = door
+        self._outlets.open(number, door, now)
+        if self.gate is not None:
+            self.gate.open(number)
 
     def receive(self, number: int, data: bytes, now: float) -> bool:
         """Bytes came in.
@@ -135,11 +157,19 @@ class Hub:
         if session is None:
             return False
         commands = session.receive(data, now)
-        self._touched[number] = None
+        self._outlets.touch(number)
+        if number in self._open:
+            self._rest.setdefault(number, deque()).extend(commands)
+            return True
         return self._run(number, commands, now)
 
     def go_on(self, number: int, now: float) -> bool:
-        """Work on what waits of a session's last bytes; returns as :meth:`receive`."""
+        """Work on what waits of a session's last bytes; returns as :meth:`receive`.
+
+        Does nothing while a question about the session is open.
+        """
+        if number in self._open:
+            return True
         rest = self._rest.pop(number, None)
         return rest is not None and self._run(number, list(rest), now)
 
@@ -147,24 +177,31 @@ class Hub:
         """The peer will send no more."""
         session = self._sessions.get(number)
         if session is not None:
-            self._touched[number] = None
+            self._outlets.touch(number)
             self._run(number, session.receive_eof(now), now)
 
     def close(self, number: int, reason: str, now: float) -> None:
-        """Close a session from this side, politely."""
+        """Close a session from this side, politely; what waits of its last bytes is dropped."""
         session = self._sessions.get(number)
         if session is not None:
-            self._touched[number] = None
+            self._drop_waiting(number)
+            self._outlets.touch(number)
             self._run(number, session.close(reason, now), now)
 
     def forget(self, number: int, now: float) -> None:
         """The transport is gone, for whatever reason; whatever the session held is given back."""
-        session = self._sessions.pop(number, None)
-        if session is not None:
-            del self._doors[number]
-            self._touched.pop(number, None)
-            self._rest.pop(number, None)
+        if number in self._sessions:
+            self._outlets.forget(number)
+            self._drop_waiting(number)
+            if self.gate is not None:
+                self.gate.close(number)
+            if self.relay is not None:
+                self.relay.forget(number)
             self._step(Disconnect(number), now)
+
+    def _drop_waiting(self, number: int) -> None:
+        self._rest.pop(number, None)
+        self._open.pop(number, None)
 
     def block(self, number: int, now: float) -> None:
         """The session's peer does not read: hold its deliveries back."""
@@ -185,23 +222,21 @@ class Hub:
 
     def take_touched(self) -> Sequence[int]:
         """The sessions that may have something to send, in the order they were touched."""
-        touched = list(self._touched)
-        self._touched.clear()
-        self._full = False
-        return touched
+        return self._outlets.take_touched()
 
     def data_to_send(self, number: int) -> bytes:
         """Everything a session has queued."""
         session = self._sessions.get(number)
         return b"" if session is None else session.data_to_send()
 
+    def send(self, number: int, data: bytes) -> None:
+        """Queue whole messages for a session, as they are to be sent."""
+        self._outlets.send((number,), data)
+
     def take_faults(self) -> dict[int, Exception]:
         """What went wrong since the last call, by session; end these.  0 stands for a delivery
         that could not be encoded for anybody."""
-        faults = self._faults
-        if faults:
-            self._faults = {}
-        return faults
+        return self._outlets.take_faults()
 
     # -- calls to other programs ----------------------------------------------------------------
 
@@ -216,6 +251,7 @@ class Hub:
         """Let a router work, or not; False when there is none of that name."""
         found = self.broker.set_router_enabled(name, enabled)
         self._carry_out(self.broker.take_effects(), now)
+        self._outlets.flush()
         return found
 
     def answered(self, answer: HttpAnswered, now: float) -> None:
@@ -240,7 +276,7 @@ class Hub:
         """A session's deadline may have come."""
         session = self._sessions.get(number)
         if session is not None:
-            self._touched[number] = None
+            self._outlets.touch(number)
             self._run(number, session.on_deadline(now), now)
 
     def broker_deadline(self) -> float | None:
@@ -250,8 +286,92 @@ class Hub:
     def on_broker_deadline(self, now: float) -> None:
         """The broker's deadline may have come."""
         self._carry_out(self.broker.on_deadline(now), now)
-        if self._runs.open:
-            self._hand_over()
+        self._outlets.flush()
+
+    # -- questions ------------------------------------------------------------------------------
+
+    def take_questions(self) -> Sequence[Question]:
+        """What somebody has to decide, since the last call; each is answered by :meth:`decide`."""
+        asked = self._asked
+        if asked:
+            self._asked = []
+        return asked
+
+    def is_waiting(self, number: int) -> bool:
+        """Whether a question about the session is open."""
+        return number in self._open
+
+    def has_more(self, number: int) -> bool:
+        """Whether a part of what the session has sent waits to be worked off.
+
+        So it may be although the session is closed: what a client says before it ends the
+        connection counts.
+        """
+        return number in self._open or number in self._rest
+
+    def decide(self, number: int, ticket: int, decision: Decision, now: float) -> None:
+        """A question is answered: work off the command that waits for it; then :meth:`go_on`.
+
+        A decision about a question that is no longer open is late, and nothing.
+        """
+        question = self._open.get(number)
+        if question is None or question.ticket != ticket:
+            return
+        del self._open[number]
+        self._outlets.touch(number)
+        self._carry_out(self._decided(question, decision, now), now)
+        self._outlets.flush()
+
+    def _ask(self, question: Question) -> None:
+        assert question.session not in self._open, "a session waits for one answer at a time"
+        self._last_ticket += 1
+        question.ticket = self._last_ticket
+        self._open[question.session] = question
+        self._asked.append(question)
+
+    def _ask_about(self, number: int, command: Command, now: float) -> None:
+        gate = self.gate
+        assert gate is not None, "nobody else wants to know"
+        question = gate.question(number, command, now)
+        if isinstance(command, ListChannels):
+            # Listing changes nothing, so it is done first: the question is which of these may be
+            # seen (F52).
+            for effect in self._perform(number, command, now):
+                assert isinstance(effect, Reply)
+                question.held = effect
+                question.names = tuple([each.name for each in _channels_of(effect)])
+            if question.held is None:
+                return
+        self._ask(question)
+
+    def _decided(self, question: Question, decision: Decision, now: float) -> Sequence[Effect]:
+        """The effects of the command that waited."""
+        command = question.command
+        gate = self.gate
+        if command is None or gate is None:
+            return ()  # a custom message: whatever is said to it has been said
+        number = question.session
+        if question.right == AUTHENTICATE:
+            if self._sessions[number].closed:
+                return ()  # the peer did not wait
+            connect = decision.connect
+            if not decision.allowed or connect is None:
+                return gate.refusal(command)
+            if connect.node:
+                gate.trust(number)
+            return self._perform(number, connect, now)
+        outcome = gate.decided(question, decision, now)
+        if isinstance(outcome, Question):
+            self._ask(outcome)
+            return ()
+        if outcome != ALLOWED:
+            return gate.refusal(command)
+        held = question.held
+        if held is None:
+            return self._perform(number, command, now)
+        names = decision.names or frozenset()
+        body = [each for each in _channels_of(held) if each.name in names]
+        return [Reply(number, held.request, held.code, body)]
 
     # -- the storage ----------------------------------------------------------------------------
 
@@ -279,49 +399,104 @@ class Hub:
 
     def _run(self, number: int, commands: Sequence[Command], now: float) -> bool:
         """Work off commands of a session until a portion is full; True if some are left."""
+        if self.gate is not None:
+            return self._run_guarded(self.gate, number, commands, now)
         broker = self.broker
+        relay = self.relay
         at = 0
         count = len(commands)
+        effects: Sequence[Effect]
         while at < count:
-            at, effects = broker.steps(commands, at, now, self._portion_bytes)
+            if relay is None:
+                at, effects = broker.steps(commands, at, now, self._outlets.portion_bytes)
+            else:
+                effects = self._perform(number, commands[at], now)
+                at += 1
             if effects:
                 self._carry_out(effects, now)
-                if self._full and at < count:
+                if self._outlets.full and at < count:
                     rest = self._rest.setdefault(number, deque())
                     rest.extend(commands[at:])
                     break
-        if self._runs.open:
-            self._hand_over()
-        if self._full:
-            return number in self._rest
+        self._outlets.flush()
+        if self._outlets.full:
+            return self.has_more(number)
         return number in self._rest and self.go_on(number, now)
+
+    def _run_guarded(
+        self, gate: Gate, number: int, commands: Sequence[Command], now: float
+    ) -> bool:
+        """As :meth:`_run`, each command shown to the gate before."""
+        at = 0
+        count = len(commands)
+        while at < count:
+            command = commands[at]
+            at += 1
+            verdict = self._verdict(gate, number, command, now)
+            effects: Sequence[Effect] = ()
+            if verdict == ASK:
+                self._ask_about(number, command, now)
+            elif verdict == ALLOWED:
+                effects = self._perform(number, command, now)
+            else:
+                effects = gate.refusal(command)
+            if effects:
+                self._carry_out(effects, now)
+            if (self._outlets.full or number in self._open) and at < count:
+                rest = self._rest.setdefault(number, deque())
+                rest.extend(commands[at:])
+                break
+        self._outlets.flush()
+        if self._outlets.full or number in self._open:
+            return self.has_more(number)
+        return number in self._rest and self.go_on(number, now)
+
+    def _verdict(self, gate: Gate, number: int, command: Command, now: float) -> int:
+        """What the gate says; a node proves itself to the relay, and its clients were asked."""
+        relay = self.relay
+        if relay is not None and isinstance(command, Connect) and relay.recognises(command):
+            gate.trust(number)
+            return ALLOWED
+        return gate.check(number, command, now)
+
+    def _perform(self, number: int, command: Command, now: float) -> Sequence[Effect]:
+        """Carry out a session's command, unless the relay has done something in its place."""
+        relay = self.relay
+        if relay is not None:
+            door = self._outlets.doors.get(number)
+            instead = None if door is None else relay.meet(number, door, command, now)
+            if instead is not None:
+                return instead
+        return self.broker.step(command, now)
 
     def _step(self, command: Command, now: float) -> None:
         self._carry_out(self.broker.step(command, now), now)
-        if self._runs.open:
-            self._hand_over()
+        self._outlets.flush()
 
     def _carry_out(self, effects: Iterable[Effect], now: float) -> None:
         """Carry effects out, and whatever follows from them, until nothing does; runs stay open."""
         following = self._following
+        outlets = self._outlets
         while True:
             for effect in effects:
                 if isinstance(effect, Deliver):
-                    self._deliver(effect)
-                elif isinstance(effect, _FOR_ONE):
-                    if self._runs.open and self._runs.meets(effect.session):
-                        self._hand_over()
+                    outlets.deliver(effect)
+                elif isinstance(effect, FOR_ONE):
                     self._apply(effect, now)
                 elif isinstance(effect, (Forward, Inform)):
-                    if self._runs.open and self._runs.meets_any(effect.sessions):
-                        self._hand_over()
-                    self._hand_out(effect)
+                    outlets.hand_out(effect)
                 elif isinstance(effect, Notify):
                     self.notified += 1
+                elif isinstance(effect, TellNodes):
+                    if self.relay is not None:
+                        data, numbers = self.relay.tell(effect)
+                        outlets.send(numbers, data)
                 elif isinstance(effect, CallHttp):
                     self._calls.append(effect)
                 elif isinstance(effect, RouterFailed):
                     self._router_failures.append(effect)
+                elif isinstance(effect, HandOver):
+                    self._take_custom(effect)
                 else:
                     self._keep(effect, now)
             if not following:
@@ -344,64 +519,16 @@ class Hub:
         elif isinstance(effect, Fetch):
             self._fetches.append(effect)
 
-    def _deliver(self, effect: Deliver) -> None:
-        """Deliver now, or with others of a run."""
-        runs = self._runs
-        run = runs.find(effect.sessions)
-        if run is None:
-            if not runs.comes_again(effect.sessions):
-                if runs.open and runs.meets_any(effect.sessions):
-                    self._hand_over()
-                self._hand_out(effect)
-                return
-            run = self._open_run(effect.sessions)
-        fault = runs.add(run, effect)
-        if fault is not None:
-            self._faults.setdefault(0, fault)
-        if run.size >= self._portion_bytes or run.size >= _MOST_RUN_BYTES:
-            self._hand_over()
+    def perform(self, command: Command, now: float) -> None:
+        """Carry out a command that no session gave: what another server said, or how it is."""
+        self._step(command, now)
 
-    def _open_run(self, numbers: list[int]) -> Run:
-        run = Run(numbers)
-        if not self._runs.has_room_for(run):
-            self._hand_over()
-        for number in numbers:
-            session = self._sessions.get(number)
-            if session is not None:
-                run.admit(number, session, self._doors[number])
-        self._runs.open.append(run)
-        return run
-
-    def _hand_over(self) -> None:
-        """Give what runs hold to their sessions."""
-        touched = self._touched
-        portion_bytes = self._portion_bytes
-        for run in self._runs.take():
-            for part in run.parts:
-                data = part.pieces[0] if len(part.pieces) == 1 else b"".join(part.pieces)
-                for number, session in part.sessions:
-                    touched[number] = None
-                    try:
-                        session.deliver(data)
-                    except Exception as error:  # noqa: BLE001 - hurts this session only
-                        self._faults.setdefault(number, error)
-                    if session.outbound_bytes >= portion_bytes:
-                        self._full = True
-
-    def _apply(self, effect: _ForOne, now: float) -> None:
+    def _apply(self, effect: ForOne, now: float) -> None:
         """Let the one session an effect is for carry it out."""
         number = effect.session
-        session = self._sessions.get(number)
-        if session is None:
-            return
-        self._touched[number] = None
-        try:
-            commands = session.apply(effect, now)
-        except Exception as error:  # noqa: BLE001 - hurts this session, not the one that asked
-            self._faults.setdefault(number, error)
-            return
-        if session.outbound_bytes >= self._portion_bytes:
-            self._full = True
+        if isinstance(effect, CloseSession):
+            self._drop_waiting(number)
+        commands = self._outlets.apply(effect, now)
         if not commands:
             return
         if isinstance(effect, Accept):
@@ -410,35 +537,19 @@ class Hub:
         else:
             self._following.extend(commands)
 
-    def _hand_out(self, effect: Deliver | Forward | Inform) -> None:
-        """Encode once a door, share the bytes among its sessions."""
-        sessions = self._sessions
-        touched = self._touched
-        portion_bytes = self._portion_bytes
-        encoded: dict[str, bytes] = {}
-        for number in effect.sessions:
-            session = sessions.get(number)
-            if session is None:
-                continue
-            door = self._doors[number]
-            data = encoded.get(door.name)
-            if data is None:
-                data = encoded[door.name] = self._encoded(door, effect)
-            touched[number] = None
-            try:
-                session.deliver(data)
-            except Exception as error:  # noqa: BLE001 - hurts this session, not the producer's
-                self._faults.setdefault(number, error)
-            if session.outbound_bytes >= portion_bytes:
-                self._full = True
+    def _take_custom(self, effect: HandOver) -> None:
+        """Let a custom message be taken, and its sender's further commands wait until it was."""
+        if not self._takes_custom:
+            self.customs_ignored += 1
+            return
+        question = Question(effect.session, (MESSAGE, "", NO_QUEUE, 0), None)
+        question.handed_over = effect
+        self._ask(question)
+        self._outlets.full = True
 
-    def _encoded(self, door: Door, effect: Deliver | Forward | Inform) -> bytes:
-        try:
-            if isinstance(effect, Forward):
-                return door.encode_forward(effect)
-            if isinstance(effect, Inform):
-                return door.encode_event(effect)
-            return door.encode_delivery(effect)
-        except Exception as error:  # noqa: BLE001 - hurts this message, not the producer's session
-            self._faults.setdefault(0, error)
-            return b""
+
+def _channels_of(reply: Reply) -> list[ChannelSnapshot]:
+    """What a list of channels holds."""
+    body = reply.body
+    assert isinstance(body, list)
+    return [each for each in body if isinstance(each, ChannelSnapshot)]

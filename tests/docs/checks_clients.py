@@ -141,7 +141,7 @@ def shape_of_event_messages() -> None:
 def subscribing_to_an_unknown_event() -> None:
     client = World().connect("a")
     client.take()
-    for name in ("Nothing", "clientconnected", "NodeConnected"):
+    for name in ("Nothing", "clientconnected", "NodeJoined"):
         subscribe(client, name)
     assert [frame.content_type for frame in client.take()] == [404] * 3
     subscribe(client, "QueueCreated", "nowhere")

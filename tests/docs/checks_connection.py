@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.docs.broker import World, hello
 from tests.docs.cases import case
+from tests.tmqp_server.guarded import GuardedWorld
+from tests.tmqp_server.peers import Peer
 from tmqp import (
     Connection,
     ConnectionInformation,
@@ -121,6 +123,11 @@ def custom_messages() -> None:
     client.take()
     client.send(Frame.build(MessageType.CUSTOM, message_id="x", pending_response=True))
     assert (client.events, client.alive()) == ([], True)
+    world = GuardedWorld(takes_custom=True)
+    Peer(world, "me").say(Frame.build(MessageType.CUSTOM, content_type=7, message_id="x"))
+    taken = [question.handed_over for question in world.handed_over]
+    frames = [each.wire for each in taken if each is not None]
+    assert [frame.content_type for frame in frames if isinstance(frame, Frame)] == [7]
 
 
 @case(34)

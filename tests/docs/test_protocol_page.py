@@ -231,7 +231,7 @@ def test_routing_numbers() -> None:
 MODELS: Final = [
     getattr(models, name)
     for name in models.__all__
-    if name.endswith(("Options", "Information", "Event"))
+    if name.endswith(("Options", "Information", "Event", "Decision"))
 ]
 
 
@@ -250,4 +250,4 @@ def test_model(model: type[models.Model]) -> None:
 
 
 def test_all_models_are_there() -> None:
-    assert len(MODELS) == 13
+    assert len(MODELS) == 14

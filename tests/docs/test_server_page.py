@@ -12,7 +12,7 @@ import pytest
 from tests.docs.pages import blocks, page, section, table
 from tests.project import ROOT
 from tmqp_server.assembly import broker_options
-from tmqp_server.config import OutboundLimits, ServerConfig, parse_config
+from tmqp_server.config import OutboundLimits, ServerConfig, StorageConfig, parse_config
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.settings.http import HttpSettings
 from tmqp_server.settings.options import CHANNEL_KEYS, QUEUE_KEYS
@@ -52,6 +52,9 @@ def test_the_keys_of_tables() -> None:
     assert sorted(first_cells(CHANNELS, "key", "default")) == sorted(CHANNEL_KEYS)
     assert sorted(first_cells(section(PAGE, "HTTP bindings"), "key", "default")) == keys(
         HttpSettings
+    )
+    assert sorted(first_cells(section(PAGE, "Durable queues"), "key", "default")) == keys(
+        StorageConfig
     )
     assert set(first_cells(section(PAGE, "Routers"), "key", "of")) == set(BINDING_KEYS)
 

@@ -214,7 +214,11 @@ def test_each_event_has_its_model() -> None:
         "QueueRemoved": "QueueEvent",
         "MessageProduced": "MessageEvent",
     }
-    assert {name: model.__name__ for name, model in EVENT_MODELS.items()} == of_the_specification
+    of_nodes = dict.fromkeys(("NodeConnected", "NodeDisconnected"), "NodeInformation")
+    assert {name: model.__name__ for name, model in EVENT_MODELS.items()} == {
+        **of_the_specification,
+        **of_nodes,
+    }
     assert EVENT_MODELS[EventName.CLIENT_JOINED] is EVENT_MODELS["ClientJoined"]
 
 

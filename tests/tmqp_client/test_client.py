@@ -55,7 +55,7 @@ async def test_who_the_client_says_it_is() -> None:
             client_id="shop-1",
             name="shop",
             type="web",
-            token="secret",  # noqa: S106 - not one
+            token="secret",
             properties={"Region": "north"},
         ) as client:
             assert client.connected

@@ -335,8 +335,8 @@ async def test_a_subscription_that_is_refused(address: str, name: str) -> None:
             assert isinstance(event, QueueEvent)
             assert event.id == 5
         with pytest.raises(OperationFailed) as caught:
-            await anext(client.events("NodeConnected"))
-        assert caught.value.code == 404
+            await anext(client.events("MessageProduced", name, 6))
+        assert caught.value.code == 1
 
 
 async def test_leaving_the_block_ends_the_subscription(address: str, name: str) -> None:

@@ -50,6 +50,9 @@ class LineDoor(Door):
     def encode_forward(self, effect: Forward) -> bytes:
         raise AssertionError("a line session says nothing to others")
 
+    def encode_for_node(self, command: Command) -> bytes | None:
+        return f"{type(command).__name__}".encode() if isinstance(command, Push) else None
+
     def encode_event(self, effect: Inform) -> bytes:
         raise AssertionError("a line session listens to no events")
 

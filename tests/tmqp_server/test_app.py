@@ -109,7 +109,7 @@ async def test_handlers_and_routers_given_as_arguments() -> None:
     config = ServerConfig(listen=[Address("127.0.0.1", 0)], queue=QueueChanges(status=3))
     with anyio.fail_after(10):
         async with (
-            running(config, {"loud": Loud()}, {"r": Everywhere()}) as server,
+            running(config, handlers={"loud": Loud()}, routers={"r": Everywhere()}) as server,
             wire(server, "me") as client,
         ):
             queue = [("Queue-Id", "1"), ("Delivery-Handler", "loud")]

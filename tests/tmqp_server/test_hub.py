@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.tmqp_server.line_door import LineDoor, LineSession
@@ -9,9 +11,11 @@ from tests.tmqp_server.peers import Peer, greeting, operation, push
 from tests.tmqp_server.world import World
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
+from tmqp_server.doors.port import Door
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Push
-from tmqp_server.engine.effects import Deliver, Reply
+from tmqp_server.engine.commands import Command, Connect, Push
+from tmqp_server.engine.effects import Deliver, Effect, Reply, TellNodes
+from tmqp_server.engine.node_commands import ApplyDecision
 from tmqp_server.hub import Hub
 
 
@@ -72,6 +76,55 @@ def test_each_door_encodes_in_its_own_way() -> None:
     hub.receive(1, b"push c m", 0.0)
     said = [doors[number % 2].sessions[number].words() for number in range(1, 6)]
     assert said == [["y:m"], ["x:m"], ["y:m"], ["x:m"], ["y:m"]]
+
+
+class _Relay:
+    """Keeps what it is shown; answers pushes into the channel *no* with nothing."""
+
+    def __init__(self) -> None:
+        self.nodes: tuple[str, ...] = ()
+        self.seen: list[str] = []
+        self.told: list[str] = []
+
+    def meet(
+        self, number: int, door: Door, command: Command, now: float
+    ) -> Sequence[Effect] | None:
+        data = door.encode_for_node(command)
+        self.seen.append(f"{number} {type(command).__name__}{'!' if data else ''}")
+        refused = isinstance(command, Push) and command.channel == "no"
+        return [Reply(number, None, 401)] if refused else None
+
+    def tell(self, effect: TellNodes) -> tuple[bytes, Sequence[int]]:
+        self.told.append(effect.message_id)
+        return b"decided", [2, 77]
+
+    def recognises(self, command: Connect) -> bool:
+        return command.client_id in self.nodes
+
+    def forget(self, number: int) -> None:
+        self.seen.append(f"{number} gone")
+
+
+def test_a_relay_sees_every_command_of_a_session_before_the_broker() -> None:
+    hub, (a, b), _ = _hub("a", "b")
+    relay = hub.relay = _Relay()
+    hub.broker.share_decisions()
+    hub.receive(1, b"join c; push c m1; push no m2", 0.0)
+    assert a.words() == ["Reply", "line:m1", "Reply"]
+    hub.perform(ApplyDecision("c", 0, "m1"), 0.0)
+    hub.block(1, 0.0)
+    hub.forget(1, 0.0)
+    assert relay.seen == ["1 Join", "1 Push!", "1 Push!", "1 gone"]
+    assert hub.broker.statistics().decisions_applied == 1
+    hub._carry_out([TellNodes("c", 0, "m3", True)], 0.0)
+    assert relay.told == ["m3"]
+    assert b.words() == ["decided"]
+    b.fault = "deliver"
+    hub._carry_out([TellNodes("c", 0, "m4", True)], 0.0)
+    assert list(hub.take_faults()) == [2]
+    hub.relay = None
+    hub._carry_out([TellNodes("c", 0, "m5", True)], 0.0)
+    assert relay.told == ["m3", "m4"]
 
 
 def test_what_follows_from_an_effect_is_done_before_the_next_command() -> None:
@@ -329,3 +382,16 @@ def test_the_native_door_counts_what_it_queues() -> None:
     assert session.outbound_bytes >= 1_000
     peer.take()
     assert session.outbound_bytes == 0
+
+
+def test_a_node_proves_itself_to_the_relay_and_nobody_is_asked() -> None:
+    hub, door = Hub(Broker(), guarded=True), LineDoor()
+    relay = hub.relay = _Relay()
+    for number in (1, 2):
+        hub.open(number, door, 0.0)
+    hub.receive(1, b"connect a", 0.0)
+    assert [question.session for question in hub.take_questions()] == [1]
+    relay.nodes = ("n",)
+    hub.receive(2, b"connect n; join c; push c m", 0.0)
+    assert not hub.take_questions()
+    assert door.sessions[2].words() == ["Accept", "Reply", "line:m"]

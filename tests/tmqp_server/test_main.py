@@ -22,6 +22,7 @@ from tests.tmqp_server.peers import greeting, push
 from tmqp.codec import FrameDecoder
 from tmqp.constants import MessageType
 from tmqp.frames import Frame
+from tmqp_server.tokens import TokenHash
 
 PATIENCE_S = 20.0
 
@@ -380,3 +381,55 @@ def test_a_data_directory_serves_one_process_and_the_next_after_it(
     ready(fourth)
     fourth.terminate()
     assert "the last stop was not clean" in finish(fourth)[1]
+
+
+# --- Tokens --------------------------------------------------------------------------------------
+
+
+def hashed(*options: str, token: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tmqp_server", "hash-token", *options],
+        input=token,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def test_a_token_is_hashed_as_the_configuration_keeps_it() -> None:
+    for options, kind in ((), "sha256"), (("--slow",), "scrypt"):
+        done = hashed(*options, token="open sesame\n")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith(f"{kind}:")
+        assert TokenHash(done.stdout.strip()).fits("open sesame")
+
+
+def test_a_new_token_is_printed_with_its_hash() -> None:
+    lines = dict(line.split(maxsplit=1) for line in hashed("--new").stdout.splitlines())
+    assert TokenHash(lines["hash:"]).fits(lines["token:"])
+
+
+def test_what_is_no_token_is_a_wrong_use() -> None:
+    done = hashed(token="\n")
+    assert done.returncode == 2
+    assert "a token is one line without spaces around it" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_code_that_cannot_be_used_is_a_wrong_configuration(start: Start, tmp_path: Path) -> None:
+    for line, reason in (
+        (
+            'custom_messages = "their_nowhere:hook"',
+            "custom_messages: their_nowhere:hook cannot be imported",
+        ),
+        ('[access]\nkind = "their_nowhere:X"', "access.kind: their_nowhere:X cannot be imported"),
+    ):
+        path = tmp_path / "tmqp.toml"
+        path.write_text(f'listen = "tmq://127.0.0.1:0"\n{line}\n', encoding="utf-8")
+        process = start("--config", str(path))
+        said = finish(process)[1]
+        assert process.returncode == 2
+        assert reason in said
+        assert "Traceback" not in said

@@ -18,7 +18,9 @@ from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp_server.app import Server, running
+from tmqp_server.auth import Access
 from tmqp_server.config import ServerConfig
+from tmqp_server.custom import MessageHook
 
 __all__ = ["Wire", "dial", "serving", "settled", "wire"]
 
@@ -119,11 +121,18 @@ async def wire(server: Server, client_id: str | None = None, *join: str) -> Asyn
 
 
 @asynccontextmanager
-async def serving(within_s: float = 20.0, **settings: Any) -> AsyncIterator[Server]:
+async def serving(
+    within_s: float = 20.0,
+    *,
+    asking: Access | None = None,
+    custom: MessageHook | None = None,
+    **settings: Any,
+) -> AsyncIterator[Server]:
     """A server on a free loopback port, everything bounded by ``within_s``."""
     settings.setdefault("listen", (Address("127.0.0.1", 0),))
     with anyio.fail_after(within_s):
-        async with running(ServerConfig(**settings)) as server:
+        config = ServerConfig(**settings)
+        async with running(config, access=asking, custom_messages=custom) as server:
             yield server
 
 

@@ -30,6 +30,9 @@ class World:
         handlers: dict[str, DeliveryHandler] | None = None,
         wall_clock_offset_s: float = 0.0,
         broker: Broker | None = None,
+        *,
+        guarded: bool = False,
+        takes_custom: bool = False,
     ) -> None:
         numbers = count(1)
         registry = built_in_handlers()
@@ -39,7 +42,8 @@ class World:
         self.door = NativeDoor(lambda: f"{next(numbers):032x}", limits, wall_clock_offset_s)
         # Gathers what is to be kept; nobody writes it.
         stores = options is not None and options.storage
-        self.hub = Hub(self.broker, 0, Journal([self.door]) if stores else None)
+        journal = Journal([self.door]) if stores else None
+        self.hub = Hub(self.broker, 0, journal, guarded=guarded, takes_custom=takes_custom)
         self.began = 1_000.0
         self.now = self.began
         self._sessions = 0

@@ -50,6 +50,7 @@ from tmqp.models.information import (
     QueueInformation,
     RouterInformation,
 )
+from tmqp.models.nodes import NodeDecision
 from tmqp.models.options import BindingInformation, ChannelOptions, QueueOptions
 
 __all__ = [
@@ -71,6 +72,7 @@ __all__ = [
     "MessageEvent",
     "Model",
     "ModelError",
+    "NodeDecision",
     "NodeInformation",
     "Property",
     "QueueEvent",

@@ -13,6 +13,7 @@ from typing import Final
 
 from tmqp.constants import STATUS_EVENT_WORDS, EventName, QueueStatus
 from tmqp.models._model import INT32, UINT16, Model, flag, integer, status_word, text
+from tmqp.models.information import NodeInformation
 
 __all__ = [
     "EVENT_MODELS",
@@ -87,7 +88,8 @@ class MessageEvent(Model):
     producer_type: str | None = field(default=None, metadata=text("ProducerType"))
 
 
-#: The model of each event's body; the two events about nodes have none in the specification.
+#: The model of each event's body.  The specification has none for the two events about nodes; here
+#: it is the node as the list of nodes has it.
 EVENT_MODELS: Final[Mapping[str, type[Model]]] = MappingProxyType(
     {
         EventName.CLIENT_CONNECTED: ClientEvent,
@@ -100,5 +102,7 @@ EVENT_MODELS: Final[Mapping[str, type[Model]]] = MappingProxyType(
         EventName.QUEUE_UPDATED: QueueEvent,
         EventName.QUEUE_REMOVED: QueueEvent,
         EventName.MESSAGE_PRODUCED: MessageEvent,
+        EventName.NODE_CONNECTED: NodeInformation,
+        EventName.NODE_DISCONNECTED: NodeInformation,
     }
 )

@@ -10,6 +10,7 @@ import click
 
 from tmqp import __version__
 from tmqp_client.cli.manage import channel, queue
+from tmqp_client.cli.nodes import nodes
 from tmqp_client.cli.ping import ping
 from tmqp_client.cli.pub import pub
 from tmqp_client.cli.sub import sub
@@ -46,7 +47,7 @@ def cli() -> None:
     """
 
 
-for _command in (ping, pub, sub, channel, queue):
+for _command in (ping, pub, sub, channel, queue, nodes):
     cli.add_command(_command)
 
 

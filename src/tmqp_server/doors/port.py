@@ -100,6 +100,11 @@ class Door:
         """
         raise NotImplementedError
 
+    def encode_for_node(self, command: Command) -> bytes | None:
+        """What a command of a client asks, in TMQP's own form, for another server of the cluster;
+        None for what is not passed on."""
+        raise NotImplementedError
+
     def encode_event(self, effect: Inform) -> bytes:
         """The bytes of an event: made once, shared like a delivery's."""
         raise NotImplementedError

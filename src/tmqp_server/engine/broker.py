@@ -18,7 +18,8 @@ takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; 
 and ``information.py`` serve the operations; ``routing.py`` keeps routers and ``publishing.py``
 brings messages through them; ``direct.py`` passes on what clients say to each other;
 ``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers;
-``notices.py`` tells of events those who asked for it through ``subscribing.py``.  This module lets
+``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
+``sharing.py`` are about other servers of a cluster.  This module lets
 clients in and out and hands every command to its part.
 """
 
@@ -29,7 +30,12 @@ from typing import Final
 
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp_server.engine.administration import Administration
-from tmqp_server.engine.client_commands import PassAnswer, SendDirect, SubscribeEvent
+from tmqp_server.engine.client_commands import (
+    PassAnswer,
+    SendCustom,
+    SendDirect,
+    SubscribeEvent,
+)
 from tmqp_server.engine.commands import (
     Acknowledge,
     Batch,
@@ -71,6 +77,8 @@ from tmqp_server.engine.intake import Intake
 from tmqp_server.engine.keeping import Keeper
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import MARK_SAVED
+from tmqp_server.engine.node_commands import ApplyDecision, ReportMaster
+from tmqp_server.engine.nodes import Nodes
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.outcomes import Outcomes
 from tmqp_server.engine.publishing import Publishing
@@ -122,6 +130,7 @@ class Broker:
         "_information",
         "_intake",
         "_keeper",
+        "_nodes",
         "_outcomes",
         "_performers",
         "_publishing",
@@ -170,6 +179,7 @@ class Broker:
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
         self._keeper = Keeper(core, self._outcomes, self._pump, self._routing)
+        self._nodes = Nodes(core, directory, self._outcomes)
         self._performers = self._table()
 
     def _table(self) -> dict[type, Callable[[Command, Session], None]]:
@@ -197,7 +207,7 @@ class Broker:
             DescribeQueue: information.describe_queue,
             ListQueues: information.list_queues,
             ListClients: information.list_clients,
-            ListNodes: information.list_nodes,
+            ListNodes: self._nodes.list_nodes,
             CreateRouter: self._routing.create_router,
             RemoveRouter: self._routing.remove_router,
             ListRouters: self._routing.list_routers,
@@ -208,6 +218,7 @@ class Broker:
             Publish: self._publishing.publish,
             SendDirect: self._direct.send,
             PassAnswer: self._direct.pass_answer,
+            SendCustom: self._direct.hand_over,
             SubscribeEvent: self._events.subscribe,
         }
 
@@ -280,6 +291,10 @@ class Broker:
             self._publishing.answered(command)
         elif isinstance(command, Connect):
             self._connect(command)
+        elif isinstance(command, ApplyDecision):
+            self._nodes.apply_decision(command)
+        elif isinstance(command, ReportMaster):
+            self._nodes.report_master(command)
         elif not self._keeper.perform(command):
             raise TypeError(f"not a command: {command!r}")
 
@@ -346,6 +361,7 @@ class Broker:
         if older is not None:
             self._let_go(older)
             core.out.append(CloseSession(older.number, "another client took over the client id"))
+        node = command.node and core.takes_nodes
         session = Session(
             command.session,
             client_id,
@@ -355,10 +371,12 @@ class Broker:
             command.properties,
             command.authenticated,
             core.now,
+            node,
+            command.host,
         )
         core.enlist(session)
         core.notify_client(CLIENT_CONNECTED, session)  # before the accept (F36)
-        core.out.append(Accept(command.session, command.request, client_id))
+        core.out.append(Accept(command.session, command.request, client_id, node))
 
     def _disconnect(self, command: Command, session: Session) -> None:
         assert isinstance(command, Disconnect)
@@ -380,6 +398,19 @@ class Broker:
     def _unblock(self, command: Command, session: Session) -> None:
         assert isinstance(command, Unblock)
         self._sender.block(session, False)
+
+    # --- Nodes -----------------------------------------------------------------------------------
+
+    def take_nodes(self) -> None:
+        """Let sessions be nodes from now on, as their Connect says; else all are clients."""
+        self._core.takes_nodes = True
+
+    def share_decisions(self) -> None:
+        """From now on tell other nodes what queues are done with, and heed what they tell (F63).
+
+        To be called before the first message.
+        """
+        self._core.shares_decisions = True
 
     # --- Routers ---------------------------------------------------------------------------------
 
@@ -419,6 +450,12 @@ class Broker:
                     if stored:
                         found.append((queue.key, stored, message.attempts, message.put_backs))
         return found
+
+    def passes_on(self, target: str) -> bool:
+        """Whether an acknowledge for this target goes to a client: there is no such channel, but a
+        client of that id (F116)."""
+        core = self._core
+        return target in core.clients and core.channels.find(target) is None
 
     def queues(self) -> list[Queue]:
         """All queues, for tests and tools: their books must balance after every step."""

@@ -16,6 +16,7 @@ class Client:
     ``number`` is the connection's number, given by whoever accepted it and never used twice;
     ``client_id`` is the protocol's name for the client, ``""`` never.  ``door`` names the protocol
     it speaks.  ``properties`` is whatever the door kept of the connection information (F29).
+    ``node`` says that it is no client but a slave of this server (F133).
     """
 
     __slots__ = (
@@ -27,6 +28,8 @@ class Client:
         "properties",
         "authenticated",
         "connected_at",
+        "node",
+        "host",
         "alive",
         "blocked",
         "full",
@@ -50,6 +53,8 @@ class Client:
         properties: object,
         authenticated: bool,
         connected_at: float,
+        node: bool = False,
+        host: str = "",
     ) -> None:
         self.number = number
         self.client_id = client_id
@@ -60,6 +65,9 @@ class Client:
         self.authenticated = authenticated
         #: Monotonic seconds.
         self.connected_at = connected_at
+        #: It is another server of the cluster, on the machine of that name.
+        self.node = node
+        self.host = host
         self.alive = True
         #: Its outbound buffer is full: the io layer says so with Block and Unblock.
         self.blocked = False

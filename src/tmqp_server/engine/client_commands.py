@@ -11,7 +11,15 @@ from typing import Final
 from tmqp._compat import mypyc_attr
 from tmqp_server.engine.commands import SessionCommand
 
-__all__ = ["BY_ID", "BY_NAME", "BY_TYPE", "PassAnswer", "SendDirect", "SubscribeEvent"]
+__all__ = [
+    "BY_ID",
+    "BY_NAME",
+    "BY_TYPE",
+    "PassAnswer",
+    "SendCustom",
+    "SendDirect",
+    "SubscribeEvent",
+]
 
 #: How a direct message names its receivers (F113).
 BY_ID: Final = 0
@@ -26,11 +34,12 @@ class SendDirect(SessionCommand):
     ``who`` is compared exactly.  With ``first_only`` the one that connected first gets it.  Clients
     whose outbound buffer is full are passed over.  When nobody gets it there is a Reply for
     ``request`` (``wire`` if that is None): 404 when nobody fits, 503 when those who do cannot take
-    it, 482 when it is too large; whether the sender is told is the door's to know (F115).  ``size``
-    is in bytes.
+    it, 482 when it is too large; whether the sender is told is the door's to know (F115).  With
+    ``elsewhere`` it was given to other nodes as well, where the receiver may be: then there is no
+    404.  ``size`` is in bytes.
     """
 
-    __slots__ = ("by", "who", "first_only", "size", "wire", "request")
+    __slots__ = ("by", "who", "first_only", "size", "wire", "request", "elsewhere")
 
     def __init__(
         self,
@@ -49,6 +58,7 @@ class SendDirect(SessionCommand):
         self.size = size
         self.wire = wire
         self.request = wire if request is None else request
+        self.elsewhere = False
 
 
 @mypyc_attr(acyclic=True)
@@ -94,3 +104,19 @@ class SubscribeEvent(SessionCommand):
         self.channel = channel
         self.queue_id = queue_id
         self.wanted = wanted
+
+
+@mypyc_attr(acyclic=True)
+class SendCustom(SessionCommand):
+    """Hand a custom message to the server's own code (F17); the engine takes no notice of it.
+
+    Never answered by the engine: what is said to it is that code's to know.  ``request`` is there
+    for whoever refuses it.
+    """
+
+    __slots__ = ("request", "wire")
+
+    def __init__(self, session: int, wire: object) -> None:
+        super().__init__(session)
+        self.request = wire
+        self.wire = wire

@@ -74,7 +74,9 @@ class Connect(Command):
     there are too many sessions (F33).  With ``take_over`` a client that has the id already is
     closed instead (CloseSession), and its deliveries are returned like those of one that vanished.
     The door makes an id when the peer has none (F30) and trims what it read (F29).  Who may
-    connect has been decided before.  ``properties`` is kept for user code, as it is.
+    connect has been decided before, ``authenticated`` and ``node`` with it: that it is a slave of
+    this server (F133), on the machine named ``host``; it counts only where the broker takes nodes.
+    ``properties`` is kept for user code, as it is.
     """
 
     __slots__ = (
@@ -87,6 +89,8 @@ class Connect(Command):
         "properties",
         "authenticated",
         "take_over",
+        "node",
+        "host",
     )
 
     def __init__(
@@ -100,6 +104,8 @@ class Connect(Command):
         properties: object = None,
         authenticated: bool = False,
         take_over: bool = False,
+        node: bool = False,
+        host: str = "",
     ) -> None:
         self.session = session
         self.request = request
@@ -110,6 +116,8 @@ class Connect(Command):
         self.properties = properties
         self.authenticated = authenticated
         self.take_over = take_over
+        self.node = node
+        self.host = host
 
 
 class Disconnect(SessionCommand):
@@ -549,7 +557,7 @@ class ListQueues(SessionCommand):
 
 
 class ListNodes(SessionCommand):
-    """Answered with an empty list: this broker stands alone (F59)."""
+    """Answered with a list of NodeSnapshot: the masters, then the slaves connected (F59, F69)."""
 
     __slots__ = ("request",)
 

@@ -15,8 +15,12 @@ from tmqp_server.engine.channels import Channel, ChannelTable
 from tmqp_server.engine.delivery import HandlerRegistry, QueueFacts
 from tmqp_server.engine.effects import Effect, Reply
 from tmqp_server.engine.events import (
+    CLIENT_CONNECTED,
+    NODE_CONNECTED,
+    NODE_DISCONNECTED,
     ChannelFact,
     ClientFact,
+    NodeFact,
     QueueFact,
     SubscriptionFact,
 )
@@ -30,11 +34,23 @@ from tmqp_server.engine.storage_effects import Fetch, StoredChange
 from tmqp_server.engine.tails import Tail
 from tmqp_server.engine.timers import Wakeups
 
-__all__ = ["Core", "Pending", "PendingChange", "PendingFetch", "PendingSave"]
+__all__ = ["Core", "Master", "Pending", "PendingChange", "PendingFetch", "PendingSave"]
 
 #: Messages, and bytes, that are brought back from the storage at a time.
 _FETCH_MESSAGES: Final = 1_000
 _FETCH_BYTES: Final = 1_048_576
+
+
+class Master:
+    """A master of this server; ``since`` is when it was connected, in monotonic seconds."""
+
+    __slots__ = ("node_id", "host", "connected", "since")
+
+    def __init__(self, node_id: str, host: str, connected: bool, since: float) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.connected = connected
+        self.since = since
 
 
 class Pending:
@@ -115,6 +131,11 @@ class Core:
         "unknown_tickets",
         "directs_skipped",
         "answers_dropped",
+        "takes_nodes",
+        "shares_decisions",
+        "masters",
+        "decisions_applied",
+        "decisions_unknown",
     )
 
     def __init__(
@@ -173,11 +194,23 @@ class Core:
         self.directs_skipped = 0
         #: Responses and acknowledges not passed on: no such client, or its buffer stayed full.
         self.answers_dropped = 0
+        #: Whether a session may be a node; else its Connect says so in vain.
+        self.takes_nodes = False
+        #: Whether nodes tell each other what their queues are done with (F63).
+        self.shares_decisions = False
+        #: The masters of this server, by the name it has for them.
+        self.masters: dict[str, Master] = {}
+        #: Decisions of other nodes that removed a message here, or keep it from being sent again.
+        self.decisions_applied = 0
+        #: Those about messages that were not there (any more).
+        self.decisions_unknown = 0
 
     def enlist(self, session: Session) -> None:
         """Make a session known."""
         self.sessions[session.number] = session
         self.clients[session.client_id] = session
+        if session.node:
+            return  # no client: nothing is addressed to it
         if session.name:
             _enter(self.by_name, session.name, session)
         if session.client_type:
@@ -187,6 +220,8 @@ class Core:
         """Forget a session, and that it wanted to be told of anything."""
         del self.sessions[session.number]
         del self.clients[session.client_id]
+        if session.node:
+            return
         if session.name:
             _leave(self.by_name, session.name, session)
         if session.client_type:
@@ -281,9 +316,18 @@ class Core:
             audience.line = deque()
 
     def notify_client(self, event: int, session: Session) -> None:
-        """Tell that a client connected or disconnected."""
-        if self.notices.mask & event:
+        """Tell that a client, or a slave, connected or disconnected."""
+        if session.node:
+            node_event = NODE_CONNECTED if event == CLIENT_CONNECTED else NODE_DISCONNECTED
+            fact_of_node = NodeFact(session.client_id, session.name, session.host, True)
+            self.notify_node(node_event, fact_of_node)
+        elif self.notices.mask & event:
             fact = ClientFact(session.client_id, session.name, session.client_type)
+            self.notices.tell(self.out, event, fact)
+
+    def notify_node(self, event: int, fact: NodeFact) -> None:
+        """Tell that a node connected or disconnected."""
+        if self.notices.mask & event:
             self.notices.tell(self.out, event, fact)
 
     def notify_channel(self, event: int, channel: Channel) -> None:

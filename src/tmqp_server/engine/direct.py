@@ -12,10 +12,16 @@ answering what it was never asked.
 from __future__ import annotations
 
 from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_NOT_FOUND
-from tmqp_server.engine.client_commands import BY_ID, BY_NAME, PassAnswer, SendDirect
+from tmqp_server.engine.client_commands import (
+    BY_ID,
+    BY_NAME,
+    PassAnswer,
+    SendCustom,
+    SendDirect,
+)
 from tmqp_server.engine.commands import Acknowledge, Command
 from tmqp_server.engine.core import Core
-from tmqp_server.engine.effects import Forward, Reply
+from tmqp_server.engine.effects import Forward, HandOver, Reply
 from tmqp_server.engine.sessions import Session
 
 __all__ = ["Direct"]
@@ -43,6 +49,8 @@ class Direct:
             core.out.append(Forward(receivers, command.wire))
         else:
             found = self._named(command.by, command.who)
+            if not found and command.elsewhere:
+                return
             code = RESULT_BUSY if found else RESULT_NOT_FOUND
             core.out.append(Reply(session.number, command.request, code))
 
@@ -61,7 +69,7 @@ class Direct:
         core = self._core
         if by == BY_ID:
             client = core.clients.get(who)
-            return [] if client is None else [client]
+            return [] if client is None or client.node else [client]
         groups = core.by_name if by == BY_NAME else core.by_type
         group = groups.get(who)
         return [] if group is None else list(group.values())
@@ -70,10 +78,15 @@ class Direct:
         """Bring an answer to the client that waits for it (F116, F117)."""
         assert isinstance(command, PassAnswer)
         client = self._core.clients.get(command.client_id)
-        if client is None:
+        if client is None or client.node:
             self._core.answers_dropped += 1
         else:
             self._bring(client, command.size, command.wire)
+
+    def hand_over(self, command: Command, session: Session) -> None:
+        """Give a custom message to whoever knows what it means (F17)."""
+        assert isinstance(command, SendCustom)
+        self._core.out.append(HandOver(session.number, session, command.wire))
 
     def pass_acknowledge(self, command: Acknowledge) -> bool:
         """Bring an acknowledge that names no channel to the client of that name (F116).
@@ -81,7 +94,7 @@ class Direct:
         :returns: False when there is no such client.
         """
         client = self._core.clients.get(command.channel)
-        if client is None or command.wire is None:
+        if client is None or client.node or command.wire is None:
             return False
         self._bring(client, command.size, command.wire)
         return True

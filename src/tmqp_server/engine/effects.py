@@ -8,6 +8,7 @@ brought them.
 from __future__ import annotations
 
 from tmqp._compat import mypyc_attr
+from tmqp_server.engine.client import Client
 from tmqp_server.engine.events import Fact
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.records import Record
@@ -24,10 +25,12 @@ __all__ = [
     "EndPull",
     "Erase",
     "Forward",
+    "HandOver",
     "Inform",
     "Notify",
     "Refuse",
     "Reply",
+    "TellNodes",
 ]
 
 
@@ -40,14 +43,18 @@ class Effect(Record):
 
 @mypyc_attr(acyclic=True)
 class Accept(Effect):
-    """The session is connected; ``client_id`` is its name from now on (F31)."""
+    """The session is connected; ``client_id`` is its name from now on (F31).
 
-    __slots__ = ("session", "request", "client_id")
+    ``node`` says that it brings what clients of another server said, under their names (F133).
+    """
 
-    def __init__(self, session: int, request: object, client_id: str) -> None:
+    __slots__ = ("session", "request", "client_id", "node")
+
+    def __init__(self, session: int, request: object, client_id: str, node: bool = False) -> None:
         self.session = session
         self.request = request
         self.client_id = client_id
+        self.node = node
 
 
 @mypyc_attr(acyclic=True)
@@ -326,6 +333,21 @@ class Forward(Effect):
 
 
 @mypyc_attr(acyclic=True)
+class HandOver(Effect):
+    """Give a custom message to the server's own code, if there is any (F17).
+
+    ``client`` is its sender, ``wire`` the message as its door brought it.
+    """
+
+    __slots__ = ("session", "client", "wire")
+
+    def __init__(self, session: int, client: Client, wire: object) -> None:
+        self.session = session
+        self.client = client
+        self.wire = wire
+
+
+@mypyc_attr(acyclic=True)
 class Inform(Effect):
     """Tell subscribers of an event (F129); all of ``sessions`` get the very same bytes.
 
@@ -350,3 +372,19 @@ class Notify(Effect):
     def __init__(self, event: int, fact: Fact) -> None:
         self.event = event
         self.fact = fact
+
+
+@mypyc_attr(acyclic=True)
+class TellNodes(Effect):
+    """Tell all nodes connected that this queue is done with a message (F63).
+
+    ``positive`` says whether its consumer accepted it.
+    """
+
+    __slots__ = ("channel", "queue_id", "message_id", "positive")
+
+    def __init__(self, channel: str, queue_id: int, message_id: str, positive: bool) -> None:
+        self.channel = channel
+        self.queue_id = queue_id
+        self.message_id = message_id
+        self.positive = positive

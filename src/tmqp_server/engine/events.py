@@ -24,6 +24,8 @@ __all__ = [
     "CLIENT_LEFT",
     "LIFECYCLE_EVENTS",
     "MESSAGE_PRODUCED",
+    "NODE_CONNECTED",
+    "NODE_DISCONNECTED",
     "NO_EVENTS",
     "QUEUE_CREATED",
     "QUEUE_REMOVED",
@@ -32,6 +34,7 @@ __all__ = [
     "ClientFact",
     "Fact",
     "MessageFact",
+    "NodeFact",
     "QueueFact",
     "SubscriptionFact",
     "event_name",
@@ -47,11 +50,13 @@ QUEUE_CREATED: Final = 64
 QUEUE_UPDATED: Final = 128
 QUEUE_REMOVED: Final = 256
 MESSAGE_PRODUCED: Final = 512
+NODE_CONNECTED: Final = 1024
+NODE_DISCONNECTED: Final = 2048
 
 NO_EVENTS: Final = 0
 #: Everything but messages produced.
-LIFECYCLE_EVENTS: Final = 511
-ALL_EVENTS: Final = 1023
+LIFECYCLE_EVENTS: Final = 3583
+ALL_EVENTS: Final = 4095
 
 # The specification's names ("Event Types"), by the number of the bit.
 _NAMES: Final[tuple[str, ...]] = (
@@ -65,6 +70,8 @@ _NAMES: Final[tuple[str, ...]] = (
     EventName.QUEUE_UPDATED.value,
     EventName.QUEUE_REMOVED.value,
     EventName.MESSAGE_PRODUCED.value,
+    EventName.NODE_CONNECTED.value,
+    EventName.NODE_DISCONNECTED.value,
 )
 
 
@@ -167,3 +174,15 @@ class MessageFact(Fact):
         self.producer_id = producer_id
         self.producer_name = producer_name
         self.producer_type = producer_type
+
+
+class NodeFact(Fact):
+    """Of a node connected or disconnected (F131); ``slave`` as in ``NodeSnapshot``."""
+
+    __slots__ = ("node_id", "name", "host", "slave")
+
+    def __init__(self, node_id: str, name: str | None, host: str, slave: bool) -> None:
+        self.node_id = node_id
+        self.name = name
+        self.host = host
+        self.slave = slave

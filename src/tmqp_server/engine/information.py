@@ -14,7 +14,6 @@ from tmqp_server.engine.commands import (
     ListChannels,
     ListClients,
     ListConsumers,
-    ListNodes,
     ListQueues,
 )
 from tmqp_server.engine.core import Core
@@ -101,14 +100,9 @@ class Information:
         assert isinstance(command, ListClients)
         body: list[ClientSnapshot] = []
         for client in self._core.sessions.values():
-            if matches(client.client_type or "", command.filter):
+            if not client.node and matches(client.client_type or "", command.filter):
                 body.append(ClientSnapshot(client, client.connected_at, self._core.now))
         self._reply(session, command.request, RESULT_OK, body)
-
-    def list_nodes(self, command: Command, session: Session) -> None:
-        """No nodes (F59)."""
-        assert isinstance(command, ListNodes)
-        self._reply(session, command.request, RESULT_OK, [])
 
     def statistics(self) -> BrokerStatistics:
         """The whole broker."""
@@ -137,4 +131,6 @@ class Information:
             core.directs_skipped,
             core.answers_dropped,
             core.notices.skipped,
+            core.decisions_applied,
+            core.decisions_unknown,
         )

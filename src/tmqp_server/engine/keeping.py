@@ -34,6 +34,7 @@ from tmqp_server.engine.outcomes import Outcomes
 from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.routing import Routing
+from tmqp_server.engine.sharing import reindex, share
 from tmqp_server.engine.storage_commands import (
     Fetched,
     KeptMessage,
@@ -273,11 +274,14 @@ class Keeper:
         core.total_bytes += kept.size
         if 0.0 < kept.expires_at <= core.now and self._outcomes.expire(queue, message):
             return
+        if core.shares_decisions:
+            share(queue, message)
         if kept.due_at > core.now:
             queue.defer(message, kept.due_at)
             return
         if queue.discipline.replaces and queue.waiting_count():
             core.trash.append(queue.clear_waiting())
+            reindex(queue, message)
         queue.put_last(message)
 
     # --- Before ----------------------------------------------------------------------------------

@@ -25,11 +25,14 @@ __all__ = [
     "MARK_BACK_END",
     "MARK_BACK_START",
     "MARK_CONFIRMED",
+    "MARK_DECIDED",
     "MARK_FAILED",
     "MARK_GONE",
     "MARK_HIGH",
+    "MARK_NEGATIVE",
     "MARK_SAVED",
     "MARK_SAVING",
+    "MARK_SHARED",
     "MARK_TWIN",
     "MARK_WANTS",
     "Message",
@@ -57,8 +60,14 @@ MARK_BACK: Final = 192
 MARK_GONE: Final = 256
 #: Another message with the same id was in flight in its queue when it was sent.
 MARK_TWIN: Final = 512
+#: Other nodes have it too and are told when this queue is done with it; it is in ``Queue.shared``.
+MARK_SHARED: Final = 1_024
+#: Another node is done with it, so it is not sent again.
+MARK_DECIDED: Final = 2_048
+#: A consumer refused it since it was last sent (noted for shared messages only).
+MARK_NEGATIVE: Final = 4_096
 #: It could not be saved although its queue promises that; it is about to be dropped.
-MARK_FAILED: Final = 1_024
+MARK_FAILED: Final = 8_192
 
 
 @mypyc_attr(acyclic=True)

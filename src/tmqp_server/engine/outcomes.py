@@ -55,15 +55,19 @@ from tmqp_server.engine.message import (
     MARK_BACK_END,
     MARK_BACK_START,
     MARK_CONFIRMED,
+    MARK_DECIDED,
     MARK_GONE,
     MARK_HIGH,
+    MARK_NEGATIVE,
     MARK_SAVED,
     MARK_SAVING,
+    MARK_SHARED,
     MARK_WANTS,
     Message,
 )
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.saving import Saver
+from tmqp_server.engine.sharing import forget, reindex, tell
 
 __all__ = ["NACK_STORAGE", "Outcomes"]
 
@@ -300,6 +304,8 @@ class Outcomes:
         queue.bytes -= size
         self._core.total_bytes -= size
         message.marks |= MARK_GONE
+        if message.marks & MARK_SHARED:
+            forget(queue, message)
         if message.marks & (MARK_SAVED | MARK_SAVING):
             self.saver.erase(queue, message)
 
@@ -319,6 +325,23 @@ class Outcomes:
             self.saver.spill(queue, message)
         else:
             queue.put_last(message)
+
+    def finish(self, queue: Queue, message: Message) -> None:
+        """Settle a message that was consumed, and tell the nodes that have it too (F63)."""
+        queue.done += 1
+        if message.marks & MARK_SHARED:
+            tell(self._core.out, queue, message)
+        self.settle(queue, message)
+
+    def settle_elsewhere(self, queue: Queue, message: Message, positive: bool) -> None:
+        """Settle a message that another node is done with.
+
+        A producer that asked and has not heard is told here, for this is the node it asked.
+        """
+        queue.done += 1
+        if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
+            self.confirm(message, positive, NACK_NONE, "", None)
+        self.settle(queue, message)
 
     def drop(self, queue: Queue, message: Message) -> None:
         """Give a message up."""
@@ -354,14 +377,17 @@ class Outcomes:
 
         The limit counts put-backs, so a message is sent at most once more than that.
         """
-        message.marks &= ~(MARK_BACK | MARK_ANSWERED)
+        if message.marks & MARK_DECIDED:
+            self.settle_elsewhere(queue, message, not message.marks & MARK_NEGATIVE)
+            return
+        message.marks &= ~(MARK_BACK | MARK_ANSWERED | MARK_NEGATIVE)
         if queue.discipline.replaces:
             latest = queue.latest()
             if latest is not None and latest.sequence > message.sequence:
                 queue.cleared += 1
                 self.settle(queue, message)
                 return
-            self.make_way(queue)
+            self.make_way(queue, message)
         rare = message.rarely()
         if rare.put_backs >= queue.put_back_limit:
             self._give_up(queue, message)
@@ -375,12 +401,13 @@ class Outcomes:
             self.wait_last(queue, message)
         self._core.arm(queue)
 
-    def make_way(self, queue: Queue) -> None:
+    def make_way(self, queue: Queue, coming: Message) -> None:
         """Let go of what waits, for a message that takes its place (contradiction 28)."""
         if not queue.discipline.replaces:
             return
         if queue.waiting_count() != 0:
             self._core.trash.append(queue.clear_waiting())
+            reindex(queue, coming)
         if queue.spilled:
             self.saver.clear_tails(queue, True, True)
 
@@ -425,7 +452,7 @@ class Outcomes:
         elif target.saves:
             self.saver.save(target, letter)
         self.settle(queue, message)
-        self.make_way(target)
+        self.make_way(target, letter)
         self.wait_last(target, letter)
         self._core.arm(target)
         self._core.schedule(target)

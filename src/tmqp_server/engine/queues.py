@@ -114,6 +114,7 @@ class Queue(QueueFacts):
         "deferred",
         "flights",
         "twins",
+        "shared",
         "held",
         "timer",
         "waiting",
@@ -178,6 +179,8 @@ class Queue(QueueFacts):
         self.deferred: list[tuple[float, int, Message]] = []
         self.flights: dict[str, Message] = {}
         self.twins: dict[str, list[Message]] = {}
+        #: Messages that other nodes have too, by their ids, see ``sharing.py``.
+        self.shared: dict[str, Message] = {}
         self.held: Message | None = None
         self.timer = QueueTimer(self)
         self.waiting = False

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from tmqp_server.engine.core import Core, PendingSave
 from tmqp_server.engine.effects import Append, Erase
-from tmqp_server.engine.message import MARK_HIGH, MARK_SAVED, MARK_SAVING, Message
+from tmqp_server.engine.message import MARK_HIGH, MARK_SAVED, MARK_SAVING, MARK_SHARED, Message
 from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.sharing import forget
 from tmqp_server.engine.storage_effects import ClearStored
 from tmqp_server.engine.tails import Tail
 
@@ -62,6 +63,10 @@ class Saver:
             tail = Tail(rare.stored - 1, rare.stored - 1, 0)
             queue.set_tail(message.marks & MARK_HIGH != 0, tail)
         tail.skip.pop(rare.stored, None)
+        if message.marks & MARK_SHARED:
+            # What other nodes decide does not reach what is on disk only.
+            message.marks &= ~MARK_SHARED
+            forget(queue, message)
         tail.count += 1
         tail.unsynced += 1
         queue.spilled += 1

@@ -140,8 +140,7 @@ class Sender:
             if message.holder is not None or message.holders is not None:
                 self._take_off(queue, message, now)
                 return
-        queue.done += 1
-        self._outcomes.settle(queue, message)
+        self._outcomes.finish(queue, message)
 
     def _send_to_some(
         self,
@@ -410,8 +409,7 @@ class Sender:
             outcomes.put_back(queue, message, back)
         else:
             outcomes.dequeued(queue, message)
-            queue.done += 1
-            outcomes.settle(queue, message)
+            outcomes.finish(queue, message)
 
     def _close_unsent(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
         """After nobody got it: back into the queue if that was decided, else gone (F89)."""

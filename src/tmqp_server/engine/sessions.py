@@ -39,9 +39,20 @@ class Session(Client):
         properties: object,
         authenticated: bool,
         connected_at: float,
+        node: bool = False,
+        host: str = "",
     ) -> None:
         super().__init__(
-            number, client_id, name, client_type, door, properties, authenticated, connected_at
+            number,
+            client_id,
+            name,
+            client_type,
+            door,
+            properties,
+            authenticated,
+            connected_at,
+            node,
+            host,
         )
         self.subscriptions: dict[str, Subscription] = {}
         #: Its pulls that are under way, oldest first.

@@ -17,6 +17,7 @@ __all__ = [
     "BrokerStatistics",
     "ChannelSnapshot",
     "ClientSnapshot",
+    "NodeSnapshot",
     "QueueSnapshot",
     "RouterSnapshot",
 ]
@@ -161,6 +162,31 @@ class ClientSnapshot(Record):
         self.blocked: bool = session.blocked
 
 
+class NodeSnapshot(Record):
+    """One other node of the cluster (F69); ``slave`` says that it connected to this server.
+
+    ``lifetime_ms`` counts from connecting and is 0 while it is not connected.
+    """
+
+    __slots__ = ("node_id", "name", "host", "slave", "connected", "lifetime_ms")
+
+    def __init__(
+        self,
+        node_id: str,
+        name: str | None,
+        host: str,
+        slave: bool,
+        connected: bool,
+        age_s: float,
+    ) -> None:
+        self.node_id = node_id
+        self.name = name
+        self.host = host
+        self.slave = slave
+        self.connected = connected
+        self.lifetime_ms: int = max(int(age_s * 1000), 0)
+
+
 class RouterSnapshot(Record):
     """One router (F60)."""
 
@@ -191,6 +217,8 @@ class BrokerStatistics(Record):
         "directs_skipped",
         "answers_dropped",
         "events_skipped",
+        "decisions_applied",
+        "decisions_unknown",
     )
 
     def __init__(
@@ -210,6 +238,8 @@ class BrokerStatistics(Record):
         directs_skipped: int,
         answers_dropped: int,
         events_skipped: int,
+        decisions_applied: int = 0,
+        decisions_unknown: int = 0,
     ) -> None:
         self.sessions = sessions
         self.channels = channels
@@ -235,3 +265,6 @@ class BrokerStatistics(Record):
         self.answers_dropped = answers_dropped
         #: Events not told to a subscriber because its outbound buffer was full.
         self.events_skipped = events_skipped
+        #: Decisions of other nodes about messages that were here, and that were not.
+        self.decisions_applied = decisions_applied
+        self.decisions_unknown = decisions_unknown

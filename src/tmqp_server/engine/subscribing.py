@@ -18,6 +18,8 @@ from tmqp_server.engine.events import (
     CLIENT_CONNECTED,
     CLIENT_DISCONNECTED,
     MESSAGE_PRODUCED,
+    NODE_CONNECTED,
+    NODE_DISCONNECTED,
 )
 from tmqp_server.engine.notices import NO_QUEUE, Place
 from tmqp_server.engine.sessions import Session
@@ -25,7 +27,14 @@ from tmqp_server.engine.sessions import Session
 __all__ = ["Subscribing"]
 
 #: The events that are about no channel in particular.
-_OF_THE_SERVER: Final = CLIENT_CONNECTED | CLIENT_DISCONNECTED | CHANNEL_CREATED | CHANNEL_REMOVED
+_OF_THE_SERVER: Final = (
+    CLIENT_CONNECTED
+    | CLIENT_DISCONNECTED
+    | CHANNEL_CREATED
+    | CHANNEL_REMOVED
+    | NODE_CONNECTED
+    | NODE_DISCONNECTED
+)
 
 
 class Subscribing:

@@ -63,6 +63,10 @@ class WaitingList:
                 self._wheel.remove(message, expires_at)
         return message
 
+    def messages(self) -> list[Message]:
+        """Those that wait, in order."""
+        return [each for each in self._messages if not each.marks & MARK_GONE]
+
     def take_newest(self) -> Message:
         """Take out the last message; there must be one."""
         message = self._messages.pop()
@@ -112,6 +116,14 @@ class WaitingList:
         if self._husks > _TOLERATED_HUSKS and 2 * self._husks > len(messages):
             self._messages = deque([each for each in messages if not each.marks & MARK_GONE])
             self._husks = 0
+
+    def remove(self, message: Message) -> None:
+        """Make *message*, which waits here, a husk.  The caller must settle it."""
+        self.count -= 1
+        self._husks += 1
+        expires_at = message.expires_at
+        if expires_at > 0.0 and self._wheel is not None:
+            self._wheel.remove(message, expires_at)
 
     def keep(self) -> None:
         """Count one of the messages of ``take_expired`` as waiting again, where it stood."""

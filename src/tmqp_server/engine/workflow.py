@@ -39,9 +39,12 @@ from tmqp_server.engine.message import (
     MARK_ANSWERED,
     MARK_BACK,
     MARK_BACK_START,
+    MARK_DECIDED,
     MARK_GONE,
+    MARK_NEGATIVE,
     MARK_SAVED,
     MARK_SAVING,
+    MARK_SHARED,
     MARK_TWIN,
     MARK_WANTS,
     Message,
@@ -51,11 +54,13 @@ from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Session
+from tmqp_server.engine.sharing import reindex, share
 
 __all__ = ["Workflow"]
 
+_REFUSED: Final = MARK_ANSWERED | MARK_NEGATIVE
 #: With one of these a message takes the long way out.
-_NOT_PLAIN: Final = MARK_BACK | MARK_TWIN | MARK_SAVED | MARK_SAVING
+_NOT_PLAIN: Final = MARK_BACK | MARK_TWIN | MARK_SHARED | MARK_SAVED | MARK_SAVING
 
 
 class Workflow:
@@ -94,6 +99,8 @@ class Workflow:
         queue.count += 1
         queue.bytes += message.size
         self._core.total_bytes += message.size
+        if self._core.shares_decisions:
+            share(queue, message)
         if self._core.notices.mask & MESSAGE_PRODUCED:
             self._produced(queue, message)
         rare = message.rare
@@ -114,6 +121,8 @@ class Workflow:
         outcomes.admit(queue, message)
         if rare is not None and rare.due_at > now:
             outcomes.apply(queue, message, decision)
+            if self._core.shares_decisions:
+                share(queue, message)
             queue.defer(message, rare.due_at)
             self._core.arm(queue)
         elif queue.options.ephemeral:
@@ -131,7 +140,7 @@ class Workflow:
         """Send a message now if nothing is before it and somebody can take it; else let it wait."""
         discipline = queue.discipline
         if queue.high_count or queue.regular_count or queue.spilled:
-            self._outcomes.make_way(queue)
+            self._outcomes.make_way(queue, message)
             self._outcomes.wait_last(queue, message)
             if not queue.waiting and not queue.runnable:
                 self._pump.pump(queue, now)
@@ -161,7 +170,9 @@ class Workflow:
             outcomes.forget(queue, message)
             return
         outcomes.admit(queue, message)
-        outcomes.make_way(queue)
+        if self._core.shares_decisions:
+            share(queue, message)
+        outcomes.make_way(queue, message)
         if decision.put_back == PUT_BACK_START:
             queue.put_first(message)
         else:
@@ -200,6 +211,8 @@ class Workflow:
             session.in_flight -= 1
             if session.full:
                 self._sender.relieve(session)
+        elif session.node and message is not None and command.positive:
+            self._take_from_all(message)
         else:
             if message is None or not message.is_held_by(session):
                 message = queue.twin_held_by(command.message_id, session)
@@ -208,7 +221,7 @@ class Workflow:
                     session.unknown_acks += 1
                     return
             self._take_from(message, session)
-        message.marks |= MARK_ANSWERED
+        message.marks |= MARK_ANSWERED if command.positive else _REFUSED
         if queue.hooks & HOOK_ACKNOWLEDGED:
             outcomes = self._outcomes
             decision = outcomes.ask(HOOK_ACKNOWLEDGED, queue, message, session, command)
@@ -237,6 +250,17 @@ class Workflow:
         if queue.parked:
             self._core.release_pull(queue)
 
+    def _take_from_all(self, message: Message) -> None:
+        """A consumer of another node accepted the message: that stands for all who have it here."""
+        if message.holder is not None:
+            self._take_from(message, message.holder)
+            return
+        holders = message.holders
+        if holders is not None:
+            for client in list(holders.values()):
+                self._core.budget -= 1
+                self._take_from(message, client)
+
     def _take_from(self, message: Message, client: Client) -> None:
         """Note that *client*, which has the message, has it no longer."""
         if message.holder is client:
@@ -257,8 +281,7 @@ class Workflow:
         if marks & MARK_BACK and queue.discipline.stores:
             self._outcomes.put_back_marked(queue, message)
         elif marks & MARK_ANSWERED:
-            queue.done += 1
-            self._outcomes.settle(queue, message)
+            self._outcomes.finish(queue, message)
         else:
             self._outcomes.drop(queue, message)
 
@@ -280,6 +303,10 @@ class Workflow:
                 break
             core.budget -= 1
             rare = deferred.rarely()
+            rare.due_at = 0.0
+            if deferred.marks & MARK_DECIDED:
+                self._outcomes.settle_elsewhere(queue, deferred, True)
+                continue
             if 0.0 < rare.expires_at <= now and self._outcomes.expire(queue, deferred):
                 continue
             self._arrive(queue, deferred, now)
@@ -338,6 +365,7 @@ class Workflow:
             self._outcomes.saver.clear_tails(queue, high_priority, regular)
         trash = queue.clear(high_priority, regular, in_flight)
         self._core.trash.append(trash)
+        reindex(queue)
         self._core.release_pull(queue)
 
     def reconfigured(self, queue: Queue, was: int, now: float) -> None:
@@ -364,5 +392,5 @@ class Workflow:
         else:
             queue.regular_count -= 1
             queue.regular.take_newest()
-        self._outcomes.make_way(queue)
+        self._outcomes.make_way(queue, latest)
         queue.put_last(latest)

@@ -9,6 +9,9 @@ its place in the heap is looked at again only when it comes up or when the deadl
 
 A fault (a bug in a door or in the broker) ends the session it belongs to and is logged with its
 traceback.  One at a deadline of the broker belongs to nobody: it is logged, and tried again later.
+
+What the hub wants to be decided is asked in a task of the session it is about, which is not read
+from until the answer is there.
 """
 
 from __future__ import annotations
@@ -22,11 +25,14 @@ from contextlib import contextmanager
 import anyio
 import anyio.lowlevel
 
+from tmqp_server.custom import ClientGone
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import CallHttp
+from tmqp_server.gate import Question
 from tmqp_server.hub import Hub
+from tmqp_server.io.judge import Judge
 from tmqp_server.io.session import Session
 
 __all__ = ["Driver"]
@@ -47,15 +53,21 @@ class Driver:
 
     :param hub: broker and door sessions.
     :param door: the protocol spoken by every session opened from now on.
+    :param judge: answers the hub's questions; None if it asks none.
     :param call: makes an HTTP call; what comes of it is told by :meth:`answered`.  Needed only
         where the broker's options allow HTTP bindings.
     """
 
     def __init__(
-        self, hub: Hub, door: Door, call: Callable[[CallHttp], None] | None = None
+        self,
+        hub: Hub,
+        door: Door,
+        judge: Judge | None = None,
+        call: Callable[[CallHttp], None] | None = None,
     ) -> None:
         self.hub = hub
         self._door = door
+        self._judge = judge
         self._call = call
         self._sessions: dict[int, Session] = {}
         self._timers: list[tuple[float, int]] = []
@@ -68,6 +80,8 @@ class Driver:
         self._closing = ""
         #: Called when the hub has something for the storage.
         self.wake_storage: Callable[[], None] | None = None
+        #: Called after every turn: the connections to other servers look for something to send.
+        self.after_turn: Callable[[], None] | None = None
 
     @property
     def sessions(self) -> int:
@@ -115,6 +129,8 @@ class Driver:
         if not self._sessions:
             self._none_left.set()
         logger.info("%s: closed: %s", session.transport.peer, reason)
+        if self._judge is not None:
+            self._judge.forget(session.number)
         self.hub.forget(session.number, anyio.current_time())
         self._turn()
 
@@ -147,6 +163,13 @@ class Driver:
             self.hub.unblock(session.number, anyio.current_time())
             self._turn()
 
+    def perform(self, commands: Iterable[Command]) -> None:
+        """Carry out what no session asked: what another server said, or how it is."""
+        now = anyio.current_time()
+        for command in commands:
+            self.hub.perform(command, now)
+        self._turn()
+
     def close_reason(self, session: Session) -> str:
         """Why a session's protocol is closed; empty while it is not."""
         return self.hub.close_reason(session.number)
@@ -160,6 +183,36 @@ class Driver:
             with self._blaming(session):
                 self.hub.close(number, reason, now)
         self._turn()
+
+    # -- questions ------------------------------------------------------------------------------
+
+    async def send(self, session: int, data: bytes) -> None:
+        """Send whole messages to a session, as soon as its peer reads.
+
+        :raises ClientGone: when it is over, or ends while this waits.
+        """
+        there = self._sessions.get(session)
+        if there is not None:
+            await there.drained()
+        if session not in self._sessions or self.hub.close_reason(session):
+            raise ClientGone(f"the client of session {session} has gone")
+        self.hub.send(session, data)
+        self._turn()
+
+    def _ask(self, question: Question) -> None:
+        session = self._sessions.get(question.session)
+        if session is not None:
+            session.hold()
+            session.start(self._decide, session, question)
+
+    async def _decide(self, session: Session, question: Question) -> None:
+        judge = self._judge
+        assert judge is not None, "who asks no questions needs no answers"
+        decision = await judge.decide(question, session.transport, self)
+        session.release()
+        with self._blaming(session):
+            self.hub.decide(session.number, question.ticket, decision, anyio.current_time())
+            self._turn()
 
     @contextmanager
     def _blaming(self, session: Session) -> Iterator[None]:
@@ -205,12 +258,17 @@ class Driver:
                         data = hub.data_to_send(number)
                         if data:
                             session.write(data)
-                        if hub.close_reason(number):
+                        # What it said before it ended the connection is worked off; the
+                        # session's reading goes on with that, and finds the end by itself.
+                        if hub.close_reason(number) and not hub.has_more(number):
                             session.stop()
                     except Exception as error:  # noqa: BLE001 - a bug; it is logged
                         self._end_faulty(session, error)
         finally:
             self._flushing = False
+        if self._judge is not None:
+            for question in hub.take_questions():
+                self._ask(question)
         for number, fault in hub.take_faults().items():
             session = self._sessions.get(number)
             if session is not None:
@@ -222,6 +280,8 @@ class Driver:
         for call in hub.take_calls():
             assert self._call is not None, "without a caller no HTTP binding is allowed"
             self._call(call)
+        if self.after_turn is not None:
+            self.after_turn()
         if self._broker_deadline() < self._wake_at:
             self._wake.set()
         if self.wake_storage is not None and hub.wants_storage:
@@ -275,9 +335,10 @@ class Driver:
             session = self._sessions.get(number)
             if session is None:
                 continue
-            if session.outbound_bytes:
+            if session.outbound_bytes or hub.is_waiting(number):
                 # It has much to read before it could hear a ping.  Whether it reads is judged by
-                # the stall time; and it may be a session that is not read from just now.
+                # the stall time; and it may be a session that is not read from just now.  Nor is
+                # one about which a question is open, which has a time limit of its own.
                 self._put(now + _BUSY_RECHECK_S, number)
                 continue
             with self._blaming(session):

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVarTuple, Unpack
 
 import anyio
 import anyio.abc
@@ -25,6 +26,8 @@ from tmqp_server.io.transport import Transport
 __all__ = ["Session", "SessionOwner"]
 
 logger = logging.getLogger("tmqp_server.session")
+
+_Arguments = TypeVarTuple("_Arguments")
 
 #: Small pieces are joined up to this size before they are sent.
 _JOIN_BYTES = 262_144
@@ -74,6 +77,8 @@ class Session:
         self._writing = False
         self._idle = anyio.Event()
         self._room = anyio.Event()
+        self._held = False
+        self._go = anyio.Event()
         # Later than deliveries are held back: a client may well push for a while before it reads
         # its acknowledges.
         self._pause_bytes = max(limits.max_outbound_bytes // 2, limits.high_water_bytes)
@@ -105,6 +110,7 @@ class Session:
                     finally:
                         # A group that is ending takes no more tasks, so write() must not try.
                         self._tasks = None
+                        self._room.set()
                         tasks.cancel_scope.cancel()
         except Exception:
             reason = "an internal error"
@@ -135,19 +141,39 @@ class Session:
             # A peer that always has bytes ready, or asks for much, must not starve the others.
             await anyio.lowlevel.checkpoint()
             while more:
-                await self._drained()
+                await self.drained()
+                while self._held:
+                    self._go = anyio.Event()
+                    await self._go.wait()
                 more = driver.go_on(self)
                 await anyio.lowlevel.checkpoint()
             if self._waiting_bytes > self._pause_bytes:
-                await self._drained()
+                await self.drained()
         return reason
 
-    async def _drained(self) -> None:
+    async def drained(self) -> None:
         """Wait until the peer has read what it was held back for: who does not read its answers
         is not read from either.  That this ends is the stall time's business."""
-        while self._blocked and not self._cut_reason:
-            self._room = anyio.Event()
+        while self._blocked and not self._cut_reason and self._tasks is not None:
+            if self._room.is_set():
+                self._room = anyio.Event()  # several may wait for one
             await self._room.wait()
+
+    def hold(self) -> None:
+        """Read and work on nothing more until :meth:`release`."""
+        self._held = True
+
+    def release(self) -> None:
+        """Go on."""
+        self._held = False
+        self._go.set()
+
+    def start(
+        self, work: Callable[[Unpack[_Arguments]], Coroutine[Any, Any, None]], *args: *_Arguments
+    ) -> None:
+        """Run something beside the reading, until the session ends at the latest."""
+        if self._tasks is not None:
+            self._tasks.start_soon(work, *args)
 
     def write(self, data: bytes) -> None:
         """Send, or keep what cannot be sent now; never waits, never raises.

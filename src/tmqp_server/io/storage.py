@@ -39,7 +39,7 @@ __all__ = ["StorageTask"]
 
 logger = logging.getLogger("tmqp_server.storage")
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 #: Pauses after a failed write, in seconds.
 _FIRST_PAUSE_S = 0.05
@@ -185,7 +185,7 @@ class StorageTask:
         finally:
             await self._in_thread(partial(self._store.close, clean))
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
         """Do something that blocks; a thread that never comes back must not keep the server."""
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import anyio
 import anyio.abc
+from anyio.streams.tls import TLSStream
 
 __all__ = ["SocketTransport", "StreamTransport", "Transport", "peer_name"]
 
@@ -22,9 +23,13 @@ _SEND_BYTES = 65_536
 
 
 class Transport(Protocol):
-    """What a session needs of its connection.  Errors of the connection are ``OSError``."""
+    """What a session needs of its connection.  Errors of the connection are ``OSError``.
+
+    ``peer`` is where it comes from, ``secure`` whether it is encrypted.
+    """
 
     peer: str
+    secure: bool
 
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""
@@ -46,6 +51,7 @@ class SocketTransport:
         sock.setblocking(False)
         self._socket = sock
         self.peer = peer
+        self.secure = False
 
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""
@@ -89,6 +95,7 @@ class StreamTransport:
     def __init__(self, stream: anyio.abc.ByteStream, peer: str) -> None:
         self._stream = stream
         self.peer = peer
+        self.secure = isinstance(stream, TLSStream)
 
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""

@@ -19,7 +19,7 @@ import attrs
 
 from tmqp_server.settings.checks import ConfigError, known, table_of, text_of
 
-__all__ = ["ClassSetting", "class_settings", "load"]
+__all__ = ["ClassSetting", "class_settings", "load", "load_object"]
 
 _T = TypeVar("_T")
 
@@ -56,21 +56,32 @@ def class_settings(table: object, key: str) -> dict[str, ClassSetting]:
     return settings
 
 
+def load_object(key: str, path: str) -> Any:
+    """What stands at ``module:attribute``.
+
+    :param key: where the configuration names it.
+    :raises ConfigError: when it is not there, or its module cannot be imported.
+    """
+    module_name, _, name = path.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ConfigError(f"{key}: {path} cannot be imported: {error}") from error
+    except Exception as error:
+        raise ConfigError(f"{key}: {path} cannot be imported: {_told(error)}") from error
+    if not hasattr(module, name):
+        raise ConfigError(f"{key}: {path}: the module has no {name}")
+    return getattr(module, name)
+
+
 def load(setting: ClassSetting, kind: type[_T]) -> _T:
     """Import the class and make its object.
 
     :raises ConfigError: when that fails, or the object is no *kind*; the text says why.
     """
-    place = f"{setting.key}: {setting.module}:{setting.name}"
-    try:
-        module = importlib.import_module(setting.module)
-    except ImportError as error:
-        raise ConfigError(f"{place} cannot be imported: {error}") from error
-    except Exception as error:
-        raise ConfigError(f"{place} cannot be imported: {_told(error)}") from error
-    maker = getattr(module, setting.name, None)
-    if maker is None:
-        raise ConfigError(f"{place}: the module has no {setting.name}")
+    path = f"{setting.module}:{setting.name}"
+    place = f"{setting.key}: {path}"
+    maker = load_object(setting.key, path)
     if not callable(maker):
         raise ConfigError(f"{place} is no class")
     try:

@@ -220,7 +220,7 @@ class BrokerMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World(LIMITS, OPTIONS)
+        self.world = self.new_world()
         self.observer = Observer()
         self.history: list[tuple[Command | None, float]] = []
         self.prints: list[str] = []
@@ -229,6 +229,10 @@ class BrokerMachine(RuleBasedStateMachine):
         self.count = 0
         #: Queues whose options were changed, by identity, kept so that none is made anew.
         self.touched: dict[int, Queue] = {}
+
+    def new_world(self) -> World:
+        """The world to begin in, and to repeat everything in."""
+        return World(LIMITS, OPTIONS)
 
     # --- Doing -----------------------------------------------------------------------------------
 
@@ -552,7 +556,7 @@ class BrokerMachine(RuleBasedStateMachine):
 
     def repeat(self) -> None:
         """The same commands at the same times give the same effects."""
-        again = World(LIMITS, OPTIONS).broker
+        again = self.new_world().broker
         for (command, now), printed in zip(self.history, self.prints, strict=True):
             effects = again.on_deadline(now) if command is None else again.step(command, now)
             assert repr(effects) == printed

@@ -40,11 +40,12 @@ from tmqp_server.engine.effects import (
     Notify,
     Refuse,
     Reply,
+    TellNodes,
 )
 from tmqp_server.engine.events import NO_EVENTS, event_name
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.message import Message, SubscriptionFilter
+from tmqp_server.engine.message import MARK_SHARED, Message, SubscriptionFilter
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFailed
@@ -285,6 +286,9 @@ class World:
             return f"fetch {effect.number} from {place}{priority}"
         if isinstance(effect, StoredChange):
             return f"{type(effect).__name__} {effect.ticket}"
+        if isinstance(effect, TellNodes):
+            word = "done" if effect.positive else "refused"
+            return f"nodes: {effect.channel}/{effect.queue_id} {effect.message_id} {word}"
         if isinstance(effect, CallHttp):
             return (
                 f"call {effect.ticket} {effect.method} {effect.url} {effect.body.decode()}".strip()
@@ -338,6 +342,7 @@ class World:
         for queue in self.broker.queues():
             assert queue.imbalance() == 0, f"{queue!r}: {queue.imbalance()}"
             self._check_found_again(queue)
+            self._check_shared(queue)
             for message in queue.flights.values():
                 for client in holders_of(message):
                     held[client.number] = held.get(client.number, 0) + 1
@@ -384,6 +389,14 @@ class World:
             assert queue.held in queue.flights.values()
         if queue.next_due() != NEVER:
             assert queue.timer.wake_at <= queue.next_due()
+
+    def _check_shared(self, queue: Queue) -> None:
+        """What is shared with other nodes is there, and is found under its id."""
+        there = [*queue.high.messages(), *queue.regular.messages(), *queue.flights.values()]
+        there += [entry[2] for entry in queue.deferred]
+        shared = [message for message in there if message.marks & MARK_SHARED]
+        assert queue.shared == {message.message_id: message for message in shared}
+        assert len(shared) == len(queue.shared)
 
     def _check_pulls(self) -> None:
         """Pulls under way have reserved what they promised, and stand where they are found."""

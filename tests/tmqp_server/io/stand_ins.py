@@ -24,6 +24,7 @@ class Pipe:
 
     def __init__(self, room: int = 1_000_000_000) -> None:
         self.peer = "pipe"
+        self.secure = False
         self.room = room
         self.sent = bytearray()
         self.calls = 0

@@ -14,6 +14,8 @@ from tmqp.constants import (
     OP_REMOVE_BINDING,
     OP_REMOVE_ROUTER,
     RESULT_NOT_FOUND,
+    RESULT_OK,
+    RESULT_UNAUTHORIZED,
     TARGET_NAME_PREFIX,
     TARGET_TYPE_PREFIX,
     TYPE_DIRECT_MESSAGE,
@@ -73,17 +75,20 @@ _ROUTER_OPERATIONS: Final = (
     OP_SET_ROUTER_ENABLED,
 )
 
-#: The events of this server, by their names; there are none about nodes while there are no nodes.
+#: The events of this server, by their names.
 _EVENTS: Final[dict[str, int]] = _events_by_name()
 
 
-def answered_always(frame: Frame) -> bool:
-    """Whether a request is answered by a Response even without R.
+def answered_always(frame: Frame, code: int = RESULT_OK) -> bool:
+    """Whether a request is answered by a Response with this code even without R.
 
-    So are subscriptions (F127), operations on routers (F60), and direct messages for one id (F115).
+    So are subscriptions (F127), operations on routers (F60), and direct messages for one id or
+    whose sender is not allowed to send them (F115).
     """
     if frame.type == TYPE_DIRECT_MESSAGE:
-        return not frame.target.startswith((TARGET_NAME_PREFIX, TARGET_TYPE_PREFIX))
+        return code == RESULT_UNAUTHORIZED or not frame.target.startswith(
+            (TARGET_NAME_PREFIX, TARGET_TYPE_PREFIX)
+        )
     if frame.type == TYPE_SERVER:
         return frame.content_type in _ROUTER_OPERATIONS
     return frame.type == TYPE_EVENT
@@ -106,32 +111,32 @@ class RouterEnvelope(Envelope):
 
     def __init__(self, session: int, frame: Frame, new_id: IdSource) -> None:
         self._session = session
-        self._frame = frame
+        self.frame = frame
         self._new_id = new_id
 
     def id_of(self) -> str:
         """The message's id."""
-        return self._frame.message_id
+        return self.frame.message_id
 
     def content_type_of(self) -> int:
         """The message's content type."""
-        return self._frame.content_type
+        return self.frame.content_type
 
     def payload_of(self) -> bytes:
         """What the message carries."""
-        return self._frame.payload
+        return self.frame.payload
 
     def header(self, name: str) -> str | None:
         """The first header of that name, in any case (F8)."""
-        return self._frame.header(name)
+        return self.frame.header(name)
 
     def as_http(self) -> HttpMessage:
         """The message for a program that is called by HTTP."""
-        return http_message(self._frame)
+        return http_message(self.frame)
 
     def as_push(self, channel: str, queue_id: int | None, interaction: int) -> Push:
         """A Queue Message, new but for its source and contents."""
-        frame = self._frame
+        frame = self.frame
         message_id = self._new_id() if interaction == ASKS_NOTHING else frame.message_id
         queue = frame.content_type if queue_id is None else queue_id
         copy = frame.replace(
@@ -155,7 +160,7 @@ class RouterEnvelope(Envelope):
 
     def as_direct(self, target: str, content_type: int | None, interaction: int) -> SendDirect:
         """A Direct Message; what it asks of its receivers is the binding's to say."""
-        frame = self._frame
+        frame = self.frame
         changed = frame.replace(
             TYPE_DIRECT_MESSAGE,
             target,

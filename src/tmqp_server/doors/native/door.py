@@ -14,10 +14,12 @@ from collections.abc import Callable, Sequence
 from tmqp.codec import FrameDecoder
 from tmqp.connection import Connection
 from tmqp.constants import (
+    OP_DECISION_OVER_NODE,
     RESULT_LIMIT_EXCEEDED,
     TYPE_PULL_REQUEST,
     TYPE_QUEUE_MESSAGE,
     TYPE_ROUTER,
+    TYPE_SERVER,
 )
 from tmqp.errors import RemoteProtocolError
 from tmqp.events import (
@@ -53,6 +55,7 @@ from tmqp_server.doors.native.clients import (
 from tmqp_server.doors.native.copies import add_copies, copy_addresses
 from tmqp_server.doors.native.http import http_answer
 from tmqp_server.doors.native.information import AnswerTooLargeError, event_frame, rendered
+from tmqp_server.doors.native.nodes import decision_of, passed_on
 from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
 from tmqp_server.doors.native.pulls import (
     end_of_pull,
@@ -62,7 +65,7 @@ from tmqp_server.doors.native.pulls import (
     pulled_message,
 )
 from tmqp_server.doors.port import Door, DoorSession, IdSource
-from tmqp_server.engine.client_commands import PassAnswer
+from tmqp_server.engine.client_commands import PassAnswer, SendCustom
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Disconnect, Push
 from tmqp_server.engine.effects import (
     Accept,
@@ -149,6 +152,10 @@ class NativeDoor(Door):
         assert isinstance(frame, Frame), "this door passes on what it received"
         return forwarded(frame)
 
+    def encode_for_node(self, command: Command) -> bytes | None:
+        """What a client said, as it came and one hop older (F133)."""
+        return passed_on(command)
+
     def encode_event(self, effect: Inform) -> bytes:
         """The bytes of an event (F129)."""
         return event_frame(effect).raw
@@ -165,6 +172,8 @@ class NativeSession(DoorSession):
         self._connected = False
         self._now = now
         self._forged = False
+        #: The peer is a slave of this server (F133).
+        self._node = False
 
     # -- bytes and time in ----------------------------------------------------------------------
 
@@ -231,10 +240,13 @@ class NativeSession(DoorSession):
         return commands
 
     def _own(self, frame: Frame, commands: list[Command]) -> Frame | None:
-        """The frame under its sender's true name, or None if it bears another's (F42)."""
+        """The frame under its sender's true name, or None if it bears another's (F42).
+
+        A node brings what its clients said, under their names (F133).
+        """
         source = frame.source
         client_id = self._connection.client_id
-        if source == client_id:
+        if source == client_id or (self._node and source):
             return frame
         if source:
             error = RemoteProtocolError(
@@ -259,7 +271,9 @@ class NativeSession(DoorSession):
         if own.has_header:
             try:
                 extras = push_extras(own)
-                copies = copy_addresses(own)
+                # The copies that a node's server has made it brings by themselves, for they must
+                # have the same ids everywhere.
+                copies = None if self._node else copy_addresses(own)
             except BadRequestError as error:
                 self._refuse_push(own, error.code)
                 return
@@ -327,7 +341,10 @@ class NativeSession(DoorSession):
         if frame is None:
             return
         try:
-            commands.append(command_of(self._number, frame))
+            if frame.content_type == OP_DECISION_OVER_NODE and self._node:
+                commands.append(decision_of(frame))
+            else:
+                commands.append(command_of(self._number, frame))
         except BadRequestError as error:
             self._reply(frame, error.code, b"")
 
@@ -360,9 +377,11 @@ class NativeSession(DoorSession):
             self._reply(frame, error.code, b"")
 
     def _custom(self, event: Event, commands: list[Command]) -> None:
-        """Nobody takes these so far, but a forged source is one in them as well (F42)."""
+        """For the server's own code; a forged source is one in these as well (F17, F42)."""
         assert isinstance(event, CustomMessageReceived)
-        self._own(event.frame, commands)
+        frame = self._own(event.frame, commands)
+        if frame is not None:
+            commands.append(SendCustom(self._number, self._named(frame)))
 
     def _router(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, RouterMessageReceived)
@@ -401,6 +420,8 @@ class NativeSession(DoorSession):
         """Carry out an effect meant for this session."""
         if self.closed:
             return _NOTHING
+        if self._node and self._answers_message(effect):
+            return _NOTHING
         if isinstance(effect, Confirm):
             self._send(confirm_frame(effect))
         elif isinstance(effect, (DeliverPulled, EndPull, AnswerPull)):
@@ -411,6 +432,7 @@ class NativeSession(DoorSession):
             self._answer_routed(effect)
         elif isinstance(effect, Accept):
             self._connected = True
+            self._node = effect.node
             events = self._connection.accept(effect.client_id, self._door.new_id())
             return self._commands(events, now)
         elif isinstance(effect, Refuse):
@@ -420,6 +442,16 @@ class NativeSession(DoorSession):
             self._connected = False
             return self.close(effect.reason, now)
         return _NOTHING
+
+    def _answers_message(self, effect: Effect) -> bool:
+        """Whether an effect would answer a client of another server.
+
+        That server answers for itself; whoever asked it would hear everything twice.
+        """
+        if isinstance(effect, Reply):
+            frame = effect.request
+            return isinstance(frame, Frame) and frame.type != TYPE_SERVER
+        return isinstance(effect, (Confirm, AnswerRouted))
 
     def _answer_pull(self, effect: DeliverPulled | EndPull | AnswerPull) -> None:
         if isinstance(effect, DeliverPulled):
@@ -471,7 +503,7 @@ class NativeSession(DoorSession):
             if answer is not None:
                 self._send(answer.raw)
             return
-        if answered_always(frame) or frame.pending_response:
+        if answered_always(frame, code) or frame.pending_response:
             answer = response_frame(frame, code, self._connection.client_id, body)
             self._send(answer.raw)
         if frame.pending_acknowledge:

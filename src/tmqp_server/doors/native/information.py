@@ -15,6 +15,7 @@ from tmqp.models import (
     ClientInformation,
     MessageEvent,
     Model,
+    NodeInformation,
     QueueEvent,
     QueueInformation,
     RouterInformation,
@@ -22,10 +23,12 @@ from tmqp.models import (
 )
 from tmqp_server.engine.effects import Inform
 from tmqp_server.engine.events import (
+    NODE_CONNECTED,
     ChannelFact,
     ClientFact,
     Fact,
     MessageFact,
+    NodeFact,
     QueueFact,
     SubscriptionFact,
     event_name,
@@ -34,6 +37,7 @@ from tmqp_server.engine.router_commands import BindingOptions
 from tmqp_server.engine.snapshots import (
     ChannelSnapshot,
     ClientSnapshot,
+    NodeSnapshot,
     QueueSnapshot,
     RouterSnapshot,
 )
@@ -85,6 +89,15 @@ def _model(item: object, offset_s: float) -> Model:
             interaction=BindingInteraction(item.interaction),
             binding_type=BindingType(item.kind),
             method=RouteMethod(item.method),
+        )
+    if isinstance(item, NodeSnapshot):
+        return NodeInformation(
+            id=item.node_id,
+            name=item.name,
+            host=item.host,
+            slave=item.slave,
+            connected=item.connected,
+            lifetime_ms=item.lifetime_ms,
         )
     assert isinstance(item, ClientSnapshot), f"no model renders {item!r}"
     return ClientInformation(
@@ -166,12 +179,12 @@ def event_frame(effect: Inform) -> Frame:
         TYPE_EVENT,
         effect.channel,
         fact.queue_id if isinstance(fact, MessageFact) else 0,
-        _event(fact).to_json(),
+        _event(fact, effect.event).to_json(),
         source=event_name(effect.event),
     )
 
 
-def _event(fact: Fact) -> Model:
+def _event(fact: Fact, event: int) -> Model:
     if isinstance(fact, MessageFact):
         return MessageEvent(
             channel=fact.channel,
@@ -194,6 +207,14 @@ def _event(fact: Fact) -> Model:
             client_id=fact.client_id,
             client_name=fact.client_name,
             client_type=fact.client_type,
+        )
+    if isinstance(fact, NodeFact):
+        return NodeInformation(
+            id=fact.node_id,
+            name=fact.name,
+            host=fact.host,
+            slave=fact.slave,
+            connected=event == NODE_CONNECTED,
         )
     assert isinstance(fact, QueueFact), f"no model renders {fact!r}"
     return QueueEvent(

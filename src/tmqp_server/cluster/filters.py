@@ -1,0 +1,131 @@
+"""Owns the filters of both sides: what a slave passes on, and what a master takes (F133).
+
+A filter in the configuration is a list of patterns ``channel/queue`` and a list of kinds.  Patterns
+choose among what is about a queue (queue messages, their acknowledges, decisions); kinds choose
+among all that is passed on.  Whoever needs more writes a :class:`NodeFilter` in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tmqp.constants import MAX_QUEUE_ID
+from tmqp_server.engine.channels import matches
+from tmqp_server.engine.client_commands import PassAnswer, SendDirect
+from tmqp_server.engine.commands import Acknowledge, Command, Push
+from tmqp_server.engine.node_commands import ApplyDecision
+from tmqp_server.engine.router_commands import Publish
+
+__all__ = [
+    "KINDS",
+    "NodeFilter",
+    "Passing",
+    "PatternError",
+    "PatternFilter",
+    "passing_of",
+]
+
+#: What nodes pass on: the words of the configuration.  A response is also the acknowledge of a
+#: direct message (F116).
+KINDS: Final = ("queue", "router", "direct", "acknowledge", "response", "decision")
+
+
+class PatternError(Exception):
+    """A pattern or a kind cannot be used; the text says which and why."""
+
+
+class Passing:
+    """Something that is about to be passed on, or taken: what a filter may judge by.
+
+    ``kind`` is one of :data:`KINDS`.  ``target`` is a channel, a router, or whom a direct message
+    or response is for; ``queue_id`` is None where there is no queue.  ``command`` is all of it.
+    """
+
+    __slots__ = ("command", "kind", "message_id", "queue_id", "target")
+
+    def __init__(
+        self, kind: str, target: str, queue_id: int | None, message_id: str, command: Command
+    ) -> None:
+        self.kind = kind
+        self.target = target
+        self.queue_id = queue_id
+        self.message_id = message_id
+        self.command = command
+
+
+def passing_of(command: Command) -> Passing | None:
+    """What a command looks like to a filter; None for what nodes do not pass on."""
+    if isinstance(command, Push):
+        return Passing("queue", command.channel, command.queue_id, command.message_id, command)
+    if isinstance(command, Acknowledge):
+        channel, queue_id = command.channel, command.queue_id
+        return Passing("acknowledge", channel, queue_id, command.message_id, command)
+    if isinstance(command, Publish):
+        return Passing("router", command.router, None, "", command)
+    if isinstance(command, SendDirect):
+        return Passing("direct", command.who, None, "", command)
+    if isinstance(command, PassAnswer):
+        return Passing("response", command.client_id, None, "", command)
+    if isinstance(command, ApplyDecision):
+        channel, queue_id = command.channel, command.queue_id
+        return Passing("decision", channel, queue_id, command.message_id, command)
+    return None
+
+
+class NodeFilter:
+    """Decides what goes to other nodes, and what is taken from them; this one lets all pass.
+
+    Made to be subclassed and named in the configuration.  Both methods must be pure and quick: they
+    are called for every message.  One that raises decides *no*, and is counted.
+    """
+
+    def forwards(self, passing: Passing) -> bool:
+        """Whether what a client said goes to the masters."""
+        return True
+
+    def accepts(self, passing: Passing) -> bool:
+        """Whether what a node brings is carried out here."""
+        return True
+
+
+class PatternFilter:
+    """Patterns and kinds of one side.
+
+    A pattern is ``channel`` or ``channel/queue``; the channel may have wildcards as in F53, the
+    queue is a number or ``*``, and stands behind the last slash.
+
+    :raises PatternError: when a pattern or a kind makes no sense.
+    """
+
+    def __init__(self, patterns: Sequence[str], kinds: Sequence[str]) -> None:
+        self._patterns = tuple([_pattern(text) for text in patterns])
+        for kind in kinds:
+            if kind not in KINDS:
+                raise PatternError(f"{kind!r} is none of {', '.join(KINDS)}")
+        self._kinds = frozenset(kinds)
+
+    def passes(self, passing: Passing) -> bool:
+        """Whether it passes this side."""
+        if passing.kind not in self._kinds:
+            return False
+        queue_id = passing.queue_id
+        if queue_id is None:
+            return True
+        for channel, queue in self._patterns:
+            if (queue is None or queue == queue_id) and matches(passing.target, channel):
+                return True
+        return False
+
+
+def _pattern(text: str) -> tuple[str, int | None]:
+    channel, slash, queue = text.rpartition("/")
+    if not slash or not (queue == "*" or (queue.isascii() and queue.isdigit())):
+        channel, queue = text, "*"
+    if not channel:
+        raise PatternError(f"{text!r}: a pattern is channel or channel/queue")
+    if queue == "*":
+        return channel, None
+    if int(queue) > MAX_QUEUE_ID:
+        raise PatternError(f"{text!r}: a queue is a number 0..{MAX_QUEUE_ID} or *")
+    return channel, int(queue)

@@ -1,0 +1,274 @@
+"""Owns this server's connection to one master: when it is tried, what it carries, what comes back.
+
+Theory of operation.  A link is always in one :class:`LinkState`::
+
+    WAITING --dialling--> CONNECTING --opened--> HANDSHAKING --accepted--> UP
+       ^                      |failed                 |                     |
+       '----------------------+-----------------------+---------------------'  lost, refused, silent
+
+and ``close`` leads from each of them to CLOSED, for good.  After every failure it waits twice as
+long as before, up to a bound, and a random part of that less, so that slaves of a master that was
+restarted do not all come at once.  A connection that has stood for a while ends this count.
+
+Messages are offered in every state but CLOSED and wait in the :class:`Outbox`.  The world around it
+dials, reads, writes what :meth:`Link.take` returns and says with :meth:`Link.note_written` how much
+of it went out, and calls :meth:`Link.on_deadline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final
+
+from tmqp.connection import Connection
+from tmqp.constants import OP_DECISION_OVER_NODE, ResultCode
+from tmqp.events import (
+    ConnectionClosed,
+    Event,
+    HandshakeAccepted,
+    HandshakeRefused,
+    MessageReceived,
+    ServerMessageReceived,
+)
+from tmqp.hello import ConnectionInformation
+from tmqp.limits import Limits
+from tmqp.state import Role
+from tmqp_server.cluster.outbox import Outbox
+from tmqp_server.doors.native.nodes import decision_of
+from tmqp_server.doors.native.operations import BadRequestError
+from tmqp_server.engine.commands import Command
+from tmqp_server.engine.node_commands import ReportMaster
+
+__all__ = ["Backoff", "Link", "LinkState"]
+
+#: A connection that stood so long, in seconds, was a good one.
+_STEADY_S: Final = 5.0
+#: Doubled more often than this, any wait is past every bound.
+_MOST_DOUBLINGS: Final = 30
+
+_REFUSALS: Final = {
+    int(ResultCode.UNAUTHORIZED): "it does not take this token",
+    int(ResultCode.CONFLICT): "it has the name of this server",
+    int(ResultCode.LIMIT_EXCEEDED): "it has too many connections",
+    int(ResultCode.BUSY): "another client has this server's name",
+}
+
+
+class LinkState(IntEnum):
+    """Where a link stands."""
+
+    WAITING = 0
+    CONNECTING = 1
+    HANDSHAKING = 2
+    UP = 3
+    CLOSED = 4
+
+
+class Backoff:
+    """How long to wait between two tries: from ``least_s`` to ``most_s`` seconds."""
+
+    __slots__ = ("least_s", "most_s")
+
+    def __init__(self, least_s: float, most_s: float) -> None:
+        self.least_s = least_s
+        self.most_s = most_s
+
+    def delay_s(self, failures: int, chance: float) -> float:
+        """The wait after so many failures in a row; ``chance`` is from 0 up to 1."""
+        longest = min(self.least_s * 2.0 ** min(failures - 1, _MOST_DOUBLINGS), self.most_s)
+        return longest * (0.5 + 0.5 * chance)
+
+
+class Link:
+    """The connection to one master.
+
+    :param node_id: what this server calls the master: its address.
+    :param host: where it is.
+    :param information: how this server introduces itself.
+    :param limits: what the master may cost, and the times of the connection.
+    :param chance: draws a number from 0 up to 1.
+    :param heeds_decisions: whether decisions of the master are handed on.
+    :param now: the first try is due at once.
+
+    Attributes to read: ``state``, ``outbox``, ``failures`` (in a row), ``connections`` (accepted so
+    far), ``problem`` (why there was no connection the last time; empty when there is one),
+    ``ignored`` (messages of the master that mean nothing here).
+    """
+
+    def __init__(
+        self,
+        node_id: str,
+        host: str,
+        information: ConnectionInformation,
+        limits: Limits,
+        backoff: Backoff,
+        outbox: Outbox,
+        chance: Callable[[], float],
+        heeds_decisions: bool,
+        now: float,
+    ) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.outbox = outbox
+        self.state = LinkState.WAITING
+        self.failures = 0
+        self.connections = 0
+        self.ignored = 0
+        self.problem = ""
+        self._information = information
+        self._limits = limits
+        self._backoff = backoff
+        self._chance = chance
+        self._heeds_decisions = heeds_decisions
+        self._try_at = now
+        self._up_since = 0.0
+        self._connection: Connection | None = None
+        #: Bytes of the connection itself that stand before what was taken of the outbox.
+        self._control = 0
+
+    # -- trying ---------------------------------------------------------------------------------
+
+    def dialling(self, now: float) -> None:
+        """The world begins to connect."""
+        assert self.state == LinkState.WAITING, "one connection at a time"
+        self.state = LinkState.CONNECTING
+
+    def opened(self, now: float) -> None:
+        """There is a connection: introduce this server (F133)."""
+        if self.state == LinkState.CLOSED:
+            return
+        assert self.state == LinkState.CONNECTING, "connections are opened one by one"
+        self.state = LinkState.HANDSHAKING
+        connection = Connection(Role.CLIENT, self._limits, now=now)
+        connection.initiate(self._information)
+        self._connection = connection
+
+    def failed(self, problem: str, now: float) -> None:
+        """There is no connection, and why."""
+        if self.state == LinkState.CONNECTING:
+            self._wait(problem, now)
+
+    def _wait(self, problem: str, now: float) -> None:
+        self.state = LinkState.WAITING
+        self.problem = problem
+        self.failures += 1
+        self._try_at = now + self._backoff.delay_s(self.failures, self._chance())
+
+    # -- talking --------------------------------------------------------------------------------
+
+    def receive(self, data: bytes, now: float) -> list[Command]:
+        """The master said something; returns what this server is to do about it."""
+        if self._connection is None:
+            return []
+        return self._work(self._connection.receive(data, now), now)
+
+    def lost(self, problem: str, now: float) -> list[Command]:
+        """The connection is over, and why; an empty text if the master ended it."""
+        connection = self._connection
+        if connection is None:
+            return []
+        if not problem:
+            return self._work(connection.receive_eof(now), now)
+        return self._end(problem, now)
+
+    def on_deadline(self, now: float) -> list[Command]:
+        """Ping the master, or give it up."""
+        if self._connection is None:
+            return []
+        return self._work(self._connection.on_deadline(now), now)
+
+    def next_deadline(self) -> float | None:
+        """When to call :meth:`on_deadline`, or in the state WAITING to connect; None for never."""
+        if self.state == LinkState.WAITING:
+            return self._try_at
+        return None if self._connection is None else self._connection.next_deadline()
+
+    def close(self, now: float) -> list[Command]:
+        """This server stops: say goodbye, if there is anybody, and never connect again."""
+        was_up = self.state == LinkState.UP
+        self.state = LinkState.CLOSED
+        if self._connection is not None:
+            self._connection.close()
+        return [self._report(False)] if was_up else []
+
+    def _work(self, events: list[Event], now: float) -> list[Command]:
+        commands: list[Command] = []
+        for event in events:
+            if isinstance(event, HandshakeAccepted):
+                self.state = LinkState.UP
+                self.problem = ""
+                self.connections += 1
+                self._up_since = now
+                commands.append(self._report(True))
+            elif isinstance(event, HandshakeRefused):
+                why = _REFUSALS.get(event.code, f"code {event.code}")
+                commands += self._end(f"the master refuses this server: {why}", now)
+            elif isinstance(event, ServerMessageReceived):
+                self._take(event, commands)
+            elif isinstance(event, ConnectionClosed):
+                connection = self._connection
+                error = None if connection is None else connection.error
+                problem = event.reason if error is None else f"{event.reason}: {error}"
+                commands += self._end(f"the connection ended: {problem}", now)
+            elif isinstance(event, MessageReceived):
+                self.ignored += 1
+        return commands
+
+    def _take(self, event: ServerMessageReceived, commands: list[Command]) -> None:
+        frame = event.frame
+        if self._heeds_decisions and frame.content_type == OP_DECISION_OVER_NODE:
+            try:
+                commands.append(decision_of(frame))
+            except BadRequestError:
+                self.ignored += 1  # one decision less is no reason to end the connection
+            return
+        self.ignored += 1
+
+    def _end(self, problem: str, now: float) -> list[Command]:
+        """The connection is over; nothing happens when that is known."""
+        if self._connection is None:
+            return []
+        was_up = self.state == LinkState.UP
+        self._connection = None
+        self._control = 0
+        self.outbox.give_back()
+        if self.state == LinkState.CLOSED:
+            return []
+        if was_up and now - self._up_since >= _STEADY_S:
+            self.failures = 0
+        self._wait(problem, now)
+        return [self._report(False)] if was_up else []
+
+    def _report(self, connected: bool) -> Command:
+        return ReportMaster(self.node_id, self.host, connected)
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def offer(self, message: bytes) -> None:
+        """Let a message go to the master as soon as there is one."""
+        if self.state != LinkState.CLOSED:
+            self.outbox.put(message)
+
+    def has_output(self) -> bool:
+        """Whether :meth:`take` may return something."""
+        return self._connection is not None and (self.state != LinkState.UP or len(self.outbox) > 0)
+
+    def take(self, about_bytes: int) -> bytes:
+        """What is to be written now; all of it, before more is taken."""
+        connection = self._connection
+        if connection is None:
+            return b""
+        control = connection.data_to_send()
+        self._control = len(control)
+        if self.state == LinkState.UP:
+            return control + self.outbox.take(about_bytes)
+        return control
+
+    def note_written(self, count: int) -> None:
+        """So many bytes of what was taken have been written."""
+        if self._connection is None:
+            return
+        control = min(count, self._control)
+        self._control -= control
+        self.outbox.note_written(count - control)

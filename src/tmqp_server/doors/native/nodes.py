@@ -1,0 +1,56 @@
+"""Owns what servers of a cluster say to each other: messages passed on, decisions (F63, F133)."""
+
+from __future__ import annotations
+
+from tmqp.constants import OP_DECISION_OVER_NODE, TYPE_SERVER
+from tmqp.frames import Frame
+from tmqp.models import ModelError, NodeDecision
+from tmqp_server.doors.native.answers import forwarded
+from tmqp_server.doors.native.clients import RouterEnvelope
+from tmqp_server.doors.native.operations import BadRequestError
+from tmqp_server.engine.client_commands import PassAnswer, SendDirect
+from tmqp_server.engine.commands import Acknowledge, Command, Push
+from tmqp_server.engine.effects import TellNodes
+from tmqp_server.engine.node_commands import ApplyDecision
+from tmqp_server.engine.router_commands import Publish
+
+__all__ = ["decision_frame", "decision_of", "passed_on"]
+
+
+def passed_on(command: Command) -> bytes | None:
+    """What a client said, for another node: as it came, one hop older (F11, F133).
+
+    None when it has no hop left, and for what is not passed on.
+    """
+    if isinstance(command, (Push, SendDirect, PassAnswer, Acknowledge)):
+        frame = command.wire
+    elif isinstance(command, Publish) and isinstance(command.envelope, RouterEnvelope):
+        frame = command.envelope.frame
+    else:
+        return None
+    if not isinstance(frame, Frame) or frame.ttl <= 1:
+        return None
+    return forwarded(frame)
+
+
+def decision_frame(effect: TellNodes) -> Frame:
+    """What tells another node of a decision."""
+    body = NodeDecision(
+        channel=effect.channel,
+        queue=effect.queue_id,
+        message_id=effect.message_id,
+        acknowledged=effect.positive,
+    )
+    return Frame.build(TYPE_SERVER, effect.channel, OP_DECISION_OVER_NODE, body.to_json())
+
+
+def decision_of(frame: Frame) -> Command:
+    """The decision another node tells of.
+
+    :raises BadRequestError: when the body cannot be read.
+    """
+    try:
+        body = NodeDecision.from_json(frame.payload)
+    except ModelError as error:
+        raise BadRequestError(str(error)) from error
+    return ApplyDecision(body.channel, body.queue, body.message_id, body.acknowledged)

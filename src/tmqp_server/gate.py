@@ -1,0 +1,479 @@
+"""Owns the gate: which command needs which right, which answers are kept, how a refusal is told.
+
+Theory of operation.  The hub shows the gate every command of a session before the broker sees it.
+The gate says one of three things: go on; no, and then it knows the effects that tell the peer so,
+in the way each command is refused on the wire; or that somebody must be asked.  Who is asked, and
+how long that takes, is not its business: it makes a :class:`Question`, and later is given the
+:class:`Decision`.  A decision may be kept for a time, for this session and this very question; so a
+producer costs one question a queue, and one dict look-up a message.
+
+What a command needs stands in one table.  A command that is not in it is refused: what is added to
+the engine later is closed to everybody until somebody has decided what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias, final
+
+from tmqp.constants import (
+    RESULT_FAILED,
+    RESULT_UNAUTHORIZED,
+    TARGET_NAME_PREFIX,
+    TARGET_TYPE_PREFIX,
+    NoContent,
+)
+from tmqp_server.engine.client_commands import (
+    BY_NAME,
+    BY_TYPE,
+    PassAnswer,
+    SendCustom,
+    SendDirect,
+    SubscribeEvent,
+)
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    Batch,
+    Block,
+    ClearMessages,
+    Command,
+    Connect,
+    CreateChannel,
+    CreateQueue,
+    DescribeChannel,
+    DescribeQueue,
+    Disconnect,
+    Grant,
+    Join,
+    Leave,
+    ListChannels,
+    ListClients,
+    ListConsumers,
+    ListNodes,
+    ListQueues,
+    Pull,
+    Push,
+    RemoveChannel,
+    RemoveQueue,
+    Unblock,
+    UpdateQueue,
+)
+from tmqp_server.engine.effects import Confirm, Effect, EndPull, HandOver, Refuse, Reply
+from tmqp_server.engine.intake import REFUSAL_REASONS
+from tmqp_server.engine.router_commands import (
+    AddBinding,
+    CreateRouter,
+    ListBindings,
+    ListRouters,
+    Publish,
+    RemoveBinding,
+    RemoveRouter,
+    SetRouterEnabled,
+)
+from tmqp_server.rights import (
+    ANSWER,
+    CLEAR_MESSAGES,
+    CREATE_CHANNEL,
+    CREATE_QUEUE,
+    CUSTOM,
+    DIRECT,
+    JOIN,
+    MANAGE_ROUTERS,
+    PUBLISH,
+    PULL,
+    PUSH,
+    REMOVE_CHANNEL,
+    REMOVE_QUEUE,
+    SEE_CHANNEL,
+    SEE_CLIENTS,
+    SEE_CONSUMERS,
+    SEE_NODES,
+    SEE_ROUTERS,
+    SUBSCRIBE,
+    UPDATE_QUEUE,
+)
+
+__all__ = [
+    "ALLOWED",
+    "ASK",
+    "AUTHENTICATE",
+    "MAX_KEPT_ANSWERS",
+    "MESSAGE",
+    "NO_QUEUE",
+    "REFUSED",
+    "Decision",
+    "Gate",
+    "Need",
+    "Question",
+    "needed",
+]
+
+#: What the gate says of a command.
+ALLOWED: Final = 0
+REFUSED: Final = 1
+ASK: Final = 2
+
+#: Questions that are about no right: may this client connect; here is a custom message for you.
+AUTHENTICATE: Final = "authenticate"
+MESSAGE: Final = "message"
+
+#: Answers kept for one session; the oldest goes first.
+MAX_KEPT_ANSWERS: Final = 256
+
+#: Stands for no queue in particular.
+NO_QUEUE: Final = -1
+
+#: A right, the name of what it is about, a queue or NO_QUEUE, and one bit of ``events.py`` or 0.
+Need: TypeAlias = tuple[str, str, int, int]
+
+
+@final
+class Question:
+    """Something only the server's own code can decide; the session's commands wait for it.
+
+    ``right`` is one of ``rights.py``, ``AUTHENTICATE`` or ``MESSAGE``; ``subject`` and ``queue_id``
+    say what it is about, ``event`` which event a subscription is for.  ``command`` is what waits.
+    ``names`` are the channels of a list, of which the decision names those to be seen.
+    """
+
+    __slots__ = (
+        "session",
+        "ticket",
+        "right",
+        "subject",
+        "queue_id",
+        "event",
+        "command",
+        "handed_over",
+        "place",
+        "names",
+        "held",
+    )
+
+    def __init__(self, session: int, need: Need, command: Command | None, place: int = 0) -> None:
+        self.session = session
+        #: Set when it is asked: which decision belongs to it.
+        self.ticket = 0
+        self.right, self.subject, self.queue_id, self.event = need
+        self.command = command
+        #: What a custom message came as.
+        self.handed_over: HandOver | None = None
+        #: Which command of a batch it is about.
+        self.place = place
+        self.names: tuple[str, ...] = ()
+        #: The answer with the list, which waits to be cut to size.
+        self.held: Reply | None = None
+
+    @property
+    def need(self) -> Need:
+        """What the answer is kept under."""
+        return (self.right, self.subject, self.queue_id, self.event)
+
+    def __repr__(self) -> str:
+        return f"<Question {self.ticket} of session {self.session}: {self.right} {self.subject!r}>"
+
+
+@final
+class Decision:
+    """What came of a question.
+
+    :param keep_s: for how many seconds the answer holds, 0 for this once.
+    :param names: of a list's names, those that may be seen.
+    :param connect: the command to connect with, in the place of the client's own.
+    """
+
+    __slots__ = ("allowed", "keep_s", "names", "connect")
+
+    def __init__(
+        self,
+        allowed: bool,
+        keep_s: float = 0.0,
+        names: frozenset[str] | None = None,
+        connect: Connect | None = None,
+    ) -> None:
+        self.allowed = allowed
+        self.keep_s = keep_s
+        self.names = names
+        self.connect = connect
+
+
+@final
+class Gate:
+    """The rules of one hub, and the answers kept for each of its sessions.
+
+    :param passes_on: whether an acknowledge for this target goes to a client (F116).
+
+    Attributes: ``refused``, how many commands were; ``dropped``, how many of them could not be
+    told so, because nothing answers them.
+    """
+
+    def __init__(self, passes_on: Callable[[str], bool]) -> None:
+        self.refused = 0
+        self.dropped = 0
+        self._passes_on = passes_on
+        #: By session: until when an answer holds, below zero for a no.  None: nothing is asked.
+        self._kept: dict[int, dict[Need, float] | None] = {}
+
+    # -- sessions -------------------------------------------------------------------------------
+
+    def open(self, number: int) -> None:
+        """A session begins."""
+        self._kept[number] = {}
+
+    def trust(self, number: int) -> None:
+        """Ask nothing about this session any more: it is a node, whose clients were asked."""
+        self._kept[number] = None
+
+    def close(self, number: int) -> None:
+        """A session is over."""
+        self._kept.pop(number, None)
+
+    def forget_answers(self, number: int | None = None) -> None:
+        """Ask anew about everything, of one session or of all."""
+        for each, kept in self._kept.items():
+            if kept is not None and (number is None or each == number):
+                kept.clear()
+
+    # -- commands -------------------------------------------------------------------------------
+
+    def check(self, number: int, command: Command, now: float) -> int:
+        """ALLOWED, REFUSED, or ASK: then :meth:`question`."""
+        kept = self._kept.get(number)
+        if kept is None:
+            return ALLOWED
+        kind = type(command)
+        if kind is Push:
+            assert isinstance(command, Push)
+            return _held(kept, (PUSH, command.channel, command.queue_id, 0), now)
+        if kind is Acknowledge:
+            assert isinstance(command, Acknowledge)
+            if not self._passes_on(command.channel):
+                return ALLOWED
+            return _held(kept, (ANSWER, command.channel, NO_QUEUE, 0), now)
+        if kind is Batch:
+            assert isinstance(command, Batch)
+            return self._check_batch(number, command, 0, now)[0]
+        if kind is Connect or kind is ListChannels:
+            return ASK
+        if kind in _FREE:
+            return ALLOWED
+        need = needed(command)
+        if need is None:
+            return REFUSED
+        return ALLOWED if not need[0] else _held(kept, need, now)
+
+    def _check_batch(self, number: int, batch: Batch, start: int, now: float) -> tuple[int, int]:
+        """What is to be said of a batch from a place on, and at which place."""
+        commands = batch.commands
+        for place in range(start, len(commands)):
+            each = commands[place]
+            # The engine takes no other kinds; it refuses the batch for them.
+            if type(each) is Push or type(each) is Acknowledge:
+                verdict = self.check(number, each, now)
+                if verdict != ALLOWED:
+                    return verdict, place
+        return ALLOWED, len(commands)
+
+    def question(self, number: int, command: Command, now: float) -> Question:
+        """What is to be asked about a command for which :meth:`check` has said ASK."""
+        return self._question(number, command, 0, now)
+
+    def _question(self, number: int, command: Command, start: int, now: float) -> Question:
+        if isinstance(command, Connect):
+            return Question(number, (AUTHENTICATE, command.client_id, NO_QUEUE, 0), command)
+        if isinstance(command, Batch):
+            place = self._check_batch(number, command, start, now)[1]
+            need = needed(command.commands[place])
+            assert need is not None, "pushes and acknowledges need something"
+            return Question(number, need, command, place)
+        need = needed(command)
+        assert need is not None, f"nothing is to be asked about {command!r}"
+        return Question(number, need, command)
+
+    def decided(self, question: Question, decision: Decision, now: float) -> Question | int:
+        """A question about a right is answered: ALLOWED or REFUSED, or the next question about the
+        same command."""
+        number = question.session
+        kept = self._kept.get(number)
+        # What is seen of a list depends on the list.
+        if kept is not None and decision.keep_s > 0 and decision.names is None:
+            if len(kept) >= MAX_KEPT_ANSWERS:
+                del kept[next(iter(kept))]
+            until = now + decision.keep_s
+            kept[question.need] = until if decision.allowed else -until
+        if not decision.allowed:
+            return REFUSED
+        command = question.command
+        if isinstance(command, Batch):
+            verdict, place = self._check_batch(number, command, question.place + 1, now)
+            if verdict == ASK:
+                return self._question(number, command, place, now)
+            return verdict
+        return ALLOWED
+
+    # -- refusals -------------------------------------------------------------------------------
+
+    def refusal(self, command: Command) -> list[Effect]:
+        """What tells the peer that a command was refused; the connection stays, but for Connect."""
+        self.refused += 1
+        if isinstance(command, Push):
+            return _refused_push(command)
+        if isinstance(command, Pull):
+            return [EndPull(command.session, command.request, NoContent.UNAUTHORIZED.value)]
+        if isinstance(command, Connect):
+            return [Refuse(command.session, command.request, RESULT_UNAUTHORIZED)]
+        # F128: who may not subscribe is told what he is told who names no channel.
+        code = RESULT_FAILED if isinstance(command, SubscribeEvent) else RESULT_UNAUTHORIZED
+        request = getattr(command, "request", None)
+        session = getattr(command, "session", 0)
+        if request is None:
+            self.dropped += 1
+            return []
+        return [Reply(session, request, code)]
+
+
+def _held(kept: dict[Need, float], need: Need, now: float) -> int:
+    until = kept.get(need, 0.0)
+    if until > now:
+        return ALLOWED
+    return REFUSED if -until > now else ASK
+
+
+def _refused_push(command: Push) -> list[Effect]:
+    """As the engine refuses one (F75, contradiction 22); copies are left out in silence (F82)."""
+    if command.extras is not None and command.extras.silent:
+        return []
+    refusal: list[Effect] = [Reply(command.session, command.wire, RESULT_UNAUTHORIZED)]
+    if command.wants_confirm:
+        refusal.append(
+            Confirm(
+                command.session,
+                command.message_id,
+                command.channel,
+                command.queue_id,
+                False,
+                REFUSAL_REASONS[RESULT_UNAUTHORIZED],
+                True,
+                "",
+                None,
+            )
+        )
+    return refusal
+
+
+# --- What each command needs ---------------------------------------------------------------------
+
+
+def needed(command: Command) -> Need | None:
+    """What a client must be allowed for a command of its own.
+
+    The right is empty when anybody may; None when nobody has decided that.  A batch needs what its
+    parts need, and connecting is another question.
+    """
+    if type(command) in _FREE:
+        return _NOTHING
+    need = _NEEDS.get(type(command))
+    return None if need is None else need(command)
+
+
+_NOTHING: Final[Need] = ("", "", NO_QUEUE, 0)
+
+#: Needs no right: these give up what the client has, or are the server's own words about it.
+_FREE: Final[frozenset[type[Command]]] = frozenset({Disconnect, Block, Unblock, Leave, Grant})
+
+_Needing: TypeAlias = Callable[[Command], Need]
+
+
+def _on_channel(right: str) -> _Needing:
+    def need(command: Command) -> Need:
+        channel: str = getattr(command, "channel")  # noqa: B009 - one of several classes
+        return (right, channel, NO_QUEUE, 0)
+
+    return need
+
+
+def _on_queue(right: str) -> _Needing:
+    def need(command: Command) -> Need:
+        channel: str = getattr(command, "channel")  # noqa: B009 - one of several classes
+        queue_id: int = getattr(command, "queue_id")  # noqa: B009
+        return (right, channel, queue_id, 0)
+
+    return need
+
+
+def _on_router(right: str) -> _Needing:
+    def need(command: Command) -> Need:
+        router: str = getattr(command, "router")  # noqa: B009 - one of several classes
+        return (right, router, NO_QUEUE, 0)
+
+    return need
+
+
+def _on_everything(right: str) -> _Needing:
+    def need(_command: Command) -> Need:
+        return (right, "", NO_QUEUE, 0)
+
+    return need
+
+
+def _direct(command: Command) -> Need:
+    """The target as the client writes it (F113)."""
+    assert isinstance(command, SendDirect)
+    prefix = ""
+    if command.by == BY_NAME:
+        prefix = TARGET_NAME_PREFIX
+    elif command.by == BY_TYPE:
+        prefix = TARGET_TYPE_PREFIX
+    return (DIRECT, prefix + command.who, NO_QUEUE, 0)
+
+
+def _pass_answer(command: Command) -> Need:
+    assert isinstance(command, PassAnswer)
+    return (ANSWER, command.client_id, NO_QUEUE, 0)
+
+
+def _acknowledge(command: Command) -> Need:
+    assert isinstance(command, Acknowledge)
+    return (ANSWER, command.channel, NO_QUEUE, 0)
+
+
+def _subscribe(command: Command) -> Need:
+    """To be told no more is always allowed."""
+    assert isinstance(command, SubscribeEvent)
+    if not command.wanted:
+        return _NOTHING
+    queue_id = NO_QUEUE if command.queue_id is None else command.queue_id
+    return (SUBSCRIBE, command.channel, queue_id, command.event)
+
+
+_NEEDS: Final[dict[type[Command], _Needing]] = {
+    Acknowledge: _acknowledge,
+    AddBinding: _on_router(MANAGE_ROUTERS),
+    ClearMessages: _on_queue(CLEAR_MESSAGES),
+    CreateChannel: _on_channel(CREATE_CHANNEL),
+    CreateQueue: _on_queue(CREATE_QUEUE),
+    CreateRouter: _on_router(MANAGE_ROUTERS),
+    DescribeChannel: _on_channel(SEE_CHANNEL),
+    DescribeQueue: _on_queue(SEE_CHANNEL),
+    Join: _on_channel(JOIN),
+    ListBindings: _on_router(SEE_ROUTERS),
+    ListChannels: _on_everything(SEE_CHANNEL),
+    ListClients: _on_everything(SEE_CLIENTS),
+    ListConsumers: _on_channel(SEE_CONSUMERS),
+    ListNodes: _on_everything(SEE_NODES),
+    ListQueues: _on_channel(SEE_CHANNEL),
+    ListRouters: _on_everything(SEE_ROUTERS),
+    PassAnswer: _pass_answer,
+    Publish: _on_router(PUBLISH),
+    Pull: _on_queue(PULL),
+    Push: _on_queue(PUSH),
+    RemoveBinding: _on_router(MANAGE_ROUTERS),
+    RemoveChannel: _on_channel(REMOVE_CHANNEL),
+    RemoveQueue: _on_queue(REMOVE_QUEUE),
+    RemoveRouter: _on_router(MANAGE_ROUTERS),
+    SetRouterEnabled: _on_router(MANAGE_ROUTERS),
+    SendCustom: _on_everything(CUSTOM),
+    SendDirect: _direct,
+    SubscribeEvent: _subscribe,
+    UpdateQueue: _on_queue(UPDATE_QUEUE),
+}

@@ -1,0 +1,315 @@
+"""Owns the asking of the server's own code: turns the hub's questions into calls, and bounds them.
+
+Theory of operation.  Each question is put in a task of the session it is about, which is cancelled
+when the session ends.  It never raises: a hook that fails, answers with something that is no
+answer, or takes too long has refused, and the fault is logged with its traceback.  A client that
+was refused hears of it after a pause, which grows with each refusal of its address and is
+forgotten when there were none for a while.  Nobody else waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+import anyio
+
+from tmqp.constants import ResultCode
+from tmqp.frames import Frame
+from tmqp.hello import ConnectionInformation
+from tmqp_server.auth import Access, Admission, Answer, Applicant, Identity
+from tmqp_server.custom import ClientGone, CustomMessage, MessageHook, SendPort
+from tmqp_server.engine.client import Client
+from tmqp_server.engine.commands import Connect, ListChannels
+from tmqp_server.engine.effects import HandOver
+from tmqp_server.engine.events import event_name
+from tmqp_server.gate import AUTHENTICATE, Decision, Question
+from tmqp_server.rights import (
+    ANSWER,
+    CLEAR_MESSAGES,
+    CREATE_CHANNEL,
+    CREATE_QUEUE,
+    CUSTOM,
+    DIRECT,
+    JOIN,
+    MANAGE_ROUTERS,
+    PUBLISH,
+    PULL,
+    PUSH,
+    REMOVE_CHANNEL,
+    REMOVE_QUEUE,
+    SEE_CHANNEL,
+    SEE_CLIENTS,
+    SEE_CONSUMERS,
+    SEE_NODES,
+    SEE_ROUTERS,
+    SUBSCRIBE,
+    UPDATE_QUEUE,
+)
+
+__all__ = ["RIGHT_CALLS", "Judge", "Place"]
+
+logger = logging.getLogger("tmqp_server.access")
+
+#: Seconds a refused client waits to hear of it: the first one of an address, and at most.
+_FIRST_PAUSE_S: Final = 0.25
+_LONGEST_PAUSE_S: Final = 4.0
+#: Seconds without a refusal after which an address begins anew.
+_FORGIVEN_AFTER_S: Final = 60.0
+#: Addresses whose refusals are counted; beyond them the oldest is forgotten.
+_ADDRESSES: Final = 1_024
+
+_NO: Final = Decision(False)
+_DONE: Final = Decision(True)
+
+
+class Place(Protocol):
+    """What is known of a connection: where it comes from, and whether it is encrypted."""
+
+    @property
+    def peer(self) -> str:
+        """Its other end, in words."""
+
+    @property
+    def secure(self) -> bool:
+        """Whether it is encrypted."""
+
+
+_RightCall = Callable[[Access, Identity, Question], Awaitable[bool | Answer]]
+
+#: How each right is asked about.
+RIGHT_CALLS: Final[dict[str, _RightCall]] = {
+    ANSWER: lambda a, who, q: a.may_answer(who, q.subject),
+    CLEAR_MESSAGES: lambda a, who, q: a.may_clear_messages(who, q.subject, q.queue_id),
+    CREATE_CHANNEL: lambda a, who, q: a.may_create_channel(who, q.subject),
+    CREATE_QUEUE: lambda a, who, q: a.may_create_queue(who, q.subject, q.queue_id),
+    CUSTOM: lambda a, who, _: a.may_send_custom(who),
+    DIRECT: lambda a, who, q: a.may_send_direct(who, q.subject),
+    JOIN: lambda a, who, q: a.may_join(who, q.subject),
+    MANAGE_ROUTERS: lambda a, who, q: a.may_manage_router(who, q.subject),
+    PUBLISH: lambda a, who, q: a.may_publish(who, q.subject),
+    PULL: lambda a, who, q: a.may_pull(who, q.subject, q.queue_id),
+    PUSH: lambda a, who, q: a.may_push(who, q.subject, q.queue_id),
+    REMOVE_CHANNEL: lambda a, who, q: a.may_remove_channel(who, q.subject),
+    REMOVE_QUEUE: lambda a, who, q: a.may_remove_queue(who, q.subject, q.queue_id),
+    SEE_CHANNEL: lambda a, who, q: a.may_see_channel(who, q.subject, q.queue_id),
+    SEE_CLIENTS: lambda a, who, _: a.may_see_clients(who),
+    SEE_CONSUMERS: lambda a, who, q: a.may_see_consumers(who, q.subject),
+    SEE_NODES: lambda a, who, _: a.may_see_nodes(who),
+    SEE_ROUTERS: lambda a, who, q: a.may_see_routers(who, q.subject),
+    SUBSCRIBE: lambda a, who, q: a.may_subscribe(who, event_name(q.event), q.subject, q.queue_id),
+    UPDATE_QUEUE: lambda a, who, q: a.may_update_queue(who, q.subject, q.queue_id),
+}
+
+
+class Judge:
+    """Asks one server's code.
+
+    :param access: who may do what; None where nothing is asked.
+    :param hook: takes custom messages; None if nobody does.
+    :param timeout_s: seconds a hook may take.
+    :param most_bytes: the largest payload a hook may send.
+    """
+
+    def __init__(
+        self, access: Access | None, hook: MessageHook | None, timeout_s: float, most_bytes: int
+    ) -> None:
+        self.access = access
+        self.hook = hook
+        self._timeout_s = timeout_s
+        self._most_bytes = most_bytes
+        self._known: dict[int, Identity] = {}
+        self._refusals: dict[str, tuple[int, float]] = {}
+
+    async def decide(self, question: Question, place: Place, port: SendPort) -> Decision:
+        """Answer a question; raises nothing of its own.
+
+        :param place: the connection it is about.
+        :param port: for what a hook sends.
+        """
+        handed_over = question.handed_over
+        if handed_over is not None:
+            return await self._hand_over(handed_over, place, port)
+        if question.right == AUTHENTICATE:
+            assert isinstance(question.command, Connect)
+            return await self._authenticate(question.command, place)
+        access = self.access
+        assert access is not None, "nobody asks about rights where all have them"
+        who = self._known.get(question.session)
+        if who is None:
+            return _NO
+        if isinstance(question.command, ListChannels):
+            return await self._seen(access, who, question, place)
+        call = RIGHT_CALLS[question.right]
+        what = f"{question.right} {question.subject!r}"
+        answer = await self._ask(what, lambda: call(access, who, question), place, (bool, Answer))
+        if isinstance(answer, Answer):
+            return Decision(bool(answer.allowed), answer.keep_s)
+        # What went wrong once is asked anew the next time.
+        return _NO if answer is None else Decision(answer, access.keep_s)
+
+    def forget(self, session: int) -> None:
+        """A session is over."""
+        self._known.pop(session, None)
+
+    # -- connecting -----------------------------------------------------------------------------
+
+    async def _authenticate(self, connect: Connect, place: Place) -> Decision:
+        access = self.access
+        assert access is not None, "nobody asks who connects where everybody may"
+        applicant = _applicant(connect, place)
+        answer = await self._ask(
+            "authenticate", lambda: access.authenticate(applicant), place, (bool, Admission)
+        )
+        if answer is None or answer is False:
+            logger.warning("%s: refused as %r", place.peer, applicant.client_id)
+            await anyio.sleep(self._pause(place.peer, anyio.current_time()))
+            return _NO
+        admission = answer if isinstance(answer, Admission) else Admission()
+        accepted = Connect(
+            connect.session,
+            connect.request,
+            connect.client_id if admission.client_id is None else admission.client_id,
+            connect.name if admission.name is None else admission.name,
+            connect.client_type if admission.client_type is None else admission.client_type,
+            connect.door,
+            connect.properties,
+            admission.authenticated,
+            connect.take_over,
+            admission.node,
+        )
+        self._known[connect.session] = _identity(accepted, place, admission.data)
+        return Decision(True, connect=accepted)
+
+    def _pause(self, peer: str, now: float) -> float:
+        """How long a refused client waits; counts the refusal."""
+        host = peer.rpartition(":")[0] or peer
+        count, last = self._refusals.pop(host, (0, now))
+        if now - last > _FORGIVEN_AFTER_S:
+            count = 0
+        self._refusals[host] = (count + 1, now)
+        if len(self._refusals) > _ADDRESSES:
+            del self._refusals[next(iter(self._refusals))]
+        return min(_FIRST_PAUSE_S * 2.0 ** min(count, 16), _LONGEST_PAUSE_S)
+
+    # -- lists and messages ---------------------------------------------------------------------
+
+    async def _seen(
+        self, access: Access, who: Identity, question: Question, place: Place
+    ) -> Decision:
+        """Which channels of a list may be seen."""
+        names = question.names
+        seen = await self._ask(
+            "see the channels", lambda: access.visible_channels(who, names), place, (Iterable,)
+        )
+        if seen is None or isinstance(seen, str):
+            return _NO
+        return Decision(True, names=frozenset(seen))
+
+    async def _hand_over(self, effect: HandOver, place: Place, port: SendPort) -> Decision:
+        """Give a custom message to its hook; whatever comes of that is only about the message."""
+        hook = self.hook
+        frame = effect.wire
+        assert hook is not None, "nobody hands over what nobody takes"
+        assert isinstance(frame, Frame), "only this door has custom messages"
+        who = self._known.get(effect.session)
+        if who is None:
+            who = _identity_of(effect.client, place)
+        message = CustomMessage(who, frame, port, self._most_bytes)
+        try:
+            with anyio.fail_after(self._timeout_s):
+                await hook(message)
+        except ClientGone:
+            logger.info("%s: gone before its custom message was answered", place.peer)
+        except Exception as error:
+            if isinstance(error, TimeoutError):
+                logger.error("%s: the hook for custom messages took too long", place.peer)
+            else:
+                logger.exception("%s: the hook for custom messages failed", place.peer)
+            with suppress(ClientGone), anyio.move_on_after(self._timeout_s):
+                await message.respond(int(ResultCode.INTERNAL_SERVER_ERROR))
+        return _DONE
+
+    # -- calling --------------------------------------------------------------------------------
+
+    async def _ask(
+        self,
+        what: str,
+        call: Callable[[], Awaitable[Any]],
+        place: Place,
+        kinds: tuple[type, ...],
+    ) -> Any:
+        """The answer of a hook if it is of one of these kinds, or None; None is no fault for a
+        list."""
+        try:
+            with anyio.fail_after(self._timeout_s):
+                answer = await call()
+        except TimeoutError:
+            logger.error("%s: %s: not answered in time, refused", place.peer, what)
+            return None
+        except Exception:
+            logger.exception("%s: %s: the hook failed, refused", place.peer, what)
+            return None
+        if isinstance(answer, kinds) or (answer is None and kinds == (Iterable,)):
+            return answer
+        logger.error("%s: %s: %r is no answer, refused", place.peer, what, type(answer).__name__)
+        return None
+
+
+def _applicant(connect: Connect, place: Place) -> Applicant:
+    information = connect.properties
+    if not isinstance(information, ConnectionInformation):
+        return Applicant(
+            connect.session,
+            connect.client_id,
+            connect.name or "",
+            connect.client_type or "",
+            peer=place.peer,
+            secure=place.secure,
+            door=connect.door,
+        )
+    return Applicant(
+        connect.session,
+        information.client_id,
+        connect.name or "",
+        connect.client_type or "",
+        information.token,
+        information.properties,
+        place.peer,
+        place.secure,
+        connect.door,
+    )
+
+
+def _identity(connect: Connect, place: Place, data: Any) -> Identity:
+    information = connect.properties
+    return Identity(
+        connect.session,
+        connect.client_id,
+        connect.name or "",
+        connect.client_type or "",
+        connect.authenticated,
+        information.properties if isinstance(information, ConnectionInformation) else {},
+        place.peer,
+        place.secure,
+        connect.door,
+        data,
+    )
+
+
+def _identity_of(client: Client, place: Place) -> Identity:
+    """Who a client is that nobody asked about."""
+    information = client.properties
+    return Identity(
+        client.number,
+        client.client_id,
+        client.name or "",
+        client.client_type or "",
+        client.authenticated,
+        information.properties if isinstance(information, ConnectionInformation) else {},
+        place.peer,
+        place.secure,
+        client.door,
+    )

@@ -1,0 +1,89 @@
+"""Owns the rights: the name of everything a client may be allowed or refused, and what it is about.
+
+A right is asked for with a *subject*, the name of what it is about, and in a few cases with the id
+of a queue.  Here stand only the names: which command needs which right is in ``gate.py``, who has
+it is the business of ``auth.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "ANSWER",
+    "CLEAR_MESSAGES",
+    "CREATE_CHANNEL",
+    "CREATE_QUEUE",
+    "CUSTOM",
+    "DIRECT",
+    "JOIN",
+    "MANAGE_ROUTERS",
+    "OF_CHANNELS",
+    "OF_CLIENTS",
+    "OF_NOTHING",
+    "OF_ROUTERS",
+    "PUBLISH",
+    "PULL",
+    "PUSH",
+    "REMOVE_CHANNEL",
+    "REMOVE_QUEUE",
+    "RIGHTS",
+    "SEE_CHANNEL",
+    "SEE_CLIENTS",
+    "SEE_CONSUMERS",
+    "SEE_NODES",
+    "SEE_ROUTERS",
+    "SUBSCRIBE",
+    "UPDATE_QUEUE",
+]
+
+JOIN: Final = "join"
+PUSH: Final = "push"
+PULL: Final = "pull"
+CREATE_CHANNEL: Final = "create-channel"
+REMOVE_CHANNEL: Final = "remove-channel"
+CREATE_QUEUE: Final = "create-queue"
+UPDATE_QUEUE: Final = "update-queue"
+REMOVE_QUEUE: Final = "remove-queue"
+CLEAR_MESSAGES: Final = "clear-messages"
+SEE_CHANNEL: Final = "see-channel"
+SEE_CONSUMERS: Final = "see-consumers"
+SUBSCRIBE: Final = "subscribe"
+DIRECT: Final = "direct"
+ANSWER: Final = "answer"
+PUBLISH: Final = "publish"
+MANAGE_ROUTERS: Final = "manage-routers"
+SEE_ROUTERS: Final = "see-routers"
+SEE_CLIENTS: Final = "see-clients"
+SEE_NODES: Final = "see-nodes"
+CUSTOM: Final = "custom"
+
+#: What the subject of a right is the name of.
+OF_CHANNELS: Final = "channels"
+OF_CLIENTS: Final = "clients"
+OF_ROUTERS: Final = "routers"
+OF_NOTHING: Final = ""
+
+#: Every right, and what its subject is.
+RIGHTS: Final[dict[str, str]] = {
+    JOIN: OF_CHANNELS,
+    PUSH: OF_CHANNELS,
+    PULL: OF_CHANNELS,
+    CREATE_CHANNEL: OF_CHANNELS,
+    REMOVE_CHANNEL: OF_CHANNELS,
+    CREATE_QUEUE: OF_CHANNELS,
+    UPDATE_QUEUE: OF_CHANNELS,
+    REMOVE_QUEUE: OF_CHANNELS,
+    CLEAR_MESSAGES: OF_CHANNELS,
+    SEE_CHANNEL: OF_CHANNELS,
+    SEE_CONSUMERS: OF_CHANNELS,
+    SUBSCRIBE: OF_CHANNELS,
+    DIRECT: OF_CLIENTS,
+    ANSWER: OF_CLIENTS,
+    PUBLISH: OF_ROUTERS,
+    MANAGE_ROUTERS: OF_ROUTERS,
+    SEE_ROUTERS: OF_ROUTERS,
+    SEE_CLIENTS: OF_NOTHING,
+    SEE_NODES: OF_NOTHING,
+    CUSTOM: OF_NOTHING,
+}

@@ -1,0 +1,148 @@
+"""Owns the settings of a cluster, ``[cluster]``: which part this server has in it (F133)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from tmqp.address import Address, parse_address
+from tmqp.constants import MAX_NAME_BYTES
+from tmqp.errors import LocalProtocolError
+from tmqp_server.settings.checks import ConfigError, known, positive, whole
+
+__all__ = ["ClusterConfig", "cluster_settings"]
+
+_ROLES = ("master", "slave", "both")
+_KINDS = ("queue", "router", "direct", "acknowledge", "response", "decision")
+
+
+def _masters(values: object) -> tuple[Address, ...]:
+    if not isinstance(values, (list, tuple)):
+        raise ConfigError(f"masters must be a list of addresses, got {values!r}")
+    addresses: list[Address] = []
+    for value in values:
+        address = value if isinstance(value, Address) else _address(value)
+        if address.tls:
+            raise ConfigError(f"masters: {address}: TLS is not spoken yet; use tmq:// or unix:")
+        if address in addresses:
+            raise ConfigError(f"masters: {address} is named twice")
+        addresses.append(address)
+    return tuple(addresses)
+
+
+def _address(value: object) -> Address:
+    if not isinstance(value, str):
+        raise ConfigError(f"masters: an address is a text, got {value!r}")
+    try:
+        return parse_address(value)
+    except LocalProtocolError as error:
+        raise ConfigError(f"masters: {error}") from error
+
+
+def _flag(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{attribute.name} must be true or false, got {value!r}")
+
+
+def _texts(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, tuple) or not all(isinstance(each, str) for each in value):
+        raise ConfigError(f"{attribute.name} must be a list of texts, got {value!r}")
+
+
+def _word(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, str) or not value or value != value.strip():
+        raise ConfigError(f"{attribute.name} must be a text without blanks around it")
+    if not value.isprintable():
+        raise ConfigError(f"{attribute.name} must be one line of printable characters")
+
+
+def _listed(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _text(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, str):
+        raise ConfigError(f"{attribute.name} must be a text, got {value!r}")
+
+
+def _text_list(*default: str) -> tuple[str, ...]:
+    return attrs.field(default=default, converter=_listed, validator=_texts)
+
+
+@attrs.frozen(kw_only=True)
+class ClusterConfig:
+    """This server's part in a cluster (F133)."""
+
+    name: str = attrs.field(validator=_word)
+    """What the other nodes know this one by; each has its own."""
+
+    token: str = attrs.field(validator=_word, repr=False)
+    """The secret of the cluster, the same on all nodes."""
+
+    role: str = attrs.field()
+    """``master`` takes slaves, ``slave`` connects to masters, ``both`` does both."""
+
+    masters: tuple[Address, ...] = attrs.field(default=(), converter=_masters)
+    """Addresses of the masters."""
+
+    forward: tuple[str, ...] = _text_list("*")
+    """Patterns ``channel/queue`` of what goes to the masters."""
+
+    accept: tuple[str, ...] = _text_list("*")
+    """Patterns ``channel/queue`` of what is taken from other nodes."""
+
+    forward_kinds: tuple[str, ...] = _text_list(*_KINDS)
+    """Kinds of messages that go to the masters."""
+
+    accept_kinds: tuple[str, ...] = _text_list(*_KINDS)
+    """Kinds of messages that are taken from other nodes."""
+
+    filter: str = attrs.field(default="", validator=_text)
+    """A filter in Python: ``module:Class``, a subclass of ``NodeFilter``."""
+
+    share_decisions: bool = attrs.field(default=False, validator=_flag)
+    """Tell other nodes what queues are done with, and let go of what they are done with (F63)."""
+
+    buffer_bytes: int = attrs.field(default=16_777_216, validator=whole)
+    """Bytes that wait for one master that is away or slow; the oldest messages make room."""
+
+    reconnect_min_s: float = attrs.field(default=0.5, validator=positive)
+    """Seconds between the first two tries to connect to a master."""
+
+    reconnect_max_s: float = attrs.field(default=30.0, validator=positive)
+    """The longest time between two tries."""
+
+    def __attrs_post_init__(self) -> None:
+        if len(self.name.encode()) > MAX_NAME_BYTES:
+            raise ConfigError(f"name must be at most {MAX_NAME_BYTES} bytes")
+        if self.role not in _ROLES:
+            raise ConfigError(f"role must be master, slave or both, got {self.role!r}")
+        if self.role == "master" and self.masters:
+            raise ConfigError('a master connects to nobody: use role = "both", or no masters')
+        if self.role != "master" and not self.masters:
+            raise ConfigError(f"role {self.role} needs masters, the addresses to connect to")
+        if self.reconnect_max_s < self.reconnect_min_s:
+            raise ConfigError("reconnect_max_s must not be less than reconnect_min_s")
+
+    @property
+    def takes_slaves(self) -> bool:
+        """Whether others may connect as nodes."""
+        return self.role != "slave"
+
+
+def cluster_settings(table: Mapping[str, Any]) -> ClusterConfig:
+    """Read ``[cluster]``.
+
+    :raises ConfigError: for an unknown or missing key, or a bad value.
+    """
+    fields = attrs.fields(ClusterConfig)
+    values = known(table, [field.name for field in fields], "cluster.")
+    for field in fields:
+        if field.default is attrs.NOTHING and field.name not in values:
+            raise ConfigError(f"cluster.{field.name} is missing")
+    try:
+        return ClusterConfig(**values)
+    except ConfigError as error:
+        raise ConfigError(f"cluster: {error}") from error

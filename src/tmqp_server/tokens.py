@@ -1,0 +1,125 @@
+"""Owns tokens: how they are kept, and how one that a client brings is compared with those.
+
+A token is kept as a hash and never as itself.  One that was drawn at random, as
+``tmqp-server hash-token --new`` does, needs no more than SHA-256: nobody tries 2^256 of them.  One
+that a person thought up can be guessed, so scrypt makes each guess cost tens of milliseconds.  No
+comparison ends early, neither within a hash nor at the first that fits: how long it takes says
+nothing about what was wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from typing import Final, final
+
+__all__ = ["TokenHash", "find_token", "hash_token", "new_token"]
+
+_SHA256: Final = "sha256"
+_SCRYPT: Final = "scrypt"
+_SCRYPT_LOG_N: Final = 14
+_SCRYPT_R: Final = 8
+_SCRYPT_P: Final = 1
+_SALT_BYTES: Final = 16
+_HASH_BYTES: Final = 32
+#: What a hash in a file may cost: 128 * r * n bytes, and p times the time of it.
+_MAX_LOG_N: Final = 18
+_MAX_R: Final = 32
+_MAX_P: Final = 16
+_FORMS: Final = "sha256:HEX or scrypt:LOG2N:R:P:SALT:HEX, as tmqp-server hash-token writes it"
+
+
+def new_token() -> str:
+    """A token nobody can guess: 43 letters, digits, ``-`` and ``_``."""
+    return secrets.token_urlsafe(32)
+
+
+def hash_token(token: str, *, slow: bool = False) -> str:
+    """The hash of a token as a configuration keeps it.
+
+    :param slow: for a token that a person thought up: each comparison costs tens of milliseconds.
+    :raises ValueError: for an empty token, or one with spaces around it or a line break in it: no
+        client could bring that.
+    """
+    if not token or token != token.strip() or len(token.splitlines()) != 1:
+        raise ValueError("a token is one line without spaces around it")
+    if not slow:
+        return f"{_SHA256}:{_sha256(token).hex()}"
+    salt = secrets.token_bytes(_SALT_BYTES)
+    digest = _scrypt(token, salt, _SCRYPT_LOG_N, _SCRYPT_R, _SCRYPT_P)
+    return f"{_SCRYPT}:{_SCRYPT_LOG_N}:{_SCRYPT_R}:{_SCRYPT_P}:{salt.hex()}:{digest.hex()}"
+
+
+@final
+class TokenHash:
+    """The hash of one token.
+
+    :param text: as :func:`hash_token` returns it.
+    :raises ValueError: when it is not; the text says what is wrong and never shows the hash.
+
+    Attribute: ``slow``, whether a comparison takes so long that the event loop must not wait.
+    """
+
+    __slots__ = ("_digest", "_log_n", "_p", "_r", "_salt", "slow")
+
+    def __init__(self, text: str) -> None:
+        parts = text.split(":")
+        self.slow = parts[0] == _SCRYPT
+        self._log_n = self._r = self._p = 0
+        self._salt = b""
+        try:
+            if self.slow:
+                _, log_n, r, p, salt, digest = parts
+                self._log_n, self._r, self._p = int(log_n), int(r), int(p)
+                self._salt = bytes.fromhex(salt)
+            else:
+                name, digest = parts
+                if name != _SHA256:
+                    raise ValueError(name)
+            self._digest = bytes.fromhex(digest)
+        except ValueError:
+            raise ValueError(f"a hash has the form {_FORMS}") from None
+        if len(self._digest) != _HASH_BYTES:
+            raise ValueError(f"a hash ends with {_HASH_BYTES} bytes in hexadecimal")
+        if self.slow and not (
+            1 <= self._log_n <= _MAX_LOG_N and 1 <= self._r <= _MAX_R and 1 <= self._p <= _MAX_P
+        ):
+            raise ValueError(
+                f"scrypt takes LOG2N up to {_MAX_LOG_N}, R up to {_MAX_R} and P up to {_MAX_P}"
+            )
+
+    def fits(self, token: str) -> bool:
+        """Whether this is the hash of the token."""
+        if self.slow:
+            digest = _scrypt(token, self._salt, self._log_n, self._r, self._p)
+        else:
+            digest = _sha256(token)
+        return hmac.compare_digest(digest, self._digest)
+
+    def __repr__(self) -> str:
+        return f"<TokenHash {_SCRYPT if self.slow else _SHA256}>"  # no log shall hold the rest
+
+
+def find_token(token: str, hashes: Sequence[TokenHash]) -> int:
+    """The place of the token's hash, -1 if it is not there; all are compared in any case."""
+    found = -1
+    for place, each in enumerate(hashes):
+        if each.fits(token):
+            found = place
+    return found
+
+
+def _sha256(token: str) -> bytes:
+    return hashlib.sha256(_encoded(token)).digest()
+
+
+def _scrypt(token: str, salt: bytes, log_n: int, r: int, p: int) -> bytes:
+    n = 1 << log_n
+    room = 128 * r * (n + p) + (1 << 20)
+    return hashlib.scrypt(_encoded(token), salt=salt, n=n, r=r, p=p, maxmem=room, dklen=_HASH_BYTES)
+
+
+def _encoded(token: str) -> bytes:
+    return token.encode("utf-8", "surrogatepass")
