@@ -381,6 +381,10 @@ class Outcomes:
             self.settle_elsewhere(queue, message, not message.marks & MARK_NEGATIVE)
             return
         message.marks &= ~(MARK_BACK | MARK_ANSWERED | MARK_NEGATIVE)
+        rare = message.rarely()
+        if rare.put_backs >= queue.put_back_limit:
+            self._give_up(queue, message)
+            return
         if queue.discipline.replaces:
             latest = queue.latest()
             if latest is not None and latest.sequence > message.sequence:
@@ -388,10 +392,6 @@ class Outcomes:
                 self.settle(queue, message)
                 return
             self.make_way(queue, message)
-        rare = message.rarely()
-        if rare.put_backs >= queue.put_back_limit:
-            self._give_up(queue, message)
-            return
         rare.put_backs += 1
         queue.requeued += 1
         if where == PUT_BACK_START:

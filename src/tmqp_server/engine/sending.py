@@ -189,13 +189,14 @@ class Sender:
     def _candidates(self, queue: Queue, audience: Audience) -> list[Subscription]:
         """The subscriptions to look at, in order: join order, or for round robin whose turn it is.
 
-        The turn is a position, which nobody adjusts when a client leaves (F90).
+        The turn is a position, which nobody adjusts when a client leaves; past the last one the
+        first is next (F90).
         """
         everybody = list(audience.subscriptions.values())
         if not queue.discipline.exclusive or not everybody:
             return everybody
         count = len(everybody)
-        start = (queue.turn + 1) % count
+        start = queue.turn + 1 if queue.turn + 1 < count else 0
         for step in range(count):
             position = (start + step) % count
             if not everybody[position].stalled:

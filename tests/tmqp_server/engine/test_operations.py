@@ -295,6 +295,17 @@ def test_a_queue_starts_from_its_channel_and_what_is_asked_for(world: World) -> 
     assert options.request_acknowledge
 
 
+def test_the_handler_is_the_queues_or_the_channels_or_the_servers(world: World) -> None:
+    create_channel(world, "ch", ChannelChanges(queue=QueueChanges(delivery_handler="reject-nack")))
+    world.create(QueueChanges(delivery_handler="ack-received"))
+    world.create(queue_id=2)
+    world.create(channel="else")
+    assert world.push("own") == ["p: own ok F"]
+    assert world.push("channel's", queue_id=2) == ["p: channel's no none F"]
+    assert world.push("server's", channel="else") == []
+    assert world.push("asked", channel="else", wants=True) == ["p: asked ok F"]
+
+
 def test_creating_a_queue_creates_its_channel_with_the_channels_changes(world: World) -> None:
     number = world.numbers["admin"]
     body = QueueChanges(acknowledge_timeout_ms=7_000, status=3)

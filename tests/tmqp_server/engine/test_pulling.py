@@ -483,6 +483,20 @@ def test_what_comes_back_into_a_cache_replaces_only_what_is_older(first: str, ke
     assert world.pull("a") == [f"a pull: answer {kept}"]
 
 
+def test_what_is_given_up_on_its_way_back_into_a_cache_replaces_nothing() -> None:
+    back = QueueChanges(
+        status=STATUS_PULL, delivery_handler="putback-end", put_back_limit=1, dead_letter=("g", 1)
+    )
+    world = stocked("m1", "m2", changes=back)
+    for _ in range(2):
+        world.pull("a", 1, newest_first=True)
+        if world.queue().flights and world.books().get("requeued"):
+            world.update(CACHE)
+        world.nack("a", "m2")
+    assert world.books()["dead"] == 1
+    assert world.pull("a") == ["a pull: answer m1"]
+
+
 def test_a_cache_becomes_a_push_queue_with_what_it_holds() -> None:
     world = stocked("m1", changes=CACHE)
     world.pull("a")

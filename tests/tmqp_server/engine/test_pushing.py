@@ -148,6 +148,27 @@ def test_round_robin_takes_turns_in_join_order() -> None:
     assert got[1] == "b <- m1 FA"
 
 
+def test_round_robin_keeps_what_nobody_is_there_for() -> None:
+    world = World()
+    world.create(QueueChanges(status=STATUS_ROUND_ROBIN))
+    for number in range(3):
+        assert world.push(f"m{number}") == []
+    assert world.join("a") == ["a <- m0 FA", "a <- m1 FA", "a <- m2 FA", "a join: 0"]
+
+
+def test_round_robin_begins_anew_when_the_turn_is_past_the_last_consumer() -> None:
+    world = World()
+    world.create(QueueChanges(status=STATUS_ROUND_ROBIN))
+    for name in "abcd":
+        world.join(name)
+    for number in range(3):
+        world.push(f"m{number}")
+    world.leave("c")
+    world.leave("d")
+    # Position 3 is next, and there are two: the first has it, not the third modulo two.
+    assert world.push("m3") == ["a <- m3 FA"]
+
+
 def test_round_robin_goes_on_after_a_leave_and_gives_a_put_back_to_the_next() -> None:
     world = World()
     world.create(QueueChanges(status=STATUS_ROUND_ROBIN, delivery_handler="putback-start"))

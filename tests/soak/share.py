@@ -1,0 +1,19 @@
+"""Owns how the time of a soak is shared: each ``soak_*.py`` of this folder gets an equal part."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["first_seed", "seconds"]
+
+
+def seconds() -> float:
+    """What one part may take: ``TMQP_SOAK_SECONDS`` (600) divided by the number of parts."""
+    parts = len(list(Path(__file__).parent.glob("soak_*.py")))
+    return float(os.environ.get("TMQP_SOAK_SECONDS", "600")) / parts
+
+
+def first_seed() -> int:
+    """Where seeds begin: ``TMQP_SOAK_SEED`` (1)."""
+    return int(os.environ.get("TMQP_SOAK_SEED", "1"))

@@ -1,0 +1,403 @@
+"""Owns how the model serves operations on channels, queues, connections (F48-F64, F101, F102)."""
+
+from __future__ import annotations
+
+from tests.tmqp_server.engine.model.delivering import Delivering
+from tests.tmqp_server.engine.model.policies import POLICIES
+from tests.tmqp_server.engine.model.things import (
+    BROADCAST,
+    CACHE,
+    DEFAULTS,
+    PULL,
+    STOPPED,
+    Asked,
+    Channel,
+    Client,
+    Letter,
+    Line,
+    Member,
+)
+
+__all__ = ["Operating"]
+
+CHANNEL_DEFAULTS: dict[str, object] = {
+    "allow_multiple_queues": True,
+    "allowed_queues": None,
+    "client_limit": 0,
+    "queue_limit": 0,
+    "destroy_when_empty": False,
+}
+FORBIDDEN = "@ ;*"
+
+
+def given(changes: dict[str, object] | None) -> dict[str, object]:
+    """The options that are really given."""
+    return {name: value for name, value in (changes or {}).items() if value is not None}
+
+
+class Operating(Delivering):
+    """Creates, changes, removes; lets clients in and out."""
+
+    defaults: dict[str, object] = DEFAULTS
+
+    def reply(self, client: Client, request: object, code: int, body: object = None) -> None:
+        """Answer an operation, if anybody waits for it (F44)."""
+        if request is not None:
+            self.say("reply", client.number, request, code, body)
+
+    # --- Connections -----------------------------------------------------------------------------
+
+    def connect(
+        self,
+        number: int,
+        request: object,
+        client_id: str,
+        name: str | None,
+        kind: str | None,
+        take_over: bool,
+    ) -> None:
+        """Let a client in (F30-F36)."""
+        old = self.by_id(client_id)
+        if old is not None and not take_over:
+            self.say("refuse", number, request, 503)
+            return
+        if old is None and len(self.clients) >= self.settings.sessions:
+            self.say("refuse", number, request, 482)
+            return
+        if old is not None:
+            self.disconnect(old)
+            self.say("close", old.number)
+        client = Client(number, client_id, name, kind)
+        self.tell_client("ClientConnected", client)
+        self.clients[number] = client
+        self.say("accept", number, request, client_id)
+
+    def disconnect(self, client: Client) -> None:
+        """A client has gone; what it has in its hands stays there (F99, F102)."""
+        client.alive = False
+        del self.clients[client.number]
+        self.forget_listeners(client.number)
+        for line in self.lines():
+            for pull in [pull for pull in line.pulls if pull.client is client]:
+                self.drop_pull(pull)
+        for channel in list(self.channels.values()):
+            self.part(channel, client)
+        self.tell_client("ClientDisconnected", client)
+
+    # --- Channels --------------------------------------------------------------------------------
+
+    def new_channel(self, name: str, changes: dict[str, object] | None) -> Channel | int:
+        """Create a channel, or say why not (F47, F50, F64)."""
+        problem = self.problem_of_channel(name)
+        if problem:
+            return problem
+        options = {**CHANNEL_DEFAULTS, **self.defaults, **given(changes)}
+        channel = self.channels[name.lower()] = Channel(name, options)
+        self.tell_channel("ChannelCreated", channel)
+        return channel
+
+    def problem_of_channel(self, name: str) -> int:
+        """Why no channel of that name can be created (F47, F50, F64); 0 if one can."""
+        if name.lower() in self.channels:
+            return 481
+        if not name or len(name) > 255 or any(letter in FORBIDDEN for letter in name):
+            return 400
+        return 482 if len(self.channels) >= self.settings.channels else 0
+
+    def opened(self, name: str) -> Channel | int:
+        """A channel, created if it is missing (F48)."""
+        return self.channel(name) or self.new_channel(name, None)
+
+    def create_channel(
+        self, client: Client, request: object, name: str, changes: dict[str, object] | None
+    ) -> None:
+        """F50."""
+        made = self.new_channel(name, changes)
+        self.reply(client, request, made if isinstance(made, int) else 0)
+
+    def remove_channel(self, client: Client, request: object, name: str) -> None:
+        """F51."""
+        channel = self.channel(name)
+        if channel is not None:
+            self.discard(channel)
+        self.reply(client, request, 404 if channel is None else 0)
+
+    def discard(self, channel: Channel) -> None:
+        """Remove a channel with all it holds."""
+        for line in list(channel.queues.values()):
+            self.discard_line(line)
+        self.tell_channel("ChannelRemoved", channel)
+        self.forget_listeners(None, channel.name)
+        del self.channels[channel.name.lower()]
+        channel.members = []
+
+    def join(self, client: Client, request: object, name: str, credit: int) -> None:
+        """F48."""
+        channel = self.opened(name)
+        if isinstance(channel, int):
+            self.reply(client, request, channel)
+            return
+        member = channel.member(client)
+        limit = channel.options["client_limit"]
+        assert isinstance(limit, int)
+        if member is not None:
+            member.credit = credit
+        elif 0 < limit <= len(channel.members):
+            self.reply(client, request, 482)
+            return
+        else:
+            channel.members.append(Member(client, credit))
+            self.tell_member("ClientJoined", channel, client)
+        self.reply(client, request, 0)
+
+    def leave(self, client: Client, request: object, name: str) -> None:
+        """F49."""
+        channel = self.channel(name)
+        left = channel is not None and self.part(channel, client)
+        self.reply(client, request, 0 if left else 404)
+
+    def part(self, channel: Channel, client: Client) -> bool:
+        """A client consumes a channel no more; whether it did (F101)."""
+        member = channel.member(client)
+        if member is None:
+            return False
+        channel.members.remove(member)
+        self.tell_member("ClientLeft", channel, client)
+        empty = not channel.members and not any(line.live() for line in channel.queues.values())
+        if channel.options["destroy_when_empty"] and empty:
+            self.discard(channel)
+        return True
+
+    def grant(self, client: Client, name: str, credit: int) -> None:
+        """Set what a membership may still be sent."""
+        channel = self.channel(name)
+        member = None if channel is None else channel.member(client)
+        if member is not None:
+            member.credit = credit
+
+    # --- Queues ----------------------------------------------------------------------------------
+
+    def problem_of_options(self, options: dict[str, object]) -> int:
+        """Why no queue can have these options (F56); 0 if one can."""
+        timeout_ms = options["acknowledge_timeout_ms"]
+        assert isinstance(timeout_ms, int)
+        if timeout_ms > self.settings.acknowledge_timeout_ms:
+            return 482
+        return 0 if options["delivery_handler"] in POLICIES else 406
+
+    def new_line(
+        self, channel: Channel, queue_id: int, changes: dict[str, object] | None
+    ) -> Line | int:
+        """Create a queue, or say why not (F54, F64)."""
+        allowed = channel.options["allowed_queues"]
+        limit = channel.options["queue_limit"]
+        assert isinstance(limit, int)
+        if queue_id in channel.queues:
+            return 481
+        if isinstance(allowed, tuple) and allowed and queue_id not in allowed:
+            return 406
+        if channel.queues and not channel.options["allow_multiple_queues"]:
+            return 482
+        if 0 < limit <= len(channel.queues) or len(channel.queues) >= self.settings.queues:
+            return 482
+        options = {name: channel.options[name] for name in DEFAULTS} | given(changes)
+        problem = self.problem_of_options(options)
+        if problem:
+            return problem
+        line = channel.queues[queue_id] = Line(channel, queue_id, options)
+        self.tell_line("QueueCreated", line, options["status"])
+        return line
+
+    def create_queue(
+        self,
+        client: Client,
+        request: object,
+        name: str,
+        queue_id: int,
+        changes: dict[str, object] | None,
+    ) -> None:
+        """F54."""
+        self.reply(client, request, self.make_line(name, queue_id, changes))
+
+    def make_line(self, name: str, queue_id: int, changes: dict[str, object] | None) -> int:
+        """A queue and, if need be, its channel; both or none."""
+        channel = self.channel(name)
+        if channel is None:
+            options = {**DEFAULTS, **self.defaults, **given(changes)}
+            problem = self.problem_of_channel(name) or self.problem_of_options(options)
+            if problem:
+                return problem
+            made = self.new_channel(name, None)
+            if isinstance(made, int):
+                return made
+            channel = made
+        line = self.new_line(channel, queue_id, changes)
+        return line if isinstance(line, int) else 0
+
+    def update_queue(
+        self,
+        client: Client,
+        request: object,
+        name: str,
+        queue_id: int,
+        changes: dict[str, object],
+    ) -> None:
+        """F56, F92."""
+        line = self.line(name, queue_id)
+        if line is None:
+            self.reply(client, request, 404)
+            return
+        options = line.options | given(changes)
+        problem = self.problem_of_options(options)
+        if not problem:
+            was = line.options["status"]
+            line.options = options
+            self.tell_line("QueueUpdated", line, options["status"])
+            self.changed(line, was)
+        self.reply(client, request, problem)
+
+    def changed(self, line: Line, was: object) -> None:
+        """What changed options do to what is there (F92)."""
+        status = line.options["status"]
+        if status == STOPPED and was != STOPPED:
+            self.clear(line, True, True, True)
+        if status == CACHE and was != CACHE and line.waiting():
+            latest = max(line.waiting(), key=lambda letter: letter.number)
+            for letter in line.waiting():
+                if letter is not latest:
+                    line.take(letter)
+                    self.end(line, letter, "cleared")
+        if not self.one_at_a_time(line):
+            line.held = None
+
+    def remove_queue(self, client: Client, request: object, name: str, queue_id: int) -> None:
+        """F57, F93."""
+        line = self.line(name, queue_id)
+        if line is not None:
+            self.discard_line(line)
+        self.reply(client, request, 404 if line is None else 0)
+
+    def discard_line(self, line: Line) -> None:
+        """Stop a queue, then remove it."""
+        self.clear(line, True, True, True)
+        for pull in list(line.pulls):
+            self.drop_pull(pull)
+            self.orphans.append(pull)
+        del line.channel.queues[line.queue_id]
+        self.tell_line("QueueRemoved", line, STOPPED)
+        self.forget_listeners(None, line.channel.name, line.queue_id)
+
+    def clear_messages(
+        self, client: Client, request: object, name: str, queue_id: int, high: bool, regular: bool
+    ) -> None:
+        """F58."""
+        line = self.line(name, queue_id)
+        if line is not None:
+            self.clear(line, high, regular, False)
+        self.reply(client, request, 404 if line is None else 0)
+
+    # --- Questions -------------------------------------------------------------------------------
+
+    def describe_queue(self, client: Client, request: object, name: str, queue_id: int) -> None:
+        """F57, F68."""
+        line = self.line(name, queue_id)
+        if line is None:
+            self.reply(client, request, 404)
+        else:
+            self.reply(client, request, 0, line.snapshot() | line.options)
+
+    def describe_channel(self, client: Client, request: object, name: str) -> None:
+        """F52, F67."""
+        channel = self.channel(name)
+        if channel is None:
+            self.reply(client, request, 404)
+            return
+        body = (channel.name, tuple(channel.queues), len(channel.members))
+        self.reply(client, request, 0, body)
+
+    # --- Pulls -----------------------------------------------------------------------------------
+
+    #: Pulls whose queue was removed; they end as soon as their client can be told.
+    orphans: list[Asked]
+
+    def pull(
+        self,
+        client: Client,
+        request: object,
+        name: str,
+        queue_id: int,
+        count: int,
+        newest_first: bool,
+        clear_high: bool,
+        clear_regular: bool,
+        info: bool,
+    ) -> None:
+        """F104-F106, F112."""
+        channel = self.channel(name)
+        line = self.line(name, queue_id)
+        joined = channel is not None and channel.member(client) is not None
+        if line is not None and line.options["status"] == CACHE:
+            self.read_cache(line, client, request, joined)
+            return
+        if channel is None or line is None:
+            self.say("end", client.number, request, "No-Queue" if channel else "No-Channel")
+            return
+        pull = Asked(client, request, line, 0, newest_first, clear_high, clear_regular, info)
+        promised = sum(other.count - other.sent for other in line.pulls)
+        pull.count = min(count, len(line.waiting()) - promised)
+        pending = [each for every in self.lines() for each in every.pulls if each.client is client]
+        pending += [each for each in self.orphans if each.client is client]
+        in_bounds = 0 < count <= self.settings.pull_count
+        pulls = line.options["status"] == PULL
+        if pulls and not joined:
+            self.say("end", client.number, request, "Unauthorized")
+        elif not pulls or not in_bounds:
+            self.say("end", client.number, request, "Unacceptable")
+        elif pull.count <= 0:
+            self.say("end", client.number, request, "Empty")
+        elif len(pending) >= self.settings.pulls:
+            self.say("end", client.number, request, "Unacceptable")
+        else:
+            line.pulls.append(pull)
+
+    def read_cache(self, line: Line, client: Client, request: object, joined: bool) -> None:
+        """F112."""
+        for letter in line.waiting():
+            if self.too_old(letter):
+                self.expire(line, letter)
+        if not joined:
+            self.reply(client, request, 401)
+        elif not line.waiting():
+            self.reply(client, request, 404)
+        else:
+            letter = line.waiting()[0]
+            self.say("answer", client.number, request, letter.message_id)
+            letter.attempts += 1
+            line.counts["sent_messages"] += 1
+            line.counts["deliveries"] += 1
+            if self.policy(line).sent:
+                self.confirm(line, letter)
+
+    # --- Pushes ----------------------------------------------------------------------------------
+
+    def take_in(self, line: Line, letter: Letter, delay_s: float) -> None:
+        """A message that the queue has room for (F103)."""
+        policy = self.policy(line)
+        if not policy.takes:
+            if policy.receipt == "refused":
+                self.confirm(line, letter, "none")
+            for count in ("received_messages", "refused", "removed_messages"):
+                line.counts[count] += 1
+            return
+        self.admit(line, letter)
+        line.counts["received_messages"] += 1
+        if policy.receipt == "saved" and line.options["status"] != BROADCAST:
+            self.save(line, letter)
+        asked = policy.receipt == "asked" and letter.wants
+        if asked or letter.saving or policy.receipt == "always":
+            self.confirm(line, letter)
+        self.tell_letter(line, letter)
+        if delay_s:
+            line.deferred.append((self.now + delay_s, letter))
+        else:
+            self.arrive(line, letter)

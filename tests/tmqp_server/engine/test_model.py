@@ -1,0 +1,523 @@
+"""The broker against an independent model: every word and every book, after every command.
+
+The model (``model/``) is written from the rules, in plain lists; ``model/duel.py`` tells how the
+two are compared.  ``make soak`` runs the same machine for longer.
+"""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from tests.tmqp_server.engine.model.desk import Settings
+from tests.tmqp_server.engine.model.duel import Duel
+from tests.tmqp_server.engine.model.policies import POLICIES
+from tests.tmqp_server.engine.model.things import (
+    BROADCAST,
+    CACHE,
+    PAUSED,
+    PULL,
+    PUSH,
+    ROUND_ROBIN,
+    STOPPED,
+)
+from tmqp_server.engine.client_commands import (
+    BY_ID,
+    BY_NAME,
+    BY_TYPE,
+    PassAnswer,
+    SendDirect,
+    SubscribeEvent,
+)
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    Block,
+    ClearMessages,
+    Command,
+    Connect,
+    CreateChannel,
+    CreateQueue,
+    DescribeChannel,
+    DescribeQueue,
+    Disconnect,
+    Grant,
+    Join,
+    Leave,
+    Pull,
+    Push,
+    PushExtras,
+    RemoveChannel,
+    RemoveQueue,
+    Unblock,
+    UpdateQueue,
+)
+from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.engine.router_commands import (
+    TO_CLIENTS,
+    TO_QUEUE,
+    TO_TAG,
+    AddBinding,
+    BindingOptions,
+    CreateRouter,
+    Envelope,
+    ListBindings,
+    Publish,
+    RemoveBinding,
+    RemoveRouter,
+)
+
+#: Bounds small enough to be reached; but no step is too small for its work, because what is put
+#: back in several portions need not come in one order.
+SETTINGS = Settings(
+    sessions=5,
+    channels=7,
+    queues=3,
+    messages=10,
+    message_bytes=40,
+    queue_bytes=150,
+    total_bytes=450,
+    put_backs=5,
+    hops=2,
+    pull_count=9,
+    pulls=3,
+)
+#: What becomes due in two queues at one moment may come in any order.  So each queue that is asked
+#: for has a grave of its own, whose time-outs are never those of the queues that are asked for.
+DEFAULTS: dict[str, object] = {"acknowledge_timeout_ms": 1_037, "put_back_limit": 2}
+GRAVES = ("g-one-1", "g-one-2", "g-two-1", "g-solo-1")
+STATUSES = (BROADCAST, PUSH, PUSH, ROUND_ROBIN, ROUND_ROBIN, PULL, PULL, CACHE, PAUSED, STOPPED)
+
+clients = st.sampled_from([1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6])
+channels = st.sampled_from(
+    ["one", "one", "one", "ONE", "Two", "Two", "two", "Solo", "solo", "three", "four", "no no"]
+)
+queue_ids = st.sampled_from([1, 1, 1, 1, 2, 2, 2, 3, 4])
+statuses = st.sampled_from(STATUSES)
+changes = st.builds(
+    QueueChanges,
+    status=st.none() | statuses,
+    request_acknowledge=st.none() | st.booleans(),
+    # Moments of answers are multiples of a quarter second, those of expiry never are.
+    acknowledge_timeout_ms=st.sampled_from([500, 1_000, 1_000, 1_000, 3_000, 9_999_999]),
+    message_timeout_ms=st.none() | st.sampled_from([0, 0, 700, 2_200]),
+    wait_for_acknowledge=st.none() | st.booleans(),
+    hide_client_names=st.none() | st.booleans(),
+    send_only_first_acquirer=st.none() | st.booleans(),
+    message_limit=st.none() | st.sampled_from([0, 2, 5]),
+    message_size_limit=st.none() | st.sampled_from([0, 0, 25]),
+    put_back_limit=st.none() | st.integers(0, 3),
+    delivery_handler=st.none() | st.sampled_from([*POLICIES, "nobody's"]),
+    tag=st.none() | st.sampled_from(["red", "blue"]),
+)
+channel_changes = st.builds(
+    ChannelChanges,
+    allow_multiple_queues=st.none() | st.booleans(),
+    allowed_queues=st.none() | st.sampled_from([(1, 2), (3,)]),
+    client_limit=st.none() | st.sampled_from([0, 2]),
+    queue_limit=st.none() | st.sampled_from([0, 2]),
+    destroy_when_empty=st.none() | st.booleans(),
+)
+extras = st.builds(
+    PushExtras,
+    changes=st.none() | changes,
+    expires_in_ms=st.sampled_from([0, 0, 700]),
+    delay_ms=st.sampled_from([0, 0, 500]),
+    silent=st.booleans(),
+)
+BITS = [1 << number for number in range(10)]
+bindings = st.builds(
+    lambda kind, **others: BindingOptions(kind=kind[0], target=kind[1], **others),
+    kind=st.sampled_from(
+        [
+            (TO_QUEUE, "one"),
+            (TO_QUEUE, "two"),
+            (TO_QUEUE, "three"),
+            (TO_TAG, "red"),
+            (TO_TAG, "blue"),
+            (TO_CLIENTS, "id:c2"),
+            (TO_CLIENTS, "type:kind1"),
+            (TO_CLIENTS, "name:name0"),
+        ]
+    ),
+    name=st.sampled_from(["a", "b", "c", "d"]),
+    content_type=st.none() | st.integers(1, 2),
+    priority=st.integers(0, 2),
+    interaction=st.sampled_from([0, 0, 1, 2]),
+    method=st.integers(0, 2),
+)
+ROUTERS = ("r", "r", "R")
+
+
+class Parcel(Envelope):
+    """A message for a router: copies have ids of their own unless they are to be answered."""
+
+    def __init__(self, session: int, message_id: str, size: int) -> None:
+        self.session = session
+        self.message_id = message_id
+        self.size = size
+
+    def as_push(self, channel: str, queue_id: int | None, interaction: int) -> Push:
+        name = f"{self.message_id} in {channel.lower()}/{queue_id}" if not interaction else ""
+        number = 1 if queue_id is None else queue_id
+        name = name or f"{self.message_id} asking {channel.lower()}/{queue_id}"
+        asks = interaction == 1
+        return Push(self.session, name, channel, number, False, asks, self.size, "copy")
+
+    def as_direct(self, target: str, content_type: int | None, interaction: int) -> SendDirect:
+        by, _, who = target.partition(":")
+        wire = (self.message_id, content_type, interaction)
+        way = {"id": BY_ID, "name": BY_NAME, "type": BY_TYPE}[by]
+        return SendDirect(self.session, way, who, False, self.size, wire)
+
+
+class Machine(RuleBasedStateMachine):
+    """Arbitrary commands of a few clients, with time passing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.duel = Duel(SETTINGS, DEFAULTS)
+        self.sessions: dict[int, int] = {}
+        self.last_session = 0
+        self.count = 0
+
+    @initialize(
+        given=st.tuples(changes, changes, changes, changes),
+        joins=st.integers(0, 4),
+        both=st.booleans(),
+        buries=st.booleans(),
+        pulled=st.sampled_from([None, PULL, PULL, CACHE]),
+    )
+    def start(
+        self,
+        given: tuple[QueueChanges, ...],
+        joins: int,
+        both: bool,
+        buries: bool,
+        pulled: int | None,
+    ) -> None:
+        self.duel = Duel(SETTINGS, DEFAULTS)
+        alone = ChannelChanges(allow_multiple_queues=False)
+        self.duel.do(CreateChannel(self.session(1), "r", "Solo", alone))
+        places = (("one", 1), ("one", 2), ("Two", 1), ("Solo", 1))
+        for (name, queue_id), options, grave in zip(places, given, GRAVES, strict=True):
+            if name == "Two" and options.status is None:
+                options.status = pulled
+            if buries:
+                options.dead_letter = (grave, 1)
+            self.duel.do(CreateQueue(self.session(1), "r", name, queue_id, options))
+        for client in range(1, 1 + joins):
+            self.duel.do(Join(self.session(client), "r", "one"))
+            if client % 2 or both:
+                self.duel.do(Join(self.session(client), "r", "two"))
+                self.duel.do(Join(self.session(client), "r", "solo", client))
+
+    # --- Connections -----------------------------------------------------------------------------
+
+    def session(self, client: int, take_over: bool = False) -> int:
+        """The client's connection, made now if it has none; a refused one has a number too."""
+        if client not in self.sessions or take_over:
+            self.last_session += 1
+            number = self.last_session
+            names = (f"c{client}", f"name{client % 2}", f"kind{client % 3}")
+            said = self.duel.do(
+                Connect(number, "hello", *names, take_over=take_over),
+            )
+            if any(word[0] == "refuse" for word in said):
+                return number
+            self.sessions[client] = number
+        return self.sessions[client]
+
+    @rule(
+        what=st.sampled_from(
+            ["block", "block", "unblock", "unblock", "disconnect", "take over", "same id"]
+        ),
+        client=clients,
+    )
+    def connection(self, what: str, client: int) -> None:
+        if what == "take over":
+            self.session(client, take_over=True)
+        elif what == "disconnect":
+            self.duel.do(Disconnect(self.sessions.pop(client, 0)))
+        elif what == "block":
+            self.duel.do(Block(self.session(client)))
+        elif what == "unblock":
+            self.duel.do(Unblock(self.session(client)))
+        else:
+            self.session(client)
+            self.last_session += 1
+            self.duel.do(Connect(self.last_session, "hello", f"c{client}", "", ""))
+
+    # --- Channels and queues ---------------------------------------------------------------------
+
+    @rule(
+        client=clients,
+        name=channels | st.sampled_from(GRAVES),
+        credit=st.sampled_from([-1, -1, -1, -1, 0, 2]),
+    )
+    def join(self, client: int, name: str, credit: int) -> None:
+        self.duel.do(Join(self.session(client), "r", name, self.credit(name, credit)))
+
+    @rule(client=clients, name=channels, credit=st.sampled_from([None, -1, 0, 1, 3]))
+    def grant_or_leave(self, client: int, name: str, credit: int | None) -> None:
+        number = self.session(client)
+        if credit is None:
+            self.duel.do(Leave(number, "r", name))
+        else:
+            self.duel.do(Grant(number, name, self.credit(name, credit)))
+
+    def credit(self, name: str, wanted: int) -> int:
+        """Queues of one channel share a credit as it comes: what can be foretold is one queue's."""
+        return wanted if name.lower() == "solo" else min(wanted, 0)
+
+    @rule(client=clients, data=st.data(), given=changes)
+    def update_queue(self, client: int, data: st.DataObject, given: QueueChanges) -> None:
+        name, queue_id = self.place(data)
+        self.duel.do(UpdateQueue(self.session(client), "r", name, queue_id, given))
+
+    @rule(client=clients, data=st.data(), status=statuses)
+    def change_status(self, client: int, data: st.DataObject, status: int) -> None:
+        name, queue_id = self.place(data)
+        given = QueueChanges(status=status)
+        self.duel.do(UpdateQueue(self.session(client), "r", name, queue_id, given))
+
+    @rule(
+        what=st.sampled_from(
+            ["create", "create", "channel", "clear", "clear", "ask", "remove", "remove channel"]
+        ),
+        client=clients,
+        name=channels,
+        queue_id=queue_ids,
+        given=changes,
+        rules=st.none() | channel_changes,
+    )
+    def administer(
+        self,
+        what: str,
+        client: int,
+        name: str,
+        queue_id: int,
+        given: QueueChanges,
+        rules: ChannelChanges | None,
+    ) -> None:
+        number = self.session(client)
+        if what == "create":
+            self.duel.do(CreateQueue(number, "r", name, queue_id, given))
+        elif what == "channel":
+            self.duel.do(CreateChannel(number, "r", name, rules))
+        elif what == "clear":
+            both = (given.request_acknowledge is None, given.wait_for_acknowledge is None)
+            self.duel.do(ClearMessages(number, "r", name, queue_id, *both))
+        elif what == "ask":
+            self.duel.do(DescribeQueue(number, "r", name, queue_id))
+            self.duel.do(DescribeChannel(number, "r", name))
+        elif what == "remove":
+            self.duel.do(RemoveQueue(number, "r", name, queue_id))
+        else:
+            self.duel.do(RemoveChannel(number, "r", name))
+
+    def place(self, data: st.DataObject, *statuses: int) -> tuple[str, int]:
+        """Most often a queue that is there, of these statuses if there is one."""
+        lines = [line for line in self.duel.model.lines() if line.channel.name not in GRAVES]
+        fitting = [line for line in lines if line.options["status"] in statuses]
+        usual: int = data.draw(st.integers(0, 7))
+        if lines and usual:
+            return data.draw(st.sampled_from([line.place for line in fitting or lines]))
+        return data.draw(channels), data.draw(queue_ids)
+
+    # --- Messages --------------------------------------------------------------------------------
+
+    @rule(
+        client=clients,
+        data=st.data(),
+        high=st.booleans(),
+        wants=st.booleans(),
+        size=st.sampled_from([10, 10, 10, 10, 30, 41]),
+        extras=st.none() | extras,
+        times=st.sampled_from([1, 2, 5]),
+    )
+    def push(
+        self,
+        client: int,
+        data: st.DataObject,
+        high: bool,
+        wants: bool,
+        size: int,
+        extras: PushExtras | None,
+        times: int,
+    ) -> None:
+        name, queue_id = self.place(data)
+        for _ in range(times):
+            self.push_one(
+                client, name.upper() if times == 2 else name, queue_id, high, wants, size, extras
+            )
+
+    @rule(client=clients, data=st.data(), kinds=st.lists(st.booleans(), min_size=1, max_size=6))
+    def push_plainly(self, client: int, data: st.DataObject, kinds: list[bool]) -> None:
+        """In a row: the broker may take several at once."""
+        name, queue_id = self.place(data)
+        number = self.session(client)
+        commands: list[Command] = []
+        for high in kinds:
+            self.count += 1
+            what = (f"m{self.count}", name, queue_id, high, high, 10, f"wire{self.count}")
+            commands.append(Push(number, *what))
+        self.duel.do_all(commands)
+
+    def push_one(
+        self,
+        client: int,
+        name: str,
+        queue_id: int,
+        high: bool,
+        wants: bool,
+        size: int,
+        extras: PushExtras | None,
+    ) -> None:
+        self.count += 1
+        number = self.session(client)
+        what = (f"m{self.count}", name, queue_id, high, wants, size, f"wire{self.count}")
+        self.duel.do(Push(number, *what, extras))
+
+    @rule(data=st.data(), positive=st.sampled_from([True, True, False]), times=st.integers(1, 4))
+    def acknowledge(self, data: st.DataObject, positive: bool, times: int) -> None:
+        for _ in range(times):
+            held = [
+                (client.number, letter.message_id, line.channel.name, line.queue_id)
+                for line in self.duel.model.lines()
+                for letter in line.flights
+                for client in letter.holders
+                if client.alive
+            ]
+            if not held:
+                return
+            number, message_id, name, queue_id = data.draw(st.sampled_from(held))
+            place = (message_id, name.upper(), queue_id)
+            reason = "" if positive else "no"
+            self.duel.do(Acknowledge(number, *place, positive, reason, "answer", 5))
+
+    @rule(client=clients, name=channels, queue_id=queue_ids, back=st.integers(0, 6))
+    def acknowledge_what_it_may_not_have(
+        self, client: int, name: str, queue_id: int, back: int
+    ) -> None:
+        self.duel.do(
+            Acknowledge(self.session(client), f"m{self.count - back}", name, queue_id, back < 4)
+        )
+
+    @rule(
+        client=clients,
+        data=st.data(),
+        count=st.sampled_from([0, 1, 1, 2, 5, 9, 9, 10]),
+        newest_first=st.booleans(),
+        clear=st.sampled_from([0, 0, 0, 1, 2, 3]),
+        info=st.booleans(),
+    )
+    def pull(
+        self,
+        client: int,
+        data: st.DataObject,
+        count: int,
+        newest_first: bool,
+        clear: int,
+        info: bool,
+    ) -> None:
+        name, queue_id = self.place(data, PULL, CACHE)
+        channel = self.duel.model.channel(name)
+        members = [] if channel is None else [each.client.number for each in channel.members]
+        number = self.session(client)
+        usual: int = data.draw(st.integers(0, 5))
+        if members and usual:
+            number = data.draw(st.sampled_from(members))
+        self.count += 1
+        how = (count, newest_first, clear & 1 == 1, clear & 2 == 2, info)
+        self.duel.do(Pull(number, f"pull{self.count}", name, queue_id, *how))
+
+    @precondition(lambda self: self.duel.translator.open)
+    @rule(data=st.data(), ok=st.sampled_from([True, True, False]))
+    def sync(self, data: st.DataObject, ok: bool) -> None:
+        tickets = sorted(self.duel.translator.open)
+        self.duel.sync(data.draw(st.sampled_from(tickets)), ok)
+
+    # --- Clients, events, routers ----------------------------------------------------------------
+
+    @rule(
+        client=clients,
+        way=st.sampled_from([(BY_ID, "c"), (BY_NAME, "name"), (BY_TYPE, "kind")]),
+        whom=st.integers(0, 6),
+        first_only=st.booleans(),
+        size=st.sampled_from([10, 41]),
+    )
+    def send_direct(
+        self, client: int, way: tuple[int, str], whom: int, first_only: bool, size: int
+    ) -> None:
+        who = f"{way[1]}{whom}"
+        number = self.session(client)
+        self.duel.do(SendDirect(number, way[0], who, first_only, size, "direct", "request"))
+
+    @rule(client=clients, whom=st.integers(0, 6), acknowledge=st.booleans())
+    def answer_directly(self, client: int, whom: int, acknowledge: bool) -> None:
+        if acknowledge:
+            whole = Acknowledge(self.session(client), "d", f"c{whom}", 1, True, "", "an ack", 5)
+            self.duel.do(whole)
+        else:
+            self.duel.do(PassAnswer(self.session(client), f"c{whom}", 5, "a response"))
+
+    @rule(
+        client=clients,
+        event=st.sampled_from(BITS),
+        name=channels,
+        queue_id=queue_ids,
+        wanted=st.sampled_from([True, True, True, False]),
+    )
+    def listen(self, client: int, event: int, name: str, queue_id: int, wanted: bool) -> None:
+        number = self.session(client)
+        self.duel.do(SubscribeEvent(number, "r", event, name, queue_id, wanted))
+
+    @rule(
+        what=st.sampled_from(["create", "bind", "bind", "bind", "unbind", "remove"]),
+        client=clients,
+        router=st.sampled_from(ROUTERS),
+        options=bindings,
+    )
+    def organise(self, what: str, client: int, router: str, options: BindingOptions) -> None:
+        number = self.session(client)
+        if what == "create" or (what == "bind" and router not in self.duel.model.routers):
+            self.duel.do(CreateRouter(number, "r", router, options.method))
+        if what == "bind":
+            self.duel.do(AddBinding(number, "r", router, options))
+            self.duel.do(ListBindings(number, "r", router))
+        elif what == "unbind":
+            self.duel.do(RemoveBinding(number, "r", router, options.name))
+        elif what == "remove":
+            self.duel.do(RemoveRouter(number, "r", router))
+
+    @rule(
+        client=clients,
+        router=st.sampled_from(ROUTERS),
+        size=st.sampled_from([10, 10, 10, 41]),
+        times=st.integers(1, 3),
+    )
+    def publish(self, client: int, router: str, size: int, times: int) -> None:
+        for _ in range(times):
+            self.count += 1
+            number = self.session(client)
+            parcel = Parcel(number, f"p{self.count}", size)
+            self.duel.do(Publish(number, "published", router, size, parcel))
+
+    # --- Time ------------------------------------------------------------------------------------
+
+    @rule(quarters=st.sampled_from([1, 2, 4, 12]))
+    def wait(self, quarters: int) -> None:
+        self.duel.wait(quarters * 0.25)
+
+    # --- The end ---------------------------------------------------------------------------------
+
+    def teardown(self) -> None:
+        """When nobody is slow any more, what is owed arrives."""
+        for number in list(self.duel.model.clients):
+            self.duel.do(Unblock(number))
+        self.duel.wait(4.0)
+
+
+Machine.TestCase.settings = settings(max_examples=200, stateful_step_count=50)
+TestModel = Machine.TestCase
