@@ -29,7 +29,7 @@ from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Audience, Session
 from tmqp_server.engine.timers import Wakeups
-from tmqp_server.hub import Hub
+from tmqp_server.outlets import Outlets
 from tmqp_server.runs import Runs
 from tmqp_server.storage.journal import Journal
 
@@ -270,14 +270,14 @@ def _erases_at_delivery(original: Any) -> Any:
 
 
 def _skips_the_last(original: Any) -> Any:
-    def deliver(self: Hub, effect: Any) -> None:
+    def hand_out(self: Outlets, effect: Any) -> None:
         sessions = effect.sessions
         if len(sessions) > 1:
             effect.sessions = sessions[:-1]
         original(self, effect)
         effect.sessions = sessions
 
-    return deliver
+    return hand_out
 
 
 def _never(original: Any) -> Any:
@@ -503,7 +503,7 @@ _LIST: Final = (
     ),
     Mutant(
         "skips-the-last", "the last of several recipients gets nothing",
-        Hub, "_hand_out", _skips_the_last,
+        Outlets, "hand_out", _skips_the_last,
     ),
     Mutant(
         "overtaken-run", "what is for a session of a run goes out before the run",
