@@ -26,14 +26,13 @@ class Audit:
     """What the store must hold, by key and sequence."""
 
     def __init__(self) -> None:
-        #: Message ids of what is owed; transient ones are marked by an empty one.
-        self.owed: dict[tuple[int, int], str] = {}
+        #: What is owed: message id, empty for transient ones, and whether its priority is high.
+        self.owed: dict[tuple[int, int], tuple[str, bool]] = {}
         self._gathered: list[Effect] = []
         self._under_way: list[Effect] = []
         #: Settled in a batch that failed: to be settled in the next.
         self._late: list[tuple[int, int]] = []
-        #: Keys of queues that were cleared: what is left of them on disk is not judged.
-        self._cleared: dict[int, None] = {}
+        self._late_clears: list[ClearStored] = []
 
     def see(self, effects: list[Effect]) -> None:
         """The broker has said something."""
@@ -54,10 +53,13 @@ class Audit:
         for late in self._late:
             self.owed.pop(late, None)
         self._late.clear()
+        for clear in self._late_clears:
+            self._clear(clear)
+        self._late_clears.clear()
         for effect in batch:
             if isinstance(effect, Append):
                 uid = "" if effect.transient else effect.message.message_id
-                self.owed[effect.key, effect.sequence] = uid
+                self.owed[effect.key, effect.sequence] = (uid, effect.message.high_priority)
                 if effect.old:
                     self.owed.pop((effect.old_key, effect.old), None)
             elif isinstance(effect, Erase):
@@ -66,18 +68,27 @@ class Audit:
                 for place in [place for place in self.owed if place[0] == effect.key]:
                     del self.owed[place]
             elif isinstance(effect, ClearStored):
-                self._cleared[effect.key] = None
+                self._clear(effect)
+
+    def _clear(self, effect: ClearStored) -> None:
+        for place, (_, high) in list(self.owed.items()):
+            within = effect.first <= place[1] <= effect.last
+            if place[0] == effect.key and within and high == effect.high_priority:
+                del self.owed[place]
 
     def _failed(self, batch: list[Effect]) -> None:
         """Messages of a failed batch are void; what it settled is settled by the next."""
         for effect in batch:
             if isinstance(effect, Erase):
                 self._late.append((effect.key, effect.sequence))
+            elif isinstance(effect, ClearStored):
+                self._late_clears.append(effect)
 
     def crashed(self, kept: bool) -> None:
         """A crash: the batch under way is there or not, the rest is gone."""
         self.written(kept)
         self._late.clear()
+        self._late_clears.clear()
         self._gathered.clear()
 
     def check(self, store: MemoryStore, found: Recovered) -> None:
@@ -85,19 +96,17 @@ class Audit:
 
         :raises Violation: when they differ.
         """
-        self.owed = {place: uid for place, uid in self.owed.items() if uid}
+        self.owed = {place: kept for place, kept in self.owed.items() if kept[0]}
         there: dict[tuple[int, int], None] = {}
         for queue in found.queues:
             key = queue.queue.key
-            if key in self._cleared:
-                continue
             for stored in store.fetch(key, 0, _ALL, _ALL, _ALL, ANY_PRIORITY):
                 if not stored.flags & FLAG_TRANSIENT:
                     there[key, stored.sequence] = None
         missing = [
-            f"{uid} (queue {place[0]}, sequence {place[1]})"
-            for place, uid in self.owed.items()
-            if place not in there and place[0] not in self._cleared
+            f"{kept[0]} (queue {place[0]}, sequence {place[1]})"
+            for place, kept in self.owed.items()
+            if place not in there
         ]
         if missing:
             raise Violation("storage", f"not on the disk any more: {', '.join(missing)}")

@@ -28,6 +28,8 @@ def lost(history: History, lives: int) -> Iterator[str]:
             continue
         if sent.last_life < lives and not place.saves:
             continue
+        if sent.uid in history.excused:
+            continue
         got = len(history.receipts.get(sent.uid, ()))
         yield f"{sent.uid} of {place} was confirmed, came {got} times, and nobody dealt with it"
 

@@ -19,6 +19,9 @@ __all__ = ["Target", "strike"]
 #: How often a consumer with a credit grants more, in seconds.
 _GRANT_EVERY_S: Final = 0.5
 _CLOCK_JUMP_S: Final = 3_600.0
+#: Kinds of queues that may be cleared, and that may be paused.
+_CLEARED: Final = ("work", "share", "saved", "durable", "spill", "pull")
+_PAUSED: Final = ("work", "share", "saved", "spill", "polite")
 
 
 class Target(Stage, Protocol):
@@ -169,7 +172,7 @@ def _disk_full(simulation: Target, fault: Fault) -> bool:
 
 
 def _pause_queue(simulation: Target, fault: Fault) -> bool:
-    places = [place for place in simulation.places.values() if place.kind in ("work", "share")]
+    places = [place for place in simulation.places.values() if place.kind in _PAUSED]
     if not places or not simulation.server.up or simulation.server.asleep:
         return False
     place = places[int(fault.pick * len(places))]
@@ -204,6 +207,16 @@ def _clock(simulation: Target, fault: Fault) -> bool:
     return True
 
 
+def _clear(simulation: Target, fault: Fault) -> bool:
+    places = [place for place in simulation.places.values() if place.kind in _CLEARED]
+    if not places or not simulation.server.up or simulation.server.asleep:
+        return False
+    place = places[int(fault.pick * len(places))]
+    simulation.operator.clear(place)
+    simulation.history.excuse(place)
+    return True
+
+
 _STRIKES: Final[dict[str, Callable[[Target, Fault], bool]]] = {
     "cut": _cut,
     "half-open": _half_open,
@@ -219,4 +232,5 @@ _STRIKES: Final[dict[str, Callable[[Target, Fault], bool]]] = {
     "pause-queue": _pause_queue,
     "credit": _credit,
     "clock": _clock,
+    "clear": _clear,
 }

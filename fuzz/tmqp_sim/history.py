@@ -166,11 +166,19 @@ class History:
         self.receipts: dict[str, list[Receipt]] = {}
         #: What came over each link, in its order.
         self.by_link: dict[int, list[str]] = {}
+        #: What was removed on purpose need not arrive.
+        self.excused: dict[str, None] = {}
 
     def add(self, sent: Sent) -> None:
         """A message that is to be sent."""
         assert sent.uid not in self.sent, "every message has its own id"
         self.sent[sent.uid] = sent
+
+    def excuse(self, place: Place) -> None:
+        """A queue was cleared: nobody is owed what was pushed into it up to now."""
+        for sent in self.sent.values():
+            if sent.place is place and sent.pushes:
+                self.excused[sent.uid] = None
 
     def pushes(self, uid: str) -> int:
         """How often a message was pushed up to now."""

@@ -27,6 +27,7 @@ from typing import Final
 from tmqp.constants import STATUS_PULL
 from tmqp_server.engine.commands import (
     Acknowledge,
+    ClearMessages,
     Command,
     Connect,
     Disconnect,
@@ -133,6 +134,7 @@ class Ledger:
             Disconnect: self._disconnect,
             Connect: self._connect,
             Synced: self._synced,
+            ClearMessages: self._clear,
         }
 
     # -- a step ---------------------------------------------------------------------------------
@@ -509,6 +511,7 @@ class Ledger:
         """Whatever was due has been dealt with."""
         self.due.clear()
 
-    def cleared(self, key: tuple[str, int]) -> None:
-        """What waited in a queue was removed on purpose."""
-        self.high_waiting.pop(key, None)
+    def _clear(self, command: Command) -> None:
+        """What waits in a queue is removed on purpose."""
+        assert isinstance(command, ClearMessages)
+        self.high_waiting.pop((command.channel, command.queue_id), None)

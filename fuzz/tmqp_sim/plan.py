@@ -37,9 +37,10 @@ FAULT_KINDS: Final[dict[str, str]] = {
     "pause-queue": "a queue is paused and goes on later",
     "credit": "a consumer with a small credit joins and grants more from time to time",
     "clock": "the wall clock jumps by an hour",
+    "clear": "what waits in a queue is removed on purpose",
 }
 #: What happens once a run at the most.
-_ONCE: Final = ("freeze", "server-crash", "stop", "restart", "credit")
+_ONCE: Final = ("clear", "freeze", "server-crash", "stop", "restart", "credit")
 #: Kinds of queues whose delivery handler may be another one.
 ORDINARY: Final = ("work", "share", "polite", "durable", "pull", "spill")
 #: The end of the phase with faults, in seconds.
@@ -381,7 +382,7 @@ def _draw_faults(plan: Plan, chance: Random) -> None:
     for kind in FAULT_KINDS:
         # A generator for each, so that a new kind leaves the plans as they were.
         own = Random(f"{plan.seed}/{kind}")
-        if own.random() >= 0.3:
+        if own.random() >= (0.15 if kind == "clear" else 0.3):
             continue
         for count in range(1 if kind in _ONCE else own.choice((1, 2, 5))):
             lasts_s = own.choice((0.1, 1.0, 5.0))

@@ -37,6 +37,13 @@ def test_what_came_and_was_refused_is_not_dealt_with() -> None:
     assert [*lost(history, 1)] == []
 
 
+def test_what_was_removed_on_purpose_is_not_lost() -> None:
+    history = history_of(work(), "a")
+    confirmed(history, "a")
+    history.excuse(history.sent["a"].place)
+    assert [*lost(history, 1)] == []
+
+
 def test_memory_dies_with_the_server_and_a_disk_does_not() -> None:
     history = history_of(work(), "a")
     confirmed(history, "a", life=1)
