@@ -45,7 +45,7 @@ Examples:
 
 Stop it with Ctrl-C or SIGTERM: connections are closed politely first.
 
-The commands are about a data directory; without one of them the broker runs.""",
+Without a command the broker runs.""",
 )
 @click.option(
     "-l",

@@ -83,7 +83,9 @@ def load_filter(name: str) -> NodeFilter:
 
     :raises ConfigError: when there is none such.
     """
-    module, _, class_name = name.partition(":")
+    module, colon, class_name = name.partition(":")
+    if not (colon and module and class_name):
+        raise ConfigError(f"cluster.filter must be module:Class, got {name!r}")
     return load(ClassSetting("cluster.filter", module, class_name, {}), NodeFilter)
 
 

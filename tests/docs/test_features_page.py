@@ -75,10 +75,7 @@ SECTIONS: Final = (
 
 #: What is not served in this version, by section.
 NOT_YET: Final = (
-    ("Features and Limitations", "Messages survive a restart: persistent and durable queues"),
     ("Features and Limitations", "Nodes: master, slave or both; a slave sends on to its masters"),
-    ("Push", "Saved to disk where the handler says so"),
-    ("Message Lifecycle", "Saved messages are loaded again at a start"),
     ("Clusters and Message Workflow", "Slaves connect to masters, masters accept"),
     (
         "Clusters and Message Workflow",

@@ -186,8 +186,8 @@ async def test_the_last_batch_cannot_be_written(caplog: pytest.LogCaptureFixture
     async with serving(None, store) as (_, client):
         await client.create_queue("c", 1, DURABLE, status="push")
         await client.push("c", 1, b"1")
-        await take(client, 1)
         store.mood = "the disk is full"
+        await take(client, 1)
     assert any("could not be closed cleanly" in record.getMessage() for record in caplog.records)
     assert not store._is_open
 

@@ -33,6 +33,7 @@ class Saver:
 
     def save(self, queue: Queue, message: Message) -> None:
         """Have a message kept that is not yet, where it stands."""
+        message.rarely()  # which notes where it is kept now, if it is
         sequence = message.sequence
         if sequence <= queue.appended:
             sequence = queue.sequence + 1
@@ -43,10 +44,7 @@ class Saver:
             tail.skip[sequence] = None
 
     def save_again(self, queue: Queue, message: Message) -> None:
-        """Give a message that goes to the end of its queue a new sequence, on disk too."""
-        message.rarely()  # while its sequence is still the one under which it may be kept
-        queue.sequence += 1
-        message.sequence = queue.sequence
+        """Let the copy of a message that goes to the end of its queue stand at the end as well."""
         if message.marks & (MARK_SAVED | MARK_SAVING):
             self.save(queue, message)
 

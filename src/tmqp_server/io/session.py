@@ -139,7 +139,8 @@ class Session:
             else:
                 driver.ended(self)
             # A peer that always has bytes ready, or asks for much, must not starve the others.
-            await anyio.lowlevel.checkpoint()
+            if not self.transport.waited:
+                await anyio.lowlevel.checkpoint()
             while more:
                 await self.drained()
                 while self._held:

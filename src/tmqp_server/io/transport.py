@@ -25,11 +25,13 @@ _SEND_BYTES = 65_536
 class Transport(Protocol):
     """What a session needs of its connection.  Errors of the connection are ``OSError``.
 
-    ``peer`` is where it comes from, ``secure`` whether it is encrypted.
+    ``peer`` is where it comes from, ``secure`` whether it is encrypted, ``waited`` whether the last
+    :meth:`receive` let other tasks run.
     """
 
     peer: str
     secure: bool
+    waited: bool
 
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""
@@ -50,16 +52,26 @@ class SocketTransport:
     def __init__(self, sock: socket.socket, peer: str) -> None:
         sock.setblocking(False)
         self._socket = sock
+        self._emptied = True
+        self.waited = False
         self.peer = peer
         self.secure = False
 
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""
+        self.waited = False
         while True:
-            try:
-                return self._socket.recv(_READ_BYTES)
-            except (BlockingIOError, InterruptedError):
+            if self._emptied:
+                # The last read emptied the socket: another would only say so.
+                self.waited = True
                 await self._wait(anyio.wait_readable)
+            try:
+                data = self._socket.recv(_READ_BYTES)
+            except (BlockingIOError, InterruptedError):
+                self._emptied = True
+            else:
+                self._emptied = len(data) < _READ_BYTES
+                return data
 
     def send_now(self, data: bytes) -> int:
         """Send what the kernel takes at once."""
@@ -94,6 +106,7 @@ class StreamTransport:
 
     def __init__(self, stream: anyio.abc.ByteStream, peer: str) -> None:
         self._stream = stream
+        self.waited = True
         self.peer = peer
         self.secure = isinstance(stream, TLSStream)
 

@@ -25,6 +25,7 @@ class Pipe:
     def __init__(self, room: int = 1_000_000_000) -> None:
         self.peer = "pipe"
         self.secure = False
+        self.waited = False
         self.room = room
         self.sent = bytearray()
         self.calls = 0
