@@ -133,7 +133,8 @@ def _spread(
     if jobs <= 1:
         yield from map(_portion, work)
         return
-    with multiprocessing.Pool(jobs) as pool:
+    # Forking a process that may have threads is not safe, and will not be the default any more.
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         yield from pool.imap(_portion, work)
 
 

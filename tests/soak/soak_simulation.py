@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from tests.soak.share import first_seed, seconds
 from tmqp_sim.marks import missing, table
 from tmqp_sim.runner import run_many
 
@@ -11,10 +12,9 @@ SEEDS = 1_000_000
 
 
 def test_a_million_histories() -> None:
-    seconds = float(os.environ.get("TMQP_SOAK_SECONDS", "600"))
-    first = int(os.environ.get("TMQP_SOAK_SEED", "1")) * SEEDS
+    first = first_seed() * SEEDS
     summary = run_many(
-        range(first, first + SEEDS), jobs=os.cpu_count() or 1, enough=5, seconds=seconds
+        range(first, first + SEEDS), jobs=os.cpu_count() or 1, enough=5, seconds=seconds()
     )
     print("\n".join([*table(summary.marks), *summary.lines()]))
     assert [result.report() for result in summary.failures] == []
