@@ -121,6 +121,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _marks(options: argparse.Namespace) -> int:
     summary = _many(options, 0)
+    for result in summary.failures:
+        print(result.report(), end="\n\n")
     print("\n".join(table(summary.marks)))
     print("\n".join(summary.lines()))
     unreached = missing(summary.marks)

@@ -53,7 +53,6 @@ MARKS: Final[dict[str, str]] = {
     "session blocked": "a client's output passed the high water mark",
     "session unblocked": "and drained",
     "slow reader cut: stalled": "a client read nothing for too long",
-    "slow reader cut: too much waits": "a client did not read its answers",
     "stranger connected": "somebody talked nonsense",
     "stranger cut off": "and was cut off for it",
     "sync failed": "a batch could not be written",

@@ -125,7 +125,6 @@ class Session:
         limits = self.server.outbound
         if self.blocked:
             if self.waiting_bytes > limits.max_outbound_bytes:
-                self.server.world.mark("slow reader cut: too much waits")
                 self.cut("slow reader: too many bytes are waiting")
         elif self.waiting_bytes > limits.high_water_bytes:
             self.blocked = True
