@@ -43,11 +43,11 @@ from tmqp_server.io.driver import Driver
 from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.listener import Listener, open_listener
-from tmqp_server.io.recovery import recover
 from tmqp_server.io.session import Session
 from tmqp_server.io.storage import StorageTask
 from tmqp_server.io.telling import Teller
 from tmqp_server.io.transport import SocketTransport, peer_name
+from tmqp_server.recovery import recover
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store, StoreError
 from tmqp_server.storage.sqlite.store import SqliteStore

@@ -502,7 +502,8 @@ class Queue(QueueFacts):
     def enter_flight(self, message: Message) -> None:
         """Note that *message* has just been sent and is awaited."""
         key = message.message_id
-        if key in self.flights:
+        # Where a twin has outlived the first, this one must not pass for the oldest.
+        if key in self.flights or key in self.twins:
             message.marks |= MARK_TWIN
             key = f"{key}\x00{message.sequence}"
             message.rarely().key = key

@@ -125,6 +125,7 @@ class Sender:
                 only is not None
                 and only.in_flight + 1 < self._window
                 and message.message_id not in flights
+                and not queue.twins
             ):
                 # What _give and _take_off would do, in place: most messages end here.
                 only.in_flight += 1

@@ -11,8 +11,6 @@ second.  When nothing is owed any more, the next message is the trial: the broke
 messages again, and hears at once if that was too early.  The log says when it begins and when a
 message was saved again.
 
-*Damage.*  What cannot be read is passed over, as little of it as can be, and logged.
-
 *The end.*  ``finish`` takes down what the store does not know yet, writes the last batch and
 closes the store; only then was it a clean stop.
 """
@@ -30,20 +28,14 @@ import anyio
 import anyio.to_thread
 
 from tmqp_server.engine.commands import Command, Synced
-from tmqp_server.engine.storage_commands import Fetched, KeptMessage, StorageState
+from tmqp_server.engine.storage_commands import Fetched, StorageState
 from tmqp_server.engine.storage_effects import Fetch
 from tmqp_server.hub import Hub
+from tmqp_server.recovery import fetched
 from tmqp_server.storage.journal import Journal, Writing
-from tmqp_server.storage.port import (
-    HIGH_ONLY,
-    REGULAR_ONLY,
-    DamageError,
-    Store,
-    StoredMessage,
-    StoreError,
-)
+from tmqp_server.storage.port import Store, StoreError
 
-__all__ = ["StorageTask", "fetched"]
+__all__ = ["StorageTask"]
 
 logger = logging.getLogger("tmqp_server.storage")
 
@@ -201,74 +193,3 @@ class StorageTask:
 def _write(store: Store, writing: Writing) -> None:
     if not writing.batch.is_empty():
         store.write(writing.batch, time.time_ns() // 1_000)
-
-
-def fetched(
-    store: Store, journal: Journal, fetch: Fetch, now: float
-) -> tuple[list[KeptMessage], int]:
-    """The messages that a Fetch asks for, and how far the store was read.
-
-    :raises StoreError: when it cannot be read now.
-    """
-    after = fetch.after
-    stored: list[StoredMessage] = []
-    while after < fetch.last and not stored:
-        try:
-            stored = _readable(store, fetch, after)
-        except DamageError as error:
-            logger.error("messages are lost: %s", error)
-            after = _behind_damage(store, fetch, after)
-        else:
-            if not stored:
-                break
-    messages: list[KeptMessage] = []
-    for each in stored:
-        try:
-            messages.append(journal.kept(each, now))
-        except Exception as error:  # noqa: BLE001 - a door that cannot read it, for any reason
-            logger.error("message %d of queue %d is lost: %s", each.sequence, fetch.key, error)
-    return messages, stored[-1].sequence if stored else fetch.last
-
-
-def _readable(store: Store, fetch: Fetch, after: int) -> list[StoredMessage]:
-    """The messages after *after*, fewer than wanted where some further on are damaged.
-
-    :raises DamageError: when the first one is.
-    """
-    limit = fetch.limit
-    while True:
-        try:
-            return _read(store, fetch, after, limit)
-        except DamageError:
-            if limit == 1:
-                raise
-            limit //= 2
-
-
-def _read(store: Store, fetch: Fetch, after: int, limit: int) -> list[StoredMessage]:
-    priority = HIGH_ONLY if fetch.high_priority else REGULAR_ONLY
-    return store.fetch(fetch.key, after, fetch.last, limit, fetch.max_bytes, priority)
-
-
-def _is_damaged(store: Store, fetch: Fetch, after: int) -> bool:
-    try:
-        _read(store, fetch, after, 1)
-    except DamageError:
-        return True
-    return False
-
-
-def _behind_damage(store: Store, fetch: Fetch, after: int) -> int:
-    """The last sequence that is damaged with the first one after *after*."""
-    most = fetch.last - after
-    low, high = 0, 1
-    while high < most and _is_damaged(store, fetch, after + high):
-        low, high = high, 2 * high
-    high = min(high, most)
-    while low + 1 < high:
-        middle = (low + high) // 2
-        if _is_damaged(store, fetch, after + middle):
-            low = middle
-        else:
-            high = middle
-    return after + high

@@ -1,8 +1,10 @@
-"""Owns the beginning of a server with a store: what was there comes back before anybody connects.
+"""Owns what comes back from a store: all that was there, before anybody connects, and messages.
 
 Channels, queues and routers are restored as they were.  Of each queue as many messages are read as
 its memory takes; the rest stays on disk until there is room.  After a stop that was not clean any
 message may have been sent, and nobody knows: they all come back marked as sent before.
+
+*Damage.*  What cannot be read is passed over, as little of it as can be, and logged.
 """
 
 from __future__ import annotations
@@ -11,19 +13,28 @@ import logging
 
 from tmqp_server.engine.storage_commands import (
     Fetched,
+    KeptMessage,
     RestoreChannel,
     RestoreKeys,
     RestoreQueue,
     RestoreRouter,
 )
-from tmqp_server.engine.storage_effects import StoreQueue
+from tmqp_server.engine.storage_effects import Fetch, StoreQueue
 from tmqp_server.hub import Hub
-from tmqp_server.io.storage import fetched
 from tmqp_server.storage.journal import Journal
-from tmqp_server.storage.port import Recovered, RecoveredQueue, Store, StoreError
+from tmqp_server.storage.port import (
+    HIGH_ONLY,
+    REGULAR_ONLY,
+    DamageError,
+    Recovered,
+    RecoveredQueue,
+    Store,
+    StoredMessage,
+    StoreError,
+)
 from tmqp_server.storage.topology import channel_from_bytes, queue_from_bytes, router_from_bytes
 
-__all__ = ["recover"]
+__all__ = ["fetched", "recover"]
 
 logger = logging.getLogger("tmqp_server.storage")
 
@@ -83,3 +94,74 @@ def _restore(hub: Hub, journal: Journal, found: RecoveredQueue, clean: bool, now
         ),
         now,
     )
+
+
+def fetched(
+    store: Store, journal: Journal, fetch: Fetch, now: float
+) -> tuple[list[KeptMessage], int]:
+    """The messages that a Fetch asks for, and how far the store was read.
+
+    :raises StoreError: when it cannot be read now.
+    """
+    after = fetch.after
+    stored: list[StoredMessage] = []
+    while after < fetch.last and not stored:
+        try:
+            stored = _readable(store, fetch, after)
+        except DamageError as error:
+            logger.error("messages are lost: %s", error)
+            after = _behind_damage(store, fetch, after)
+        else:
+            if not stored:
+                break
+    messages: list[KeptMessage] = []
+    for each in stored:
+        try:
+            messages.append(journal.kept(each, now))
+        except Exception as error:  # noqa: BLE001 - a door that cannot read it, for any reason
+            logger.error("message %d of queue %d is lost: %s", each.sequence, fetch.key, error)
+    return messages, stored[-1].sequence if stored else fetch.last
+
+
+def _readable(store: Store, fetch: Fetch, after: int) -> list[StoredMessage]:
+    """The messages after *after*, fewer than wanted where some further on are damaged.
+
+    :raises DamageError: when the first one is.
+    """
+    limit = fetch.limit
+    while True:
+        try:
+            return _read(store, fetch, after, limit)
+        except DamageError:
+            if limit == 1:
+                raise
+            limit //= 2
+
+
+def _read(store: Store, fetch: Fetch, after: int, limit: int) -> list[StoredMessage]:
+    priority = HIGH_ONLY if fetch.high_priority else REGULAR_ONLY
+    return store.fetch(fetch.key, after, fetch.last, limit, fetch.max_bytes, priority)
+
+
+def _is_damaged(store: Store, fetch: Fetch, after: int) -> bool:
+    try:
+        _read(store, fetch, after, 1)
+    except DamageError:
+        return True
+    return False
+
+
+def _behind_damage(store: Store, fetch: Fetch, after: int) -> int:
+    """The last sequence that is damaged with the first one after *after*."""
+    most = fetch.last - after
+    low, high = 0, 1
+    while high < most and _is_damaged(store, fetch, after + high):
+        low, high = high, 2 * high
+    high = min(high, most)
+    while low + 1 < high:
+        middle = (low + high) // 2
+        if _is_damaged(store, fetch, after + middle):
+            low = middle
+        else:
+            high = middle
+    return after + high
