@@ -17,7 +17,7 @@ from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp_client._inbox import Inbox
 from tmqp_client._machine import ClientMachine
-from tmqp_client._outcomes import Accepted, Lost, Outcome
+from tmqp_client._outcomes import Accepted, Lost, NotRestored, Outcome
 from tmqp_client._pending import Pending
 from tmqp_client.config import ClientLimits
 from tmqp_sim.network import Broken, End, Link
@@ -82,6 +82,10 @@ class SimClient:
 
     def settled(self, pending: Pending) -> None:
         """Something asked is settled."""
+
+    def not_restored(self, outcome: NotRestored) -> None:
+        """What was granted before is refused now."""
+        raise Violation("client", f"{self.name} had nothing to restore: {outcome.asked}")
 
     def arrived(self, inbox: Inbox[Frame]) -> None:
         """Something is in an inbox."""
@@ -271,6 +275,8 @@ class SimClient:
                 self.begin()
             elif isinstance(outcome, Lost):
                 self._end_of_connection(outcome)
+            elif isinstance(outcome, NotRestored):
+                self.not_restored(outcome)
             else:
                 outcome.fresh = False
                 told.append(cast("Inbox[Frame]", outcome))  # nobody listens to a board here

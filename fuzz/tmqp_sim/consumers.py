@@ -12,6 +12,7 @@ from tmqp.constants import TYPE_ACKNOWLEDGE, HeaderName
 from tmqp.frames import Frame
 from tmqp_client import _requests
 from tmqp_client._inbox import Inbox
+from tmqp_client._outcomes import NotRestored
 from tmqp_client._pending import Kind, Pending
 from tmqp_client._pulls import PullUnderWay
 from tmqp_client.config import ClientLimits
@@ -83,8 +84,8 @@ class Consumer(SimClient):
     def begin(self) -> None:
         """Join, or join again what the last connection had joined."""
         if self.machine.joins:
-            self.world.mark("joined again after a loss")
-            self.machine.rejoin(self.world.now)
+            self.world.mark("joined again after a loss")  # which the machine does by itself
+            self.joined = True
         else:
             self.machine.request(_requests.join(self.channel), self.world.now)
         if self.habits.flap_s:
@@ -104,6 +105,12 @@ class Consumer(SimClient):
             else:
                 self.world.mark("join failed")
                 self.world.after(0.0, self.leave, False)
+
+    def not_restored(self, outcome: NotRestored) -> None:
+        """The channel is not to be had any more: try on another connection."""
+        self.joined = False
+        self.world.mark("join failed")
+        self.world.after(0.0, self.leave, False)
 
     def lost(self) -> None:
         """What was not answered will come again; what is in the inbox must be gone."""

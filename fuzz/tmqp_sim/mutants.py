@@ -14,6 +14,9 @@ from typing import Any, Final
 from tmqp_client._machine import ClientMachine
 from tmqp_client._outcomes import Lost, Outcome
 from tmqp_client._pending import Pending, PendingTable
+from tmqp_client._reception import Reception
+from tmqp_client._requests import Request
+from tmqp_client._standing import Standing
 from tmqp_server.doors.native import door as native_door
 from tmqp_server.doors.native.door import NativeDoor, NativeSession
 from tmqp_server.engine.administration import Administration
@@ -354,12 +357,12 @@ def _only_good_news(original: Any) -> Any:
 
 
 def _leaves_them_waiting(original: Any) -> Any:
-    def lose(self: ClientMachine, lost: Lost, outcomes: list[Outcome]) -> None:
+    def finish(self: Reception, lost: Lost, outcomes: list[Outcome]) -> None:
         for pending in self._pendings.clear():
             pending.error = lost.error()
         original(self, lost, outcomes)
 
-    return lose
+    return finish
 
 
 def _never_asks(original: Any) -> Any:
@@ -375,10 +378,10 @@ def _never_asks(original: Any) -> Any:
 
 
 def _forgets_its_channels(original: Any) -> Any:
-    def rejoin(self: ClientMachine, now: float) -> list[Pending]:
+    def requests(self: Standing) -> list[Request]:
         return []
 
-    return rejoin
+    return requests
 
 
 def _told_twice(original: Any) -> Any:
@@ -535,7 +538,7 @@ _LIST: Final = (
     ),
     Mutant(
         "leaves-them-waiting", "a lost connection does not settle what was asked on it",
-        ClientMachine, "_lose", _leaves_them_waiting,
+        Reception, "_finish", _leaves_them_waiting,
     ),
     Mutant(
         "never-asks", "a client does not notice that nothing comes any more",
@@ -543,7 +546,7 @@ _LIST: Final = (
     ),
     Mutant(
         "forgets-its-channels", "a client does not join again after a loss",
-        ClientMachine, "rejoin", _forgets_its_channels,
+        Standing, "requests", _forgets_its_channels,
     ),
     Mutant(
         "told-twice", "an answer that has come stays awaited",

@@ -126,8 +126,10 @@ class Hub:
         self._fetches: list[Fetch] = []
         self.notified: int = 0
         self.customs_ignored: int = 0
-        authorities = broker if broker.has_authenticators else None
-        self.gate = Gate(broker.passes_on, authorities) if guarded else None
+        self.gate: Gate | None = None
+        if guarded:
+            authorities = broker if broker.has_authenticators else None
+            self.gate = Gate(broker.passes_on, authorities)
         self._takes_custom = takes_custom
         self._open: dict[int, Question] = {}
         self._asked: list[Question] = []
