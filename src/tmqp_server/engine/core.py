@@ -20,6 +20,7 @@ from tmqp_server.engine.events import (
     NODE_DISCONNECTED,
     ChannelFact,
     ClientFact,
+    MessageFact,
     NodeFact,
     QueueFact,
     SubscriptionFact,
@@ -410,6 +411,20 @@ class Core:
                 queue.regular_in_all(),
             )
             self.notices.tell(self.out, event, fact, queue.channel_name.lower())
+
+    def notify_message(self, queue: Queue, message: Message) -> None:
+        """Tell that a message was produced."""
+        producer = message.producer
+        fact = MessageFact(
+            message.channel,
+            message.queue_id,
+            message.message_id,
+            message.saved,
+            producer.client_id,
+            producer.name,
+            producer.client_type,
+        )
+        self.notices.tell_of_queue(self.out, fact, queue)
 
 
 def _enter(groups: dict[str, dict[int, Session]], name: str, session: Session) -> None:

@@ -127,7 +127,7 @@ class Keeper:
             if not message.marks & MARK_SAVED:
                 queue.saved += 1
             message.marks |= MARK_SAVED
-        self._release(message, True)
+        self._release(queue, message, True)
         tail = pending.tail
         if tail is None:
             return
@@ -147,7 +147,7 @@ class Keeper:
             rare.stored = rare.old
             rare.old = 0
         kept = message.marks & MARK_SAVED != 0 or pending.transient
-        self._release(message, kept)
+        self._release(queue, message, kept)
         tail = pending.tail
         if tail is not None:
             tail.unsynced -= 1
@@ -167,9 +167,12 @@ class Keeper:
         if queue.saves and not kept and message.holder is None and not message.holders:
             message.marks |= MARK_FAILED
 
-    def _release(self, message: Message, saved: bool) -> None:
+    def _release(self, queue: Queue, message: Message, saved: bool) -> None:
         """Let the confirm go that waited; a negative one if the message is not saved."""
         rare = message.rarely()
+        if rare.untold:
+            rare.untold = False
+            self._core.notify_message(queue, message)
         held = rare.held_confirm
         if held is None:
             return

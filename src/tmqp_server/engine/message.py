@@ -85,6 +85,7 @@ class Rare(Record):
         "old",
         "key",
         "held_confirm",
+        "untold",
     )
 
     def __init__(self) -> None:
@@ -106,6 +107,8 @@ class Rare(Record):
         self.key = ""
         #: The confirm that waits for the storage's answer.
         self.held_confirm: Record | None = None
+        #: Its event MessageProduced waits for it too.
+        self.untold = False
 
 
 @mypyc_attr(acyclic=True)

@@ -33,7 +33,7 @@ from tmqp_server.engine.delivery import (
     SAVE,
     Decision,
 )
-from tmqp_server.engine.events import MESSAGE_PRODUCED, MessageFact
+from tmqp_server.engine.events import MESSAGE_PRODUCED
 from tmqp_server.engine.handlers import saving
 from tmqp_server.engine.message import (
     MARK_ANSWERED,
@@ -182,18 +182,11 @@ class Workflow:
         self._core.arm(queue)
 
     def _produced(self, queue: Queue, message: Message) -> None:
-        producer = message.producer
-        fact = MessageFact(
-            message.channel,
-            message.queue_id,
-            message.message_id,
-            message.saved,
-            producer.client_id,
-            producer.name,
-            producer.client_type,
-        )
-        core = self._core
-        core.notices.tell_of_queue(core.out, fact, queue)
+        """Tell of a message produced; of one that is being saved when that is known (F130)."""
+        if message.marks & MARK_SAVING:
+            message.rarely().untold = True
+        else:
+            self._core.notify_message(queue, message)
 
     # --- Answered for ----------------------------------------------------------------------------
 

@@ -9,9 +9,11 @@ from tests.tmqp_server.engine.world import World
 from tmqp.constants import STATUS_CACHE, STATUS_PAUSED, STATUS_PULL
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.client import Client
+from tmqp_server.engine.client_commands import SubscribeEvent
 from tmqp_server.engine.commands import ClearMessages, PushExtras, RemoveChannel, RemoveQueue
 from tmqp_server.engine.delivery import Decision, DeliveryHandler, QueueFacts
-from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.effects import Effect, Inform, Reply
+from tmqp_server.engine.events import MESSAGE_PRODUCED, MessageFact
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
@@ -379,3 +381,25 @@ def test_a_decision_to_save_fails_at_once_while_the_storage_fails() -> None:
     world.state(False)
     assert world.push("m3") == ["p: m3 no storage F"]
     assert world.books()["messages"] == 3  # nobody promised that they are on disk
+
+
+def test_the_event_of_a_saved_message_comes_when_it_is_saved_and_says_so() -> None:
+    world = durable()
+    heard: list[MessageFact] = []
+
+    def told(effects: list[Effect]) -> list[str]:
+        for effect in effects:
+            if isinstance(effect, Inform) and isinstance(effect.fact, MessageFact):
+                heard.append(effect.fact)
+        return KeptWorld.told(world, effects)
+
+    world.told = told  # type: ignore[method-assign]
+    world.connect("e")
+    world.step(SubscribeEvent(world.numbers["e"], "r", MESSAGE_PRODUCED, "ch", 1))
+    world.push("m1")
+    assert not heard
+    world.write()
+    assert [(fact.message_id, fact.saved) for fact in heard] == [("m1", True)]
+    world.push("m2")
+    world.write("the disk is full")
+    assert [(fact.message_id, fact.saved) for fact in heard[1:]] == [("m2", False)]

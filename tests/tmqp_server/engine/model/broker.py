@@ -222,9 +222,13 @@ class ModelBroker(Routers):
     def release(self, letter: Letter, line: Line, ok: bool) -> None:
         """A message is safe, or cannot be saved."""
         letter.saving = False
+        line.counts["saved_messages"] += ok and not letter.saved
+        ok = ok or letter.saved  # an older copy is there still
         letter.saved = ok
         letter.ticket = letter.ticket if ok else ""
-        line.counts["saved_messages"] += ok
+        if letter.untold:
+            letter.untold = False
+            self.tell_letter(line, letter)
         if letter.promise and letter.producer.alive:
             word = (
                 letter.promise if ok else (*letter.promise[:3], False, "error", *letter.promise[5:])

@@ -246,6 +246,11 @@ class Delivering(Desk):
         line.counts["requeued"] += 1
         waiting = line.high if letter.high else line.regular
         waiting.insert(0 if where == "start" else len(waiting), letter)
+        if where == "end" and (letter.saving or letter.saved):
+            # What is kept must stand at the end as well.
+            if letter.saving:
+                self.say("erase", letter.ticket)
+            self.save(line, letter)
 
     def give_up(self, line: Line, letter: Letter) -> None:
         """Move a message to the dead letters, or drop it."""

@@ -111,7 +111,10 @@ class Desk:
         self.tell(event, line.channel.name, None, *fact, *counts)
 
     def tell_letter(self, line: Line, letter: Letter) -> None:
-        """Of a message produced (F130)."""
+        """Of a message produced; of one that is being saved when that is known (F130)."""
+        if letter.saving:
+            letter.untold = True
+            return
         who = letter.producer
         fact = (letter.spelling, line.queue_id, letter.message_id, letter.saved)
         producer = (who.client_id, who.name, who.kind)

@@ -113,6 +113,8 @@ class Letter:
     #: A confirm that the storage has to release (rule 1).
     promise: Word = ()
     saved: bool = False
+    #: Its event waits for the storage as well.
+    untold: bool = False
     #: Who has it and has not answered, and of the present sending: when, answered, where back to.
     holders: list[Client] = field(default_factory=list)
     sent_at: float = 0.0

@@ -65,6 +65,8 @@ class Translator:
             return [("inform", each, event, effect.channel, fact) for each in effect.sessions]
         if isinstance(effect, told.Append):
             ticket = f"{effect.message.message_id} in {(effect.channel, effect.queue_id)}"
+            for older in [each for each, name in self.open.items() if name == ticket]:
+                del self.open[older]  # asked for anew: that answer will say nothing
             self.tickets[effect.ticket] = self.open[effect.ticket] = ticket
             return [("append", ticket)]
         if isinstance(effect, told.Erase):
