@@ -17,8 +17,8 @@ takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; 
 ``pulls.py`` gives to those who ask; ``workflow.py`` sees a message through; ``administration.py``
 and ``information.py`` serve the operations; ``routing.py`` keeps routers and ``publishing.py``
 brings messages through them; ``direct.py`` passes on what clients say to each other;
-``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers, ``readers.py`` serves
-those who read what is kept;
+``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers;
+``readers.py`` serves those who read what is kept;
 ``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
 ``sharing.py`` are about other servers of a cluster.  This module lets
 clients in and out and hands every command to its part.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 
+from tmqp_server.engine.reading_commands import NameStore, RestoreCursor
 from tmqp_server.engine.storage_commands import (
     Fetched,
     RestoreChannel,
@@ -16,7 +17,7 @@ from tmqp_server.engine.storage_commands import (
     RestoreQueue,
     RestoreRouter,
 )
-from tmqp_server.engine.storage_effects import StoreQueue
+from tmqp_server.engine.storage_effects import Fetch, StoreQueue
 from tmqp_server.hub import Hub
 from tmqp_server.io.storage import fetched
 from tmqp_server.storage.journal import Journal
@@ -35,11 +36,19 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
     """
     found = store.recover()
     try:
+        hub.answer(NameStore(found.store_id), now)
         hub.answer(RestoreKeys(found.last_key), now)
         for channel in found.channels:
             hub.answer(RestoreChannel(channel.name, channel_from_bytes(channel.options)), now)
         for queue in found.queues:
             _restore(hub, journal, queue, found.clean, now)
+        places = {each.queue.key: each.queue for each in found.queues}
+        for cursor in found.cursors:
+            queue_of = places.get(cursor.key)
+            if queue_of is not None:
+                channel_name, queue_id = queue_of.channel, queue_of.queue_id
+                restored = RestoreCursor(channel_name, queue_id, cursor.name, cursor.sequence)
+                hub.answer(restored, now)
         for router in found.routers:
             method, bindings, enabled = router_from_bytes(router.value)
             hub.answer(RestoreRouter(router.name, method, bindings, enabled), now)
@@ -47,6 +56,7 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
         raise StoreError(f"what was kept cannot be restored: {error}") from error
     while fetches := hub.take_fetches():
         for fetch in fetches:
+            assert isinstance(fetch, Fetch), "nobody reads yet"
             messages, up_to = fetched(store, journal, fetch, now)
             hub.answer(Fetched(fetch.number, messages, up_to), now)
     owed = sum(queue.high_count + queue.regular_count for queue in found.queues)

@@ -29,10 +29,19 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
+from tmqp.blocks import decode_index
+from tmqp.constants import (
+    RESULT_BUSY,
+    RESULT_INTERNAL_SERVER_ERROR,
+    RESULT_OK,
+    RESULT_OUT_OF_RANGE,
+)
 from tmqp_server.engine.commands import Command, Synced
+from tmqp_server.engine.reading_commands import KeptOffsets, OffsetsFound, RangeRead
+from tmqp_server.engine.reading_effects import FindOffsets, ReadStored
 from tmqp_server.engine.storage_commands import Fetched, KeptMessage, StorageState
 from tmqp_server.engine.storage_effects import Fetch
-from tmqp_server.hub import Hub
+from tmqp_server.hub import Hub, StorageQuestion
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.port import (
     HIGH_ONLY,
@@ -43,7 +52,7 @@ from tmqp_server.storage.port import (
     StoreError,
 )
 
-__all__ = ["StorageTask", "fetched"]
+__all__ = ["StorageTask", "answer_of", "fetched"]
 
 logger = logging.getLogger("tmqp_server.storage")
 
@@ -77,7 +86,7 @@ class StorageTask:
         self._limiter = anyio.CapacityLimiter(1)
         self._pause_s = 0.0
         self._reason = ""
-        self._reads: deque[Fetch] = deque()
+        self._reads: deque[StorageQuestion] = deque()
         self._cannot_read = False
         self._stopping = False
         self._idle = anyio.Event()
@@ -111,11 +120,11 @@ class StorageTask:
         if not self._journal.is_empty:
             await self._write()
         while self._reads:
-            fetch = self._reads[0]
+            asked = self._reads[0]
             try:
                 now = anyio.current_time()
-                work = partial(fetched, self._store, self._journal, fetch, now)
-                messages, up_to = await self._in_thread(work)
+                work = partial(answer_of, self._store, self._journal, asked, now)
+                answer = await self._in_thread(work)
             except Exception as error:
                 if not self._cannot_read:
                     logger.error("the storage cannot be read, it is tried again: %s", error)
@@ -123,10 +132,25 @@ class StorageTask:
                     logger.exception("the store failed")
                 self._cannot_read = True
                 self._pause_s = _LAST_PAUSE_S
+                self._refuse_readers()
                 return
             self._cannot_read = False
             self._reads.popleft()
-            self._answer([Fetched(fetch.number, messages, up_to)])
+            self._answer([answer])
+
+    def _refuse_readers(self) -> None:
+        """Readers can try again; the broker's own questions stay."""
+        refusals: list[Command] = []
+        kept: deque[StorageQuestion] = deque()
+        for asked in self._reads:
+            if isinstance(asked, FindOffsets):
+                refusals.append(OffsetsFound(asked.number, RESULT_BUSY, []))
+            elif isinstance(asked, ReadStored):
+                refusals.append(RangeRead(asked.number, RESULT_BUSY, b""))
+            else:
+                kept.append(asked)
+        self._reads = kept
+        self._answer(refusals)
 
     async def _write(self) -> None:
         writing = self._journal.take()
@@ -201,6 +225,50 @@ class StorageTask:
 def _write(store: Store, writing: Writing) -> None:
     if not writing.batch.is_empty():
         store.write(writing.batch, time.time_ns() // 1_000)
+
+
+def answer_of(store: Store, journal: Journal, asked: StorageQuestion, now: float) -> Command:
+    """The answer to a question.
+
+    :raises StoreError: when the store cannot be read now.
+    """
+    if isinstance(asked, Fetch):
+        messages, up_to = fetched(store, journal, asked, now)
+        return Fetched(asked.number, messages, up_to)
+    try:
+        if isinstance(asked, ReadStored):
+            return _range_read(store, asked)
+        return OffsetsFound(asked.number, RESULT_OK, _offsets(store, asked.keys))
+    except DamageError as error:
+        logger.error("a reader cannot have what is damaged: %s", error)
+    if isinstance(asked, ReadStored):
+        return RangeRead(asked.number, RESULT_INTERNAL_SERVER_ERROR, b"")
+    return OffsetsFound(asked.number, RESULT_INTERNAL_SERVER_ERROR, [])
+
+
+def _offsets(store: Store, keys: list[int]) -> list[KeptOffsets]:
+    return [
+        KeptOffsets(each.earliest, each.latest, each.count, each.bytes, each.oldest_us)
+        for each in store.offsets(keys)
+    ]
+
+
+def _range_read(store: Store, asked: ReadStored) -> RangeRead:
+    key, first = asked.key, asked.first
+    blocks: list[bytes] = []
+    if first <= asked.end:
+        blocks = store.read(key, first, asked.last, asked.limit, asked.max_bytes)
+    if first > asked.end + 1 or (first and not _reaches_back(store, key, first, blocks)):
+        (kept,) = _offsets(store, [key])
+        return RangeRead(asked.number, RESULT_OUT_OF_RANGE, b"", kept)
+    return RangeRead(asked.number, RESULT_OK, b"".join(blocks))
+
+
+def _reaches_back(store: Store, key: int, first: int, blocks: list[bytes]) -> bool:
+    """Whether something is kept at *first* or before it: so what is missing is only a gap."""
+    if blocks and decode_index(blocks[0]).first == first:
+        return True
+    return bool(store.read(key, 0, first - 1, 1, 1))
 
 
 def fetched(

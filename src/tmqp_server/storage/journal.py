@@ -24,6 +24,7 @@ from typing import Protocol, final
 from tmqp_server.engine.commands import Synced
 from tmqp_server.engine.effects import Append, Erase
 from tmqp_server.engine.message import MARK_HIGH, MARK_WANTS, Message
+from tmqp_server.engine.reading_effects import ForgetCursor, StoreCursor
 from tmqp_server.engine.storage_commands import KeptMessage
 from tmqp_server.engine.storage_effects import (
     ClearStored,
@@ -43,9 +44,11 @@ from tmqp_server.storage.port import (
     HIGH_ONLY,
     REGULAR_ONLY,
     DropChannel,
+    DropCursor,
     DropQueue,
     DropRouter,
     KeepChannel,
+    KeepCursor,
     KeepQueue,
     KeepRouter,
     Note,
@@ -214,6 +217,10 @@ class Journal:
             self._changes.append(KeepRouter(effect.router, value))
         elif isinstance(effect, ForgetRouter):
             self._changes.append(DropRouter(effect.router))
+        elif isinstance(effect, StoreCursor):
+            self._changes.append(KeepCursor(effect.cursor, effect.key, effect.sequence))
+        elif isinstance(effect, ForgetCursor):
+            self._changes.append(DropCursor(effect.cursor, effect.key))
         else:
             assert isinstance(effect, ClearStored)
             self._clear(effect)

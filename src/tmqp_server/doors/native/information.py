@@ -13,9 +13,11 @@ from tmqp.models import (
     ChannelInformation,
     ClientEvent,
     ClientInformation,
+    CursorInformation,
     MessageEvent,
     Model,
     NodeInformation,
+    OffsetsInformation,
     QueueEvent,
     QueueInformation,
     RouterInformation,
@@ -37,7 +39,9 @@ from tmqp_server.engine.router_commands import BindingOptions
 from tmqp_server.engine.snapshots import (
     ChannelSnapshot,
     ClientSnapshot,
+    CursorSnapshot,
     NodeSnapshot,
+    OffsetsSnapshot,
     QueueSnapshot,
     RouterSnapshot,
 )
@@ -50,7 +54,7 @@ class AnswerTooLargeError(Exception):
 
 
 def rendered(body: object, wall_clock_offset_s: float, most_bytes: int) -> bytes:
-    """The payload of an answer: empty for None, else a JSON object or array.
+    """The payload of an answer: empty for None, bytes as they are, else a JSON object or array.
 
     :param wall_clock_offset_s: what to add to the engine's times to get Unix time.
     :param most_bytes: the largest payload; a list is not worked out beyond it.
@@ -58,6 +62,10 @@ def rendered(body: object, wall_clock_offset_s: float, most_bytes: int) -> bytes
     """
     if body is None:
         return b""
+    if isinstance(body, bytes):
+        if len(body) > most_bytes:
+            raise AnswerTooLargeError
+        return body
     if not isinstance(body, (list, tuple)):
         payload = _model(body, wall_clock_offset_s).to_json()
         if len(payload) > most_bytes:
@@ -98,6 +106,25 @@ def _model(item: object, offset_s: float) -> Model:
             slave=item.slave,
             connected=item.connected,
             lifetime_ms=item.lifetime_ms,
+        )
+    if isinstance(item, OffsetsSnapshot):
+        return OffsetsInformation(
+            channel=item.channel,
+            queue=item.queue_id,
+            incarnation=item.incarnation,
+            earliest=item.earliest,
+            latest=item.latest,
+            count=item.count,
+            bytes=item.bytes,
+            oldest_ms=item.oldest_us // 1_000,
+        )
+    if isinstance(item, CursorSnapshot):
+        return CursorInformation(
+            name=item.name,
+            channel=item.channel,
+            queue=item.queue_id,
+            incarnation=item.incarnation,
+            sequence=item.sequence,
         )
     assert isinstance(item, ClientSnapshot), f"no model renders {item!r}"
     return ClientInformation(
