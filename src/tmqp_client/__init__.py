@@ -44,11 +44,13 @@ from tmqp_client.errors import (
     OperationError,
     OperationFailed,
     OperationTimeout,
+    OutOfRange,
     PullRefused,
 )
 from tmqp_client.events import AnyEvent, Events
 from tmqp_client.message import Message
 from tmqp_client.pull import Pull
+from tmqp_client.reading import KeptMessage
 from tmqp_client.statistics import ClientStatistics
 
 __all__ = [
@@ -76,11 +78,13 @@ __all__ = [
     "DirectMessages",
     "Events",
     "Headers",
+    "KeptMessage",
     "Message",
     "NegativeAcknowledge",
     "OperationError",
     "OperationFailed",
     "OperationTimeout",
+    "OutOfRange",
     "Payload",
     "Pull",
     "PullRefused",

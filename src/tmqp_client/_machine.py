@@ -516,7 +516,8 @@ class ClientMachine:
             return
         # What another client answers is its own affair; the server's word bears no source (F44).
         if code != RESULT_OK and not (pending.kind == Kind.REQUEST and event.frame.source):
-            pending.error = OperationFailed(pending.asked, pending.message_id, code)
+            body = event.frame.payload
+            pending.error = OperationFailed(pending.asked, pending.message_id, code, body)
         self._note_membership(pending.operation, pending.target, code)
         self._settle(pending, event.frame, now, outcomes)
 

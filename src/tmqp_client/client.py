@@ -23,6 +23,7 @@ from tmqp_client._listening import Listening
 from tmqp_client._machine import ClientMachine
 from tmqp_client._nodes import Nodes
 from tmqp_client._pending import time_limit
+from tmqp_client._reading import Reading
 from tmqp_client._report import BatchReport
 from tmqp_client._requests import Headers, Payload, PullRequest, Request, payload_bytes
 from tmqp_client._routers import Routers
@@ -85,7 +86,7 @@ def connect(
     return Client(addresses, information, limits or ClientLimits(), ssl_context)
 
 
-class Client(Talking, Routers, Nodes):
+class Client(Talking, Routers, Nodes, Reading):
     """A connection to a server; made by :func:`connect` and used in ``async with``, once.
 
     Leaving the block closes it: what was sent still goes out, consumers answer what they hold, the
