@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator
 
 import anyio
@@ -201,7 +202,7 @@ class Reading:
         request = Request(OP_DROP_CURSOR, "drop cursor of", check_channel(channel), headers)
         await self._session.ask(request, timeout_s)
 
-    async def read_from(
+    def read_from(
         self,
         channel: str,
         queue_id: int,
@@ -214,29 +215,81 @@ class Reading:
     ) -> AsyncIterator[KeptMessage]:
         """Read on from where a named reader is, and commit what the loop is done with.
 
+        ::
+
+            async for message in client.read_from("orders", 1, "archive"):
+                ...
+
         A portion is committed when the loop asks for what follows it: so after an end in between
-        some come again, and none is missed.
+        some come again, and none is missed.  Each step raises as :meth:`read_range`,
+        :meth:`open_cursor` and :meth:`commit_cursor` do.
 
         :param start: where the reader begins if it is new, as in :meth:`open_cursor`.
         :param follow: wait for more, looking every ``poll_s`` seconds; else end when all is read.
         :param limit: messages in a portion.
-        :raises OperationFailed: as :meth:`read_range`, :meth:`open_cursor`, :meth:`commit_cursor`.
         """
-        where = await self.open_cursor(channel, queue_id, cursor, start)
-        incarnation, done = where.incarnation, where.sequence
-        while True:
-            messages = await self.read_range(
-                channel, queue_id, done + 1, limit=limit, incarnation=incarnation
-            )
-            for message in messages:
-                yield message
-                done = message.sequence
-            if messages:
-                await self.commit_cursor(channel, queue_id, cursor, done, incarnation=incarnation)
-            elif follow:
-                await anyio.sleep(poll_s)
-            else:
-                return
+        return _Reader(self, channel, queue_id, cursor, start, follow, poll_s, limit)
+
+
+class _Reader:
+    """A loop over what is kept; no generator, which a loop that is left would have to close."""
+
+    def __init__(
+        self,
+        client: Reading,
+        channel: str,
+        queue_id: int,
+        cursor: str,
+        start: str,
+        follow: bool,
+        poll_s: float,
+        limit: int | None,
+    ) -> None:
+        self._client = client
+        self._channel = channel
+        self._queue_id = queue_id
+        self._cursor = cursor
+        self._start = start
+        self._follow = follow
+        self._poll_s = poll_s
+        self._limit = limit
+        self._incarnation = ""
+        #: The last sequence that was given out, and the last that was committed.
+        self._done = -1
+        self._committed = -1
+        self._portion: deque[KeptMessage] = deque()
+
+    def __aiter__(self) -> _Reader:
+        return self
+
+    async def __anext__(self) -> KeptMessage:
+        while not self._portion:
+            if not await self._read():
+                if not self._follow:
+                    raise StopAsyncIteration
+                await anyio.sleep(self._poll_s)
+        message = self._portion.popleft()
+        self._done = message.sequence
+        return message
+
+    async def _read(self) -> bool:
+        """Fetch the next portion; False if there is none now."""
+        client = self._client
+        place = (self._channel, self._queue_id)
+        if self._done < 0:
+            where = await client.open_cursor(*place, self._cursor, self._start)
+            self._incarnation = where.incarnation
+            self._done = self._committed = where.sequence
+        incarnation = self._incarnation
+        if self._done > self._committed:
+            done = self._done
+            await client.commit_cursor(*place, self._cursor, done, incarnation=incarnation)
+            self._committed = done
+        first = self._done + 1
+        self._portion.extend(
+            await client.read_range(*place, first, limit=self._limit, incarnation=incarnation)
+        )
+        return bool(self._portion)
 
 
 def _of_queue(queue_id: int, incarnation: str) -> list[tuple[str, str]]:

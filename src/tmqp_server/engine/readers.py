@@ -152,7 +152,8 @@ class Readers:
         most_bytes = max(1, most_bytes - limit * _BLOCK_OVERHEAD_BYTES)
         asked = _Asked(session, command.request, [queue])
         number = self._last + 1
-        self._ask(asked, ReadStored(number, queue.key, first, last, limit, most_bytes, end))
+        held = _holds(queue, first)
+        self._ask(asked, ReadStored(number, queue.key, first, last, limit, most_bytes, end, held))
 
     def _ask(self, asked: _Asked, question: Effect) -> None:
         self._last += 1
@@ -355,3 +356,11 @@ class Readers:
         else:
             body_bytes = command.blocks if command.code == RESULT_OK else None
             core.reply(asked.session, asked.request, command.code, body_bytes)
+
+
+def _holds(queue: Queue, first: int) -> bool:
+    """Whether a cursor keeps all from *first* on, whatever becomes of it."""
+    options = queue.options
+    if not options.retain_for_readers or options.retain_bytes or options.retain_ms:
+        return False
+    return any([sequence < first for sequence in queue.cursors.values()])

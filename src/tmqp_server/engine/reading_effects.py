@@ -52,14 +52,23 @@ class ReadStored(Effect):
     """Read what is kept of a queue from ``first`` (0 the earliest) to ``last``.
 
     Up to ``limit`` messages and about ``max_bytes`` of them.  ``end`` is the last sequence that the
-    queue has used.  Answered by ``RangeRead``: 416 when ``first`` is before all that is kept, or
-    more than one behind ``end``.
+    queue has used.  Answered by ``RangeRead``: 416 when ``first`` is more than one behind ``end``,
+    or before all that is kept; unless it is ``held``: a cursor keeps everything from there on, so
+    that what is missing never was there.
     """
 
-    __slots__ = ("number", "key", "first", "last", "limit", "max_bytes", "end")
+    __slots__ = ("number", "key", "first", "last", "limit", "max_bytes", "end", "held")
 
     def __init__(
-        self, number: int, key: int, first: int, last: int, limit: int, max_bytes: int, end: int
+        self,
+        number: int,
+        key: int,
+        first: int,
+        last: int,
+        limit: int,
+        max_bytes: int,
+        end: int,
+        held: bool,
     ) -> None:
         self.number = number
         self.key = key
@@ -68,3 +77,4 @@ class ReadStored(Effect):
         self.limit = limit
         self.max_bytes = max_bytes
         self.end = end
+        self.held = held

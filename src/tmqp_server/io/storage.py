@@ -258,7 +258,8 @@ def _range_read(store: Store, asked: ReadStored) -> RangeRead:
     blocks: list[bytes] = []
     if first <= asked.end:
         blocks = store.read(key, first, asked.last, asked.limit, asked.max_bytes)
-    if first > asked.end + 1 or (first and not _reaches_back(store, key, first, blocks)):
+    sure = not first or asked.held
+    if first > asked.end + 1 or not (sure or _reaches_back(store, key, first, blocks)):
         (kept,) = _offsets(store, [key])
         return RangeRead(asked.number, RESULT_OUT_OF_RANGE, b"", kept)
     return RangeRead(asked.number, RESULT_OK, b"".join(blocks))
