@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import anyio
 
-from tmqp.constants import RESULT_OUT_OF_RANGE, HeaderName
+from tmqp.constants import RESULT_REQUESTED_RANGE_NOT_SATISFIABLE, HeaderName
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
     HEADER_CURSOR,
@@ -106,7 +106,7 @@ class Reading:
         try:
             pending = await self._session.ask(request, timeout_s)
         except OperationFailed as error:
-            if error.code != RESULT_OUT_OF_RANGE:
+            if error.code != RESULT_REQUESTED_RANGE_NOT_SATISFIABLE:
                 raise
             raise OutOfRange(error.asked, error.message_id, error.code, error.body) from None
         assert pending.answer is not None, "an operation is settled by an answer"

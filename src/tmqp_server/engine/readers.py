@@ -28,7 +28,7 @@ from tmqp.constants import (
     RESULT_NOT_FOUND,
     RESULT_NOT_IMPLEMENTED,
     RESULT_OK,
-    RESULT_OUT_OF_RANGE,
+    RESULT_REQUESTED_RANGE_NOT_SATISFIABLE,
 )
 from tmqp_server.engine.channels import matches
 from tmqp_server.engine.commands import Command
@@ -204,7 +204,7 @@ class Readers:
             if command.sequence < 0:
                 code = RESULT_BAD_REQUEST
             elif command.sequence > queue.appended:
-                code = RESULT_OUT_OF_RANGE
+                code = RESULT_REQUESTED_RANGE_NOT_SATISFIABLE
         if code != RESULT_OK or queue is None:
             self._core.reply(session, command.request, code)
             return
@@ -349,7 +349,7 @@ class Readers:
         queue = asked.queues[0]
         if queue.closed:
             core.reply(asked.session, asked.request, RESULT_NOT_FOUND)
-        elif command.code == RESULT_OUT_OF_RANGE:
+        elif command.code == RESULT_REQUESTED_RANGE_NOT_SATISFIABLE:
             kept = _NOTHING if command.offsets is None else command.offsets
             body = OffsetsSnapshot(queue, self._incarnation(queue), kept, asked.ends[0])
             core.reply(asked.session, asked.request, command.code, body)

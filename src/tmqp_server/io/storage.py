@@ -34,7 +34,7 @@ from tmqp.constants import (
     RESULT_BUSY,
     RESULT_INTERNAL_SERVER_ERROR,
     RESULT_OK,
-    RESULT_OUT_OF_RANGE,
+    RESULT_REQUESTED_RANGE_NOT_SATISFIABLE,
 )
 from tmqp_server.engine.commands import Command, Synced
 from tmqp_server.engine.reading_commands import KeptOffsets, OffsetsFound, RangeRead
@@ -261,7 +261,7 @@ def _range_read(store: Store, asked: ReadStored) -> RangeRead:
     sure = not first or asked.held
     if first > asked.end + 1 or not (sure or _reaches_back(store, key, first, blocks)):
         (kept,) = _offsets(store, [key])
-        return RangeRead(asked.number, RESULT_OUT_OF_RANGE, b"", kept)
+        return RangeRead(asked.number, RESULT_REQUESTED_RANGE_NOT_SATISFIABLE, b"", kept)
     return RangeRead(asked.number, RESULT_OK, b"".join(blocks))
 
 
