@@ -29,7 +29,7 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
-from tmqp.blocks import decode_index
+from tmqp.blocks import StoredMessage, decode_index
 from tmqp.constants import (
     RESULT_BUSY,
     RESULT_INTERNAL_SERVER_ERROR,
@@ -43,14 +43,7 @@ from tmqp_server.engine.storage_commands import Fetched, KeptMessage, StorageSta
 from tmqp_server.engine.storage_effects import Fetch
 from tmqp_server.hub import Hub, StorageQuestion
 from tmqp_server.storage.journal import Journal, Writing
-from tmqp_server.storage.port import (
-    HIGH_ONLY,
-    REGULAR_ONLY,
-    DamageError,
-    Store,
-    StoredMessage,
-    StoreError,
-)
+from tmqp_server.storage.port import HIGH_ONLY, REGULAR_ONLY, DamageError, Store, StoreError
 
 __all__ = ["StorageTask", "answer_of", "fetched"]
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol, final
 
+from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_TRANSIENT, FLAG_WANTS, StoredMessage
 from tmqp_server.engine.commands import Synced
 from tmqp_server.engine.effects import Append, Erase
 from tmqp_server.engine.message import MARK_HIGH, MARK_WANTS, Message
@@ -37,10 +38,6 @@ from tmqp_server.engine.storage_effects import (
     StoreRouter,
 )
 from tmqp_server.storage.port import (
-    FLAG_DOOR_SHIFT,
-    FLAG_HIGH,
-    FLAG_TRANSIENT,
-    FLAG_WANTS,
     HIGH_ONLY,
     REGULAR_ONLY,
     DropChannel,
@@ -54,7 +51,6 @@ from tmqp_server.storage.port import (
     Note,
     SettleAll,
     StoreBatch,
-    StoredMessage,
     TopologyChange,
 )
 from tmqp_server.storage.topology import (

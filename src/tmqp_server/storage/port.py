@@ -21,21 +21,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol, TypeAlias
 
-from tmqp.blocks import (
-    FLAG_DOOR_SHIFT,
-    FLAG_HIGH,
-    FLAG_TRANSIENT,
-    FLAG_WANTS,
-    StoredMessage,
-)
+from tmqp.blocks import StoredMessage
 from tmqp_server.engine.records import Record
 
 __all__ = [
     "ANY_PRIORITY",
-    "FLAG_DOOR_SHIFT",
-    "FLAG_HIGH",
-    "FLAG_TRANSIENT",
-    "FLAG_WANTS",
     "HIGH_ONLY",
     "REGULAR_ONLY",
     "CheckReport",
@@ -58,7 +48,6 @@ __all__ = [
     "StoreBatch",
     "StoreError",
     "StoreFullError",
-    "StoredMessage",
     "TopologyChange",
 ]
 
@@ -358,7 +347,7 @@ class Store(Protocol):
     def read(self, key: int, first: int, last: int, limit: int, max_bytes: int) -> list[bytes]:
         """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
 
-        The blocks are in the format of ``storage.records``; they hold exactly the messages asked
+        The blocks are in the format of ``tmqp.blocks``; they hold exactly the messages asked
         for, up to ``limit`` and about ``max_bytes``, but one at least if there is one.
 
         :raises DamageError: as :meth:`fetch`.

@@ -11,18 +11,13 @@ from typing import Final
 from zlib import crc32
 
 from tmqp import blocks
-from tmqp.blocks import ENTRY_SIZE, HEAD_SIZE, MAX_COUNT, Block, StoredMessage, index_end
+from tmqp.blocks import ENTRY_SIZE, Block, StoredMessage
 from tmqp_server.storage.port import DamageError
 
 __all__ = [
-    "ENTRY_SIZE",
-    "HEAD_SIZE",
-    "MAX_COUNT",
-    "Block",
     "decode_block",
     "decode_index",
     "encode_block",
-    "index_end",
     "survey",
 ]
 

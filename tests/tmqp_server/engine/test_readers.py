@@ -43,8 +43,10 @@ def a(world: World) -> int:
     return world.numbers["a"]
 
 
-def read(world: World, first: int = 0, last: int = 0, **more: int) -> list[str]:
-    return world.step(ReadRange(a(world), "read", "CH", 1, first, last, **more))
+def read(
+    world: World, first: int = 0, last: int = 0, limit: int = 0, max_bytes: int = 0
+) -> list[str]:
+    return world.step(ReadRange(a(world), "read", "CH", 1, first, last, limit, max_bytes))
 
 
 def body(world: World) -> object:
@@ -113,7 +115,7 @@ def test_offsets_where_nothing_is_kept_say_where_it_goes_on() -> None:
     world.step(NameStore("disk"))
     assert world.step(ListOffsets(a(world), "list", "*c*", 1)) == ["find 1 [1]"]
     world.step(OffsetsFound(1, 0, [NOTHING]))
-    (found,) = body(world)  # type: ignore[misc, attr-defined]
+    found = body(world)[0]  # type: ignore[index]
     assert (found.earliest, found.latest, found.count) == (4, 3, 0)
     assert (found.channel, found.queue_id, found.incarnation) == ("ch", 1, "disk-1")
     assert world.step(ListOffsets(a(world), "list", "", 2)) == ["find 2 []"]

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from tests.project import ROOT
 from tests.tmqp_server.storage.stores import message
-from tmqp.blocks import BlockError, split_blocks
-from tmqp_server.storage.port import DamageError, StoredMessage
-from tmqp_server.storage.records import (
+from tmqp.blocks import (
     ENTRY_SIZE,
     HEAD_SIZE,
     MAX_COUNT,
-    decode_block,
-    decode_index,
-    encode_block,
+    BlockError,
+    StoredMessage,
     index_end,
+    split_blocks,
 )
+from tmqp_server.storage.port import DamageError
+from tmqp_server.storage.records import decode_block, decode_index, encode_block
 
 U16 = st.integers(0, 2**16 - 1)
 TIMES = st.integers(-(2**63), 2**63 - 1)
