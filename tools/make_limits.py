@@ -35,6 +35,8 @@ _JSON: Final = (
 _COPIES: Final = ROOT / "src" / "tmqp_server" / "doors" / "native" / "copies.py"
 _HTTP: Final = ROOT / "src" / "tmqp_server" / "doors" / "native" / "http.py"
 _URLS: Final = ROOT / "src" / "tmqp_server" / "engine" / "http_rules.py"
+_CLIENT: Final = ROOT / "src" / "tmqp_client" / "config.py"
+_PARTS: Final = ROOT / "src" / "tmqp_client" / "parts.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
 #: What happens past each bound of a connection: a rule of protocol.md, or words.
@@ -103,6 +105,13 @@ _ENGINE_HEAD: Final = """\
 `tmqp_server.engine.limits.EngineLimits`.
 """
 
+
+_CLIENT_HEAD: Final = """\
+## The client
+
+`tmqp_client.ClientLimits`, given to `connect`; its `protocol` is the `Limits` above. Seconds end in
+`_s`.
+"""
 
 _DOOR_HEAD: Final = """\
 ## The server's door
@@ -206,6 +215,20 @@ def _json_table() -> list[str]:
     return rows
 
 
+def _client_table() -> list[str]:
+    rows = ["| bound | default | what it bounds, and what happens past it |", "|---|---|---|"]
+    for name, default, text in documented_fields(_CLIENT, "ClientLimits"):
+        if name != "protocol":
+            rows.append(f"| `{name}` | {_number(ast.literal_eval(default))} | {_prose(text)} |")
+    for path in (_PARTS,):
+        for name, text in commented_constants(path):
+            value = re.search(rf"^{name}: Final = ([\d_]+)$", path.read_text("utf-8"), re.MULTILINE)
+            if value is None:
+                raise ValueError(f"{path}: {name} is no number")
+            rows.append(f"| `{name}` | {_number(int(value[1]))} | {_prose(text)} |")
+    return rows
+
+
 def _door_table() -> list[str]:
     rows = ["| constant | value | |", "|---|---|---|"]
     for path, module in ((_COPIES, copies), (_HTTP, http_messages), (_URLS, http_rules)):
@@ -241,6 +264,8 @@ def render() -> str:
         "\n".join([*_door_table(), ""]),
         _ENGINE_HEAD,
         "\n".join([*_engine_table(), ""]),
+        _CLIENT_HEAD,
+        "\n".join([*_client_table(), ""]),
     ]
     return "\n".join(parts)
 

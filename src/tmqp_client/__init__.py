@@ -24,10 +24,21 @@ Reading order: ``_machine`` (what a client knows, without I/O), ``session`` (one
 from __future__ import annotations
 
 from tmqp_client._custom import CustomMessage, CustomMessages
+from tmqp_client._gate import WhenFull
 from tmqp_client._report import BatchFailure, BatchReport
 from tmqp_client._requests import Headers, Payload
-from tmqp_client.client import Client, Unclaimed, connect
+from tmqp_client.binding import Converter, JsonConverter
+from tmqp_client.client import Client, connect
 from tmqp_client.config import ClientLimits
+from tmqp_client.connection_events import (
+    ConnectionEvent,
+    ConnectionEvents,
+    ConnectionState,
+    Disconnected,
+    GaveUp,
+    Reconnected,
+    RestoreRefused,
+)
 from tmqp_client.consumer import AcknowledgeMode, Consumer, ConsumerIterator
 from tmqp_client.direct import DirectMessage, DirectMessages, Response, to_name, to_type
 from tmqp_client.errors import (
@@ -40,18 +51,26 @@ from tmqp_client.errors import (
     ConnectFailed,
     ConnectionLost,
     ConnectRefused,
+    MalformedParts,
     NegativeAcknowledge,
     OperationError,
     OperationFailed,
     OperationTimeout,
     OutOfRange,
     PullRefused,
+    Refuse,
+    Unreadable,
+    WouldBlock,
 )
 from tmqp_client.events import AnyEvent, Events
+from tmqp_client.handling import HandlerAcknowledge, RetryPolicy
 from tmqp_client.message import Message
+from tmqp_client.parts import Multipart
 from tmqp_client.pull import Pull
 from tmqp_client.reading import KeptMessage
+from tmqp_client.reconnect import ReconnectPolicy
 from tmqp_client.statistics import ClientStatistics
+from tmqp_client.unclaimed import Unclaimed
 
 __all__ = [
     "AcknowledgeMode",
@@ -69,17 +88,27 @@ __all__ = [
     "ClientStatistics",
     "ConnectFailed",
     "ConnectRefused",
+    "ConnectionEvent",
+    "ConnectionEvents",
     "ConnectionLost",
+    "ConnectionState",
     "Consumer",
     "ConsumerIterator",
+    "Converter",
     "CustomMessage",
     "CustomMessages",
     "DirectMessage",
     "DirectMessages",
+    "Disconnected",
     "Events",
+    "GaveUp",
+    "HandlerAcknowledge",
     "Headers",
+    "JsonConverter",
     "KeptMessage",
+    "MalformedParts",
     "Message",
+    "Multipart",
     "NegativeAcknowledge",
     "OperationError",
     "OperationFailed",
@@ -88,8 +117,16 @@ __all__ = [
     "Payload",
     "Pull",
     "PullRefused",
+    "ReconnectPolicy",
+    "Reconnected",
+    "Refuse",
     "Response",
+    "RestoreRefused",
+    "RetryPolicy",
     "Unclaimed",
+    "Unreadable",
+    "WhenFull",
+    "WouldBlock",
     "connect",
     "to_name",
     "to_type",

@@ -18,12 +18,25 @@ _MAX_FAILURES: Final = 1_000
 class Batch:
     """The pushes of one batch that wait for their acknowledges."""
 
-    __slots__ = ("_failed", "_failures", "_in_flight", "_limit", "_sent", "_under_way", "_wake")
+    __slots__ = (
+        "_dropped",
+        "_failed",
+        "_failures",
+        "_limit",
+        "_most_sends",
+        "_resent",
+        "_sent",
+        "_under_way",
+        "_wake",
+    )
 
     def __init__(self, in_flight: int) -> None:
         self._limit = in_flight
         self._sent = 0
         self._failed = 0
+        self._resent = 0
+        self._dropped = 0
+        self._most_sends = 1
         self._failures: list[BatchFailure] = []
         self._under_way: dict[Pending, int] = {}
         self._wake: anyio.Event | None = None
@@ -39,10 +52,17 @@ class Batch:
     def settled(self, pending: Pending) -> None:
         """One is confirmed, or is not."""
         index = self._under_way.pop(pending, -1)
+        if pending.attempts > 1:
+            self._resent += 1
+            self._most_sends = max(self._most_sends, pending.attempts)
         if pending.error is not None and index >= 0:
             self._note(index, pending)
         if self._wake is not None:
             self._wake.set()
+
+    def drop(self) -> None:
+        """One was not sent, and will not be."""
+        self._dropped += 1
 
     def _note(self, index: int, pending: Pending) -> None:
         assert pending.error is not None, "only failures are noted"
@@ -72,4 +92,12 @@ class Batch:
         """What became of it so far."""
         confirmed = self._sent - self._failed - len(self._under_way) if confirm else 0
         failures = tuple(sorted(self._failures, key=lambda failure: failure.index))
-        return BatchReport(self._sent, confirmed, self._failed, failures)
+        return BatchReport(
+            self._sent,
+            confirmed,
+            self._failed,
+            failures,
+            self._resent,
+            self._most_sends,
+            self._dropped,
+        )

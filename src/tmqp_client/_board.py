@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+from tmqp.constants import HeaderName
 from tmqp.events import (
     CustomMessageReceived,
     DirectMessageReceived,
@@ -14,6 +15,7 @@ from tmqp.events import (
     MessageReceived,
 )
 from tmqp_client._inbox import Inbox
+from tmqp_client._letters import SubscriptionRequest
 from tmqp_client.config import ClientLimits
 from tmqp_client.errors import AlreadyListening
 
@@ -91,6 +93,18 @@ class Board:
         if inbox is not None:
             inbox.put(event, len(event.frame.raw))
         return inbox
+
+    def of_request(self, request: SubscriptionRequest) -> list[Inbox[MessageReceived]]:
+        """The inbox a subscription fills, if it is open."""
+        headers = dict(request.headers)
+        queue_id = headers.get(HeaderName.QUEUE_ID.value)
+        topic = event_topic(
+            request.target,
+            headers.get(HeaderName.CHANNEL_NAME.value),
+            None if queue_id is None else int(queue_id),
+        )
+        inbox = self._inboxes.get(topic)
+        return [] if inbox is None else [inbox]
 
     def crowded(self, awaited: bool) -> bool:
         """Whether an inbox is congested; while an answer is ``awaited``, overfull."""

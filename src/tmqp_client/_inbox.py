@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
+from tmqp.errors import TmqpError
 from tmqp.frames import Frame
 from tmqp_client.config import ClientLimits
 from tmqp_client.errors import AlreadyConsuming
@@ -40,7 +41,8 @@ class Inbox(Generic[_T]):
     :param max_bytes: bytes at which it is congested.
     :param overflow_factor: how many times both it may hold until it is overfull.
 
-    Attributes to read: ``size_bytes``, ``congested``; ``fresh`` is set by whoever fills it and
+    Attributes to read: ``size_bytes``, ``congested``; ``error`` is why nothing more will come while
+    the connection lives; ``fresh`` is set by whoever fills it and
     cleared by whoever has told the ``listener``.
     """
 
@@ -53,6 +55,7 @@ class Inbox(Generic[_T]):
         "_over_bytes",
         "_over_items",
         "congested",
+        "error",
         "fresh",
         "listener",
         "size_bytes",
@@ -69,6 +72,7 @@ class Inbox(Generic[_T]):
         self.size_bytes = 0
         self.congested = False
         self.fresh = False
+        self.error: TmqpError | None = None
         self.listener: Listener | None = None
 
     def __len__(self) -> int:
@@ -171,6 +175,11 @@ class Mailboxes:
         """Whether an inbox is open for the channel or one of its queues."""
         name = channel.lower()
         return any(key[0] == name for key in self._inboxes)
+
+    def of_channel(self, channel: str) -> list[Inbox[Frame]]:
+        """The inboxes of a channel and of its queues."""
+        name = channel.lower()
+        return [inbox for key, inbox in self._inboxes.items() if key[0] == name]
 
     def inbox_for(self, frame: Frame) -> Inbox[Frame] | None:
         """Where a message belongs: its queue's inbox, else its channel's, else nowhere."""

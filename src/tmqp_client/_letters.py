@@ -130,6 +130,11 @@ class SubscriptionRequest(Request):
         super().__init__(0, "subscribe to" if wanted else "unsubscribe from", name, headers)
         self.wanted = wanted
 
+    @property
+    def stands(self) -> bool:
+        """It does not undo anything that stands."""
+        return self.wanted
+
     def opposite(self) -> SubscriptionRequest:
         """What undoes it."""
         return SubscriptionRequest(self.target, self.headers, not self.wanted)

@@ -70,7 +70,7 @@ class Listening:
             return
         # Refused or cut off: what it was about is gone, and the subscription with it.
         with suppress(OperationFailed, ConnectionLost, ClientClosed):
-            await self._client._session.ask(self._request.opposite())
+            await self._client._session.retract(self._request.opposite())
 
     async def _open(self) -> None:
         async with self._lock:
@@ -86,7 +86,7 @@ class Listening:
             if self._request is None:
                 return
             try:
-                await session.ask(self._request)
+                await session.ask(self._request, repeat=True)
             except OperationFailed:
                 self._shut()
                 raise
@@ -125,6 +125,8 @@ class Listening:
             session.read_on()
         if event is not None:
             return event
+        if self._reader.error is not None and not self._closed:
+            raise self._reader.error
         if self._closed or session.lost is None or session.lost.reason == "local":
             return None
         raise session.lost.error()

@@ -1,16 +1,25 @@
 """Owns what a client knows: what it asked, what it joined, what has arrived; no socket, no clock.
 
-Theory of operation.  The machine stands on one :class:`tmqp.Connection` at a time and outlives it:
-:meth:`ClientMachine.start` begins a connection, and may be called again when that one is lost.
-Bytes and the time go in; what came of them is returned as a list of *outcomes*, each of one class:
+Theory of operation.  The machine stands on one :class:`tmqp.Connection` at a time and may outlive
+it (``max_sends``): :meth:`ClientMachine.start` begins a connection, and is called again when that
+one is lost.  Bytes and the time go in; what came of them is returned as a list of *outcomes*, each
+of one class:
 
 =================  ==============================================================================
 :class:`Pending`   something asked is settled: answered, refused, timed out or lost
 :class:`Inbox`     something has arrived in it (told once for a chunk of bytes), or nothing more
                    ever will
 :class:`Accepted`  the server has taken this client in
-:class:`Lost`      the connection is over; everything asked was settled before
+NotRestored        a channel joined before, or an event subscribed to, is not granted again
+:class:`Lost`      the connection is over; what does not outlive it was settled before
 =================  ==============================================================================
+
+Between two connections a lasting machine keeps pushes that are not confirmed, and what is asked
+meanwhile (``_outbox``); time-outs go on counting.  When the next server accepts, joins and
+subscriptions are asked for again (``_standing``), then everything kept goes out in its first order,
+each push under the id it had, a little whenever :meth:`data_to_send` finds nothing else to send.
+What a message was sent for more than once, ``max_sends`` times at most, may have arrived as often.
+All else that was asked on the connection before is settled with its loss.
 
 Answers are matched by message id alone (F44, F78); pongs have none and are matched in order, the
 keep-alive's own among them.  Queue messages go to the inbox subscribed for their channel and queue,
@@ -28,107 +37,45 @@ read, and says :meth:`pause` and :meth:`resume` when it stops and goes on readin
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 from tmqp.connection import Connection
-from tmqp.constants import OP_JOIN, OP_LEAVE, PING_BYTES, RESULT_NOT_FOUND, RESULT_OK
+from tmqp.constants import PING_BYTES, RESULT_OK
 from tmqp.errors import LocalProtocolError
-from tmqp.events import (
-    AcknowledgeReceived,
-    ConnectionClosed,
-    Event,
-    HandshakeAccepted,
-    HandshakeRefused,
-    MessageDropped,
-    MessageReceived,
-    PingReceived,
-    PongReceived,
-    ProtocolViolated,
-    PullCompleted,
-    PullMessageReceived,
-    QueueMessageReceived,
-    ResponseReceived,
-)
 from tmqp.frames import Frame
-from tmqp.hello import ConnectionInformation
 from tmqp.state import Role
 from tmqp_client import _requests
-from tmqp_client._board import Board
-from tmqp_client._inbox import Inbox, Mailboxes
-from tmqp_client._outcomes import Accepted, Counters, Lost, Outcome, ended
-from tmqp_client._pending import NO_QUEUE, Kind, Pending, PendingTable, time_limit, timeout_error
-from tmqp_client._pulls import PullTable, PullUnderWay
+from tmqp_client._inbox import Inbox
+from tmqp_client._outcomes import Lost, Outcome
+from tmqp_client._pending import NO_QUEUE, Kind, Pending, time_limit, timeout_error
+from tmqp_client._pulls import PullUnderWay
+from tmqp_client._reception import Reception
 from tmqp_client._requests import Headers, PullRequest, Request
-from tmqp_client.config import ClientLimits
-from tmqp_client.errors import (
-    ClientClosed,
-    NegativeAcknowledge,
-    OperationFailed,
-    PullRefused,
-    code_words,
-)
+from tmqp_client.errors import ClientClosed
 
 __all__ = ["ClientMachine"]
 
-#: Refused pushes remembered so that a second word about one (a code and a negative acknowledge) is
-#: not taken for news: as many as a server can have under way in a few reads.
-_MAX_ECHOES: Final = 1_024
+#: What is taken out of the outbox at a time.
+_PUMP_BYTES: Final = 65_536
 _PING_SIZE: Final = len(PING_BYTES)
 
 
-class ClientMachine:
+class ClientMachine(Reception):
     """The client's side of everything, without I/O.
 
     :param information: who this client says it is; its ``client_id`` must not be empty.
     :param limits: bounds and time limits.
     :param new_id: makes message ids that no other message of this client has (F45).
+    :param max_sends: how many times a push may be sent, on as many connections; 0 for a machine
+        that does not outlive its connection.
 
-    Attributes to read: ``client_id``, ``lost``, ``counters``, ``board``, ``unclaimed``,
-    ``queued_bytes``.
+    Attributes to read: ``client_id``, ``lost`` (how the last connection ended, while there is no
+    other), ``over`` (why there will be none), ``epoch`` (how many connections there were),
+    ``counters``, ``board``, ``unclaimed``, ``outbox``, ``queued_bytes``.  ``repeat_operations``
+    lets what changes nothing when it is done twice be asked again too.
     """
 
-    def __init__(
-        self,
-        information: ConnectionInformation,
-        limits: ClientLimits,
-        new_id: Callable[[], str],
-    ) -> None:
-        self.limits = limits
-        self.client_id = information.client_id
-        self.lost: Lost | None = None
-        self.counters = Counters()
-        self.unclaimed: Inbox[MessageReceived] = Inbox(
-            limits.unclaimed_messages, limits.unclaimed_bytes
-        )
-        self.queued_bytes = 0
-        self._information = information
-        self._new_id = new_id
-        self._connection: Connection | None = None
-        self._pendings = PendingTable()
-        self._pings: deque[Pending | None] = deque()
-        self._mailboxes = Mailboxes(limits)
-        self._pulls = PullTable(limits)
-        self.board = Board(limits)
-        self._joins: dict[str, str] = {}
-        self._echoes: dict[str, None] = {}
-        self._fault: Lost | None = None
-        self._greeted = False
-        self._paused = False
-        self._alive_not_before = 0.0
-
     # -- the connection -------------------------------------------------------------------------
-
-    @property
-    def accepted(self) -> bool:
-        """Messages flow."""
-        return self._greeted and self.lost is None
-
-    @property
-    def joins(self) -> tuple[str, ...]:
-        """The channels joined, in the order of joining, as they were spelt."""
-        return tuple(self._joins.values())
 
     @property
     def outstanding(self) -> int:
@@ -137,8 +84,19 @@ class ClientMachine:
 
     @property
     def full(self) -> bool:
-        """As much is outstanding as may be (``max_outstanding``)."""
-        return len(self._pendings) >= self.limits.max_outstanding
+        """As much is outstanding as may be (``max_outstanding``, ``unconfirmed_bytes``)."""
+        limits = self.limits
+        table = self._pendings
+        return len(table) >= limits.max_outstanding or table.held_bytes >= limits.unconfirmed_bytes
+
+    @property
+    def buffer_full(self) -> bool:
+        """As much waits for a connection as may (``buffered_messages``, ``buffered_bytes``)."""
+        outbox = self.outbox
+        if not outbox.size_bytes:  # as it is while there is a connection
+            return False
+        limits = self.limits
+        return len(outbox) >= limits.buffered_messages or outbox.size_bytes >= limits.buffered_bytes
 
     def start(self, now: float) -> None:
         """Begin a connection: preamble and connection information go out as one (F21, F22).
@@ -147,28 +105,41 @@ class ClientMachine:
         """
         if self._connection is not None and self.lost is None:
             raise LocalProtocolError("the connection before lives still")
+        if self._lasting and self.over is not None:
+            raise self.over.error()
         connection = Connection(Role.CLIENT, self.limits.protocol, now=now)
         self._information.client_id = self.client_id
         connection.initiate(self._information, self._new_id())
         self._connection = connection
         self.lost = None
+        self.over = None
         self.queued_bytes = 0
         self._fault = None
         self._greeted = False
         self._paused = False
         self._alive_not_before = now
 
-    def rejoin(self, now: float) -> list[Pending]:
-        """Ask again for every channel joined on a connection before this one."""
-        return [self.request(_requests.join(channel), now) for channel in self.joins]
-
     def close(self) -> list[Outcome]:
-        """Close from this side; what was queued before still goes out, Terminate last (F40)."""
+        """Close from this side; what was queued before still goes out, Terminate last (F40).
+
+        What waits in the outbox for a connection is given up.
+        """
         outcomes: list[Outcome] = []
+        if self.over is not None:
+            return outcomes
         if self._connection is None:
-            self.lost = self.lost or Lost("local", "closed before it began")
+            self.lost = self.over = Lost("local", "closed before it began")
         elif self.lost is None:
             self._take(self._connection.close(), 0.0, outcomes)
+        else:
+            self._finish(Lost("local", "closed on this side"), outcomes)
+        return outcomes
+
+    def give_up(self, lost: Lost) -> list[Outcome]:
+        """There will be no other connection: settle everything."""
+        outcomes: list[Outcome] = []
+        if self.over is None:
+            self._finish(lost, outcomes)
         return outcomes
 
     def fail(self, message: str) -> list[Outcome]:
@@ -194,10 +165,25 @@ class ClientMachine:
             self._take(self._connection.receive_eof(now), now, outcomes)
         return outcomes
 
-    def data_to_send(self) -> bytes:
-        """Everything queued since the last call, in order; empty if nothing is."""
+    def data_to_send(self, *, pump: bool = True) -> bytes:
+        """Everything queued since the last call, in order; empty if nothing is.
+
+        :param pump: take from the outbox when nothing else is queued.
+        """
         self.queued_bytes = 0
-        return b"" if self._connection is None else self._connection.data_to_send()
+        connection = self._connection
+        if connection is None:
+            return b""
+        data = connection.data_to_send()
+        if data or not pump or not self.accepted:
+            return data
+        while self.queued_bytes < _PUMP_BYTES:
+            entry = self.outbox.take()
+            if entry is None:
+                break
+            self._send_now(connection, entry[0], entry[1])
+        self.queued_bytes = 0
+        return connection.data_to_send()
 
     def must_pause(self, unsent_bytes: int) -> bool:
         """Whether the next read has to wait; ``unsent_bytes`` are taken but not yet sent.
@@ -236,10 +222,12 @@ class ClientMachine:
         timeout_s: float | None = None,
         *,
         answer: bool = True,
+        repeat: bool = False,
     ) -> Pending:
         """Send an operation to the server, or a message that another client may answer.
 
         :param answer: False asks for none; the returned entry is done already.
+        :param repeat: ask again on the next connection if this one ends before the answer.
         :raises LocalProtocolError: when it cannot be written or too much is outstanding.
         :raises ClientError: when there is no connection.
         """
@@ -249,14 +237,22 @@ class ClientMachine:
             usual_s = self.limits.acknowledge_timeout_s
         timeout_s = time_limit(timeout_s, usual_s)
         what = (request.word, request.target, request.queue_id)
-        pending = Pending(request.kind, self._new_id(), *what, now, timeout_s, request.operation)
-        self.send(request.to_frame(pending.message_id, self.client_id, answer))
+        pending = Pending(request.kind, self._new_id(), *what, now, timeout_s, request)
+        frame = request.to_frame(pending.message_id, self.client_id, answer)
         if answer:
+            pending.repeat = repeat or (self.repeat_operations and request.repeatable)
+            pending.frame = frame if self._lasting else None
             self._pendings.add(pending)
+            self._send_in_turn(frame, pending)
         else:
+            self._send_in_turn(frame, None)
             pending.done = True
-            self._note_membership(request.operation, request.target, RESULT_OK)
+            self._note(request, RESULT_OK)
         return pending
+
+    def forget(self, request: Request) -> None:
+        """What ``request`` would undo is not to be asked for on another connection."""
+        self._note(request, RESULT_OK)
 
     def push(
         self,
@@ -277,7 +273,7 @@ class ClientMachine:
         :raises LocalProtocolError: as :meth:`request`, and for an id that is outstanding.
         :raises ClientError: when there is no connection.
         """
-        connection = self._ready(confirm=confirm)
+        self._ready(confirm=confirm)
         if message_id is None:
             message_id = self._new_id()
         elif confirm and (not message_id or message_id in self._pendings):
@@ -288,12 +284,14 @@ class ClientMachine:
             channel, queue_id, payload, message_id, source, headers, high_priority, confirm
         )
         pending = Pending(Kind.PUSH, message_id, "push to", channel, queue_id, now, timeout_s)
-        connection.send_bytes(frame.raw)
-        self.queued_bytes += len(frame.raw)
         self.counters.pushed += 1
         if confirm:
+            if self._max_sends:
+                pending.frame = frame
             self._pendings.add(pending)
+            self._send_in_turn(frame, pending)
         else:
+            self._send_in_turn(frame, None)
             pending.done = True
         return pending
 
@@ -319,7 +317,7 @@ class ClientMachine:
         return pending
 
     def _send_pull(self, request: PullRequest, *, confirm: bool) -> str:
-        connection = self._ready(confirm=confirm)
+        connection = self._online(confirm=confirm)
         frame = request.to_frame(self._new_id(), self.client_id)
         connection.send(frame)
         self.queued_bytes += len(frame.raw)
@@ -331,48 +329,69 @@ class ClientMachine:
         :raises LocalProtocolError: when too much is outstanding.
         :raises ClientError: when there is no connection.
         """
-        connection = self._ready(confirm=True)
-        if len(self._pings) >= self.limits.max_outstanding:
+        connection = self._online(confirm=True)
+        if len(self._answers.pings) >= self.limits.max_outstanding:
             raise LocalProtocolError("too many pings are unanswered (max_outstanding)")
         timeout_s = time_limit(timeout_s, self.limits.response_timeout_s)
         pending = Pending(Kind.PING, self._new_id(), "ping", "", NO_QUEUE, now, timeout_s)
         connection.ping()
         self.queued_bytes += _PING_SIZE
-        self._pings.append(pending)
+        self._answers.pings.append(pending)
         self._pendings.add(pending)
         return pending
 
     def acknowledge(self, message: Frame, reason: str | None) -> None:
-        """Answer a delivered message, negatively if there is a ``reason`` (F95).
+        """Answer a message delivered on this connection, negatively for a ``reason`` (F95).
 
         :raises LocalProtocolError: when the reason cannot be written.
         :raises ClientError: when there is no connection.
         """
-        self.send(_requests.acknowledge_frame(message, self.client_id, reason))
+        connection = self._online(confirm=False)
+        frame = _requests.acknowledge_frame(message, self.client_id, reason)
+        self._send_now(connection, frame, None)
         self.counters.acknowledged += 1
 
     def send(self, frame: Frame) -> None:
-        """Send a message as it is; raises as :meth:`acknowledge`."""
-        connection = self._ready(confirm=False)
-        connection.send_bytes(frame.raw)
-        self.queued_bytes += len(frame.raw)
+        """Send a message as it is, on the next connection if there is none now.
+
+        :raises ClientError: when there is none and will be none.
+        """
+        self._ready(confirm=False)
+        self._send_in_turn(frame, None)
 
     def abandon(self, pending: Pending) -> None:
         """Nobody waits for it any more; a late answer will match nothing."""
         if not pending.done:
             self._pendings.remove(pending)
+            self.outbox.forget(pending)
 
-    def _ready(self, *, confirm: bool) -> Connection:
-        if self.lost is not None:
-            raise self.lost.error()
-        connection = self._connection
-        if connection is None or not self._greeted:
+    def _ready(self, *, confirm: bool) -> None:
+        if self.over is not None:
+            raise self.over.error()
+        if self.epoch == 0:
             raise ClientClosed("the client is not connected")
         if confirm and self.full:
             raise LocalProtocolError(
                 f"{len(self._pendings)} answers are awaited, the limit (max_outstanding)"
             )
-        return connection
+
+    def _online(self, *, confirm: bool) -> Connection:
+        """The connection, for what cannot wait for another one."""
+        self._ready(confirm=confirm)
+        if self.lost is not None:
+            raise self.lost.error()
+        if self._connection is None or not self._greeted:
+            raise ClientClosed("the client is not connected")
+        return self._connection
+
+    def _send_in_turn(self, frame: Frame, pending: Pending | None) -> None:
+        """Send behind everything that waits to be sent."""
+        connection = self._connection
+        offline = connection is None or self.lost is not None or not self._greeted
+        if offline or self.outbox.size_bytes or connection is None:
+            self.outbox.put(frame, pending)
+        else:
+            self._send_now(connection, frame, pending)
 
     # -- subscriptions --------------------------------------------------------------------------
 
@@ -402,8 +421,10 @@ class ClientMachine:
     def next_deadline(self) -> float | None:
         """When :meth:`on_deadline` must be called; None for never."""
         connection = self._connection
-        if connection is None or self.lost is not None:
+        if connection is None or self.over is not None:
             return None
+        if self.lost is not None:
+            return self._pendings.next_deadline()
         due = self._alive_not_before
         if not self._paused:
             alive = connection.next_deadline()
@@ -416,14 +437,15 @@ class ClientMachine:
         """Do what is due at ``now``; calling it early does nothing."""
         outcomes: list[Outcome] = []
         connection = self._connection
-        if connection is None or self.lost is not None:
+        if connection is None or self.over is not None:
             return outcomes
         for pending in self._pendings.expire(now):
+            self.outbox.forget(pending)
             self.counters.timed_out += 1
-            pending.error = timeout_error(pending, self._paused)
+            pending.error = timeout_error(pending, self._paused, self.lost is not None)
             pending.settled_at = now
-            outcomes.append(pending)
-        if now < self._alive_not_before:
+            self._tell(pending, outcomes)
+        if self.lost is not None or now < self._alive_not_before:
             return outcomes
         alive = connection.next_deadline()
         if self._paused:
@@ -434,163 +456,7 @@ class ClientMachine:
             self._take(connection.on_deadline(now), now, outcomes)
         if self.accepted:
             # A ping went out, ours or the connection's; its pong is nobody's.
-            self._pings.append(None)
+            self._answers.pings.append(None)
             self.queued_bytes += _PING_SIZE
             self._alive_not_before = now + self.limits.protocol.ping_interval_s
         return outcomes
-
-    # -- what the events mean -------------------------------------------------------------------
-
-    def _take(self, events: list[Event], now: float, outcomes: list[Outcome]) -> None:
-        for event in events:
-            if isinstance(event, AcknowledgeReceived):
-                self._take_acknowledge(event, now, outcomes)
-            elif isinstance(event, QueueMessageReceived):
-                self._take_message(event, outcomes)
-            elif isinstance(event, ResponseReceived):
-                self._take_response(event, now, outcomes)
-            elif isinstance(event, PullMessageReceived):
-                self._pulls.take(event, self.counters, outcomes)
-            elif isinstance(event, PullCompleted):
-                self._end_pull(event, now, outcomes)
-            elif isinstance(event, MessageDropped):
-                self.counters.dropped += 1
-            elif isinstance(event, MessageReceived):
-                self._take_other(event, outcomes)
-            elif isinstance(event, PongReceived):
-                self._take_pong(now, outcomes)
-            elif isinstance(event, PingReceived):
-                self.queued_bytes += _PING_SIZE  # the pong
-            elif isinstance(event, HandshakeAccepted):
-                self.client_id = event.client_id
-                self._greeted = True
-                outcomes.append(Accepted(event.client_id))
-            elif isinstance(event, HandshakeRefused):
-                words = f"the server refused: {code_words(event.code)}"
-                self._fault = Lost("refused", words, "", event.code)
-            elif isinstance(event, ProtocolViolated):
-                self._fault = Lost("violation", event.error.message, event.error.rule)
-            elif isinstance(event, ConnectionClosed):
-                self._lose(ended(event.reason, self._fault, self._greeted), outcomes)
-
-    def _take_message(self, event: QueueMessageReceived, outcomes: list[Outcome]) -> None:
-        frame = event.frame
-        self.counters.delivered += 1
-        inbox = self._mailboxes.inbox_for(frame)
-        if inbox is None:
-            if not self._mailboxes.keep(frame):
-                self.counters.dropped += 1
-            return
-        inbox.put(frame, len(frame.raw))
-        if not inbox.fresh:
-            inbox.fresh = True
-            outcomes.append(inbox)
-
-    def _end_pull(self, event: PullCompleted, now: float, outcomes: list[Outcome]) -> None:
-        pending = self._pendings.get(event.request_id)
-        if pending is not None:
-            # It was to be a cache queue, whose answer is a Response and settles this before.
-            pending.error = PullRefused(pending.asked, pending.message_id, event.reason)
-            self._settle(pending, event.frame, now, outcomes)
-        self._pulls.end(event, outcomes)
-
-    def _take_acknowledge(
-        self, event: AcknowledgeReceived, now: float, outcomes: list[Outcome]
-    ) -> None:
-        pending = self._pendings.get(event.frame.message_id)
-        reason = event.reason
-        if pending is None or not pending.takes_acknowledge(reason is None):
-            self._take_unmatched(event, reason is None, outcomes)
-            return
-        if reason is not None:
-            pending.error = NegativeAcknowledge(pending.asked, pending.message_id, reason)
-        self._settle(pending, event.frame, now, outcomes)
-
-    def _take_response(self, event: ResponseReceived, now: float, outcomes: list[Outcome]) -> None:
-        pending = self._pendings.get(event.frame.message_id)
-        if event.frame.message_id in self._pulls:
-            return  # the end of a pull, which is told next
-        code = event.code
-        if pending is None or not pending.takes_response(code == RESULT_OK):
-            self._take_unmatched(event, code == RESULT_OK, outcomes)
-            return
-        # What another client answers is its own affair; the server's word bears no source (F44).
-        if code != RESULT_OK and not (pending.kind == Kind.REQUEST and event.frame.source):
-            body = event.frame.payload
-            pending.error = OperationFailed(pending.asked, pending.message_id, code, body)
-        self._note_membership(pending.operation, pending.target, code)
-        self._settle(pending, event.frame, now, outcomes)
-
-    def _settle(self, pending: Pending, frame: Frame, now: float, outcomes: list[Outcome]) -> None:
-        self._pendings.remove(pending)
-        pending.answer = frame
-        pending.settled_at = now
-        if pending.kind == Kind.PUSH:
-            if pending.error is None:
-                self.counters.confirmed += 1
-            else:
-                self.counters.refused += 1
-                if len(self._echoes) >= _MAX_ECHOES:
-                    del self._echoes[next(iter(self._echoes))]
-                self._echoes[pending.message_id] = None
-        outcomes.append(pending)
-
-    def _take_unmatched(
-        self, event: MessageReceived, positive: bool, outcomes: list[Outcome]
-    ) -> None:
-        """An answer nobody waits for: late, repeated, unasked (F77), or to an unconfirmed push."""
-        self.counters.unmatched_answers += 1
-        if event.frame.message_id in self._echoes:
-            del self._echoes[event.frame.message_id]
-        elif not positive:
-            self._take_unclaimed(event, outcomes)
-
-    def _take_other(self, event: MessageReceived, outcomes: list[Outcome]) -> None:
-        """A direct message or an event, if somebody listens; else it is nobody's."""
-        inbox = self.board.take(event)
-        if inbox is None:
-            self._take_unclaimed(event, outcomes)
-        elif not inbox.fresh:
-            inbox.fresh = True
-            outcomes.append(inbox)
-
-    def _take_unclaimed(self, event: MessageReceived, outcomes: list[Outcome]) -> None:
-        self.counters.unclaimed += 1
-        inbox = self.unclaimed
-        if not inbox.offer(event, len(event.frame.raw)):
-            self.counters.dropped += 1
-        elif not inbox.fresh:
-            inbox.fresh = True
-            outcomes.append(inbox)
-
-    def _take_pong(self, now: float, outcomes: list[Outcome]) -> None:
-        pending = self._pings.popleft() if self._pings else None
-        if pending is not None and not pending.done:
-            self._pendings.remove(pending)
-            pending.settled_at = now
-            outcomes.append(pending)
-
-    def _note_membership(self, operation: int, channel: str, code: int) -> None:
-        """Joined and left channels, so that a next connection can begin where this one ends."""
-        if operation == OP_JOIN and code == RESULT_OK:
-            self._joins.setdefault(channel.lower(), channel)
-        elif operation == OP_LEAVE and (code == RESULT_OK or code == RESULT_NOT_FOUND):
-            self._joins.pop(channel.lower(), None)
-            self.counters.dropped += self._mailboxes.forget(channel)
-
-    # -- the end --------------------------------------------------------------------------------
-
-    def _lose(self, lost: Lost, outcomes: list[Outcome]) -> None:
-        """Settle everything; keep of what has arrived only what the server will not send again."""
-        self.lost = lost
-        self._pings.clear()
-        self._echoes.clear()
-        for pending in self._pendings.clear():
-            pending.error = lost.error()
-            outcomes.append(pending)
-        for dropped, inboxes in (self._mailboxes.lose(), self._pulls.lose(lost)):
-            self.counters.dropped += dropped
-            outcomes.extend(inboxes)
-        outcomes.extend(self.board.inboxes())
-        outcomes.append(self.unclaimed)
-        outcomes.append(lost)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
+from tmqp.errors import TmqpError
 from tmqp.events import MessageReceived
 from tmqp.frames import Frame
 from tmqp_client._inbox import Inbox
 from tmqp_client._pending import Pending
 from tmqp_client.errors import ClientClosed, ClientError, ConnectionLost
 
-__all__ = ["Accepted", "Counters", "Lost", "Outcome", "ended"]
+__all__ = ["Accepted", "AnyInbox", "Counters", "Lost", "NotRestored", "Outcome", "ended"]
+
+
+AnyInbox: TypeAlias = Inbox[Frame] | Inbox[MessageReceived]
 
 
 class Accepted:
@@ -20,6 +25,20 @@ class Accepted:
 
     def __init__(self, client_id: str) -> None:
         self.client_id = client_id
+
+
+class NotRestored:
+    """What was granted on the connection before is refused on this: ``asked`` in words, and why.
+
+    ``inboxes`` are those that get nothing more for it; each has the ``error``.
+    """
+
+    __slots__ = ("asked", "error", "inboxes")
+
+    def __init__(self, asked: str, error: TmqpError, inboxes: Sequence[AnyInbox]) -> None:
+        self.asked = asked
+        self.error = error
+        self.inboxes = inboxes
 
 
 class Lost:
@@ -73,14 +92,17 @@ class Counters:
     __slots__ = (
         "acknowledged",
         "confirmed",
+        "connections",
         "delivered",
         "dropped",
         "pauses",
         "pushed",
         "refused",
+        "resent",
         "timed_out",
         "unclaimed",
         "unmatched_answers",
+        "unsent",
     )
 
     def __init__(self) -> None:
@@ -94,7 +116,10 @@ class Counters:
         self.unclaimed = 0
         self.dropped = 0
         self.pauses = 0
+        self.connections = 0
+        self.resent = 0
+        self.unsent = 0
 
 
 #: What the machine returns: see its theory of operation.
-Outcome: TypeAlias = Pending | Inbox[Frame] | Inbox[MessageReceived] | Accepted | Lost
+Outcome: TypeAlias = Pending | AnyInbox | Accepted | NotRestored | Lost

@@ -31,6 +31,8 @@ _SWEEP_ENTRIES: Final = 64
 _NO_ACKNOWLEDGE: Final = (
     "; a queue acknowledges to the producer only if its delivery handler does (F77)"
 )
+_OFFLINE: Final = "; the connection was lost meanwhile"
+_UNSENT: Final = "; there was no connection to send it on"
 _PAUSED: Final = "; reading was paused because a consumer's buffer is full"
 
 
@@ -71,19 +73,27 @@ class Pending:
     """One thing asked.
 
     ``answer`` is the frame that settled it (None for a pong), ``error`` why it failed; neither is
-    set before ``done``.  ``waiter`` belongs to the caller.
+    set before ``done``.  ``frame`` is what was sent, where it may have to be sent again, and
+    ``attempts`` how often it went out; ``queued`` says that it waits to be sent.  ``repeat`` allows
+    to send it again, ``restoring`` says that the machine itself has asked; ``request`` is what was
+    asked in the words of ``_requests``.  ``waiter`` belongs to the caller.
     """
 
     __slots__ = (
         "answer",
         "asked_at",
+        "attempts",
         "deadline",
         "done",
         "error",
+        "frame",
         "kind",
         "message_id",
-        "operation",
         "queue_id",
+        "queued",
+        "repeat",
+        "request",
+        "restoring",
         "settled_at",
         "target",
         "timeout_s",
@@ -100,7 +110,8 @@ class Pending:
         queue_id: int,
         now: float,
         timeout_s: float,
-        operation: int = 0,
+        request: object = None,
+        frame: Frame | None = None,
     ) -> None:
         self.kind = kind
         self.message_id = message_id
@@ -110,8 +121,13 @@ class Pending:
         self.asked_at = now
         self.timeout_s = timeout_s
         self.deadline = now + timeout_s
-        self.operation = operation
         self.settled_at = now
+        self.request = request
+        self.frame = frame
+        self.attempts = 0
+        self.queued = False
+        self.repeat = kind == Kind.PUSH
+        self.restoring = False
         self.answer: Frame | None = None
         self.error: TmqpError | None = None
         self.done = False
@@ -143,11 +159,15 @@ class Pending:
 
 
 class PendingTable:
-    """Everything that waits for an answer."""
+    """Everything that waits for an answer.
 
-    __slots__ = ("_by_id", "_heap", "_sequence")
+    Attributes to read: ``held_bytes``, of the messages kept in order to be sent again.
+    """
+
+    __slots__ = ("_by_id", "_heap", "_sequence", "held_bytes")
 
     def __init__(self) -> None:
+        self.held_bytes = 0
         self._by_id: dict[str, Pending] = {}
         self._heap: list[tuple[float, int, Pending]] = []
         self._sequence = 0
@@ -162,6 +182,8 @@ class PendingTable:
         """Enter one; its id must not be there already."""
         assert pending.message_id not in self._by_id, "whoever asks checks the id"
         self._by_id[pending.message_id] = pending
+        if pending.frame is not None:
+            self.held_bytes += len(pending.frame.raw)
         if len(self._heap) > 2 * len(self._by_id) + _SWEEP_ENTRIES:
             self._heap = [entry for entry in self._heap if not entry[2].done]
             heapify(self._heap)
@@ -175,7 +197,8 @@ class PendingTable:
     def remove(self, pending: Pending) -> None:
         """Settle one: it is found no more and will not time out."""
         pending.done = True
-        self._by_id.pop(pending.message_id, None)
+        if self._by_id.pop(pending.message_id, None) is not None and pending.frame is not None:
+            self.held_bytes -= len(pending.frame.raw)
 
     def next_deadline(self) -> float | None:
         """When the first of them times out; None if nothing waits."""
@@ -195,19 +218,27 @@ class PendingTable:
             self.remove(pending)
             expired.append(pending)
 
+    def in_order(self) -> list[Pending]:
+        """All of them, in the order they were asked."""
+        return list(self._by_id.values())
+
     def clear(self) -> list[Pending]:
         """Remove and return all of them, in the order they were asked."""
         everything = list(self._by_id.values())
         self._by_id.clear()
         self._heap.clear()
+        self.held_bytes = 0
         for pending in everything:
             pending.done = True
         return everything
 
 
-def timeout_error(pending: Pending, paused: bool) -> OperationTimeout:
-    """Why an entry was given up; ``paused`` says that nothing was being read."""
+def timeout_error(pending: Pending, paused: bool, offline: bool = False) -> OperationTimeout:
+    """Why an entry was given up; ``paused`` says that nothing was being read, ``offline`` that
+    there was no connection."""
     hint = _NO_ACKNOWLEDGE if pending.kind == Kind.PUSH else ""
-    if paused:
+    if offline:
+        hint = _OFFLINE if pending.attempts else _UNSENT
+    elif paused:
         hint = _PAUSED
     return OperationTimeout(pending.asked, pending.message_id, pending.timeout_s, hint)

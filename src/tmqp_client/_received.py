@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tmqp.frames import Frame
+from tmqp_client.parts import parts_of
 
 if TYPE_CHECKING:
     from tmqp_client.session import Session
@@ -33,6 +34,14 @@ class ReceivedMessage:
         :raises UnicodeDecodeError: when it is not.
         """
         return self.frame.payload.decode("utf-8")
+
+    @property
+    def parts(self) -> list[bytes]:
+        """The parts of the payload (:class:`Multipart`); one if its sender named none.
+
+        :raises MalformedParts: when what the sender named does not fit the payload.
+        """
+        return parts_of(self.frame)
 
     @property
     def headers(self) -> list[tuple[str, str]]:

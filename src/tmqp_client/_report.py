@@ -23,10 +23,16 @@ class BatchReport:
     """What became of a batch.
 
     ``sent`` messages went out; ``confirmed`` of them were acknowledged, ``failed`` were not, if
-    confirmation was asked for.  ``failures`` holds the first 1,000 of those.
+    confirmation was asked for.  ``failures`` holds the first 1,000 of those.  ``resent`` messages
+    were sent more than once, because the connection was lost before their acknowledge: each of them
+    may be in the queue more than once, every time under the same message id; ``most_sends`` is how
+    often one was sent at most.  ``dropped`` were never queued, because ``when_full`` says so.
     """
 
     sent: int
     confirmed: int
     failed: int
     failures: tuple[BatchFailure, ...]
+    resent: int = 0
+    most_sends: int = 1
+    dropped: int = 0

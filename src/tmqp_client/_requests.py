@@ -15,10 +15,19 @@ from tmqp.constants import (
     FORBIDDEN_NAME_CHARACTERS,
     HEADER_VALUE_YES,
     MAX_QUEUE_ID,
+    OP_CHANNEL_CONSUMERS,
+    OP_CHANNEL_INFORMATION,
+    OP_CHANNEL_LIST,
+    OP_CLIENT_LIST,
     OP_CREATE_CHANNEL,
     OP_CREATE_QUEUE,
+    OP_INSTANCE_LIST,
     OP_JOIN,
     OP_LEAVE,
+    OP_LIST_BINDINGS,
+    OP_LIST_ROUTERS,
+    OP_QUEUE_INFORMATION,
+    OP_QUEUE_LIST,
     OP_REMOVE_CHANNEL,
     OP_REMOVE_QUEUE,
     ORDER_LIFO,
@@ -64,6 +73,23 @@ Payload: TypeAlias = bytes | bytearray | memoryview | str
 _STATUS_WORDS: Final = ("broadcast", "push", "round-robin", "pull", "cache", "paused", "stopped")
 
 
+#: Operations that may be asked again when it is not known whether they were carried out.
+_REPEATABLE: Final = frozenset(
+    {
+        OP_JOIN,
+        OP_CHANNEL_INFORMATION,
+        OP_CHANNEL_LIST,
+        OP_CHANNEL_CONSUMERS,
+        OP_QUEUE_INFORMATION,
+        OP_QUEUE_LIST,
+        OP_INSTANCE_LIST,
+        OP_CLIENT_LIST,
+        OP_LIST_ROUTERS,
+        OP_LIST_BINDINGS,
+    }
+)
+
+
 class Request:
     """One operation, ready to be given an id: number, word for people, target, headers, payload."""
 
@@ -86,6 +112,16 @@ class Request:
         self.headers = headers
         self.payload = payload
         self.queue_id = queue_id
+
+    @property
+    def repeatable(self) -> bool:
+        """Asking it twice changes no more than asking it once, and is answered alike."""
+        return self.kind == Kind.OPERATION and self.operation in _REPEATABLE
+
+    @property
+    def stands(self) -> bool:
+        """It does not undo anything that stands."""
+        return self.operation != OP_LEAVE
 
     def to_frame(self, message_id: str, source: str, answer: bool) -> Frame:
         """The frame to send.

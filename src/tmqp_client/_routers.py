@@ -18,6 +18,7 @@ from tmqp_client._letters import RouterRequest
 from tmqp_client._pending import Kind
 from tmqp_client._requests import Headers, Payload, Request, check_channel, payload_bytes
 from tmqp_client.direct import Response
+from tmqp_client.parts import with_parts
 from tmqp_client.session import Session
 
 __all__ = ["Routers"]
@@ -120,21 +121,27 @@ class Routers:
         high_priority: bool = False,
         wait: bool = True,
         timeout_s: float | None = None,
+        nowait: bool = False,
     ) -> str:
         """Give a message to a router; return its id (F123).
 
         :param content_type: a number of your own; the queue, where a queue binding names none.
         :param wait: return when the acknowledge has come: from the router when it has reached
             somebody, or from a receiver where a binding asks for it.
+        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
+        :return: its id; empty when it was dropped (``when_full``).
         :raises NegativeAcknowledge: when it reached nobody (``no-consumers``), or was refused.
         """
         kind = Kind.DIRECT if wait else Kind.OPERATION
         request = RouterRequest(
-            kind, router, content_type, payload_bytes(payload), headers, high_priority
+            kind,
+            router,
+            content_type,
+            payload_bytes(payload),
+            with_parts(payload, headers),
+            high_priority,
         )
-        session = self._session
-        pending = await (session.ask(request, timeout_s) if wait else session.post(request))
-        return pending.message_id
+        return await self._session.deliver(request, timeout_s, wait=wait, nowait=nowait)
 
     async def request_router(
         self,
@@ -154,7 +161,12 @@ class Routers:
         :raises OperationFailed: with 404 when it reached nobody.
         """
         request = RouterRequest(
-            Kind.REQUEST, router, content_type, payload_bytes(payload), headers, high_priority
+            Kind.REQUEST,
+            router,
+            content_type,
+            payload_bytes(payload),
+            with_parts(payload, headers),
+            high_priority,
         )
         answer = (await self._session.ask(request, timeout_s)).answer
         assert answer is not None, "a request is settled by a response"

@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 import anyio
 import anyio.lowlevel
 
+from tmqp.errors import TmqpError
 from tmqp_client._inbox import Inbox
 
 __all__ = ["InboxReader"]
@@ -37,6 +38,11 @@ class InboxReader(Generic[_T]):
     def congested(self) -> bool:
         """So much waits that the next item taken may let reading go on."""
         return self._inbox.congested
+
+    @property
+    def error(self) -> TmqpError | None:
+        """Why nothing more comes, if it is something else than the end of the connection."""
+        return self._inbox.error
 
     def arrived(self) -> None:
         """Wake one waiting task for each item there is."""

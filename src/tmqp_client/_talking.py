@@ -10,6 +10,7 @@ from tmqp_client._pending import Kind
 from tmqp_client._requests import Headers, Payload, payload_bytes
 from tmqp_client.direct import DirectMessages, Response
 from tmqp_client.events import Events
+from tmqp_client.parts import with_parts
 from tmqp_client.session import Session
 
 __all__ = ["Talking"]
@@ -36,6 +37,7 @@ class Talking:
         high_priority: bool = False,
         wait: bool = False,
         timeout_s: float | None = None,
+        nowait: bool = False,
     ) -> str:
         """Send a message to other clients; return its id (F113).
 
@@ -44,17 +46,23 @@ class Talking:
         :param first_only: of several that fit, only the one that connected first gets it.
         :param wait: return when one of them has acknowledged it.  Without waiting, a refusal is
             found in :meth:`Client.unclaimed` only.
+        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
+        :return: its id; empty when it was dropped (``when_full``).
         :raises NegativeAcknowledge: when a receiver refuses it.
         :raises OperationFailed: when the server does: 404 for nobody there, 503 for one that reads
             too slowly, 482.
         """
         kind = Kind.DIRECT if wait else Kind.OPERATION
         request = DirectRequest(
-            kind, target, content_type, payload_bytes(payload), headers, first_only, high_priority
+            kind,
+            target,
+            content_type,
+            payload_bytes(payload),
+            with_parts(payload, headers),
+            first_only,
+            high_priority,
         )
-        session = self._session
-        pending = await (session.ask(request, timeout_s) if wait else session.post(request))
-        return pending.message_id
+        return await self._session.deliver(request, timeout_s, wait=wait, nowait=nowait)
 
     async def request(
         self,
@@ -66,6 +74,7 @@ class Talking:
         headers: Headers = (),
         first_only: bool = False,
         high_priority: bool = False,
+        nowait: bool = False,
     ) -> Response:
         """Send a message to another client and return its response, whatever its code (F117).
 
@@ -80,11 +89,11 @@ class Talking:
             target,
             content_type,
             payload_bytes(payload),
-            headers,
+            with_parts(payload, headers),
             first_only,
             high_priority,
         )
-        answer = (await self._session.ask(request, timeout_s)).answer
+        answer = (await self._session.ask(request, timeout_s, nowait=nowait)).answer
         assert answer is not None, "a request is settled by a response"
         return Response(answer.content_type, answer.payload, answer.source)
 
@@ -105,6 +114,7 @@ class Talking:
         content_type: int = 0,
         headers: Headers = (),
         high_priority: bool = False,
+        nowait: bool = False,
     ) -> str:
         """Send a custom message to the server's own code; return its id (F17).
 
@@ -112,11 +122,18 @@ class Talking:
 
         :param target: a text of your own.
         :param content_type: a number of your own, 0..65,535.
+        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
+        :return: its id; empty when it was dropped (``when_full``).
         """
         request = CustomRequest(
-            Kind.OPERATION, target, content_type, payload_bytes(payload), headers, high_priority
+            Kind.OPERATION,
+            target,
+            content_type,
+            payload_bytes(payload),
+            with_parts(payload, headers),
+            high_priority,
         )
-        return (await self._session.post(request)).message_id
+        return await self._session.deliver(request, None, wait=False, nowait=nowait)
 
     async def request_custom(
         self,
@@ -137,7 +154,12 @@ class Talking:
         :raises OperationTimeout: when it does not answer in time, or there is no such code.
         """
         request = CustomRequest(
-            Kind.REQUEST, target, content_type, payload_bytes(payload), headers, high_priority
+            Kind.REQUEST,
+            target,
+            content_type,
+            payload_bytes(payload),
+            with_parts(payload, headers),
+            high_priority,
         )
         answer = (await self._session.ask(request, timeout_s)).answer
         assert answer is not None, "a request is settled by a response"

@@ -13,40 +13,45 @@ import anyio.abc
 from tmqp.address import Address, parse_address
 from tmqp.constants import RESULT_DUPLICATE, RESULT_NOT_FOUND, PullClear, QueueStatus
 from tmqp.errors import LocalProtocolError
-from tmqp.events import MessageReceived
 from tmqp.hello import ConnectionInformation
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client import _requests
 from tmqp_client._batch import Batch
+from tmqp_client._gate import Dropped, WhenFull
 from tmqp_client._ids import IdSource, new_client_id
 from tmqp_client._listening import Listening
 from tmqp_client._machine import ClientMachine
+from tmqp_client._managing import Managing
 from tmqp_client._nodes import Nodes
 from tmqp_client._pending import time_limit
 from tmqp_client._reading import Reading
 from tmqp_client._report import BatchReport
 from tmqp_client._requests import Headers, Payload, PullRequest, Request, payload_bytes
 from tmqp_client._routers import Routers
-from tmqp_client._stream import InboxReader
+from tmqp_client._supervisor import Supervisor
 from tmqp_client._talking import Talking
-from tmqp_client._transport import open_transport
+from tmqp_client.binding import Converter, JsonConverter
 from tmqp_client.config import ClientLimits
+from tmqp_client.connection_events import ConnectionEvents, ConnectionState
 from tmqp_client.consumer import AcknowledgeMode, Consumer
 from tmqp_client.errors import (
     BatchFailed,
     ClientClosed,
     ClientError,
-    ConnectFailed,
-    ConnectRefused,
     OperationFailed,
 )
+from tmqp_client.handling import Handling
+from tmqp_client.parts import with_parts
 from tmqp_client.pull import Pull
+from tmqp_client.reconnect import ReconnectPolicy
 from tmqp_client.session import Session
 from tmqp_client.statistics import ClientStatistics
+from tmqp_client.unclaimed import Unclaimed
 
-__all__ = ["Client", "Unclaimed", "connect"]
+__all__ = ["Client", "connect"]
 
 _BATCH_IN_FLIGHT: Final = 1_000
+_RECONNECT: Final = ReconnectPolicy()
 
 
 def connect(
@@ -59,6 +64,10 @@ def connect(
     properties: Mapping[str, str] | None = None,
     limits: ClientLimits | None = None,
     ssl_context: ssl.SSLContext | None = None,
+    reconnect: ReconnectPolicy | None = _RECONNECT,
+    when_full: WhenFull = "block",
+    linger_s: float | None = 5.0,
+    converter: Converter | None = None,
 ) -> Client:
     """Return a client that connects when it is entered.
 
@@ -75,6 +84,14 @@ def connect(
     :param properties: further properties for the server's own use.
     :param limits: bounds and time limits; :class:`ClientLimits` documents each default.
     :param ssl_context: for ``tmqs://``; the system's authorities if None.
+    :param reconnect: how to come back when the connection is lost; None for not at all.
+    :param when_full: what becomes of a message that would have to wait to be sent, because too much
+        is unanswered, unsent, or waiting for a connection: ``block`` lets it wait; ``drop`` drops
+        and counts it when nobody waits for its answer, else raises; ``raise`` raises
+        :class:`WouldBlock`.
+    :param linger_s: how long closing waits, at most, until everything is sent when there is no
+        connection: for ever if None, not at all if 0.
+    :param converter: between your classes and payloads; :class:`JsonConverter` if None.
     :raises LocalProtocolError: when an address or a property cannot be read or sent.
     """
     given = [address] if isinstance(address, (str, Address)) else list(address)
@@ -83,11 +100,27 @@ def connect(
         raise LocalProtocolError("an address to connect to is missing")
     information = ConnectionInformation(client_id or new_client_id(), name, type, token, properties)
     information.encode()  # what cannot be sent is best said here
-    return Client(addresses, information, limits or ClientLimits(), ssl_context)
+    return Client(
+        addresses,
+        information,
+        limits or ClientLimits(),
+        ssl_context,
+        reconnect,
+        when_full,
+        linger_s,
+        converter,
+    )
 
 
-class Client(Talking, Routers, Nodes, Reading):
-    """A connection to a server; made by :func:`connect` and used in ``async with``, once.
+class Client(Talking, Routers, Managing, Nodes, Handling, Reading):
+    """What talks to a server; made by :func:`connect` and used in ``async with``, once.
+
+    When its connection is lost it makes another one, to any of its addresses, and goes on where it
+    was: channels joined and events subscribed to are so again, loops over consumers continue,
+    pushes that are not confirmed are sent again under their ids, and what is pushed or asked
+    meanwhile goes out then.  Messages delivered before and not answered yet cannot be answered any
+    more; the server delivers them again (:attr:`Message.stale`).  An operation or a request that
+    was under way raises :class:`ConnectionLost`, because whether it was carried out is not known.
 
     Leaving the block closes it: what was sent still goes out, consumers answer what they hold, the
     server is told.  An exception that leaves the block leaves it unchanged.
@@ -105,18 +138,36 @@ class Client(Talking, Routers, Nodes, Reading):
         information: ConnectionInformation,
         limits: ClientLimits,
         ssl_context: ssl.SSLContext | None,
+        reconnect: ReconnectPolicy | None,
+        when_full: WhenFull,
+        linger_s: float | None,
+        converter: Converter | None,
     ) -> None:
+        if when_full not in ("block", "drop", "raise"):
+            raise LocalProtocolError(f"when_full is block, drop or raise, got {when_full!r}")
+        if linger_s is not None and not linger_s >= 0:
+            raise LocalProtocolError(f"linger_s is a number of seconds or None, got {linger_s!r}")
         self.addresses = tuple(addresses)
         self.limits = limits
-        self._information = information
-        self._ssl_context = ssl_context
-        self._machine = ClientMachine(information, limits, IdSource())
+        self.linger_s = linger_s
+        self._machine = ClientMachine(
+            information, limits, IdSource(), 0 if reconnect is None else reconnect.max_sends
+        )
+        self._machine.repeat_operations = reconnect is not None and reconnect.repeat_operations
+        session = Session(self._machine, when_full)
+        self._supervisor = Supervisor(
+            self._machine, session, self.addresses, information, ssl_context, reconnect
+        )
+        self._only_session = session
         self._tasks: anyio.abc.TaskGroup | None = None
         self._opened: Session | None = None
         self._joined: set[str] = set()
         self._consumers: dict[Consumer, None] = {}
         self._listeners: dict[Listening, None] = {}
         self._unclaimed: Unclaimed | None = None
+        self._converter = converter
+        self._handlers = []
+        self._responders = {}
 
     @property
     def client_id(self) -> str:
@@ -127,6 +178,34 @@ class Client(Talking, Routers, Nodes, Reading):
     def connected(self) -> bool:
         """Operations can be sent now."""
         return self._machine.accepted
+
+    @property
+    def converter(self) -> Converter:
+        """What turns a program's classes into payloads and back.
+
+        :raises LocalProtocolError: when none was given, and there is no cattrs for the usual one.
+        """
+        if self._converter is None:
+            self._converter = JsonConverter()
+        return self._converter
+
+    @property
+    def state(self) -> ConnectionState:
+        """What the client is doing about its connection now."""
+        state = self._supervisor.state
+        if state != ConnectionState.CONNECTED or self._machine.accepted:
+            return state
+        over = self._machine.over is not None
+        return ConnectionState.CLOSED if over else ConnectionState.RECONNECTING
+
+    @property
+    def address(self) -> Address | None:
+        """Where the connection goes, or went last; None before the first."""
+        return self._supervisor.address
+
+    def connection_events(self) -> ConnectionEvents:
+        """Losses of the connection and new ones, from now on, as an async iterator."""
+        return ConnectionEvents(self._supervisor.watchers)
 
     @property
     def _session(self) -> Session:
@@ -151,6 +230,10 @@ class Client(Talking, Routers, Nodes, Reading):
             events=self._machine.board.events,
             customs=self._machine.board.customs,
             pauses=counters.pauses,
+            connections=counters.connections,
+            resent=counters.resent,
+            unsent=counters.unsent,
+            buffered=len(self._machine.outbox),
             outstanding=self._machine.outstanding,
             backlog_bytes=0 if self._opened is None else self._opened.backlog_bytes,
         )
@@ -168,7 +251,8 @@ class Client(Talking, Routers, Nodes, Reading):
         self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
         try:
-            self._opened = await self._open(self._tasks)
+            await self._supervisor.open(self._tasks)
+            self._opened = self._only_session
         except BaseException as error:
             await self._leave(self._tasks, error)
             raise
@@ -187,7 +271,7 @@ class Client(Talking, Routers, Nodes, Reading):
             listener._shut()
         try:
             if exc is None or isinstance(exc, Exception):
-                await self._session.aclose()
+                await self._session.aclose(self.linger_s)
             else:
                 self._session.hang_up()
         except BaseException as error:
@@ -197,49 +281,29 @@ class Client(Talking, Routers, Nodes, Reading):
 
     async def aclose(self) -> None:
         """Close now, from any task: whoever waits gets :class:`ClientClosed`, and loops over
-        consumers end.  Leaving the block does this by itself; closing twice does nothing."""
+        consumers end.  Leaving the block does this by itself; closing twice does nothing.
+
+        What waits for a connection is sent if there is one within ``linger_s`` seconds.
+        """
         if self._opened is None:
             return
         for consumer in list(self._consumers):
             consumer._shut(None)
         for listener in list(self._listeners):
             listener._shut()
-        await self._opened.aclose()
+        try:
+            await self._opened.aclose(self.linger_s)
+        finally:
+            self._supervisor.close()
 
-    async def _open(self, tasks: anyio.abc.TaskGroup) -> Session:
-        """Try one address after the other."""
-        failures: list[ConnectFailed] = []
-        for address in self.addresses:
-            try:
-                transport = await open_transport(
-                    address, self.limits.connect_timeout_s, self._ssl_context
-                )
-            except ConnectFailed as error:
-                failures.append(error)
-                continue
-            self._information.path = address.path
-            session = Session(self._machine, transport)
-            lost = await session.open(tasks)
-            if lost is None:
-                return session
-            if lost.reason == "refused":
-                failures.append(ConnectRefused(str(address), lost.code))
-            else:
-                failures.append(ConnectFailed(str(address), lost.message))
-        if len(failures) == 1:
-            raise failures[0]
-        raise ConnectFailed(
-            "any address", "; ".join(f"{failure.address}: {failure.reason}" for failure in failures)
-        )
-
-    @staticmethod
-    async def _leave(tasks: anyio.abc.TaskGroup, error: BaseException | None) -> bool:
+    async def _leave(self, tasks: anyio.abc.TaskGroup, error: BaseException | None) -> bool:
         """End the tasks; return whether ``error`` was theirs to swallow.
 
         Only a cancellation is shown to the task group: it would wrap any other error in a group,
         and whoever wrote ``except OperationFailed`` around the block would not catch it.
         """
         tasks.cancel_scope.cancel()
+        self._supervisor.close()
         if isinstance(error, anyio.get_cancelled_exc_class()):
             return bool(await tasks.__aexit__(type(error), error, error.__traceback__))
         await tasks.__aexit__(None, None, None)
@@ -353,6 +417,7 @@ class Client(Talking, Routers, Nodes, Reading):
         wait: bool = True,
         message_id: str | None = None,
         timeout_s: float | None = None,
+        nowait: bool = False,
     ) -> str:
         """Push a message into a queue; return its id.
 
@@ -361,19 +426,25 @@ class Client(Talking, Routers, Nodes, Reading):
             delivery handler: after receiving, saving, delivering or consuming it, or never (F77).
             Without waiting a refusal is found in :meth:`unclaimed` only.
         :param message_id: for a message that may be pushed again; a new id if None.
+        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
         :raises NegativeAcknowledge: when the queue or its consumer refuses it.
         :raises OperationFailed: when the server does: 404, 401, 482.
+        :return: its id; empty when it was dropped (``when_full``).
         """
-        pending = await self._session.push(
-            channel,
-            queue_id,
-            payload_bytes(payload),
-            headers,
-            high_priority,
-            message_id,
-            wait,
-            timeout_s,
-        )
+        try:
+            pending = await self._session.push(
+                channel,
+                queue_id,
+                payload_bytes(payload),
+                with_parts(payload, headers),
+                high_priority,
+                message_id,
+                wait,
+                timeout_s,
+                nowait=nowait,
+            )
+        except Dropped:
+            return ""
         return pending.message_id
 
     async def push_many(
@@ -406,17 +477,21 @@ class Client(Talking, Routers, Nodes, Reading):
         async def push_one(payload: Payload) -> None:
             if wait:
                 await batch.room()
-            pending = await session.push(
-                channel,
-                queue_id,
-                payload_bytes(payload),
-                pairs,
-                high_priority,
-                None,
-                wait,
-                timeout_s,
-                batch,
-            )
+            try:
+                pending = await session.push(
+                    channel,
+                    queue_id,
+                    payload_bytes(payload),
+                    with_parts(payload, pairs),
+                    high_priority,
+                    None,
+                    wait,
+                    timeout_s,
+                    batch,
+                )
+            except Dropped:
+                batch.drop()
+                return
             batch.add(pending)
 
         cut_off: ClientError | None = None
@@ -522,27 +597,3 @@ class Client(Talking, Routers, Nodes, Reading):
         if self._unclaimed is None:
             self._unclaimed = Unclaimed(self)
         return self._unclaimed
-
-
-class Unclaimed:
-    """An async iterator of :class:`tmqp.MessageReceived` events; ends when the client closes."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._reader = InboxReader(client._machine.unclaimed)
-
-    def __aiter__(self) -> Unclaimed:
-        return self
-
-    async def __anext__(self) -> MessageReceived:
-        """The next event.
-
-        :raises ConnectionLost: when there is none and the connection has ended.
-        """
-        session = self._client._session
-        event = await self._reader.take() if session.lost is None else self._reader.take_now()
-        if event is not None:
-            return event
-        if session.lost is None or session.lost.reason == "local":
-            raise StopAsyncIteration
-        raise session.lost.error()

@@ -39,6 +39,17 @@ class ClientLimits:
     max_outstanding: int = 10_000
     """Operations and confirmed pushes that may wait for an answer; the next wait to be sent."""
 
+    unconfirmed_bytes: int = 67_108_864
+    """Bytes of pushes kept until they are confirmed, in order to be sent again on another
+    connection; the next wait to be sent."""
+
+    buffered_messages: int = 10_000
+    """Messages that may wait for a connection while there is none; the next wait, or are dropped or
+    refused (``when_full`` of ``connect``)."""
+
+    buffered_bytes: int = 8_388_608
+    """Bytes that may wait for a connection while there is none; as ``buffered_messages``."""
+
     outbound_bytes: int = 1_048_576
     """Bytes waiting for the socket at which senders have to wait.  Acknowledges may go on to
     ``overflow_factor`` times this, and at that point nothing more is read either."""
@@ -56,7 +67,7 @@ class ClientLimits:
     whatever happens.  What one read from the socket (64 KiB) brings may come on top."""
 
     unclaimed_messages: int = 1_000
-    """Messages kept for nobody in particular (see :meth:`tmqp_client.Client.unclaimed`), and as
+    """Messages kept for nobody in particular (see ``Client.unclaimed``), and as
     many queue messages for consumers to come; what goes beyond is dropped and counted."""
 
     unclaimed_bytes: int = 1_048_576

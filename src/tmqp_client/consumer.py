@@ -20,7 +20,7 @@ from tmqp.frames import Frame
 from tmqp_client import _requests
 from tmqp_client._machine import ClientMachine
 from tmqp_client._stream import InboxReader
-from tmqp_client.errors import ClientClosed, ConnectionLost, OperationFailed
+from tmqp_client.errors import ClientClosed, ConnectionLost, OperationFailed, OperationTimeout
 from tmqp_client.message import Message
 from tmqp_client.session import Session
 
@@ -104,7 +104,7 @@ class Consumer:
         if not self._shut(None):
             return
         try:
-            await self._client._session.ask(_requests.leave(self.channel))
+            await self._client._session.retract(_requests.leave(self.channel))
         except OperationFailed as error:
             if error.code != RESULT_NOT_FOUND:  # then the channel is gone, and we with it (F49)
                 raise
@@ -124,7 +124,7 @@ class Consumer:
             if not self._join:
                 return
             try:
-                await session.ask(_requests.join(self.channel))
+                await session.ask(_requests.join(self.channel), repeat=True)
             except OperationFailed as error:
                 self._shut(error)
                 raise
@@ -166,16 +166,24 @@ class Consumer:
     def __aiter__(self) -> ConsumerIterator:
         return ConsumerIterator(self)
 
-    async def get(self) -> Message:
+    async def get(self, *, timeout_s: float | None = None) -> Message:
         """The next message, which the caller has to answer whatever the mode.
 
+        :param timeout_s: wait no longer; for ever if None.
+        :raises OperationTimeout: when none came in that time.
         :raises ClientClosed: when the consumer or the client was closed.
-        :raises ConnectionLost: when the connection has ended.
+        :raises ConnectionLost: when the connection has ended for good.
+        :raises OperationFailed: when the channel could not be joined again on a new connection.
         """
-        message = await self._next()
-        if message is None:
-            raise ClientClosed(f"the consumer of {self.channel!r} was closed")
-        return message
+        message: Message | None = None
+        with anyio.move_on_after(float("inf") if timeout_s is None else timeout_s) as scope:
+            message = await self._next()
+        if message is not None:
+            return message
+        if scope.cancelled_caught:
+            assert timeout_s is not None, "only then it is cancelled"
+            raise OperationTimeout(f"get from {self.channel!r}", "", timeout_s)
+        raise ClientClosed(f"the consumer of {self.channel!r} was closed")
 
     async def _next(self) -> Message | None:
         """The next message; None once this side has closed."""
@@ -189,6 +197,8 @@ class Consumer:
             session.read_on()
         if frame is not None:
             return Message(frame, session)
+        if self._reader.error is not None and not self._closed:
+            raise self._reader.error
         if self._closed or session.lost is None or session.lost.reason == "local":
             return None
         raise session.lost.error()
@@ -209,13 +219,16 @@ class ConsumerIterator:
     async def __anext__(self) -> Message:
         """The next message, after the one before was acknowledged (automatic mode).
 
-        :raises ConnectionLost: when the connection has ended.
+        :raises ConnectionLost: when the connection has ended for good.
+        :raises OperationFailed: when the channel could not be joined again on a new connection.
         """
         consumer = self._consumer
         message = self._message
         if message is not None:
             if not message.answered:
-                await message.ack()
+                await (
+                    message.ack()
+                )  # which says nothing when its connection is gone: it comes again
             self._message = None
             consumer._held.pop(message, None)
         message = await consumer._next()

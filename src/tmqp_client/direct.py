@@ -101,6 +101,11 @@ class DirectMessage(ReceivedMessage):
         """The sender waits for :meth:`ack` or :meth:`nack`."""
         return self.frame.pending_acknowledge
 
+    @property
+    def responded(self) -> bool:
+        """:meth:`respond` was called."""
+        return self._responded
+
     async def respond(self, code: int = 0, payload: Payload = b"") -> None:
         """Answer a request.  Sends nothing when the sender does not wait for a response.
 

@@ -9,6 +9,10 @@
         |   +-- ConnectRefused    the server said no, with a result code
         +-- ConnectionLost        it broke; everything that was waiting gets this
         +-- ClientClosed          this side has closed it
+        +-- Refuse                raised by a handler: the message is refused
+        +-- Unreadable            a payload is not what a handler or a model wants
+        +-- MalformedParts        what a message says of its parts does not fit its payload
+        +-- WouldBlock            it would have to wait to be sent, and is not to
         +-- AlreadyConsuming      the channel and queue have a consumer
         +-- AlreadyListening      somebody iterates over this event, or the direct messages
         +-- AlreadyAcknowledged   the message was answered before
@@ -46,12 +50,16 @@ __all__ = [
     "ConnectFailed",
     "ConnectRefused",
     "ConnectionLost",
+    "MalformedParts",
     "NegativeAcknowledge",
     "OperationError",
     "OperationFailed",
     "OperationTimeout",
     "OutOfRange",
     "PullRefused",
+    "Refuse",
+    "Unreadable",
+    "WouldBlock",
     "code_words",
 ]
 
@@ -110,6 +118,31 @@ class ConnectionLost(ClientError):
 
 class ClientClosed(ClientError):
     """The client was closed on this side, or not opened yet."""
+
+
+class MalformedParts(ClientError):
+    """The header Content-Parts of a message does not fit its payload."""
+
+
+class Refuse(ClientError):
+    """Raise it in a handler to refuse a message for good: ``reason`` is the word of the negative
+    acknowledge, or the payload of a response with ``code``."""
+
+    def __init__(self, reason: str, code: int = int(ResultCode.UNACCEPTABLE)) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.code = code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.reason, self.code))
+
+
+class Unreadable(ClientError):
+    """A payload is not what it should be."""
+
+
+class WouldBlock(ClientError):
+    """It would have to wait to be sent, and was not to (``nowait``, ``when_full``); nothing was."""
 
 
 class AlreadyConsuming(ClientError):

@@ -27,11 +27,12 @@ class Message(ReceivedMessage):
     ``frame`` is the message as it came.
     """
 
-    __slots__ = ("_answered",)
+    __slots__ = ("_answered", "_epoch")
 
     def __init__(self, frame: Frame, session: Session) -> None:
         super().__init__(frame, session)
         self._answered = False
+        self._epoch = session.epoch
 
     # -- what it is -----------------------------------------------------------------------------
 
@@ -81,40 +82,54 @@ class Message(ReceivedMessage):
         """It was acknowledged, positively or negatively."""
         return self._answered
 
+    @property
+    def stale(self) -> bool:
+        """It waits for an answer that cannot be given any more: the connection it came by has
+        ended, and the server delivers it again, here or elsewhere, with the same id."""
+        return (
+            self.frame.pending_acknowledge
+            and not self._answered
+            and not self._session.live(self._epoch)
+        )
+
     # -- answering ------------------------------------------------------------------------------
 
-    async def ack(self) -> None:
+    async def ack(self) -> bool:
         """Say that it is done.  Sends nothing when the queue asks for no acknowledges.
 
+        :return: False when it was :attr:`stale`: nothing was sent, and the message will come again.
         :raises AlreadyAcknowledged: when it was answered before.
-        :raises ClientError: when the connection it came by has ended.
+        :raises ClientError: when the client's last connection has ended.
         """
-        await self._answer(None)
+        return await self._answer(None)
 
-    async def nack(self, reason: str = NackReason.NONE) -> None:
+    async def nack(self, reason: str = NackReason.NONE) -> bool:
         """Say that it could not be dealt with; the queue decides what becomes of it (F81).
 
         :param reason: ``none``, ``error``, ``timeout``, or a word of your own; one line.
         :raises LocalProtocolError: when the reason cannot be written.
+        :return: as :meth:`ack`.
         :raises AlreadyAcknowledged: when it was answered before.
-        :raises ClientError: when the connection it came by has ended.
+        :raises ClientError: when the client's last connection has ended.
         """
-        await self._answer(str(reason))
+        return await self._answer(str(reason))
 
-    async def _answer(self, reason: str | None) -> None:
+    async def _answer(self, reason: str | None) -> bool:
         if self._answered:
             raise AlreadyAcknowledged(
                 f"message {self.message_id!r} of {self.channel!r}/{self.queue_id} was answered"
             )
+        sent = True
         if self.frame.pending_acknowledge:
-            await self._session.acknowledge(self.frame, reason)
-        self._answered = True
+            sent = await self._session.acknowledge(self.frame, reason, self._epoch)
+        self._answered = sent
+        return sent
 
     def _answer_now(self, reason: str | None) -> None:
         """Answer without waiting if nobody has: for a consumer that is leaving."""
         if not self._answered:
             self._answered = not self.frame.pending_acknowledge or self._session.acknowledge_now(
-                self.frame, reason
+                self.frame, reason, self._epoch
             )
 
     async def __aenter__(self) -> Message:

@@ -1,25 +1,23 @@
-"""Owns one connection's I/O: the machine's bytes, its deadlines, and who waits for what.
+"""Owns who waits for what: the machine's callers, its deadlines, and the connection it has now.
 
-Theory of operation.  Three tasks stand around one machine.  The reader feeds it chunk by chunk and
-tells whoever an outcome concerns; the timer sleeps until the machine's next deadline; the writer
-sleeps until there is something that could not be sent directly.  Callers change the machine
-themselves and never touch the transport in a way that waits, so cancelling one of them at any point
-leaves whole messages behind.
+Theory of operation.  A session lives as long as its client; each of its connections is a
+:class:`tmqp_client._link.Link`.  Callers change the machine themselves; what comes back is told to
+whoever it concerns (:meth:`Session.settle`).  One task sleeps until the machine's next deadline,
+whether there is a connection or not.
 
 Sending.  Bytes go out at once when a single answer is awaited (latency) and when 64 KiB have
 gathered; otherwise when the loop comes round to the writer, with all that was queued meanwhile
-(throughput).  While more than ``outbound_bytes`` wait, callers wait too.
+(throughput).  While more than ``outbound_bytes`` wait, or too much is unanswered, or too much waits
+for a connection, callers wait too, unless they or their client chose otherwise.
 
-Ending.  However the connection ends, the machine settles everything first, so nobody hangs.  A
-write that fails ends nothing by itself: what the server said before it closed (a refusal, say) may
-still be readable, and the reader will come to the end soon enough.  Closing from this side queues
-Terminate behind everything else and then *reads* until the server closes: a socket closed with
-unread bytes resets the connection, and a reset may overtake what was sent.
+Ending.  However it ends, the machine settles everything first, so nobody hangs.  Closing from this
+side queues Terminate behind everything else and then *reads* until the server closes: a socket
+closed with unread bytes resets the connection, and a reset may overtake what was sent.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 import anyio
@@ -27,13 +25,16 @@ import anyio.abc
 import anyio.lowlevel
 
 from tmqp.frames import Frame
+from tmqp_client._gate import Dropped, Gate, WhenFull
 from tmqp_client._inbox import Inbox
+from tmqp_client._link import Link
 from tmqp_client._machine import ClientMachine
-from tmqp_client._outcomes import Accepted, Lost, Outcome
-from tmqp_client._pending import Pending, Waiter
+from tmqp_client._outcomes import Accepted, Lost, NotRestored, Outcome
+from tmqp_client._pending import Pending, Waiter, time_limit
 from tmqp_client._pulls import PullUnderWay
 from tmqp_client._requests import Headers, PullRequest, Request
 from tmqp_client._transport import Transport
+from tmqp_client.errors import ClientClosed, OperationTimeout, WouldBlock
 
 __all__ = ["Session"]
 
@@ -57,29 +58,24 @@ class _OneWaiter:
 
 
 class Session:
-    """One connection of a client.
+    """All connections of a client, one after the other.
 
-    :param machine: not started, or whose connection before was lost.
-    :param transport: freshly connected.
+    :param machine: not started.
+    :param when_full: what becomes of a send that would have to wait.
     """
 
-    def __init__(self, machine: ClientMachine, transport: Transport) -> None:
+    def __init__(self, machine: ClientMachine, when_full: WhenFull = "block") -> None:
         self._machine = machine
-        self._transport = transport
-        self._unsent = memoryview(b"")
-        self._write_broken = ""
-        self._writer_wake = anyio.Event()
+        self._link: Link | None = None
         self._timer_wake = anyio.Event()
         self._timer_due = _NEVER
-        self._reader_wake: anyio.Event | None = None
-        self._places: deque[anyio.Event] = deque()
-        self._room: deque[anyio.Event] = deque()
-        self._called = 0
-        self._greeted = anyio.Event()
-        self._ended = anyio.Event()
-        self._scope: anyio.CancelScope | None = None
-        self._over = False
+        self._gate = Gate(self, machine, when_full)
+        self._online = anyio.Event()
+        self._drained = anyio.Event()
+        self._closing = False
         self._turn = 0
+        #: Is told what could not be restored on a new connection.
+        self.on_refused: Callable[[NotRestored], None] | None = None
 
     @property
     def client_id(self) -> str:
@@ -87,114 +83,101 @@ class Session:
         return self._machine.client_id
 
     @property
+    def epoch(self) -> int:
+        """How many connections there were: what came on one can be answered on that one only."""
+        return self._machine.epoch
+
+    @property
+    def connected(self) -> bool:
+        """There is a connection, and the server has accepted."""
+        return self._machine.accepted
+
+    @property
     def lost(self) -> Lost | None:
-        """How the connection ended; None while it lives."""
-        return self._machine.lost
+        """How the last connection ended, when there will be no other; None while there is hope."""
+        return self._machine.over
+
+    @property
+    def link(self) -> Link | None:
+        """The connection there is, or was last."""
+        return self._link
 
     def check(self) -> None:
-        """Raise what ended the connection, if anything has.
+        """Raise what ended the client's connections, if anything has.
 
-        :raises ConnectionLost: when the connection has ended.
+        :raises ConnectionLost: when the connection has ended for good.
         :raises ClientClosed: when this side has closed it.
         """
-        if self._machine.lost is not None:
-            raise self._machine.lost.error()
+        if self._machine.over is not None:
+            raise self._machine.over.error()
+        if self._closing:
+            raise ClientClosed("the client is being closed")
 
     # -- its life -------------------------------------------------------------------------------
 
-    async def open(self, tasks: anyio.abc.TaskGroup) -> Lost | None:
+    async def open(self, tasks: anyio.abc.TaskGroup, transport: Transport) -> Lost | None:
         """Greet the server and wait until it accepts; return why not if it does not.
 
-        :param tasks: where the session runs; it ends there by itself when the connection ends.
+        :param tasks: where the connection is served; that ends by itself.
+        :param transport: freshly connected.
         """
         try:
             self._machine.start(anyio.current_time())
         except BaseException:
-            await self._transport.aclose()
+            await transport.aclose()
             raise
-        tasks.start_soon(self._run)
-        self._flush()
-        await self._greeted.wait()
+        link = self._link = Link(self, self._machine, transport)
+        tasks.start_soon(link.run)
+        link.flush()
+        self.check_timer()
+        await link.greeted.wait()
         if self._machine.lost is not None:
-            await self._ended.wait()  # the machine may be started again only then
+            await link.ended.wait()  # the machine may be started again only then
         return self._machine.lost
 
     def hang_up(self) -> None:
         """Close without waiting: everyone waiting is told, Terminate goes as far as it can."""
-        self._settle(self._machine.close())
-        self._flush()
+        self._closing = True
+        self.settle(self._machine.close())
+        self.flush()
 
-    async def aclose(self) -> None:
-        """Send what is queued, then Terminate, and let the server close.
+    def give_up(self, lost: Lost) -> None:
+        """There will be no other connection."""
+        self.settle(self._machine.give_up(lost))
 
-        Bounded by ``close_timeout_s``.  When cancelled, what the transport takes at once is all
-        that is sent.
+    async def aclose(self, linger_s: float | None) -> None:
+        """Send what is queued, on another connection if need be, for at most ``linger_s`` seconds
+        (for ever if None); then Terminate, and let the server close (``close_timeout_s``).
+
+        When cancelled, what the transport takes at once is all that is sent.
         """
-        self.hang_up()
+        try:
+            if linger_s is None or linger_s > 0:
+                self._closing = True
+                self._call_all()
+                with anyio.move_on_after(_NEVER if linger_s is None else linger_s):
+                    await self._drain()
+        finally:
+            self.hang_up()
+        link = self._link
+        if link is None:
+            return
         try:
             with anyio.move_on_after(self._machine.limits.close_timeout_s):
-                await self._ended.wait()
+                await link.ended.wait()
         finally:
-            if self._scope is not None:
-                self._scope.cancel()
+            link.cancel()
 
-    async def _run(self) -> None:
-        try:
-            async with anyio.create_task_group() as tasks:
-                self._scope = tasks.cancel_scope
-                tasks.start_soon(self._write)
-                tasks.start_soon(self._watch_time)
-                await self._read()
-                tasks.cancel_scope.cancel()
-        finally:
-            if not self._over:
-                self._settle(self._machine.fail("the client's tasks were cancelled"))
-            self._ended.set()
-            with anyio.CancelScope(shield=True):
-                await self._transport.aclose()
-
-    # -- reading --------------------------------------------------------------------------------
-
-    async def _read(self) -> None:
+    async def _drain(self) -> None:
+        """Wait until nothing is left to be sent."""
         machine = self._machine
-        while True:
-            if self._must_pause():
-                await self._pause()
-            try:
-                data = await self._transport.receive()
-            except OSError as error:
-                self._settle(machine.fail(self._write_broken or _words(error)))
-                return
-            now = anyio.current_time()
-            if not data:
-                self._settle(machine.receive_eof(now))
-                return
-            if not self._over:  # else this side has closed: read on to the server's end
-                self._settle(machine.receive(data, now))
-                self._flush()
-            await anyio.lowlevel.checkpoint()
+        while machine.over is None and len(machine.outbox) > 0:
+            self._drained = anyio.Event()
+            await self._drained.wait()
 
-    def _must_pause(self) -> bool:
-        # When writing has failed the end is near, and only reading finds it.
-        return not self._write_broken and self._machine.must_pause(len(self._unsent))
+    # -- what the machine says ------------------------------------------------------------------
 
-    async def _pause(self) -> None:
-        machine = self._machine
-        machine.pause(anyio.current_time())
-        self._check_timer()
-        while self._must_pause():
-            self._reader_wake = anyio.Event()
-            await self._reader_wake.wait()
-        self._reader_wake = None
-        machine.resume(anyio.current_time())
-        self._check_timer()
-
-    def read_on(self) -> None:
-        """Something has changed that may have kept the reader from reading."""
-        if self._reader_wake is not None:
-            self._reader_wake.set()
-
-    def _settle(self, outcomes: list[Outcome]) -> None:
+    def settle(self, outcomes: list[Outcome]) -> None:
         """Tell everyone an outcome concerns."""
         for outcome in outcomes:
             if isinstance(outcome, Pending):
@@ -204,148 +187,93 @@ class Session:
                 outcome.fresh = False
                 if outcome.listener is None:
                     pass
-                elif self._machine.lost is None:
+                elif self._machine.over is None:
                     outcome.listener.arrived()
                 else:
                     outcome.listener.ended()
             elif isinstance(outcome, Accepted):
-                self._greeted.set()
+                assert self._link is not None, "it has accepted"
+                self._link.greeted.set()
+                self._online.set()
+            elif isinstance(outcome, NotRestored):
+                for inbox in outcome.inboxes:
+                    if inbox.listener is not None:
+                        inbox.listener.ended()
+                if self.on_refused is not None:
+                    self.on_refused(outcome)
             else:
                 self._end(outcome)
-        self._make_room()
+        self._gate.call()
 
     def _end(self, lost: Lost) -> None:
-        self._over = True
-        self._greeted.set()
-        self.read_on()
-        self._called += len(self._places)
-        for waiting in (self._places, self._room):
-            while waiting:
-                waiting.popleft().set()
-        self._flush()  # Terminate, and why
-        if lost.reason != "local" and self._scope is not None:
-            self._scope.cancel()
+        """A connection is over, or all hope for one."""
+        if self._online.is_set():
+            self._online = anyio.Event()
+        self._call_all()
+        if self._link is not None:
+            self._link.end(local=lost.reason == "local")
 
-    # -- writing --------------------------------------------------------------------------------
+    def _call_all(self) -> None:
+        """Let everyone who waits see for himself what has changed."""
+        self._gate.call_all()
+        self._drained.set()
+        if self._machine.over is not None:
+            self._online.set()
 
-    async def _write(self) -> None:
-        while True:
-            if self._flush() and not self._transport.sending:
-                await self._writer_wake.wait()
-                self._writer_wake = anyio.Event()
-                continue
-            try:
-                await self._transport.wait_sendable()
-            except OSError as error:
-                self._fail_writing(error)
-                return
+    # -- bytes ----------------------------------------------------------------------------------
 
-    def _flush(self) -> bool:
-        """Send what the transport takes without waiting; say whether that was everything."""
-        whole = True
-        while not self._write_broken:
-            if not self._unsent:
-                self._unsent = memoryview(self._machine.data_to_send())
-                if not self._unsent:
-                    break
-            try:
-                count = self._transport.try_send(self._unsent)
-            except OSError as error:
-                self._fail_writing(error)
-                break
-            if not count:
-                whole = False
-                break
-            self._unsent = self._unsent[count:]
-        if self._write_broken:
-            self._machine.data_to_send()  # for nobody
-        if not whole or self._transport.sending:
-            self._writer_wake.set()
+    def flush(self) -> None:
+        """Send what can be sent without waiting."""
+        if self._link is not None:
+            self._link.flush()
+
+    def flushed(self) -> None:
+        """Bytes have gone out: there may be room."""
         if self.backlog_bytes <= self._machine.limits.outbound_bytes // 2:
-            self._make_room()
+            self._gate.call()
             self.read_on()
-        return whole
+        if len(self._machine.outbox) == 0:
+            self._drained.set()
 
-    def _fail_writing(self, error: OSError) -> None:
-        self._write_broken = _words(error)
-        self._unsent = memoryview(b"")
-        self.read_on()
+    def read_on(self) -> None:
+        """Something has changed that may have kept the reader from reading."""
+        if self._link is not None:
+            self._link.read_on()
 
     @property
     def backlog_bytes(self) -> int:
         """Bytes queued that the transport has not taken."""
-        return self._machine.queued_bytes + len(self._unsent)
+        link = self._link
+        return self._machine.queued_bytes + (0 if link is None else link.unsent_bytes)
 
     def _after_send(self, *, awaited: bool) -> None:
         """Something was queued: see to it that it goes out, and that its deadline is kept."""
         machine = self._machine
         if (awaited and machine.outstanding == 1) or machine.queued_bytes >= _FLUSH_BYTES:
-            self._flush()
-        else:
-            self._writer_wake.set()
+            self.flush()
+        elif self._link is not None:
+            self._link.write_soon()
         if awaited:
-            self._check_timer()
+            self.check_timer()
             self.read_on()
-
-    # -- room -----------------------------------------------------------------------------------
-
-    async def admit(self, *, confirm: bool) -> None:
-        """Wait until one more message may be sent and, for ``confirm``, its answer awaited.
-
-        :raises ConnectionLost: when the connection ends.
-        :raises ClientClosed: when this side closes it.
-        """
-        machine = self._machine
-        most = machine.limits.max_outstanding
-        line = self._places if confirm else self._room
-        called = False
-        while True:
-            self.check()
-            if self.backlog_bytes >= machine.limits.outbound_bytes:
-                self._flush()
-            if not confirm:
-                full = False
-            elif called:
-                full = machine.full
-            else:  # nobody overtakes those who wait, nor those who were called and did not come yet
-                full = len(line) > 0 or machine.outstanding + self._called >= most
-            if not full and self.backlog_bytes < machine.limits.outbound_bytes:
-                return
-            event = anyio.Event()
-            if called:
-                line.appendleft(event)
-            else:
-                line.append(event)
-            try:
-                await event.wait()
-            except BaseException:
-                if event.is_set():
-                    self._called -= confirm
-                    self._make_room()  # what was offered goes to the next one
-                else:
-                    line.remove(event)
-                raise
-            self._called -= confirm
-            called = True
-
-    def _make_room(self) -> None:
-        """Call as many senders as there is room for, in the order they came."""
-        if not self._places and not self._room:
-            return
-        machine = self._machine
-        if self.backlog_bytes >= machine.limits.outbound_bytes:
-            return
-        while self._room:
-            self._room.popleft().set()
-        free = machine.limits.max_outstanding - machine.outstanding - self._called
-        while self._places and free > 0:
-            self._places.popleft().set()
-            self._called += 1
-            free -= 1
 
     # -- time -----------------------------------------------------------------------------------
 
-    async def _watch_time(self) -> None:
+    async def online(self, timeout_s: float) -> None:
+        """Wait for a connection, for what cannot be sent before there is one.
+
+        :raises OperationTimeout: when there is none for so long.
+        :raises ClientError: when there will be none.
+        """
+        while not self.connected:
+            self.check()
+            with anyio.move_on_after(timeout_s) as scope:
+                await self._online.wait()
+            if scope.cancelled_caught:
+                raise OperationTimeout("send", "", timeout_s, "; there was no connection")
+
+    async def watch_time(self) -> None:
+        """Keep the machine's deadlines; runs as long as the client."""
         machine = self._machine
         while True:
             due = machine.next_deadline()
@@ -354,10 +282,11 @@ class Session:
             with anyio.move_on_after(wait_s):
                 await self._timer_wake.wait()
                 self._timer_wake = anyio.Event()
-            self._settle(machine.on_deadline(anyio.current_time()))
-            self._flush()
+            self.settle(machine.on_deadline(anyio.current_time()))
+            self.flush()
 
-    def _check_timer(self) -> None:
+    def check_timer(self) -> None:
+        """The machine's next deadline may be earlier now."""
         due = self._machine.next_deadline()
         if due is not None and due < self._timer_due:
             self._timer_due = due
@@ -365,23 +294,35 @@ class Session:
 
     # -- what callers ask -----------------------------------------------------------------------
 
-    async def ask(self, request: Request, timeout_s: float | None = None) -> Pending:
+    async def ask(
+        self,
+        request: Request,
+        timeout_s: float | None = None,
+        *,
+        repeat: bool = False,
+        nowait: bool = False,
+    ) -> Pending:
         """Send an operation and wait for its answer.
+
+        :param repeat: ask again on the next connection if this one ends before the answer.
+        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
 
         :raises OperationError: when it fails, is refused, or times out.
         :raises ClientError: when the connection ends or has ended.
         :raises LocalProtocolError: when it cannot be sent.
         """
-        await self.admit(confirm=True)
+        limit_s = self._machine.limits.response_timeout_s if timeout_s is None else timeout_s
+        await self._gate.admit(confirm=True, nowait=nowait, timeout_s=limit_s)
         try:
-            pending = self._machine.request(request, anyio.current_time(), timeout_s)
+            pending = self._machine.request(request, anyio.current_time(), timeout_s, repeat=repeat)
         finally:
-            self._make_room()
+            self._gate.call()
         return await self._wait(pending)
 
-    async def post(self, request: Request) -> Pending:
+    async def post(self, request: Request, *, nowait: bool = False) -> Pending:
         """Send a message as soon as there is room, without asking for an answer; as :meth:`ask`."""
-        await self.admit(confirm=False)
+        limit_s = self._machine.limits.response_timeout_s
+        await self._gate.admit(confirm=False, nowait=nowait, timeout_s=limit_s)
         pending = self._machine.request(request, anyio.current_time(), answer=False)
         self._after_send(awaited=False)
         self._turn += 1
@@ -390,19 +331,43 @@ class Session:
             await anyio.lowlevel.checkpoint()
         return pending
 
+    async def deliver(
+        self, request: Request, timeout_s: float | None, *, wait: bool, nowait: bool
+    ) -> str:
+        """Send a message to others, and ``wait`` for its answer or not; its id, empty if dropped.
+
+        Raises as :meth:`ask`.
+        """
+        if wait:
+            return (await self.ask(request, timeout_s, nowait=nowait)).message_id
+        try:
+            return (await self.post(request, nowait=nowait)).message_id
+        except Dropped:
+            return ""
+
     def tell(self, request: Request) -> None:
-        """Send an operation without asking for an answer; does nothing without a connection."""
+        """Undo what stands (joined, subscribed) without asking for an answer."""
         if self._machine.accepted:
             self._machine.request(request, anyio.current_time(), answer=False)
             self._after_send(awaited=False)
+        else:
+            self._machine.forget(request)
+
+    async def retract(self, request: Request) -> None:
+        """Undo what stands (joined, subscribed); without a connection it stands no more anyway."""
+        if self._machine.accepted:
+            await self.ask(request)
+        else:
+            self._machine.forget(request)
 
     async def ping(self, timeout_s: float | None = None) -> Pending:
         """Send a ping and wait for its pong; as :meth:`ask`."""
-        await self.admit(confirm=True)
+        await self.online(time_limit(timeout_s, self._machine.limits.response_timeout_s))
+        await self._gate.admit(confirm=True)
         try:
             pending = self._machine.ping(anyio.current_time(), timeout_s)
         finally:
-            self._make_room()
+            self._gate.call()
         return await self._wait(pending)
 
     async def pull(self, request: PullRequest) -> PullUnderWay:
@@ -411,18 +376,20 @@ class Session:
         :raises ClientError: when the connection ends or has ended.
         :raises LocalProtocolError: when too many pulls are under way.
         """
-        await self.admit(confirm=False)
+        await self.online(self._machine.limits.pull_timeout_s)
+        await self._gate.admit(confirm=False)
         pull = self._machine.pull(request)
         self._after_send(awaited=True)
         return pull
 
     async def read_cache(self, request: PullRequest, timeout_s: float | None) -> Pending:
         """Ask a cache queue for its message and wait for it; as :meth:`ask`."""
-        await self.admit(confirm=True)
+        await self.online(time_limit(timeout_s, self._machine.limits.response_timeout_s))
+        await self._gate.admit(confirm=True)
         try:
             pending = self._machine.read_cache(request, anyio.current_time(), timeout_s)
         finally:
-            self._make_room()
+            self._gate.call()
         return await self._wait(pending)
 
     async def push(
@@ -436,13 +403,15 @@ class Session:
         confirm: bool = True,
         timeout_s: float | None = None,
         waiter: Waiter | None = None,
+        nowait: bool = False,
     ) -> Pending:
         """Send a message as soon as there is room; as :meth:`ask`.
 
         :param confirm: ask for the acknowledge, and wait for it unless there is a ``waiter``.
         :param waiter: is told when the acknowledge comes, or why not.
         """
-        await self.admit(confirm=confirm)
+        limit_s = self._machine.limits.acknowledge_timeout_s if timeout_s is None else timeout_s
+        await self._gate.admit(confirm=confirm, nowait=nowait, timeout_s=limit_s)
         try:
             pending = self._machine.push(
                 channel,
@@ -456,7 +425,7 @@ class Session:
                 timeout_s=timeout_s,
             )
         finally:
-            self._make_room()
+            self._gate.call()
         if confirm and waiter is None:
             return await self._wait(pending)
         pending.waiter = waiter
@@ -467,8 +436,8 @@ class Session:
             await anyio.lowlevel.checkpoint()
         return pending
 
-    async def acknowledge(self, message: Frame, reason: str | None) -> None:
-        """Answer a delivered message.
+    async def acknowledge(self, message: Frame, reason: str | None, epoch: int) -> bool:
+        """Answer a delivered message; False when it came on a connection before this one.
 
         Waits only while ``overflow_factor`` times the outbound bound is queued: a consumer that
         could not answer would never empty its inbox.
@@ -476,18 +445,42 @@ class Session:
         :raises ClientError: when the connection ends or has ended.
         :raises LocalProtocolError: when the reason cannot be written.
         """
+        self.check_answer()
+        if not self.live(epoch):
+            return False
         await self._admit_answer()
+        if not self.live(epoch):
+            return False
         self._machine.acknowledge(message, reason)
         self._after_send(awaited=False)
+        return True
+
+    def live(self, epoch: int) -> bool:
+        """Whether what came on that connection can be answered."""
+        return self._machine.accepted and self._machine.epoch == epoch
+
+    def check_answer(self) -> None:
+        """Raise when nothing can be answered any more; a closing client still answers.
+
+        :raises ClientError: when the connection has ended for good.
+        """
+        if self._machine.over is not None:
+            raise self._machine.over.error()
 
     async def _admit_answer(self) -> None:
         limits = self._machine.limits
-        while self.backlog_bytes >= limits.outbound_bytes * limits.overflow_factor:
-            await self.admit(confirm=False)
+        while self.connected and (
+            self.backlog_bytes >= limits.outbound_bytes * limits.overflow_factor
+        ):
+            await self._gate.turn()
+            self.check_answer()
 
     async def send(self, frame: Frame) -> None:
         """Send what is no question, an answer to another client for one; as :meth:`acknowledge`."""
+        self.check_answer()
         await self._admit_answer()
+        if self._machine.buffer_full:
+            raise WouldBlock("as much waits for a connection as may")
         self._machine.send(frame)
         self._after_send(awaited=False)
 
@@ -499,9 +492,9 @@ class Session:
         self._after_send(awaited=False)
         return True
 
-    def acknowledge_now(self, message: Frame, reason: str | None) -> bool:
+    def acknowledge_now(self, message: Frame, reason: str | None, epoch: int) -> bool:
         """Answer without waiting, for a consumer that is leaving; False when it is too late."""
-        if not self._machine.accepted:
+        if not self.live(epoch):
             return False
         self._machine.acknowledge(message, reason)
         self._after_send(awaited=False)
@@ -523,10 +516,4 @@ class Session:
         """Nobody waits for it any more."""
         if not pending.done:
             self._machine.abandon(pending)
-            self._make_room()
-
-
-def _words(error: OSError) -> str:
-    """What an error of the system says, without its number."""
-    text = error.strerror or str(error) or "the connection broke"
-    return text[:1].lower() + text[1:]
+            self._gate.call()

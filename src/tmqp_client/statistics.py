@@ -51,6 +51,19 @@ class ClientStatistics:
     pauses: int
     """How often reading paused because a consumer, or the server, did not keep up."""
 
+    connections: int
+    """Times a server has accepted this client; one more than it came back."""
+
+    resent: int
+    """Messages sent again because the connection was lost before their answer."""
+
+    unsent: int
+    """Messages nobody waited for that were never sent: dropped by ``when_full``, or left when the
+    client closed without a connection."""
+
+    buffered: int
+    """Messages that wait for a connection now."""
+
     outstanding: int
     """Answers awaited now."""
 

@@ -27,10 +27,12 @@ LIMITS = ClientLimits(
 class Pair:
     """A machine and the server it talks to."""
 
-    def __init__(self, limits: ClientLimits = LIMITS, *, accept: bool = True) -> None:
+    def __init__(
+        self, limits: ClientLimits = LIMITS, *, accept: bool = True, max_sends: int = 0
+    ) -> None:
         counter = itertools.count(1)
         self.machine = ClientMachine(
-            ConnectionInformation("c1"), limits, lambda: f"id{next(counter)}"
+            ConnectionInformation("c1"), limits, lambda: f"id{next(counter)}", max_sends
         )
         self.events: list[Any] = []
         self.server = Connection(Role.SERVER)

@@ -6,12 +6,13 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import anyio.lowlevel
 from anyio.abc import ByteStream
 
+import tmqp_client
 from tmqp import (
     Connection,
     ConnectionClosed,
@@ -25,10 +26,19 @@ from tmqp import (
     Role,
     ServerMessageReceived,
 )
+from tmqp_client import Client
 
-__all__ = ["Peer", "Script", "ack_of", "broker", "delivery", "response_to", "serve"]
+__all__ = ["Peer", "Script", "ack_of", "broker", "connect", "delivery", "response_to", "serve"]
 
 _E = TypeVar("_E", bound=Event)
+
+
+def connect(*address: Any, **options: Any) -> Client:
+    """A client of one connection and no other: with a script, each connection is the test's own."""
+    options.setdefault("reconnect", None)
+    return tmqp_client.connect(*address, **options)
+
+
 WAIT_S = 5.0
 
 

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from tests.tmqp_client.peer import Peer, ack_of, broker, delivery, response_to, serve
+from tests.tmqp_client.peer import Peer, ack_of, broker, connect, delivery, response_to, serve
 from tmqp import AcknowledgeReceived, ConnectionClosed, QueueMessageReceived, ServerMessageReceived
-from tmqp_client import Client, ClientError, ClientLimits, connect
+from tmqp_client import Client, ClientError, ClientLimits
 
 STEPS = 25
 

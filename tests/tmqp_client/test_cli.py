@@ -83,7 +83,9 @@ def test_every_command_explains_itself(words: tuple[str, ...]) -> None:
     result = CliRunner().invoke(cli, [*words, "--help"])
     assert result.exit_code == 0
     assert result.output.startswith("Usage: ")
-    if words not in (("channel",), ("queue",)):
+    if words not in [
+        (name,) for name, each in cli.commands.items() if isinstance(each, click.Group)
+    ]:
         assert "tmqp" in result.output.split("Example")[1], "with an example"
 
 
@@ -267,7 +269,7 @@ def test_ctrl_c_while_waiting_for_messages(place: str, channel: str) -> None:
 
 def test_ctrl_c_while_reading_standard_input(place: str, channel: str) -> None:
     with start(place, "pub", channel, "1", "--lines", "-") as process:
-        time.sleep(1.0)  # until it reads; sooner is no error, only no test
+        time.sleep(2.0)  # until it reads; sooner is no error, only no test
         process.send_signal(signal.SIGINT)
         process.wait(10)
         assert process.stderr is not None

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.tmqp_client.peer import Peer, ack_of, broker, delivery, response_to, serve
+from tests.tmqp_client.peer import Peer, ack_of, broker, connect, delivery, response_to, serve
 from tmqp import (
     DirectMessageReceived,
     Frame,
@@ -36,7 +36,6 @@ from tmqp_client import (
     NegativeAcknowledge,
     OperationFailed,
     OperationTimeout,
-    connect,
 )
 
 # --- Connecting and closing ----------------------------------------------------------------------

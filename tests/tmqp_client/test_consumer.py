@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.tmqp_client.peer import Peer, delivery, response_to, serve
+from tests.tmqp_client.peer import Peer, connect, delivery, response_to, serve
 from tmqp import (
     AcknowledgeReceived,
     ConnectionClosed,
@@ -25,7 +25,6 @@ from tmqp_client import (
     ConnectionLost,
     Message,
     OperationFailed,
-    connect,
 )
 
 JOIN, LEAVE = int(Operation.JOIN), int(Operation.LEAVE)

@@ -20,11 +20,15 @@ from tmqp_client import (
     ConnectFailed,
     ConnectionLost,
     ConnectRefused,
+    MalformedParts,
     NegativeAcknowledge,
     OperationError,
     OperationFailed,
     OperationTimeout,
     PullRefused,
+    Refuse,
+    Unreadable,
+    WouldBlock,
     errors,
 )
 
@@ -50,6 +54,10 @@ ERRORS: dict[str, ClientError] = {
     "pull from 'o'/1: the server refused the pull: No-Queue": PullRefused(
         "pull from 'o'/1", "id", "No-Queue"
     ),
+    "the parts add up": MalformedParts("the parts add up"),
+    "too late": Refuse("too late", 410),
+    "no pizza": Unreadable("no pizza"),
+    "as much waits": WouldBlock("as much waits"),
     "ping: no answer within 1.5 s": OperationTimeout("ping", "id", 1.5),
     "ping: no answer within 2 s; why": OperationTimeout("ping", "id", 2.0, "; why"),
 }

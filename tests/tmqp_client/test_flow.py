@@ -8,7 +8,7 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
-from tests.tmqp_client.peer import Peer, ack_of, delivery, response_to, serve
+from tests.tmqp_client.peer import Peer, ack_of, connect, delivery, response_to, serve
 from tmqp import (
     AcknowledgeReceived,
     ConnectionClosed,
@@ -18,7 +18,7 @@ from tmqp import (
     State,
 )
 from tmqp.constants import PING_BYTES
-from tmqp_client import Client, ClientLimits, ConnectionLost, Consumer, OperationTimeout, connect
+from tmqp_client import Client, ClientLimits, ConnectionLost, Consumer, OperationTimeout
 
 SLOW = ClientLimits(consumer_messages=100, overflow_factor=4.0, acknowledge_timeout_s=0.3)
 #: Messages that one read (64 KiB) of the flood below can bring on top of a bound.

@@ -11,7 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.tmqp_client.peer import Peer, ack_of, broker, delivery, response_to, serve
+from tests.tmqp_client.peer import Peer, ack_of, broker, connect, delivery, response_to, serve
 from tmqp import Frame, HandshakeReceived, Limits, MessageReceived, MessageType
 from tmqp.constants import PREAMBLE
 from tmqp_client import (
@@ -22,7 +22,6 @@ from tmqp_client import (
     ConnectionLost,
     ConnectRefused,
     OperationTimeout,
-    connect,
 )
 
 Script = Callable[[Peer], Awaitable[None]]

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from tests.tmqp_client.machine_pair import LIMITS, Pair, only
-from tests.tmqp_client.peer import Peer, response_to, serve
+from tests.tmqp_client.peer import Peer, connect, response_to, serve
 from tests.tmqp_client.server import running_server
 from tmqp import Frame, LocalProtocolError, MessageType, PullRequestReceived
 from tmqp_client import (
@@ -23,7 +23,6 @@ from tmqp_client import (
     OperationTimeout,
     Pull,
     PullRefused,
-    connect,
 )
 from tmqp_client._inbox import Inbox
 from tmqp_client._outcomes import Lost

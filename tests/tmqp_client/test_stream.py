@@ -7,9 +7,9 @@ import asyncio
 import anyio
 import pytest
 
-from tests.tmqp_client.peer import Peer, ack_of, serve
+from tests.tmqp_client.peer import Peer, ack_of, connect, serve
 from tmqp import ConnectionClosed, QueueMessageReceived
-from tmqp_client import ClientLimits, connect
+from tmqp_client import ClientLimits
 from tmqp_client._inbox import Inbox
 from tmqp_client._stream import InboxReader
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from tests.tmqp_client.peer import Peer, serve
+from tests.tmqp_client.peer import Peer, connect, serve
 from tests.tmqp_client.server import running_server
 from tmqp import (
     DirectMessageReceived,
@@ -31,7 +31,6 @@ from tmqp_client import (
     OperationFailed,
     OperationTimeout,
     Response,
-    connect,
     to_name,
     to_type,
 )

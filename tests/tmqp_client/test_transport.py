@@ -15,9 +15,9 @@ import pytest
 from anyio.abc import ByteStream, SocketListener
 from anyio.streams.tls import TLSListener
 
-from tests.tmqp_client.peer import Peer, broker
+from tests.tmqp_client.peer import Peer, broker, connect
 from tmqp.address import Address
-from tmqp_client import ClientLimits, ConnectFailed, connect
+from tmqp_client import ClientLimits, ConnectFailed
 from tmqp_client._transport import READ_BYTES, SocketTransport, StreamTransport, open_transport
 
 
@@ -235,7 +235,8 @@ async def test_tls(certificate: tuple[Path, Path]) -> None:
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, handle)
         async with connect(f"tmqs://localhost:{port}", ssl_context=client_context) as client:
-            assert isinstance(client._session._transport, StreamTransport)
+            assert client._session.link is not None
+            assert isinstance(client._session.link.transport, StreamTransport)
             report = await client.push_many("orders", 1, [b"x" * 5_000] * 500)
             assert report.confirmed == 500
             await client.push("orders", 1, b"x" * 900_000)

@@ -455,6 +455,7 @@ def anyio_tasks() -> int:
     return len(anyio.get_running_tasks())
 
 
+@pytest.mark.cold  # a compiled class cannot be patched
 async def test_a_fault_in_one_session_is_logged_and_ends_it_alone(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,11 +9,19 @@ from __future__ import annotations
 import click
 
 from tmqp import __version__
+from tmqp_client.cli.bench import bench
+from tmqp_client.cli.completion import completion
+from tmqp_client.cli.config import config
+from tmqp_client.cli.look import clients
 from tmqp_client.cli.manage import channel, queue
 from tmqp_client.cli.nodes import nodes
 from tmqp_client.cli.ping import ping
 from tmqp_client.cli.pub import pub
+from tmqp_client.cli.routers import router
 from tmqp_client.cli.sub import sub
+from tmqp_client.cli.take import cache, pull
+from tmqp_client.cli.talk import events, reply, request
+from tmqp_client.cli.top import top
 
 __all__ = ["cli", "main"]
 
@@ -43,11 +51,16 @@ def cli() -> None:
     """Talk to a TMQP server: push messages, consume them, look after channels and queues.
 
     The server is named with --address or in TMQP_ADDRESS: tmq://host:port, tmqs://host:port for
-    TLS, or unix:/path.  Without either it is tmq://127.0.0.1:2622.
+    TLS, or unix:/path; or by a context (tmqp config).  Without any it is tmq://127.0.0.1:2622.
     """
 
 
-for _command in (ping, pub, sub, channel, queue, nodes):
+_COMMANDS: tuple[click.Command, ...] = (
+    *(ping, pub, sub, pull, cache, request, reply),
+    *(channel, queue, router, clients, nodes, events, top),
+    *(bench, config, completion),
+)
+for _command in _COMMANDS:
     cli.add_command(_command)
 
 

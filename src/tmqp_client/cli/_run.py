@@ -6,11 +6,13 @@ error and one of the exit codes that ``tmqp --help`` lists.
 
 from __future__ import annotations
 
+import functools
+import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 import anyio
 import click
@@ -25,8 +27,10 @@ from tmqp_client import (
     ConnectFailed,
     ConnectionLost,
     OperationTimeout,
+    ReconnectPolicy,
     connect,
 )
+from tmqp_client.cli import contexts
 
 __all__ = [
     "EXIT_CONNECTION",
@@ -35,12 +39,15 @@ __all__ = [
     "EXIT_REFUSED",
     "EXIT_TIMEOUT",
     "EXIT_USAGE",
+    "KEEP_TRYING",
     "QUEUE_ID",
     "CommandError",
     "connected",
     "exit_code",
     "header_option",
+    "json_option",
     "printable",
+    "report",
     "run",
     "to_headers",
 ]
@@ -62,10 +69,17 @@ class CommandError(Exception):
         self.code = code
 
 
+#: For commands that go on until they are stopped.
+KEEP_TRYING: Final = ReconnectPolicy(max_outage_s=300.0)
+_DEFAULT_ADDRESS: Final = f"tmq://127.0.0.1:{DEFAULT_PORT}"
 _C = TypeVar("_C", bound=Callable[..., Any])
 
 
-def _to_address(_context: click.Context, _option: click.Parameter, value: str) -> Address:
+def _to_address(
+    _context: click.Context, _option: click.Parameter, value: str | None
+) -> Address | None:
+    if value is None:
+        return None
     try:
         return parse_address(value)
     except LocalProtocolError as error:
@@ -101,6 +115,30 @@ def header_option(help_text: str) -> Callable[[_C], _C]:
     )
 
 
+def _with_context(command: _C) -> _C:
+    """Fill in from the context what was not given."""
+
+    @functools.wraps(command)
+    def filled(*arguments: Any, **options: Any) -> Any:
+        try:
+            context = contexts.load().chosen(options.pop("context_name"))
+        except contexts.ContextError as error:
+            raise click.UsageError(str(error)) from None
+        if options["address"] is None:
+            options["address"] = parse_address(context.address or _DEFAULT_ADDRESS)
+        for name in ("name", "token"):
+            if options[name] is None:
+                options[name] = getattr(context, name)
+        return command(*arguments, **options)
+
+    return cast("_C", filled)
+
+
+def json_option(help_text: str = "Print JSON.") -> Callable[[_C], _C]:
+    """The flag ``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help=help_text)
+
+
 def connected(command: _C) -> _C:
     """Give a command the options that say where to connect, and as whom."""
     options = (
@@ -110,14 +148,18 @@ def connected(command: _C) -> _C:
             callback=_to_address,
             metavar="ADDRESS",
             envvar="TMQP_ADDRESS",
-            default=f"tmq://127.0.0.1:{DEFAULT_PORT}",
-            show_default=True,
             show_envvar=True,
-            help="Where the server is.",
+            help=f"Where the server is.  [default: {_DEFAULT_ADDRESS}]",
         ),
-        click.option("--name", default="", help="Client name to connect with."),
+        click.option("--name", help="Client name to connect with."),
+        click.option("--token", envvar="TMQP_TOKEN", show_envvar=True, help="Client token."),
         click.option(
-            "--token", default="", envvar="TMQP_TOKEN", show_envvar=True, help="Client token."
+            "--context",
+            "context_name",
+            envvar="TMQP_CONTEXT",
+            show_envvar=True,
+            metavar="NAME",
+            help="Take what is not given here from this context (tmqp config).",
         ),
         click.option(
             "--timeout",
@@ -128,7 +170,7 @@ def connected(command: _C) -> _C:
             " 15 for a push, 30 for anything else]",
         ),
     )
-    wrapped: Any = command
+    wrapped: Any = _with_context(command)
     for option in reversed(options):
         wrapped = option(wrapped)
     return wrapped  # type: ignore[no-any-return]
@@ -141,6 +183,7 @@ def run(
     name: str,
     token: str,
     timeout_s: float | None,
+    reconnect: ReconnectPolicy | None = None,
 ) -> None:
     """Connect, do the work, close; end the process with an exit code if anything goes wrong."""
     limits = ClientLimits()
@@ -154,9 +197,12 @@ def run(
 
     async def whole() -> None:
         async with connect(
-            address, name=name, type="tmqp-cli", token=token, limits=limits
+            address, name=name, type="tmqp-cli", token=token, limits=limits, reconnect=reconnect
         ) as client:
-            await work(client)
+            try:
+                await work(client)
+            except BaseExceptionGroup as group:
+                raise _first_of(group) from group
 
     try:
         anyio.run(whole)
@@ -177,6 +223,19 @@ def run(
         _end(str(error), exit_code(error))
     except OSError as error:
         _end(error.strerror or str(error), EXIT_REFUSED)
+
+
+def report(sentence: str, *, as_json: bool, **fields: object) -> None:
+    """Say what was done: the sentence, or the fields as one JSON object."""
+    click.echo(json.dumps(fields) if as_json else printable(sentence))
+
+
+def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What ended a command whose work was several tasks."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def exit_code(error: TmqpError) -> int:

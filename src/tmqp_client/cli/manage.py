@@ -9,18 +9,27 @@ import click
 from tmqp import QueueStatus
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client import Client
-from tmqp_client.cli._run import QUEUE_ID, connected, header_option, run
+from tmqp_client.cli._run import (
+    QUEUE_ID,
+    connected,
+    header_option,
+    json_option,
+    report,
+    run,
+)
 
 __all__ = [
+    "STATUS_WORDS",
     "channel",
     "channel_create",
     "channel_remove",
+    "milliseconds",
     "queue",
     "queue_create",
     "queue_remove",
 ]
 
-_STATUS_WORDS = tuple(status.name.lower().replace("_", "-") for status in QueueStatus)
+STATUS_WORDS = tuple(status.name.lower().replace("_", "-") for status in QueueStatus)
 
 _new_only = click.option(
     "--new", "new_only", is_flag=True, help="Fail (exit code 1) if it is there already."
@@ -44,12 +53,14 @@ Examples:
 @click.option("--client-limit", type=click.IntRange(0), help="How many clients may join; 0: any.")
 @click.option("--queue-limit", type=click.IntRange(0), help="How many queues; 0: any.")
 @_new_only
+@json_option()
 @connected
 def channel_create(
     channel_name: str,
     client_limit: int | None,
     queue_limit: int | None,
     new_only: bool,
+    as_json: bool,
     **where: Any,
 ) -> None:
     """Make a channel."""
@@ -59,20 +70,23 @@ def channel_create(
 
     async def work(client: Client) -> None:
         created = await client.create_channel(channel_name, options, exist_ok=not new_only)
-        _say(f"channel {channel_name}", created)
+        what = f"channel {channel_name}"
+        report(_said(what, created), as_json=as_json, channel=channel_name, created=created)
 
     run(work, **where)
 
 
 @channel.command("rm", epilog="\b\nExample:\n  tmqp channel rm orders\n")
 @click.argument("channel_name", metavar="CHANNEL")
+@json_option()
 @connected
-def channel_remove(channel_name: str, **where: Any) -> None:
+def channel_remove(channel_name: str, as_json: bool, **where: Any) -> None:
     """Remove a channel with its queues and their messages."""
 
     async def work(client: Client) -> None:
         await client.remove_channel(channel_name)
-        click.echo(f"channel {channel_name} removed")
+        sentence = f"channel {channel_name} removed"
+        report(sentence, as_json=as_json, channel=channel_name, removed=True)
 
     run(work, **where)
 
@@ -93,7 +107,7 @@ Examples:
 )
 @click.argument("channel_name", metavar="CHANNEL")
 @click.argument("queue_id", metavar="QUEUE", type=QUEUE_ID)
-@click.option("--status", type=click.Choice(_STATUS_WORDS), help="What the queue does.")
+@click.option("--status", type=click.Choice(STATUS_WORDS), help="What the queue does.")
 @click.option("--tag", help="A tag for routers to find it by.")
 @click.option("--handler", help="Name of the delivery handler.")
 @click.option(
@@ -123,6 +137,7 @@ Examples:
 @click.option("--message-limit", type=click.IntRange(0), help="How many may wait; 0: any.")
 @header_option("For the handler.")
 @_new_only
+@json_option()
 @connected
 def queue_create(
     channel_name: str,
@@ -137,13 +152,14 @@ def queue_create(
     message_limit: int | None,
     headers: tuple[tuple[str, str], ...],
     new_only: bool,
+    as_json: bool,
     **where: Any,
 ) -> None:
     """Make a queue, and its channel if that is missing."""
     options = QueueOptions(
         request_acknowledge=request_acknowledge,
-        acknowledge_timeout_ms=_milliseconds(acknowledge_timeout_s),
-        message_timeout_ms=_milliseconds(message_timeout_s),
+        acknowledge_timeout_ms=milliseconds(acknowledge_timeout_s),
+        message_timeout_ms=milliseconds(message_timeout_s),
         message_limit=message_limit,
     )
 
@@ -159,7 +175,13 @@ def queue_create(
             headers=headers,
             exist_ok=not new_only,
         )
-        _say(f"queue {queue_id} of {channel_name}", created)
+        report(
+            _said(f"queue {queue_id} of {channel_name}", created),
+            as_json=as_json,
+            channel=channel_name,
+            queue=queue_id,
+            created=created,
+        )
 
     run(work, **where)
 
@@ -167,20 +189,28 @@ def queue_create(
 @queue.command("rm", epilog="\b\nExample:\n  tmqp queue rm orders 1\n")
 @click.argument("channel_name", metavar="CHANNEL")
 @click.argument("queue_id", metavar="QUEUE", type=QUEUE_ID)
+@json_option()
 @connected
-def queue_remove(channel_name: str, queue_id: int, **where: Any) -> None:
+def queue_remove(channel_name: str, queue_id: int, as_json: bool, **where: Any) -> None:
     """Remove a queue with its messages."""
 
     async def work(client: Client) -> None:
         await client.remove_queue(channel_name, queue_id)
-        click.echo(f"queue {queue_id} of {channel_name} removed")
+        report(
+            f"queue {queue_id} of {channel_name} removed",
+            as_json=as_json,
+            channel=channel_name,
+            queue=queue_id,
+            removed=True,
+        )
 
     run(work, **where)
 
 
-def _say(what: str, created: bool) -> None:
-    click.echo(f"{what} created" if created else f"{what} is there already")
+def _said(what: str, created: bool) -> str:
+    return f"{what} created" if created else f"{what} is there already"
 
 
-def _milliseconds(seconds: float | None) -> int | None:
+def milliseconds(seconds: float | None) -> int | None:
+    """Seconds as typed, in what the models count in."""
     return None if seconds is None else round(seconds * 1_000)

@@ -8,7 +8,8 @@ import click
 
 from tmqp.models import NodeInformation
 from tmqp_client import Client
-from tmqp_client.cli._run import connected, printable, run
+from tmqp_client.cli._output import to_line
+from tmqp_client.cli._run import connected, json_option, printable, run
 
 __all__ = ["nodes"]
 
@@ -20,8 +21,9 @@ Example:
   tmqp nodes
 """,
 )
+@json_option("Print one JSON object a line.")
 @connected
-def nodes(**where: Any) -> None:
+def nodes(as_json: bool, **where: Any) -> None:
     """List the other nodes of the server's cluster: its masters, and its slaves.
 
     One line each: id, master or slave, host, and for how many seconds it has been connected.
@@ -29,7 +31,7 @@ def nodes(**where: Any) -> None:
 
     async def work(client: Client) -> None:
         for node in await client.nodes():
-            click.echo(printable(_line(node)))
+            click.echo(to_line(node) if as_json else printable(_line(node)))
 
     run(work, **where)
 

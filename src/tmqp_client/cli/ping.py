@@ -8,7 +8,7 @@ import anyio
 import click
 
 from tmqp_client import Client
-from tmqp_client.cli._run import connected, run
+from tmqp_client.cli._run import connected, json_option, report, run
 
 __all__ = ["ping"]
 
@@ -31,8 +31,9 @@ Examples:
     metavar="SECONDS",
     help="Time between two pings.",
 )
+@json_option("Print one JSON object a line.")
 @connected
-def ping(count: int, interval_s: float, **where: Any) -> None:
+def ping(count: int, interval_s: float, as_json: bool, **where: Any) -> None:
     """Connect and measure how long the server takes to answer a ping."""
 
     async def work(client: Client) -> None:
@@ -41,8 +42,10 @@ def ping(count: int, interval_s: float, **where: Any) -> None:
             if number:
                 await anyio.sleep(interval_s)
             times_ms.append(await client.ping() * 1_000)
-            click.echo(f"pong from {where['address']}: {times_ms[-1]:.3f} ms")
-        if count > 1:
+            sentence = f"pong from {where['address']}: {times_ms[-1]:.3f} ms"
+            shown = {"address": str(where["address"]), "milliseconds": round(times_ms[-1], 3)}
+            report(sentence, as_json=as_json, **shown)
+        if count > 1 and not as_json:
             average_ms = sum(times_ms) / count
             click.echo(
                 f"{count} pings, min {min(times_ms):.3f} ms, average {average_ms:.3f} ms,"

@@ -1,4 +1,4 @@
-"""Owns ``tmqp pub``: messages from an argument, from standard input, or line by line."""
+"""Owns ``tmqp pub``: messages from an argument, standard input, line by line, or from files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import sys
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, BinaryIO, Final
+from uuid import uuid4
 
 import anyio.to_thread
 import click
@@ -26,7 +29,7 @@ from tmqp_client.cli._run import (
 )
 from tmqp_client.errors import code_words
 
-__all__ = ["pub"]
+__all__ = ["filled", "pub"]
 
 #: Lines are read in pieces of about this size, so that a file of any size streams through.
 _READ_BYTES: Final = 65_536
@@ -38,6 +41,8 @@ _SHOWN_FAILURES: Final = 5
 Examples:
   tmqp pub orders 1 'one pizza'
   tmqp pub orders 1 'one pizza' --count 100 --no-wait
+  tmqp pub orders 1 'order {n} at {time}' --template --count 100 --rate 10
+  tmqp pub pictures 1 --file a.png --file b.png
   tmqp pub orders 1 - < order.json
   tmqp pub orders 1 --lines orders.jsonl -H Content-Type:application/json
   generate | tmqp pub orders 1 --lines -
@@ -50,6 +55,24 @@ Examples:
     "--lines",
     type=click.File("rb"),
     help="One message for each line of a file; - is standard input.  Line ends are not sent.",
+)
+@click.option(
+    "--file",
+    "files",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    help="One message for each file, its contents; repeat for more.",
+)
+@click.option(
+    "--template",
+    is_flag=True,
+    help="Write {n} (the message's number from 1), {time} (UTC) and {uuid} into each message.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, min_open=True),
+    metavar="NUMBER",
+    help="So many a second at most.",
 )
 @click.option("-n", "--count", type=click.IntRange(1), help="Push the message so many times.")
 @click.option(
@@ -68,6 +91,9 @@ def pub(
     queue: int,
     text: str | None,
     lines: BinaryIO | None,
+    files: tuple[Path, ...],
+    template: bool,
+    rate: float | None,
     count: int | None,
     wait: bool,
     headers: tuple[tuple[str, str], ...],
@@ -81,16 +107,17 @@ def pub(
     TEXT is the message; - reads one message from standard input.  The queue decides when it
     acknowledges: with a delivery handler that never does, use --no-wait.
     """
-    if (text is None) == (lines is None):
-        raise click.UsageError("give one of TEXT, - (standard input) or --lines FILE")
-    if lines is not None and count is not None:
-        raise click.UsageError("--count repeats one message; it does not go with --lines")
+    if (text is not None) + (lines is not None) + bool(files) != 1:
+        raise click.UsageError("give one of TEXT, - (standard input), --lines FILE or --file FILE")
+    if text is None and count is not None:
+        raise click.UsageError("--count repeats one message; it does not go with --lines or --file")
+    source = _Source(text, lines, files, count or 1)
 
     async def work(client: Client) -> None:
         began = time.monotonic()
         failure: BatchFailed | None = None
         try:
-            async with aclosing(_payloads(text, lines, count or 1)) as payloads:
+            async with aclosing(_paced(source, template, rate)) as payloads:
                 report = await client.push_many(
                     channel,
                     queue,
@@ -112,25 +139,58 @@ def pub(
     run(work, **where)
 
 
-async def _payloads(
-    text: str | None, lines: BinaryIO | None, count: int
+class _Source:
+    """Where the messages come from."""
+
+    def __init__(
+        self, text: str | None, lines: BinaryIO | None, files: tuple[Path, ...], count: int
+    ) -> None:
+        self._text = text
+        self._lines = lines
+        self._files = files
+        self._count = count
+
+    async def payloads(self) -> AsyncGenerator[bytes, None]:
+        """The messages.  Reading happens in a thread: a slow pipe must not stop the pongs."""
+        for path in self._files:
+            yield await anyio.to_thread.run_sync(path.read_bytes, abandon_on_cancel=True)
+        if self._text is not None:
+            payload = self._text.encode("utf-8", "surrogateescape")  # as it was typed
+            if self._text == "-":
+                payload = await anyio.to_thread.run_sync(
+                    sys.stdin.buffer.read, abandon_on_cancel=True
+                )
+            for _ in range(self._count):
+                yield payload
+        while self._lines is not None:
+            piece = await anyio.to_thread.run_sync(
+                self._lines.readlines, _READ_BYTES, abandon_on_cancel=True
+            )
+            if not piece:
+                return
+            for line in piece:
+                yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+async def _paced(
+    source: _Source, template: bool, rate: float | None
 ) -> AsyncGenerator[bytes, None]:
-    """The messages to push.  Reading happens in a thread: a slow pipe must not stop the pongs."""
-    if lines is None:
-        assert text is not None, "one of them is given"
-        if text == "-":
-            payload = await anyio.to_thread.run_sync(sys.stdin.buffer.read, abandon_on_cancel=True)
-        else:
-            payload = text.encode("utf-8", "surrogateescape")  # as it was typed
-        for _ in range(count):
-            yield payload
-        return
-    while True:
-        piece = await anyio.to_thread.run_sync(lines.readlines, _READ_BYTES, abandon_on_cancel=True)
-        if not piece:
-            return
-        for line in piece:
-            yield line.removesuffix(b"\n").removesuffix(b"\r")
+    """The messages as they are to be pushed, and when."""
+    began = anyio.current_time()
+    number = 0
+    async with aclosing(source.payloads()) as payloads:
+        async for payload in payloads:
+            number += 1
+            if rate is not None:
+                await anyio.sleep_until(began + (number - 1) / rate)
+            yield filled(payload, number) if template else payload
+
+
+def filled(payload: bytes, number: int) -> bytes:
+    """A template with its words filled in; everything else stays as it is, braces too."""
+    moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+    payload = payload.replace(b"{n}", b"%d" % number)
+    return payload.replace(b"{time}", moment.encode()).replace(b"{uuid}", uuid4().hex.encode())
 
 
 async def _show_refusals(client: Client) -> None:

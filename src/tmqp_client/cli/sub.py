@@ -11,9 +11,9 @@ import anyio.to_thread
 import click
 
 from tmqp_client import Client, Message
-from tmqp_client.cli._run import QUEUE_ID, connected, printable, run
+from tmqp_client.cli._run import KEEP_TRYING, QUEUE_ID, connected, printable, run
 
-__all__ = ["sub", "to_json", "to_text"]
+__all__ = ["sub", "to_json", "to_text", "write_line"]
 
 
 @click.command(
@@ -35,12 +35,14 @@ Examples:
     help="One JSON object for each message: channel, queue, message_id, source, headers, flags, and"
     " payload as text, or payload_base64 where it is none.",
 )
+@click.option("--keep", is_flag=True, help="Reconnect when the connection is lost.")
 @connected
 def sub(
     channel: str,
     queue: int | None,
     count: int | None,
     as_json: bool,
+    keep: bool,
     **where: Any,
 ) -> None:
     """Join CHANNEL and print each message on a line of its own, until Ctrl-C.
@@ -53,21 +55,21 @@ def sub(
         seen = 0
         async with client.consume(channel, queue) as messages:
             async for message in messages:
-                line = to_json(message) if as_json else to_text(message, to_terminal)
+                line = to_json(message) if as_json else to_text(message.payload, to_terminal)
                 # In a thread: a reader that pauses our output must not stop the pongs.
-                await anyio.to_thread.run_sync(_write, line, abandon_on_cancel=True)
+                await anyio.to_thread.run_sync(write_line, line, abandon_on_cancel=True)
                 seen += 1
                 if seen == count:
                     return
 
-    run(work, **where)
+    run(work, reconnect=KEEP_TRYING if keep else None, **where)
 
 
-def to_text(message: Message, to_terminal: bool) -> bytes:
+def to_text(payload: bytes, to_terminal: bool) -> bytes:
     """The payload as it is; on a terminal, without anything that could command it."""
     if not to_terminal:
-        return message.payload
-    return printable(message.payload.decode("utf-8", "backslashreplace")).encode("utf-8")
+        return payload
+    return printable(payload.decode("utf-8", "backslashreplace")).encode("utf-8")
 
 
 def to_json(message: Message) -> bytes:
@@ -88,6 +90,7 @@ def to_json(message: Message) -> bytes:
     return json.dumps(fields, ensure_ascii=True).encode("ascii")
 
 
-def _write(line: bytes) -> None:
+def write_line(line: bytes) -> None:
+    """Write a line to standard output now."""
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()

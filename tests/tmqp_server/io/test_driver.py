@@ -157,6 +157,7 @@ async def test_a_delivery_nobody_can_encode_ends_nobody(caplog: pytest.LogCaptur
     assert [record.getMessage() for record in caplog.records] == ["a delivery cannot be encoded"]
 
 
+@pytest.mark.cold  # a compiled class cannot be patched
 async def test_a_broker_that_fails_at_a_deadline_is_tried_again_later(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,82 @@
+"""Owns the way between payloads and a program's own classes: JSON, unless the program says else.
+
+The default needs the package ``cattrs`` (``pip install 'tmqp[models]'``): it is made for turning
+plain data into attrs classes and dataclasses and back, checks types while it does, and leaves the
+classes free of any base class.  A program that wants something else gives :func:`connect` a
+``converter`` with the two methods of :class:`Converter`, and needs no cattrs.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Protocol, TypeVar
+
+from tmqp.errors import LocalProtocolError
+from tmqp_client.errors import Unreadable
+
+__all__ = ["Converter", "JsonConverter"]
+
+_T = TypeVar("_T")
+
+
+class Converter(Protocol):
+    """What turns values into payloads and back."""
+
+    def encode(self, value: object) -> bytes:
+        """A value as a payload."""
+
+    def decode(self, payload: bytes, kind: type[_T]) -> _T:
+        """A payload as a value of a type; any exception means that it is none."""
+
+
+class JsonConverter:
+    """JSON in UTF-8 <-> attrs classes, dataclasses, and what consists of them, by cattrs.
+
+    :param converter: a ``cattrs`` converter with hooks of your own; cattrs' own for JSON if None.
+    :raises LocalProtocolError: when cattrs is not installed.
+    """
+
+    def __init__(self, converter: Any = None) -> None:
+        if converter is None:
+            try:
+                from cattrs.preconf.json import make_converter  # noqa: PLC0415 - it is optional
+            except ImportError:
+                raise LocalProtocolError(
+                    "models need the package cattrs (pip install 'tmqp[models]'), or a converter"
+                ) from None
+            converter = make_converter()
+        self._converter = converter
+
+    def encode(self, value: object) -> bytes:
+        """Compact JSON.
+
+        :raises LocalProtocolError: when the value cannot be written.
+        """
+        try:
+            plain = self._converter.unstructure(value)
+            return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+        except (TypeError, ValueError, RecursionError) as error:
+            raise LocalProtocolError(f"no JSON can be made of it: {error}") from error
+
+    def decode(self, payload: bytes, kind: type[_T]) -> _T:
+        """A value of a type.
+
+        :raises Unreadable: when the payload is no JSON, or not that of the type.
+        """
+        try:
+            value: _T = self._converter.structure(json.loads(payload), kind)
+        except Exception as error:  # hooks may raise anything
+            raise Unreadable(f"the payload is no {_name(kind)}: {_words(error)}") from error
+        return value
+
+
+def _name(kind: object) -> str:
+    return getattr(kind, "__name__", None) or str(kind)
+
+
+def _words(error: BaseException) -> str:
+    """The first reason of a tree of them, in one line."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    text = str(error) or type(error).__name__
+    return text.split("\n", 1)[0][:200]

@@ -1,0 +1,203 @@
+"""Owns the commands that look: lists and information of channels, queues and clients; and those
+that change a queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tmqp import QueueStatus
+from tmqp.models import QueueOptions
+from tmqp_client import Client
+from tmqp_client.cli._output import plain, show_fields, show_rows
+from tmqp_client.cli._run import QUEUE_ID, connected, json_option, report, run
+from tmqp_client.cli.manage import STATUS_WORDS, channel, milliseconds, queue
+
+__all__ = [
+    "CHANNEL_COLUMNS",
+    "CLIENT_COLUMNS",
+    "QUEUE_COLUMNS",
+    "channel_consumers",
+    "channel_info",
+    "channel_list",
+    "clients",
+    "queue_clear",
+    "queue_info",
+    "queue_list",
+    "queue_update",
+]
+
+CHANNEL_COLUMNS = ("name", "queues", "active_clients", "client_limit", "queue_limit")
+QUEUE_COLUMNS = (
+    *("id", "status", "messages", "priority_messages", "received_messages", "deliveries"),
+    *("acks", "negative_acks", "timeout_messages"),
+)
+CLIENT_COLUMNS = ("id", "name", "type", "online_ms", "is_authenticated")
+
+
+@channel.command("ls", epilog="\b\nExamples:\n  tmqp channel ls\n  tmqp channel ls 'ord*'\n")
+@click.argument("filter", required=False, default="")
+@json_option("Print one JSON object a line.")
+@connected
+def channel_list(filter: str, as_json: bool, **where: Any) -> None:
+    """List the channels: all, or those that fit x*, *x or *x*."""
+
+    async def work(client: Client) -> None:
+        rows = [plain(each) for each in await client.channels(filter)]
+        show_rows(CHANNEL_COLUMNS, rows, as_json=as_json)
+
+    run(work, **where)
+
+
+@channel.command("info", epilog="\b\nExample:\n  tmqp channel info orders\n")
+@click.argument("channel_name", metavar="CHANNEL")
+@json_option()
+@connected
+def channel_info(channel_name: str, as_json: bool, **where: Any) -> None:
+    """Show everything about a channel."""
+
+    async def work(client: Client) -> None:
+        show_fields(await client.channel_information(channel_name), as_json=as_json)
+
+    run(work, **where)
+
+
+@channel.command("consumers", epilog="\b\nExample:\n  tmqp channel consumers orders\n")
+@click.argument("channel_name", metavar="CHANNEL")
+@json_option("Print one JSON object a line.")
+@connected
+def channel_consumers(channel_name: str, as_json: bool, **where: Any) -> None:
+    """List the clients that have joined a channel, and for how long."""
+
+    async def work(client: Client) -> None:
+        rows = [plain(each) for each in await client.channel_consumers(channel_name)]
+        show_rows(CLIENT_COLUMNS, rows, as_json=as_json)
+
+    run(work, **where)
+
+
+@queue.command("ls", epilog="\b\nExample:\n  tmqp queue ls orders\n")
+@click.argument("channel_name", metavar="CHANNEL")
+@json_option("Print one JSON object a line.")
+@connected
+def queue_list(channel_name: str, as_json: bool, **where: Any) -> None:
+    """List the queues of a channel."""
+
+    async def work(client: Client) -> None:
+        rows = [plain(each) for each in await client.queues(channel_name)]
+        show_rows(QUEUE_COLUMNS, rows, as_json=as_json)
+
+    run(work, **where)
+
+
+@queue.command("info", epilog="\b\nExample:\n  tmqp queue info orders 1 --json\n")
+@click.argument("channel_name", metavar="CHANNEL")
+@click.argument("queue_id", metavar="QUEUE", type=QUEUE_ID)
+@json_option()
+@connected
+def queue_info(channel_name: str, queue_id: int, as_json: bool, **where: Any) -> None:
+    """Show everything about a queue."""
+
+    async def work(client: Client) -> None:
+        show_fields(await client.queue_information(channel_name, queue_id), as_json=as_json)
+
+    run(work, **where)
+
+
+@queue.command("update", epilog="\b\nExample:\n  tmqp queue update orders 1 --status paused\n")
+@click.argument("channel_name", metavar="CHANNEL")
+@click.argument("queue_id", metavar="QUEUE", type=QUEUE_ID)
+@click.option("--status", type=click.Choice(STATUS_WORDS), help="What the queue does.")
+@click.option(
+    "--request-acknowledge/--no-request-acknowledge",
+    default=None,
+    help="Whether consumers must acknowledge.",
+)
+@click.option(
+    "--wait-for-acknowledge/--no-wait-for-acknowledge",
+    default=None,
+    help="Whether each message waits until the one before was acknowledged.",
+)
+@click.option("--acknowledge-timeout", type=click.FloatRange(0), metavar="SECONDS")
+@click.option("--message-timeout", type=click.FloatRange(0), metavar="SECONDS")
+@click.option("--message-limit", type=click.IntRange(0), help="How many may wait; 0: any.")
+@json_option()
+@connected
+def queue_update(
+    channel_name: str,
+    queue_id: int,
+    status: str | None,
+    request_acknowledge: bool | None,
+    wait_for_acknowledge: bool | None,
+    acknowledge_timeout: float | None,
+    message_timeout: float | None,
+    message_limit: int | None,
+    as_json: bool,
+    **where: Any,
+) -> None:
+    """Change a queue; what is not named stays as it is."""
+    options = QueueOptions(
+        status=None if status is None else QueueStatus[status.upper().replace("-", "_")],
+        request_acknowledge=request_acknowledge,
+        wait_for_acknowledge=wait_for_acknowledge,
+        acknowledge_timeout_ms=milliseconds(acknowledge_timeout),
+        message_timeout_ms=milliseconds(message_timeout),
+        message_limit=message_limit,
+    )
+    if options == QueueOptions():
+        raise click.UsageError("say what to change")
+
+    async def work(client: Client) -> None:
+        await client.update_queue(channel_name, queue_id, options)
+        report(
+            f"queue {queue_id} of {channel_name} updated",
+            as_json=as_json,
+            channel=channel_name,
+            queue=queue_id,
+            updated=True,
+        )
+
+    run(work, **where)
+
+
+@queue.command("clear", epilog="\b\nExample:\n  tmqp queue clear orders 1\n")
+@click.argument("channel_name", metavar="CHANNEL")
+@click.argument("queue_id", metavar="QUEUE", type=QUEUE_ID)
+@click.option(
+    "--only", type=click.Choice(("high", "ordinary")), help="Messages of this priority only."
+)
+@json_option()
+@connected
+def queue_clear(
+    channel_name: str, queue_id: int, only: str | None, as_json: bool, **where: Any
+) -> None:
+    """Remove what waits in a queue."""
+
+    async def work(client: Client) -> None:
+        await client.clear_queue(
+            channel_name, queue_id, high_priority=only != "ordinary", messages=only != "high"
+        )
+        report(
+            f"queue {queue_id} of {channel_name} cleared",
+            as_json=as_json,
+            channel=channel_name,
+            queue=queue_id,
+            cleared=True,
+        )
+
+    run(work, **where)
+
+
+@click.command(epilog="\b\nExamples:\n  tmqp clients\n  tmqp clients --type worker --json\n")
+@click.option("--type", "client_type", default="", help="Clients of this type only.")
+@json_option("Print one JSON object a line.")
+@connected
+def clients(client_type: str, as_json: bool, **where: Any) -> None:
+    """List the clients of the server, and for how long each is connected."""
+
+    async def work(client: Client) -> None:
+        rows = [plain(each) for each in await client.clients(client_type)]
+        show_rows(CLIENT_COLUMNS, rows, as_json=as_json)
+
+    run(work, **where)

@@ -1,0 +1,69 @@
+"""Owns ``tmqp pull`` and ``tmqp cache``: messages of the queues that wait to be asked."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import anyio.to_thread
+import click
+
+from tmqp.constants import PullClear
+from tmqp_client import Client
+from tmqp_client.cli._run import EXIT_REFUSED, QUEUE_ID, CommandError, connected, json_option, run
+from tmqp_client.cli.sub import to_json, to_text, write_line
+
+__all__ = ["cache", "pull"]
+
+
+@click.command(
+    epilog="\b\nExamples:\n  tmqp pull jobs 1\n  tmqp pull jobs 1 --count 10 --order lifo --json\n"
+)
+@click.argument("channel")
+@click.argument("queue", type=QUEUE_ID)
+@click.option("-n", "--count", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--order", type=click.Choice(("fifo", "lifo")), default="fifo", show_default=True)
+@click.option(
+    "--clear",
+    type=click.Choice([each.value.lower() for each in PullClear]),
+    default="none",
+    help="What of the rest to remove afterwards.",
+)
+@json_option("One JSON object for each message, as sub prints them.")
+@connected
+def pull(
+    channel: str, queue: int, count: int, order: str, clear: str, as_json: bool, **where: Any
+) -> None:
+    """Take messages out of a pull queue and print each on a line.
+
+    Each is acknowledged once it was written.  An empty queue is no error.
+    """
+    to_terminal = sys.stdout.isatty()
+
+    async def work(client: Client) -> None:
+        await client.join(channel)
+        pulled = client.pull(channel, queue, count, order=order, clear=clear)
+        async for message in pulled:
+            async with message:
+                line = to_json(message) if as_json else to_text(message.payload, to_terminal)
+                await anyio.to_thread.run_sync(write_line, line, abandon_on_cancel=True)
+
+    run(work, **where)
+
+
+@click.command(epilog="\b\nExample:\n  tmqp cache weather 1\n")
+@click.argument("channel")
+@click.argument("queue", type=QUEUE_ID)
+@connected
+def cache(channel: str, queue: int, **where: Any) -> None:
+    """Print the message of a cache queue.  Exit code 1 if it holds none."""
+    to_terminal = sys.stdout.isatty()
+
+    async def work(client: Client) -> None:
+        await client.join(channel)
+        payload = await client.read_cache(channel, queue)
+        if payload is None:
+            raise CommandError(f"queue {queue} of {channel} holds no message", EXIT_REFUSED)
+        write_line(to_text(payload, to_terminal))
+
+    run(work, **where)

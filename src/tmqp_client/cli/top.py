@@ -1,0 +1,118 @@
+"""Owns ``tmqp top``: the queues of a server in a table that keeps itself up to date."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import anyio
+import click
+
+from tmqp_client import Client
+from tmqp_client.cli._output import plain, show_rows, table
+from tmqp_client.cli._run import KEEP_TRYING, connected, json_option, run
+
+__all__ = ["COLUMNS", "rates", "top"]
+
+COLUMNS = (
+    *("channel", "queue", "status", "depth", "in_flight", "in_per_s", "out_per_s", "acks_per_s"),
+    *("consumers", "timeouts"),
+)
+_Counts = dict[tuple[str, int], tuple[int, int, int]]
+
+
+@click.command(
+    epilog="\b\nExamples:\n  tmqp top\n  tmqp top --interval 5 'ord*'\n  tmqp top --once --json\n"
+)
+@click.argument("filter", required=False, default="")
+@click.option(
+    "-i",
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(0.1),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+)
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many looks.")
+@click.option("--once", is_flag=True, help="Look twice, an interval apart, and print the second.")
+@json_option("Print one JSON object for each queue and look.")
+@connected
+def top(
+    filter: str, interval_s: float, count: int | None, once: bool, as_json: bool, **where: Any
+) -> None:
+    """Watch the queues: what waits, what is in flight, messages a second; until Ctrl-C.
+
+    FILTER chooses channels: x*, *x or *x*.
+    """
+
+    async def work(client: Client) -> None:
+        if sys.stdout.isatty() and not as_json and not once:
+            await _live(client, filter, interval_s, count)
+            return
+        rows, before = await _look(client, filter, {}, 0.0)
+        looks = 0
+        while True:
+            await anyio.sleep(interval_s)
+            rows, before = await _look(client, filter, before, interval_s)
+            show_rows(COLUMNS, rows, as_json=as_json)
+            looks += 1
+            if once or looks == count:
+                return
+
+    run(work, reconnect=None if once else KEEP_TRYING, **where)
+
+
+async def _live(client: Client, filter: str, interval_s: float, count: int | None) -> None:
+    from rich.console import Console  # noqa: PLC0415 - it takes long to load
+    from rich.live import Live  # noqa: PLC0415
+
+    rows, before = await _look(client, filter, {}, 0.0)
+    with Live(table(COLUMNS, rows), console=Console(), auto_refresh=False, screen=True) as live:
+        looks = 0
+        while looks != count:
+            live.update(table(COLUMNS, rows, str(client.address)), refresh=True)
+            await anyio.sleep(interval_s)
+            rows, before = await _look(client, filter, before, interval_s)
+            looks += 1
+
+
+async def _look(
+    client: Client, filter: str, before: _Counts, seconds: float
+) -> tuple[list[dict[str, Any]], _Counts]:
+    """The rows as they are now, busiest first, and the counts to compare the next ones with."""
+    rows: list[dict[str, Any]] = []
+    counts: _Counts = {}
+    for channel in await client.channels(filter):
+        for queue in await client.queues(channel.name):
+            key = (channel.name, queue.id)
+            counts[key] = (queue.received_messages, queue.deliveries, queue.acks)
+            speeds = rates(before.get(key), counts[key], seconds)
+            answered = queue.acks + queue.negative_acks
+            rows.append(
+                {
+                    "channel": channel.name,
+                    "queue": queue.id,
+                    "status": plain(queue.status),
+                    "depth": queue.messages + queue.priority_messages,
+                    "in_flight": (
+                        max(queue.deliveries - answered, 0) if queue.request_acknowledge else 0
+                    ),
+                    "in_per_s": speeds[0],
+                    "out_per_s": speeds[1],
+                    "acks_per_s": speeds[2],
+                    "consumers": channel.active_clients,
+                    "timeouts": queue.timeout_messages,
+                }
+            )
+    rows.sort(key=lambda row: (-row["in_per_s"] - row["out_per_s"], -row["depth"], row["channel"]))
+    return rows, counts
+
+
+def rates(
+    before: tuple[int, int, int] | None, now: tuple[int, int, int], seconds: float
+) -> list[float]:
+    """How many a second, of each; 0 for a queue not seen before, or whose counts began anew."""
+    if before is None or seconds <= 0:
+        return [0.0, 0.0, 0.0]
+    return [round(max(b - a, 0) / seconds, 1) for a, b in zip(before, now, strict=True)]

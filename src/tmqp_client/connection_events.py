@@ -1,0 +1,152 @@
+"""Owns what a program can see of its connection: its state now, and each change as it happens."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from enum import StrEnum
+from types import TracebackType
+from typing import Final, Self, TypeAlias
+
+import anyio
+
+from tmqp.errors import TmqpError
+
+__all__ = [
+    "ConnectionEvent",
+    "ConnectionEvents",
+    "ConnectionState",
+    "Disconnected",
+    "GaveUp",
+    "Reconnected",
+    "RestoreRefused",
+    "Watchers",
+]
+
+#: Changes kept for one who does not look; of more, the oldest are forgotten.
+_MAX_KEPT: Final = 1_000
+
+
+class ConnectionState(StrEnum):
+    """What a client is doing about its connection."""
+
+    NEW = "new"
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    RECONNECTING = "reconnecting"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """The connection was lost; ``reason`` is a slug as in :class:`ConnectionLost`."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reconnected:
+    """There is a connection again: where to, after how many attempts and seconds."""
+
+    address: str
+    attempts: int
+    outage_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreRefused:
+    """The new connection does not grant what the old one did: a channel joined, an event."""
+
+    asked: str
+    error: TmqpError
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    """There will be no other connection; ``message`` says why."""
+
+    message: str
+
+
+#: What :meth:`tmqp_client.Client.connection_events` hands out.
+ConnectionEvent: TypeAlias = Disconnected | Reconnected | RestoreRefused | GaveUp
+
+
+class Watchers:
+    """Everyone who looks on."""
+
+    __slots__ = ("_watching",)
+
+    def __init__(self) -> None:
+        self._watching: dict[ConnectionEvents, None] = {}
+
+    def add(self, watcher: ConnectionEvents) -> None:
+        """One more."""
+        self._watching[watcher] = None
+
+    def remove(self, watcher: ConnectionEvents) -> None:
+        """One less."""
+        self._watching.pop(watcher, None)
+
+    def tell(self, event: ConnectionEvent) -> None:
+        """Something has changed."""
+        for watcher in self._watching:
+            watcher._put(event)
+
+    def end(self) -> None:
+        """Nothing will change any more."""
+        for watcher in list(self._watching):
+            watcher.close()
+
+
+class ConnectionEvents:
+    """Changes of the connection as an async iterator; ends when the client is closed.
+
+    ::
+
+        async for change in client.connection_events():
+            print(change)
+
+    It sees what happens from its making on, and keeps up to 1,000 changes nobody has asked for.
+    """
+
+    def __init__(self, watchers: Watchers) -> None:
+        self._watchers = watchers
+        self._changes: deque[ConnectionEvent] = deque(maxlen=_MAX_KEPT)
+        self._wake = anyio.Event()
+        self._closed = False
+        watchers.add(self)
+
+    def _put(self, event: ConnectionEvent) -> None:
+        self._changes.append(event)
+        self._wake.set()
+
+    def close(self) -> None:
+        """Look no more; what has not been taken can still be taken."""
+        self._closed = True
+        self._watchers.remove(self)
+        self._wake.set()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ConnectionEvent:
+        """The next change."""
+        while not self._changes:
+            if self._closed:
+                raise StopAsyncIteration
+            self._wake = anyio.Event()
+            await self._wake.wait()
+        return self._changes.popleft()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,388 @@
+"""Owns handlers: functions that are called for each message, so many at a time.
+
+Theory of operation.  A decorator registers a function; :meth:`Handling.run` opens a consumer for
+each, with as many workers as may run at once, and one reader of direct messages for all responders.
+A worker takes a message, calls the function, and answers by what came of it.  A function that fails
+is called again as its :class:`RetryPolicy` says, by the same worker, so that a queue whose messages
+all fail slows down instead of spinning.
+
+What a function is given follows from its annotations: :class:`Message` (or
+:class:`DirectMessage`) is the message itself, ``bytes`` its payload, ``str`` its payload as text,
+anything else is made of the payload by the client's converter.  A second parameter gets the message
+whatever it is called.  A function that is not async runs in a thread.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, get_type_hints
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskStatus
+
+from tmqp.constants import NackReason, ResultCode
+from tmqp.errors import LocalProtocolError
+from tmqp_client._listening import ListeningOwner
+from tmqp_client._received import ReceivedMessage
+from tmqp_client.binding import Converter
+from tmqp_client.consumer import Consumer, ConsumerOwner
+from tmqp_client.direct import DirectMessage, DirectMessages, Response
+from tmqp_client.errors import ClientError, Refuse, Unreadable
+from tmqp_client.message import Message
+
+__all__ = ["HandlerAcknowledge", "Handling", "RetryPolicy"]
+
+_LOG: Final = logging.getLogger("tmqp_client")
+#: What a negative acknowledge says of a payload that cannot be read.
+_UNREADABLE: Final = "unreadable"
+
+#: ``after`` acknowledges when the function has returned, negatively when it has failed for good;
+#: ``before`` acknowledges first, so that a message is handled once at most; ``none`` leaves it to
+#: the function.
+HandlerAcknowledge: TypeAlias = Literal["after", "before", "none"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How often a handler that fails is called again, and after how long.
+
+    :raises LocalProtocolError: when a value makes no sense.
+    """
+
+    attempts: int = 1
+    """Calls in all, the first one counted."""
+
+    initial_delay_s: float = 0.1
+    """Seconds before the second call, at most."""
+
+    max_delay_s: float = 10.0
+    """Seconds before any call, at most: each wait is twice the one before, up to this."""
+
+    jitter: float = 0.5
+    """The share of each wait that is left to chance."""
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise LocalProtocolError(f"attempts is at least 1, got {self.attempts!r}")
+        if not (self.initial_delay_s >= 0 and self.max_delay_s >= 0 and 0 <= self.jitter <= 1):
+            raise LocalProtocolError("delays are not negative, and jitter is between 0 and 1")
+
+    def delay_s(self, attempt: int, chance: float) -> float:
+        """How long to wait after that many calls.
+
+        :param chance: a number from 0 up to 1.
+        """
+        longest_s = min(self.initial_delay_s * 2.0 ** min(attempt - 1, 64), self.max_delay_s)
+        return longest_s * (1.0 - self.jitter * chance)
+
+
+class _Function:
+    """A registered function: what it is given, how it is called."""
+
+    def __init__(self, function: Callable[..., Any], message_type: type) -> None:
+        self.name = getattr(function, "__qualname__", repr(function))
+        self._function = function
+        self._async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004 - an object whose call is async
+        )
+        try:
+            names = list(inspect.signature(function).parameters)
+        except ValueError:  # some built-in ones do not tell
+            names = []
+        if not 1 <= len(names) <= 2:
+            raise LocalProtocolError(f"{self.name} takes a message, or a payload and the message")
+        self._two = len(names) == 2
+        try:
+            hints = get_type_hints(function)
+        except NameError as error:
+            raise LocalProtocolError(f"{self.name}: {error}") from None
+        kind: Any = hints.get(names[0], message_type)
+        self.kind = None if kind is message_type else kind
+
+    async def call(self, message: Message | DirectMessage, converter: Converter | None) -> Any:
+        """Call it for a message.
+
+        :raises Unreadable: when the payload is not what it wants.
+        """
+        value: Any = message
+        if self.kind is bytes:
+            value = message.payload
+        elif self.kind is str:
+            try:
+                value = message.text
+            except UnicodeDecodeError:
+                raise Unreadable("the payload is no UTF-8 text") from None
+        elif self.kind is not None:
+            assert converter is not None, "registering has seen to it"
+            value = _decode(converter, message.payload, self.kind)
+        arguments = (value, message) if self._two else (value,)
+        if self._async:
+            return await cast("Awaitable[Any]", self._function(*arguments))
+        return await anyio.to_thread.run_sync(
+            lambda: self._function(*arguments), abandon_on_cancel=True
+        )
+
+    @property
+    def converted(self) -> bool:
+        """It wants a value that a converter makes."""
+        return self.kind is not None and self.kind is not bytes and self.kind is not str
+
+
+def _decode(converter: Converter, payload: bytes, kind: Any) -> Any:
+    try:
+        return converter.decode(payload, kind)
+    except Unreadable:
+        raise
+    except Exception as error:
+        raise Unreadable(f"the payload cannot be read: {error}") from error
+
+
+class _Handler:
+    """A function for the messages of a queue."""
+
+    def __init__(
+        self,
+        function: _Function,
+        where: tuple[str, int | None],
+        concurrency: int,
+        acknowledge: HandlerAcknowledge,
+        retry: RetryPolicy,
+    ) -> None:
+        self._function = function
+        self._where = where
+        self._concurrency = concurrency
+        self._acknowledge = acknowledge
+        self._retry = retry
+        self._random = random.Random()  # noqa: S311 - it spreads waits, it keeps no secret
+
+    async def run(
+        self, client: Handling, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Handle messages until the client is closed."""
+        consumer = Consumer(cast("ConsumerOwner", client), *self._where, "manual", join=True)
+        async with consumer, anyio.create_task_group() as tasks:
+            task_status.started()
+            for _ in range(self._concurrency):
+                tasks.start_soon(self._work, client, consumer)
+
+    async def _work(self, client: Handling, consumer: Consumer) -> None:
+        async for message in consumer:
+            await self._handle(client, message)
+
+    async def _handle(self, client: Handling, message: Message) -> None:
+        """Call the function until it succeeds or is given up, and answer."""
+        if self._acknowledge == "before":
+            await message.ack()
+        attempt = 1
+        while True:
+            try:
+                await self._function.call(message, client._converter)
+            except (Refuse, Unreadable) as error:
+                reason = error.reason if isinstance(error, Refuse) else _UNREADABLE
+                _LOG.warning("%s: %r refused: %s", self._function.name, message, error)
+                await self._answer(message, reason)
+                return
+            except Exception:  # noqa: BLE001 - whatever a program's function raises
+                if attempt >= self._retry.attempts:
+                    _LOG.exception(
+                        "%s: %r failed, attempt %d", self._function.name, message, attempt
+                    )
+                    await self._answer(message, NackReason.ERROR.value)
+                    return
+                what = (self._function.name, message, attempt)
+                _LOG.warning("%s: %r failed, attempt %d", *what, exc_info=True)
+                await anyio.sleep(self._retry.delay_s(attempt, self._random.random()))
+                attempt += 1
+            else:
+                await self._answer(message, None)
+                return
+
+    async def _answer(self, message: Message, reason: str | None) -> None:
+        if self._acknowledge != "after" or message.answered:
+            return
+        if reason is None:
+            await message.ack()
+        else:
+            await message.nack(reason)
+
+
+class _Responder:
+    """A function for direct messages of one content type, or of all that have none of their own."""
+
+    def __init__(self, function: _Function, concurrency: int) -> None:
+        self._function = function
+        self.room = anyio.Semaphore(concurrency)
+
+    async def respond(self, client: Handling, message: DirectMessage) -> None:
+        """Call the function and answer; its place is free again then."""
+        try:
+            async with message:
+                await self._respond(client, message)
+        except ClientError as error:
+            _LOG.warning("%s: %r was not answered: %s", self._function.name, message, error)
+        except Exception:  # noqa: BLE001 - whatever a program's function raises
+            _LOG.exception("%s: %r failed", self._function.name, message)
+        finally:
+            self.room.release()
+
+    async def _respond(self, client: Handling, message: DirectMessage) -> None:
+        try:
+            value = await self._function.call(message, client._converter)
+        except Refuse as error:
+            await message.respond(error.code, error.reason)
+            return
+        except Unreadable as error:
+            await message.respond(ResultCode.BAD_REQUEST, str(error))
+            return
+        if value is None or not message.requires_response or message.responded:
+            return
+        if not isinstance(value, bytes | bytearray | memoryview | str):
+            value = client.converter.encode(value)
+        await message.respond(ResultCode.OK, value)
+
+
+class Handling:
+    """What :class:`tmqp_client.Client` can do with functions that handle messages."""
+
+    _converter: Converter | None
+    _handlers: list[_Handler]
+    _responders: dict[int | None, _Responder]
+
+    @property
+    def converter(self) -> Converter:
+        """What turns a program's classes into payloads and back."""
+        raise NotImplementedError
+
+    def encode(self, value: object) -> bytes:
+        """A value of your own as a payload, by the client's converter.
+
+        :raises LocalProtocolError: when it cannot be written.
+        """
+        return self.converter.encode(value)
+
+    def decode(self, message: ReceivedMessage | Response, kind: type[_T]) -> _T:
+        """The payload of a message or a response as a value of your own.
+
+        :raises Unreadable: when it is none.
+        """
+        value: _T = _decode(self.converter, message.payload, kind)
+        return value
+
+    def handler(
+        self,
+        channel: str,
+        queue_id: int | None = None,
+        *,
+        concurrency: int = 1,
+        acknowledge: HandlerAcknowledge = "after",
+        retry: RetryPolicy | None = None,
+    ) -> Callable[[_F], _F]:
+        """Register a function for the messages of a queue, or of all queues of a channel.
+
+        ::
+
+            @client.handler("orders", 1, concurrency=8)
+            async def bake(order: Order) -> None: ...
+
+
+            await client.run()
+
+        :param concurrency: so many messages are handled at one time.
+        :param acknowledge: see :data:`HandlerAcknowledge`.
+        :param retry: how often to call it again when it raises; once if None.  A function that
+            raises :class:`Refuse` is not called again: the message is refused with its reason.
+        :raises LocalProtocolError: when the function, or an argument, is none that can be.
+        """
+        if concurrency < 1:
+            raise LocalProtocolError(f"concurrency is at least 1, got {concurrency!r}")
+        if acknowledge not in ("after", "before", "none"):
+            raise LocalProtocolError(f"acknowledge is after, before or none, got {acknowledge!r}")
+
+        def register(function: _F) -> _F:
+            wrapped = self._wrap(function, Message)
+            where = (channel, queue_id)
+            policy = retry or RetryPolicy()
+            self._handlers.append(_Handler(wrapped, where, concurrency, acknowledge, policy))
+            return function
+
+        return register
+
+    def responder(
+        self, content_type: int | None = None, *, concurrency: int = 1
+    ) -> Callable[[_F], _F]:
+        """Register a function for direct messages of a content type, or of all others.
+
+        What it returns is the response: bytes or text as they are, None for 204 (no content),
+        anything else by the client's converter.  :class:`Refuse` responds with its code, any other
+        exception with 500.
+
+        :param concurrency: so many are handled at one time; when as many are, all others wait.
+        :raises LocalProtocolError: when the function, or an argument, is none that can be.
+        """
+        if concurrency < 1:
+            raise LocalProtocolError(f"concurrency is at least 1, got {concurrency!r}")
+        if content_type in self._responders:
+            raise LocalProtocolError(f"there is a responder for content type {content_type}")
+
+        def register(function: _F) -> _F:
+            wrapped = self._wrap(function, DirectMessage)
+            self._responders[content_type] = _Responder(wrapped, concurrency)
+            return function
+
+        return register
+
+    def _wrap(self, function: Callable[..., Any], message_type: type) -> _Function:
+        wrapped = _Function(function, message_type)
+        if wrapped.converted:
+            _ = self.converter  # what is missing is best said here
+        return wrapped
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Call the registered functions for what comes, until the client is closed.
+
+        ``await task_group.start(client.run)`` returns when everything is joined and listened to.
+
+        :raises LocalProtocolError: when none is registered.
+        :raises ClientError: what ends a consumer: :class:`ConnectionLost` when the connection is
+            lost for good, ``OperationFailed`` when a channel cannot be joined.
+        """
+        if not self._handlers and not self._responders:
+            raise LocalProtocolError("there is no handler and no responder to run")
+        try:
+            async with anyio.create_task_group() as tasks:
+                for handler in self._handlers:
+                    await tasks.start(handler.run, self)
+                if self._responders:
+                    await tasks.start(self._respond)
+                task_status.started()
+        except BaseExceptionGroup as group:
+            raise _first_of(group) from group
+
+    async def _respond(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        listening = DirectMessages(cast("ListeningOwner", self))
+        async with listening as messages, anyio.create_task_group() as tasks:
+            task_status.started()
+            async for message in messages:
+                responder = self._responders.get(message.content_type, self._responders.get(None))
+                if responder is None:
+                    async with message:
+                        await message.respond(ResultCode.NOT_FOUND)
+                    continue
+                await responder.room.acquire()
+                tasks.start_soon(responder.respond, self, message)
+
+
+def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error a program wants to see: ours, where several tasks have ended of one cause."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

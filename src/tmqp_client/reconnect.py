@@ -1,0 +1,149 @@
+"""Owns how a client comes back: the policy, and when and where the next attempt is made.
+
+:class:`Schedule` is the policy at work and pure: the time and randomness are given to it.  Each
+outage begins with a short wait, for every client of a server that restarts comes back at once; each
+attempt that fails doubles the wait, up to a bound, and each wait is shortened at random, so that
+they do not stay in step.  Addresses are tried in turn, and a wait comes after each round of them,
+not between two: another server may be well.
+
+What connected once is tried without end, unless the policy bounds it, with one exception: a server
+that refuses the login (400, 401, 403, 404) will do so again, and ``max_refusals`` of these in a row
+are enough.  Other refusals pass: 503 says that the id is in use, as it is for a while when the
+server has not noticed yet that the old connection is dead, 482 that it is full for now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tmqp.address import Address
+from tmqp.constants import ResultCode
+from tmqp.errors import LocalProtocolError
+
+__all__ = ["Attempt", "ReconnectPolicy", "Schedule"]
+
+_LOGIN_REFUSALS: Final = frozenset(
+    {
+        ResultCode.BAD_REQUEST,
+        ResultCode.UNAUTHORIZED,
+        ResultCode.FORBIDDEN,
+        ResultCode.NOT_FOUND,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconnectPolicy:
+    """Whether, when and how long a client tries to come back when its connection is lost.
+
+    :raises LocalProtocolError: when a value makes no sense.
+    """
+
+    initial_delay_s: float = 0.1
+    """Seconds before the first attempt of an outage, at most."""
+
+    max_delay_s: float = 15.0
+    """Seconds between two rounds of attempts, at most; the bound of the doubling."""
+
+    jitter: float = 0.5
+    """The share of each wait that is left to chance: 0.5 waits between half of it and all of it."""
+
+    max_attempts: int | None = None
+    """Attempts in one outage, each address counted; without end if None."""
+
+    max_outage_s: float | None = None
+    """Seconds after which an outage is given up; never if None."""
+
+    max_refusals: int = 3
+    """Refused logins in a row after which the client gives up."""
+
+    max_sends: int = 5
+    """How many times one push is sent, each on a connection of its own, before it fails with
+    :class:`ConnectionLost`: a message that ends every connection must not do so for ever."""
+
+    repeat_operations: bool = False
+    """Ask lists, information and joins again that were under way when the connection was lost;
+    else they fail with :class:`ConnectionLost`, as all other operations do."""
+
+    retry_first: bool = False
+    """Try again as after a loss when the very first connection fails, too."""
+
+    def __post_init__(self) -> None:
+        for name in ("initial_delay_s", "max_delay_s", "max_refusals", "max_sends"):
+            if not getattr(self, name) > 0:
+                raise LocalProtocolError(f"{name} must be positive, got {getattr(self, name)!r}")
+        for name in ("max_attempts", "max_outage_s"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise LocalProtocolError(f"{name} must be positive or None, got {value!r}")
+        if not 0 <= self.jitter <= 1:
+            raise LocalProtocolError(f"jitter is between 0 and 1, got {self.jitter!r}")
+
+
+class Attempt:
+    """One attempt: wait ``delay_s``, then try ``address``."""
+
+    __slots__ = ("address", "delay_s")
+
+    def __init__(self, address: Address, delay_s: float) -> None:
+        self.address = address
+        self.delay_s = delay_s
+
+
+class Schedule:
+    """The attempts of one outage.
+
+    :param chance: returns a number from 0 up to 1, each time another.
+    :param now: when the connection was lost.
+    :param first: the index of the address to begin with.
+    """
+
+    def __init__(
+        self,
+        policy: ReconnectPolicy,
+        addresses: Sequence[Address],
+        chance: Callable[[], float],
+        now: float,
+        first: int = 0,
+    ) -> None:
+        self.attempts = 0
+        self.why_over = ""
+        self._policy = policy
+        self._addresses = tuple(addresses)
+        self._chance = chance
+        self._began = now
+        self._index = first
+        self._refusals = 0
+
+    def next(self, now: float) -> Attempt | None:
+        """The next attempt; None when there is none, and ``why_over`` says why."""
+        policy = self._policy
+        if self._refusals >= policy.max_refusals:
+            self.why_over = f"the login was refused {self._refusals} times"
+        elif policy.max_attempts is not None and self.attempts >= policy.max_attempts:
+            self.why_over = f"{self.attempts} attempts failed"
+        if self.why_over:
+            return None
+        delay_s = 0.0
+        rounds, place = divmod(self.attempts, len(self._addresses))
+        if place == 0:
+            # The exponent is bounded: a float has an end too.
+            longest_s = min(policy.initial_delay_s * 2.0 ** min(rounds, 64), policy.max_delay_s)
+            delay_s = longest_s * (1.0 - policy.jitter * self._chance())
+        if policy.max_outage_s is not None:
+            left_s = self._began + policy.max_outage_s - now
+            if left_s <= delay_s:
+                self.why_over = f"there was no connection for {policy.max_outage_s:g} s"
+                return None
+        address = self._addresses[(self._index + place) % len(self._addresses)]
+        self.attempts += 1
+        return Attempt(address, delay_s)
+
+    def refused(self, code: int) -> None:
+        """The server said no, with this code (0 for none)."""
+        if code in _LOGIN_REFUSALS:
+            self._refusals += 1
+        else:
+            self._refusals = 0

@@ -1,0 +1,50 @@
+"""A blocking client: the same names, from threads, scripts and a prompt.
+
+::
+
+    from tmqp_client.sync import connect
+
+    with connect("tmq://127.0.0.1:2622") as client:
+        client.create_queue("orders", 1, status="push")
+        client.push("orders", 1, "one pizza")
+        with client.consume("orders", 1) as messages:
+            for message in messages:
+                print(message.text)
+
+Without ``with``, ``client = connect(...).open()`` connects and ``client.close()`` ends it.  A
+client may be used from any number of threads at one time.  It is the async client, in an event loop
+in a thread of its own: reading, pongs and reconnecting go on while nobody calls.
+"""
+
+from __future__ import annotations
+
+from tmqp_client.sync._client import Client, connect
+from tmqp_client.sync._received import (
+    ConnectionEvents,
+    Consumer,
+    ConsumerIterator,
+    CustomMessage,
+    CustomMessages,
+    DirectMessage,
+    DirectMessages,
+    Events,
+    Message,
+    Pull,
+    Unclaimed,
+)
+
+__all__ = [
+    "Client",
+    "ConnectionEvents",
+    "Consumer",
+    "ConsumerIterator",
+    "CustomMessage",
+    "CustomMessages",
+    "DirectMessage",
+    "DirectMessages",
+    "Events",
+    "Message",
+    "Pull",
+    "Unclaimed",
+    "connect",
+]

@@ -1,0 +1,220 @@
+"""Owns the blocking client: opening, closing, and what cannot be made of a signature."""
+
+from __future__ import annotations
+
+import functools
+import ssl
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, get_type_hints
+
+from tmqp.address import Address
+from tmqp_client import client as async_client
+from tmqp_client._blocking import Blocking, Loop, in_thread
+from tmqp_client._custom import CustomMessage as AsyncCustomMessage
+from tmqp_client._custom import CustomMessages as AsyncCustomMessages
+from tmqp_client._gate import WhenFull
+from tmqp_client._report import BatchReport
+from tmqp_client._requests import Headers, Payload
+from tmqp_client.binding import Converter
+from tmqp_client.config import ClientLimits
+from tmqp_client.connection_events import ConnectionEvents as AsyncConnectionEvents
+from tmqp_client.consumer import Consumer as AsyncConsumer
+from tmqp_client.consumer import ConsumerIterator as AsyncConsumerIterator
+from tmqp_client.direct import DirectMessage as AsyncDirectMessage
+from tmqp_client.direct import DirectMessages as AsyncDirectMessages
+from tmqp_client.events import Events as AsyncEvents
+from tmqp_client.handling import HandlerAcknowledge, RetryPolicy
+from tmqp_client.message import Message as AsyncMessage
+from tmqp_client.pull import Pull as AsyncPull
+from tmqp_client.reconnect import ReconnectPolicy
+from tmqp_client.sync._more import More
+from tmqp_client.sync._own import Own
+from tmqp_client.sync._received import (
+    ConnectionEvents,
+    Consumer,
+    ConsumerIterator,
+    CustomMessage,
+    CustomMessages,
+    DirectMessage,
+    DirectMessages,
+    Events,
+    Message,
+    Pull,
+    Unclaimed,
+)
+from tmqp_client.unclaimed import Unclaimed as AsyncUnclaimed
+
+__all__ = ["Client", "connect"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_IN_FLIGHT: Final = 1_000
+_RECONNECT: Final = ReconnectPolicy()
+
+#: The blocking twin of each async class that a client hands out.
+_TWINS: Final[dict[type, type[Blocking[Any]]]] = {
+    AsyncMessage: Message,
+    AsyncDirectMessage: DirectMessage,
+    AsyncConsumerIterator: ConsumerIterator,
+    AsyncConsumer: Consumer,
+    AsyncPull: Pull,
+    AsyncDirectMessages: DirectMessages,
+    AsyncCustomMessage: CustomMessage,
+    AsyncCustomMessages: CustomMessages,
+    AsyncEvents: Events,
+    AsyncUnclaimed: Unclaimed,
+    AsyncConnectionEvents: ConnectionEvents,
+}
+_ASYNC_OF: Final[dict[Any, type]] = {twin: kind for kind, twin in _TWINS.items()}
+
+
+def _wrap(value: Any, loop: Loop) -> Any:
+    """A value as the blocking face shows it."""
+    twin = _TWINS.get(type(value))
+    return value if twin is None else twin(value, loop, _wrap)
+
+
+def connect(
+    address: str | Address | Sequence[str | Address],
+    *,
+    client_id: str | None = None,
+    name: str = "",
+    type: str = "",
+    token: str = "",
+    properties: Mapping[str, str] | None = None,
+    limits: ClientLimits | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    reconnect: ReconnectPolicy | None = _RECONNECT,
+    when_full: WhenFull = "block",
+    linger_s: float | None = 5.0,
+    converter: Converter | None = None,
+    backend: str = "asyncio",
+) -> Client:
+    """Return a client that connects when it is entered; parameters as
+    :func:`tmqp_client.connect`.
+
+    :param backend: the event loop it runs on: ``asyncio`` or ``trio``.
+    """
+    twin = async_client.connect(
+        address,
+        client_id=client_id,
+        name=name,
+        type=type,
+        token=token,
+        properties=properties,
+        limits=limits,
+        ssl_context=ssl_context,
+        reconnect=reconnect,
+        when_full=when_full,
+        linger_s=linger_s,
+        converter=converter,
+    )
+    return Client(twin, Loop(backend), _wrap)
+
+
+class Client(Own, More):
+    """The blocking twin of :class:`tmqp_client.Client`; made by :func:`connect`, used once."""
+
+    def __enter__(self) -> Self:
+        """Connect; raises as the async client does."""
+        self._loop.start()
+        try:
+            self._loop.enter(self._twin)
+        except BaseException as error:
+            self._loop.stop(error)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not self._loop.running:
+            return
+        try:
+            self._loop.leave(exc)
+        finally:
+            self._loop.stop(None)
+
+    def open(self) -> Self:
+        """Connect, where there is no ``with``: at a prompt, say."""
+        return self.__enter__()
+
+    def close(self) -> None:
+        """Close, where there is no ``with``; closing twice does nothing."""
+        self.__exit__(None, None, None)
+
+    def aclose(self) -> None:
+        """Close from any thread: whoever waits gets :class:`tmqp_client.ClientClosed`, and loops
+        over consumers end.  The thread that opened the client still leaves its block."""
+        if self._loop.running:
+            self._call(self._twin.aclose)
+
+    def push_many(
+        self,
+        channel: str,
+        queue_id: int,
+        payloads: Iterable[Payload],
+        *,
+        headers: Headers = (),
+        high_priority: bool = False,
+        wait: bool = True,
+        in_flight: int = _IN_FLIGHT,
+        timeout_s: float | None = None,
+    ) -> BatchReport:
+        """As :meth:`tmqp_client.Client.push_many`; ``payloads`` may wait for something."""
+        report: BatchReport = self._call(
+            self._twin.push_many,
+            channel,
+            queue_id,
+            in_thread(payloads),
+            headers=headers,
+            high_priority=high_priority,
+            wait=wait,
+            in_flight=in_flight,
+            timeout_s=timeout_s,
+        )
+        return report
+
+    # -- handlers -------------------------------------------------------------------------------
+
+    def handler(
+        self,
+        channel: str,
+        queue_id: int | None = None,
+        *,
+        concurrency: int = 1,
+        acknowledge: HandlerAcknowledge = "after",
+        retry: RetryPolicy | None = None,
+    ) -> Callable[[_F], _F]:
+        """As :meth:`tmqp_client.Client.handler`; the function is called in threads."""
+        register = self._twin.handler(
+            channel, queue_id, concurrency=concurrency, acknowledge=acknowledge, retry=retry
+        )
+        return functools.partial(self._register, register)
+
+    def responder(
+        self, content_type: int | None = None, *, concurrency: int = 1
+    ) -> Callable[[_F], _F]:
+        """As :meth:`tmqp_client.Client.responder`; the function is called in threads."""
+        register = self._twin.responder(content_type, concurrency=concurrency)
+        return functools.partial(self._register, register)
+
+    def _register(self, register: Callable[[Any], Any], function: _F) -> _F:
+        """Register a function that is to see the blocking face of what it is given."""
+
+        @functools.wraps(function)
+        def call(*arguments: Any) -> Any:
+            return function(*[self._wrap(argument) for argument in arguments])
+
+        hints = get_type_hints(function)
+        call.__annotations__ = {name: _ASYNC_OF.get(kind, kind) for name, kind in hints.items()}
+        register(call)
+        return function
+
+    def run(self) -> None:
+        """As :meth:`tmqp_client.Client.run`: until the client is closed, from another thread or by
+        Ctrl-C."""
+        self._call(self._twin.run)

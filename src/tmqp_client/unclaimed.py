@@ -1,0 +1,33 @@
+"""Owns what came for nobody in particular, as a program sees it."""
+
+from __future__ import annotations
+
+from tmqp.events import MessageReceived
+from tmqp_client._stream import InboxReader
+from tmqp_client.consumer import ConsumerOwner
+
+__all__ = ["Unclaimed"]
+
+
+class Unclaimed:
+    """An async iterator of :class:`tmqp.MessageReceived` events; ends when the client closes."""
+
+    def __init__(self, client: ConsumerOwner) -> None:
+        self._client = client
+        self._reader = InboxReader(client._machine.unclaimed)
+
+    def __aiter__(self) -> Unclaimed:
+        return self
+
+    async def __anext__(self) -> MessageReceived:
+        """The next event.
+
+        :raises ConnectionLost: when there is none and the connection has ended.
+        """
+        session = self._client._session
+        event = await self._reader.take() if session.lost is None else self._reader.take_now()
+        if event is not None:
+            return event
+        if session.lost is None or session.lost.reason == "local":
+            raise StopAsyncIteration
+        raise session.lost.error()

@@ -1,0 +1,286 @@
+"""Owns ``tmqp_client.sync``: makes the blocking face from the signatures of the async one.
+
+    python -m tools.make_sync            write the modules
+    python -m tools.make_sync --check    only tell whether they are up to date
+
+Each public method and property of the async classes has a twin of the same name and the same
+parameters.  What cannot be made of a signature (opening and closing, decorators, iterables that
+block) is written by hand: see :data:`BY_HAND`.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Final
+
+from tmqp_client._custom import CustomMessage, CustomMessages
+from tmqp_client.client import Client
+from tmqp_client.connection_events import ConnectionEvents
+from tmqp_client.consumer import Consumer, ConsumerIterator
+from tmqp_client.direct import DirectMessage, DirectMessages
+from tmqp_client.events import Events
+from tmqp_client.message import Message
+from tmqp_client.pull import Pull
+from tmqp_client.unclaimed import Unclaimed
+
+__all__ = ["BY_HAND", "CLASSES", "main", "render"]
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+FOLDER: Final = ROOT / "src" / "tmqp_client" / "sync"
+
+#: What comes out of a client, and has a blocking twin.
+CLASSES: Final[tuple[type, ...]] = (
+    Message,
+    DirectMessage,
+    ConsumerIterator,
+    Consumer,
+    Pull,
+    DirectMessages,
+    CustomMessage,
+    CustomMessages,
+    Events,
+    Unclaimed,
+    ConnectionEvents,
+)
+#: Written by hand in ``tmqp_client.sync._base``.
+BY_HAND: Final = frozenset({"aclose", "handler", "responder", "run", "push_many"})
+_NOTE: Final = "\n\nMade by ``python -m tools.make_sync``: edit the async side, and run that.\n"
+_SPECIAL: Final = frozenset({"__aenter__", "__aexit__", "__aiter__", "__anext__"})
+
+
+def members(kind: type) -> dict[str, Any]:
+    """Public members of a class and of its bases in this project, the class's own first."""
+    found: dict[str, Any] = {}
+    for base in kind.__mro__:
+        if not base.__module__.startswith("tmqp_client"):
+            continue
+        for name, value in vars(base).items():
+            if isinstance(value, FunctionType | property) and (
+                not name.startswith("_") or name in _SPECIAL
+            ):
+                found.setdefault(name, value)
+    return found
+
+
+def _node(function: Any) -> ast.FunctionDef | ast.AsyncFunctionDef:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    assert isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef)
+    return tree
+
+
+def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """What passes the parameters on."""
+    spec = node.args
+    parts = [argument.arg for argument in [*spec.posonlyargs, *spec.args] if argument.arg != "self"]
+    parts += [f"{argument.arg}={argument.arg}" for argument in spec.kwonlyargs]
+    return "".join(f", {part}" for part in parts)
+
+
+def _annotations(function: Any, names: dict[str, str]) -> None:
+    """Note where each name in the annotations and defaults of a function comes from."""
+    node = _node(function)
+    module = importlib.import_module(function.__module__)
+    origins = _origins(module)
+    parts: list[ast.expr] = [argument.annotation for argument in _all(node) if argument.annotation]
+    parts += [default for default in [*node.args.defaults, *node.args.kw_defaults] if default]
+    if node.returns is not None:
+        parts.append(node.returns)
+    for part in parts:
+        for leaf in ast.walk(part):
+            if isinstance(leaf, ast.Name) and leaf.id in origins:
+                names[leaf.id] = origins[leaf.id]
+
+
+def _all(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
+    return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+
+
+def _origins(module: Any) -> dict[str, str]:
+    """Where the global names of a module come from."""
+    origins: dict[str, str] = {}
+    tree = ast.parse(inspect.getsource(module))
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module != "__future__":
+            for alias in node.names:
+                origins[alias.asname or alias.name] = f"from {node.module} import {alias.name}"
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                origins[alias.name.split(".")[0]] = f"import {alias.name}"
+        elif isinstance(node, ast.ClassDef):
+            origins[node.name] = f"from {module.__name__} import {node.name}"
+        elif isinstance(node, ast.AnnAssign | ast.Assign):
+            targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    origins[target.id] = f"from {module.__name__} import {target.id}"
+    return origins
+
+
+def _method(kind: type, name: str, value: Any) -> str:
+    """The blocking twin of one member."""
+    whose = f"tmqp_client.{kind.__name__}.{name}"
+    if isinstance(value, property):
+        returns = ast.unparse(_node(value.fget).returns or ast.Name("Any"))
+        return (
+            f"    @property\n    def {name}(self) -> {returns}:\n"
+            f'        """As :attr:`{whose}`."""\n'
+            f"        result: {returns} = self._wrap(self._twin.{name})\n        return result\n"
+        )
+    if name == "__aenter__":
+        return (
+            "    def __enter__(self) -> Self:\n        self._loop.call(self._twin.__aenter__)\n"
+            "        return self\n"
+        )
+    if name == "__aexit__":
+        return (
+            "    def __exit__(self, exc_type: type[BaseException] | None,"
+            " exc: BaseException | None, traceback: TracebackType | None) -> None:\n"
+            "        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)\n"
+        )
+    if name == "__aiter__":
+        if kind is Consumer:
+            return (
+                "    def __iter__(self) -> ConsumerIterator:\n"
+                "        result: ConsumerIterator = self._call(self._twin.__aiter__)\n"
+                "        return result\n"
+            )
+        return "    def __iter__(self) -> Self:\n        return self\n"
+    node = _node(value)
+    returns = ast.unparse(node.returns) if node.returns else "None"
+    if name == "__anext__":
+        return (
+            f"    def __next__(self) -> {returns}:\n"
+            f"        result: {returns} = self._next()\n        return result\n"
+        )
+    head = f"    def {name}({ast.unparse(node.args)}) -> {returns}:\n"
+    call = f"self._call(self._twin.{name}{_arguments(node)})"
+    if returns == "None":
+        body = f"        {call}\n"
+    else:
+        body = f"        result: {returns} = {call}\n        return result\n"
+    return f'{head}        """As :meth:`{whose}`, blocking."""\n{body}'
+
+
+def _class(kind: type, skip: frozenset[str], base: str, names: dict[str, str], only: Any) -> str:
+    lines = [f"class {base}:\n"]
+    lines.append(f'    """The blocking twin of :class:`tmqp_client.{kind.__name__}`."""\n')
+    for name, value in members(kind).items():
+        if name in skip or (only is not None and not only(name)):
+            continue
+        function = value.fget if isinstance(value, property) else value
+        if name not in _SPECIAL or name == "__anext__":
+            _annotations(function, names)
+        lines.append(_method(kind, name, value))
+    return "\n".join(lines)
+
+
+def _module(words: str, imports: list[str], names: dict[str, str], body: str, public: str) -> str:
+    froms = "\n".join(sorted(set(names.values())))
+    fixed = "\n".join(imports)
+    return (
+        f'"""Owns {words}.{_NOTE}"""\n\nfrom __future__ import annotations\n\n'
+        f"{fixed}\n{froms}\n\n__all__ = [{public}]\n\n\n{body}"
+    )
+
+
+def render() -> dict[str, str]:
+    """The modules, by name of their files."""
+    result: dict[str, str] = {}
+    names: dict[str, str] = {}
+    bodies: list[str] = []
+    for kind in CLASSES:
+        base = f"{kind.__name__}(Blocking[_async.{kind.__name__}])"
+        skip: frozenset[str] = frozenset()
+        text = _class(kind, skip, base, names, None)
+        bodies.append(text)
+    for kind in CLASSES:
+        names.pop(kind.__name__, None)
+    public = ", ".join(f'"{name}"' for name in sorted(kind.__name__ for kind in CLASSES))
+    aliases = "\n".join(
+        f"from {kind.__module__} import {kind.__name__} as Async{kind.__name__}" for kind in CLASSES
+    )
+    body = "\n\n".join(bodies)
+    for kind in CLASSES:
+        body = body.replace(f"_async.{kind.__name__}]", f"Async{kind.__name__}]")
+    imports = [
+        "from types import TracebackType",
+        "from typing import Any, Self",
+        "from tmqp_client._blocking import Blocking",
+        aliases,
+    ]
+    result["_received.py"] = _module(
+        "what a blocking client hands out", imports, names, body, public
+    )
+    result.update(_operations())
+    return {name: _tidy(text) for name, text in result.items()}
+
+
+def _operations() -> dict[str, str]:
+    """The client's methods, in two modules: those of the class itself, and all others."""
+    result: dict[str, str] = {}
+    own = {name for name in vars(Client) if not name.startswith("_")}
+    received = [kind.__name__ for kind in CLASSES]
+    for file, base, words, mine in (
+        ("_own.py", "Own", "the client's own operations, blocking", True),
+        ("_more.py", "More", "what else a client can do, blocking", False),
+    ):
+        names: dict[str, str] = {}
+        skip = BY_HAND | _SPECIAL
+        text = _class(
+            Client,
+            skip,
+            f"{base}(Blocking[Client])",
+            names,
+            lambda name, m=mine: (name in own) is m,
+        )
+        for name in list(names):
+            if name in received:
+                names[name] = f"from tmqp_client.sync._received import {name}"
+        names["Client"] = "from tmqp_client.client import Client"
+        imports = ["from typing import Any", "from tmqp_client._blocking import Blocking"]
+        result[file] = _module(words, imports, names, text, f'"{base}"')
+    return result
+
+
+def _tidy(text: str) -> str:
+    """As ruff would have it."""
+    rules = ["check", "--fix", "--quiet", "--select", "I,F401", "--stdin-filename"]
+    for command in ([*rules, "src/tmqp_client/sync/x.py"], ["format", "--stdin-filename", "x.py"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "-"],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=ROOT,
+        )
+        if not done.stdout:
+            raise RuntimeError(done.stderr)
+        text = done.stdout
+    return text
+
+
+def main() -> int:
+    """Write or check; the exit code."""
+    stale = []
+    for name, text in render().items():
+        path = FOLDER / name
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if "--check" not in sys.argv:
+            path.write_text(text, encoding="utf-8")
+    for name in stale:
+        print(f"{name} {'is out of date' if '--check' in sys.argv else 'written'}")
+    return int("--check" in sys.argv and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
