@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from tmqp.address import Address
+from tmqp.blocks import StoredMessage
 from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp.models import OffsetsInformation, QueueOptions
@@ -291,6 +292,39 @@ async def test_a_store_that_cannot_be_read(caplog: pytest.LogCaptureFixture) -> 
             assert str(illness) in caplog.text
         store.illness = None
         assert payloads(await client.read_range("c", 1)) == [b"1"]
+
+
+class Deaf(MemoryStore):
+    """A store that gives nothing back to the broker while it is told so."""
+
+    deaf = False
+
+    def fetch(
+        self, key: int, after: int, last: int, limit: int, max_bytes: int, priority: int
+    ) -> list[StoredMessage]:
+        if self.deaf:
+            raise StoreError("deaf")
+        return super().fetch(key, after, last, limit, max_bytes, priority)
+
+
+async def test_readers_do_not_wait_behind_what_cannot_be_read() -> None:
+    store = Deaf()
+    async with serving(None, store, broker=EngineLimits(max_messages_in_memory=2)) as (_, client):
+        await client.create_queue("c", 1, KEPT, status="push")
+        await client.push_many("c", 1, lines(1, 20))
+        store.deaf = True
+        await consume(client, 2)
+        with anyio.fail_after(10):
+            code = 0
+            while not code:
+                try:
+                    await client.read_range("c", 1)
+                except OperationFailed as error:
+                    code = error.code
+            assert code == 503
+            store.deaf = False
+            await consume(client, 18)
+        assert await client.read_range("c", 1, 21) == []
 
 
 class Choosy(Access):
