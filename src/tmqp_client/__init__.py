@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from tmqp_client._custom import CustomMessage, CustomMessages
 from tmqp_client._gate import WhenFull
+from tmqp_client._reading import KeptMessages
 from tmqp_client._report import BatchFailure, BatchReport
 from tmqp_client._requests import Headers, Payload
 from tmqp_client.binding import Converter, JsonConverter
@@ -106,6 +107,7 @@ __all__ = [
     "Headers",
     "JsonConverter",
     "KeptMessage",
+    "KeptMessages",
     "MalformedParts",
     "Message",
     "Multipart",

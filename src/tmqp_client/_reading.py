@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator
+from typing import Self
 
 import anyio
 
@@ -32,7 +32,7 @@ from tmqp_client.errors import OperationFailed, OutOfRange
 from tmqp_client.reading import KeptMessage, kept_messages
 from tmqp_client.session import Session
 
-__all__ = ["Reading"]
+__all__ = ["KeptMessages", "Reading"]
 
 
 class Reading:
@@ -212,7 +212,7 @@ class Reading:
         follow: bool = True,
         poll_s: float = 1.0,
         limit: int | None = None,
-    ) -> AsyncIterator[KeptMessage]:
+    ) -> KeptMessages:
         """Read on from where a named reader is, and commit what the loop is done with.
 
         ::
@@ -228,11 +228,13 @@ class Reading:
         :param follow: wait for more, looking every ``poll_s`` seconds; else end when all is read.
         :param limit: messages in a portion.
         """
-        return _Reader(self, channel, queue_id, cursor, start, follow, poll_s, limit)
+        return KeptMessages(self, channel, queue_id, cursor, start, follow, poll_s, limit)
 
 
-class _Reader:
-    """A loop over what is kept; no generator, which a loop that is left would have to close."""
+class KeptMessages:
+    """What is kept from where a cursor is, as an async iterator; see ``Client.read_from``."""
+
+    # No generator: a loop that is left early would have to close it.
 
     def __init__(
         self,
@@ -259,7 +261,7 @@ class _Reader:
         self._committed = -1
         self._portion: deque[KeptMessage] = deque()
 
-    def __aiter__(self) -> _Reader:
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> KeptMessage:

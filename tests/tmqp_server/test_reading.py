@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from tmqp.address import Address
@@ -14,7 +15,7 @@ from tmqp.blocks import StoredMessage
 from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp.models import OffsetsInformation, QueueOptions
-from tmqp_client import Client, KeptMessage, OperationFailed, OutOfRange, connect
+from tmqp_client import Client, KeptMessage, OperationFailed, OutOfRange, connect, sync
 from tmqp_server.app import Server, running
 from tmqp_server.auth import Access, Applicant, Identity
 from tmqp_server.config import ServerConfig
@@ -216,6 +217,20 @@ async def test_a_loop_over_a_cursor_goes_on_where_it_was(tmp_path: Path) -> None
                     if len(seen) == 5:
                         break
         assert seen == lines(31, 35)
+
+
+async def test_reading_from_a_thread(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (server, client):
+        await client.create_queue("c", 1, KEPT)
+        await client.push_many("c", 1, lines(1, 9))
+
+        def read() -> list[bytes]:
+            with sync.connect(str(server.addresses[0])) as blocking:
+                assert [each.count for each in blocking.offsets("c")] == [9]
+                found = blocking.read_from("c", 1, "thread", follow=False, limit=4)
+                return [message.payload for message in found]
+
+        assert await anyio.to_thread.run_sync(read) == lines(1, 9)
 
 
 async def test_bounds(tmp_path: Path) -> None:
