@@ -11,6 +11,8 @@ MAKEFLAGS += --no-builtin-rules
 PYTHON ?= python3 python3.13 python3.12 python3.11 python3.14
 # Processes for the tests.
 JOBS ?= 2
+# Seeds of the simulation.
+SEEDS ?= 0..9999
 # What a soak may take, in seconds, and the seed it begins with.
 SOAK_SECONDS ?= 600
 SOAK_SEED ?= 1
@@ -30,7 +32,7 @@ SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conform
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
 .PHONY: help demo test setup compiled test-builds lint format typecheck imports tidy coverage \
-	soak bench bench-peers bench-codec ci clean distclean
+	sim soak bench bench-peers bench-codec ci clean distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -77,6 +79,9 @@ coverage: $(READY) ## run the tests and show the lines and branches they miss
 	PYTHONPATH=src $(PY) -m coverage run -m pytest -q -m 'not alone' $(ARGS)
 	PYTHONPATH=src $(PY) -m coverage combine -q
 	PYTHONPATH=src $(PY) -m coverage report
+
+sim: $(READY) ## ten thousand simulated histories of broker and clients: SEEDS=0..9999
+	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
 
 soak: $(READY) ## run what is left to chance for longer: SOAK_SECONDS=600 in all
 	PYTHONPATH=src TMQP_SOAK_SECONDS=$(SOAK_SECONDS) TMQP_SOAK_SEED=$(SOAK_SEED) \

@@ -104,6 +104,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
         "tmqp_server.gate",
     ),
     "tmqp_server.outlets": ("tmqp_server.runs", "tmqp_server.doors.port"),
+    "tmqp_server.recovery": ("tmqp_server.hub", "tmqp_server.storage.port"),
     "tmqp_server.runs": ("tmqp_server.engine.effects", "tmqp_server.doors.port"),
     "tmqp_server.io": ("tmqp_server.hub", "socket", "tmqp_server.storage.port"),
     "tmqp_server.metrics": (),
@@ -117,7 +118,9 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server.storage.records": ("tmqp_server.storage.port",),
     "tmqp_server.storage.sqlite": ("tmqp_server.storage.sqlite.store",),
     "tmqp_server.storage.sqlite.store": ("tmqp_server.storage.records", "os", "sqlite3"),
-    "tmqp_sim": ("tmqp_server.engine.broker", "tmqp_client._machine"),
+    "tmqp_sim": (),
+    "tmqp_sim.runner": ("tmqp_sim.simulation", "multiprocessing"),
+    "tmqp_sim.simulation": ("tmqp_server.engine.broker", "tmqp_client._machine"),
     "tmqp_spark": ("tmqp_client",),
 }
 
@@ -190,6 +193,7 @@ FORBIDDEN: Final[list[tuple[str, str, str]]] = [
     (SERVER, "tmqp_server.doors.native.door", "tmqp_server.cluster.link"),
     (SERVER, "tmqp_server.outlets", "tmqp_server.hub"),
     (SERVER, "tmqp_server.runs", "tmqp_server.outlets"),
+    (SERVER, "tmqp_server.recovery", "tmqp_server.io"),
     (SERVER, "tmqp_server.doors.native.door", "tmqp_server.hub"),
     (SERVER, "tmqp_server.doors.native.door", "tmqp_server.storage.port"),
     (SERVER, "tmqp_server.auth", "tmqp_server.metrics"),
@@ -215,8 +219,9 @@ FORBIDDEN: Final[list[tuple[str, str, str]]] = [
     (STORAGE, "tmqp_server.storage.memory", "tmqp_server.storage.sqlite"),
     (STORAGE_USERS, "tmqp_server.io", "tmqp_server.storage.memory"),
     (STORAGE_USERS, "tmqp_server.admin", "tmqp_server.storage.sqlite"),
-    (SIMULATOR, "tmqp_sim", "socket"),
-    (SIMULATOR, "tmqp_sim", "tmqp_server.io"),
+    (SIMULATOR, "tmqp_sim.simulation", "socket"),
+    (SIMULATOR, "tmqp_sim.simulation", "multiprocessing"),
+    (SIMULATOR, "tmqp_sim.runner", "tmqp_server.io"),
     (CONFORMANCE, "tmqp_conformance", "tmqp.codec"),
     (CONFORMANCE, "tmqp_conformance.peer", "tmqp.models.options"),
 ]

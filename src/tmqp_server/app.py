@@ -23,6 +23,12 @@ import anyio.to_thread
 from tmqp.address import Address
 from tmqp_server.assembly import build_broker, declare
 from tmqp_server.auth import Access, load_access
+from tmqp_server.channel_hooks import (
+    ChannelEventHandler,
+    ChannelHooks,
+    OpenAccess,
+    load_channel_hooks,
+)
 from tmqp_server.clustering import Filters, Membership, join_cluster
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.custom import MessageHook, load_hook
@@ -30,16 +36,18 @@ from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.custom_routers import CustomRouter
 from tmqp_server.engine.delivery import DeliveryHandler
+from tmqp_server.engine.effects import Effect, TellHandler
 from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.hub import Hub
 from tmqp_server.io.driver import Driver
 from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.listener import Listener, open_listener
-from tmqp_server.io.recovery import recover
 from tmqp_server.io.session import Session
 from tmqp_server.io.storage import StorageTask
+from tmqp_server.io.telling import Teller
 from tmqp_server.io.transport import SocketTransport, peer_name
+from tmqp_server.recovery import recover
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store, StoreError
 from tmqp_server.storage.sqlite.store import SqliteStore
@@ -57,7 +65,8 @@ class Server:
     """A server; see :func:`running`.
 
     Attributes: ``addresses`` it listens on (ports chosen); ``broker`` and ``cluster`` for their
-    statistics; ``access`` that it asks, None where everybody may do everything.
+    statistics; ``access`` that it asks, None where everybody may do everything; ``teller`` of
+    channels' event handlers.
     """
 
     def __init__(
@@ -68,6 +77,7 @@ class Server:
         access: Access | None = None,
         custom_messages: MessageHook | None = None,
         filters: Filters | None = None,
+        hooks: ChannelHooks | None = None,
         store: Store | None = None,
     ) -> None:
         self.config = config
@@ -86,13 +96,20 @@ class Server:
             guarded=access is not None,
             takes_custom=custom_messages is not None,
         )
+        hooks = ChannelHooks({}, {}) if hooks is None else hooks
+        self._asked = [*hooks.authenticators.values()]
+        if access is not None:
+            self._asked.insert(0, access)
+        self.teller = Teller(hooks.event_handlers, config.hook_timeout_s)
         judge = None
         if access is not None or custom_messages is not None:
             most_bytes = config.connection.max_payload_bytes
-            judge = Judge(access, custom_messages, config.hook_timeout_s, most_bytes)
+            judge = Judge(
+                access, custom_messages, config.hook_timeout_s, most_bytes, hooks.authenticators
+            )
         self._http = HttpCaller(config.http, self._answered) if config.http.allow else None
         call = None if self._http is None else self._http.call
-        self._driver = Driver(hub, self._door, judge, call)
+        self._driver = Driver(hub, self._door, judge, call, self.teller.tell)
         #: Its part in a cluster; None while it stands alone.
         self.cluster: Membership | None = None
         if config.cluster is not None and filters is not None:
@@ -121,7 +138,14 @@ class Server:
             await anyio.to_thread.run_sync(recover, self._store, hub, self._journal, now)
             self._storage = StorageTask(self._store, hub, self._journal, self._driver.kept)
             self._driver.wake_storage = self._storage.wake
-        declare(self.broker, self.config, now, hub.take_down)
+        declare(self.broker, self.config, now, self._take_down)
+
+    def _take_down(self, effects: list[Effect], now: float) -> None:
+        """Have kept, and told to event handlers, what comes of what is declared."""
+        self._driver.hub.take_down(effects, now)
+        for effect in effects:
+            if isinstance(effect, TellHandler):
+                self.teller.tell(effect)
 
     def set_router_enabled(self, name: str, enabled: bool) -> bool:
         """Let a router work, or have it answer as if it were not there; False when there is no
@@ -136,12 +160,13 @@ class Server:
 
         It cannot be cancelled: clients shall hear that the server stops, however it does.
         """
-        if self.access is not None:
-            self.access.attach(self._forget_answers)
+        for each in self._asked:
+            each.attach(self._forget_answers)
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 tasks.start_soon(self._driver.run_timers)
+                tasks.start_soon(self.teller.run)
                 if self._storage is not None:
                     tasks.start_soon(self._storage.run)
                 if self.cluster is not None:
@@ -155,8 +180,8 @@ class Server:
                 await self._close_all()
                 await self._finish_storage()
                 tasks.cancel_scope.cancel()
-        if self.access is not None:
-            self.access.detach(self._forget_answers)
+        for each in self._asked:
+            each.detach(self._forget_answers)
 
     def _forget_answers(self, session: int | None) -> None:
         gate = self._driver.hub.gate
@@ -176,6 +201,7 @@ class Server:
             if self.cluster is not None:
                 await self.cluster.close()
             await self._driver.wait_for_none()
+            await self.teller.drained()
 
     async def _finish_storage(self) -> None:
         """Have everything written and the store closed, in a bounded time."""
@@ -252,6 +278,8 @@ async def running(
     routers: Mapping[str, CustomRouter] | None = None,
     access: Access | None = None,
     custom_messages: MessageHook | None = None,
+    authenticators: Mapping[str, Access] | None = None,
+    event_handlers: Mapping[str, ChannelEventHandler] | None = None,
     store: Store | None = None,
 ) -> AsyncIterator[Server]:
     """Run a server for the time of the ``async with`` block.
@@ -261,6 +289,10 @@ async def running(
     :param routers: custom routers by name, beside those of the configuration.
     :param access: who may do what, in the place of what the configuration says.
     :param custom_messages: takes custom messages, in the place of what the configuration names.
+    :param authenticators: by the names that channels use: who is asked about these channels, beside
+        those of the configuration.
+    :param event_handlers: by the names that channels use: who is told of these channels' events,
+        beside those of the configuration.
     :param store: keeps what is to be kept, instead of the one that ``config.data`` names; it is
         closed at the end.
     :raises ConfigError: when what the configuration names cannot be used, a name is taken or what
@@ -275,14 +307,17 @@ async def running(
     if custom_messages is None and config.custom_messages:
         custom_messages = load_hook(config.custom_messages)
     filters = None if config.cluster is None else Filters(config.cluster)
-    broker = build_broker(config, handlers, routers, storage=store is not None)
+    hooks = load_channel_hooks(config, authenticators, event_handlers)
+    if access is None and hooks.authenticators:
+        access = OpenAccess()
+    broker = build_broker(config, handlers, routers, hooks, storage=store is not None)
     listeners: list[Listener] = []
     try:
         for address in config.listen:
             listeners.append(await open_listener(address))
         if store is None:
             store = await anyio.to_thread.run_sync(_open_store, config)
-        server = Server(config, listeners, broker, access, custom_messages, filters, store)
+        server = Server(config, listeners, broker, access, custom_messages, filters, hooks, store)
         try:
             await server.begin()
         except BaseException:

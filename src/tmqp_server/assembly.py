@@ -15,6 +15,7 @@ from tmqp.constants import (
     QueueStatus,
     RouteMethod,
 )
+from tmqp_server.channel_hooks import ChannelHooks, load_channel_hooks
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
@@ -39,8 +40,11 @@ _SESSION = 0
 _CLIENT = "configuration"
 
 
-def broker_options(config: ServerConfig, *, storage: bool = False) -> BrokerOptions:
-    """The engine's options; with *storage* it has one, whatever the configuration says."""
+def broker_options(
+    config: ServerConfig, hooks: ChannelHooks | None = None, *, storage: bool = False
+) -> BrokerOptions:
+    """The engine's options, with the names of *hooks*; with *storage* it has one, whatever the
+    configuration says."""
     queue = config.queue.applied_to(QueueOptions())
     channel = config.channel.applied_to(ChannelOptions(queue=queue))
     return BrokerOptions(
@@ -48,6 +52,8 @@ def broker_options(config: ServerConfig, *, storage: bool = False) -> BrokerOpti
         config.auto_queue_creation,
         channel,
         http_prefixes=config.http.allow,
+        authenticators=() if hooks is None else tuple(hooks.authenticators),
+        event_handlers=None if hooks is None else hooks.wanted(),
         storage=storage or config.data is not None,
     )
 
@@ -56,13 +62,15 @@ def build_broker(
     config: ServerConfig,
     handlers: Mapping[str, DeliveryHandler] | None = None,
     routers: Mapping[str, CustomRouter] | None = None,
+    hooks: ChannelHooks | None = None,
     *,
     storage: bool = False,
 ) -> Broker:
     """A broker with everything the configuration says but what it declares.
 
-    *handlers* and *routers* are objects to register beside those the configuration names;
-    *storage* says that there is one although the configuration names none.
+    *handlers* and *routers* are objects to register beside those the configuration names; *hooks*
+    is what channels may name, None for what the configuration says; *storage* says that there is
+    one although the configuration names none.
 
     :raises ConfigError: when a class cannot be loaded, a name is taken or options are impossible.
     """
@@ -79,8 +87,11 @@ def build_broker(
         if name in custom:
             raise ConfigError(f"custom_routers: {name!r} was given as an argument too")
         custom[name] = load(setting, CustomRouter)
+    if hooks is None:
+        hooks = load_channel_hooks(config)
     try:
-        return Broker(config.broker, broker_options(config, storage=storage), registry, custom)
+        options = broker_options(config, hooks, storage=storage)
+        return Broker(config.broker, options, registry, custom)
     except ValueError as error:
         raise ConfigError(str(error)) from error
 
@@ -150,6 +161,8 @@ def summary(config: ServerConfig) -> list[str]:
     for kind, settings in (
         ("custom router", config.custom_routers),
         ("handler", config.handlers),
+        ("authenticator", config.authenticators),
+        ("event handler", config.event_handlers),
     ):
         for name, setting in settings.items():
             lines.append(f"{kind:<15} {name}: {setting.module}:{setting.name}")
@@ -164,7 +177,10 @@ def summary(config: ServerConfig) -> list[str]:
 _REASONS = {
     400: "a name or a value is not possible",
     401: "the URL is not among those that http.allow allows",
-    406: "no delivery handler has the name given, or the channel does not allow this queue",
+    406: (
+        "no delivery handler has the name given, nor an authenticator or event handler, or the"
+        " channel does not allow this queue"
+    ),
     482: "it is past a limit of [broker] or of its channel",
     501: "HTTP bindings are off: http.allow allows no URL",
 }

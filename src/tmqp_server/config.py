@@ -189,6 +189,12 @@ class ServerConfig:
     custom_routers: Mapping[str, ClassSetting] = attrs.field(factory=dict)
     """Routers of the user's, by name."""
 
+    authenticators: Mapping[str, ClassSetting] = attrs.field(factory=dict)
+    """Who is asked about channels that name one as their authenticator."""
+
+    event_handlers: Mapping[str, ClassSetting] = attrs.field(factory=dict)
+    """Who is told of the events of channels that name one as their event handler."""
+
     http: HttpSettings = attrs.field(factory=HttpSettings)
     """What HTTP bindings may do."""
 
@@ -258,6 +264,8 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "routers": declared_routers,
     "handlers": lambda value: class_settings(value, "handlers"),
     "custom_routers": lambda value: class_settings(value, "custom_routers"),
+    "authenticators": lambda value: class_settings(value, "authenticators"),
+    "event_handlers": lambda value: class_settings(value, "event_handlers"),
     "http": lambda value: http_settings(table_of(value, "http")),
     "cluster": lambda value: cluster_settings(table_of(value, "cluster")),
 }

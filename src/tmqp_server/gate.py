@@ -7,6 +7,10 @@ how long that takes, is not its business: it makes a :class:`Question`, and late
 :class:`Decision`.  A decision may be kept for a time, for this session and this very question; so a
 producer costs one question a queue, and one dict look-up a message.
 
+A channel may have an authenticator of its own, which is asked about it instead of the server-wide
+one (F70); the question names it.  Kept answers are forgotten when it may be another's turn, and an
+answer that comes after that is asked for again.
+
 What a command needs stands in one table.  A command that is not in it is refused: what is added to
 the engine later is closed to everybody until somebody has decided what it needs.
 """
@@ -14,7 +18,7 @@ the engine later is closed to everybody until somebody has decided what it needs
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias, final
+from typing import Final, Protocol, TypeAlias, final
 
 from tmqp.constants import (
     RESULT_FAILED,
@@ -109,6 +113,7 @@ __all__ = [
     "MESSAGE",
     "NO_QUEUE",
     "REFUSED",
+    "Authorities",
     "Decision",
     "Gate",
     "Need",
@@ -135,6 +140,16 @@ NO_QUEUE: Final = -1
 Need: TypeAlias = tuple[str, str, int, int]
 
 
+class Authorities(Protocol):
+    """Knows which channels have authenticators of their own; the broker."""
+
+    def authenticator_of(self, channel: str) -> str:
+        """The name of who is asked about a channel; empty for the server-wide one."""
+
+    def authenticator_changes(self) -> int:
+        """A number that rises whenever an answer of :meth:`authenticator_of` may be another."""
+
+
 @final
 class Question:
     """Something only the server's own code can decide; the session's commands wait for it.
@@ -142,6 +157,8 @@ class Question:
     ``right`` is one of ``rights.py``, ``AUTHENTICATE`` or ``MESSAGE``; ``subject`` and ``queue_id``
     say what it is about, ``event`` which event a subscription is for.  ``command`` is what waits.
     ``names`` are the channels of a list, of which the decision names those to be seen.
+    ``authenticator`` is whose question it is, empty for the server-wide one; ``authenticators`` the
+    same for those of a list's channels that have one.
     """
 
     __slots__ = (
@@ -156,6 +173,8 @@ class Question:
         "place",
         "names",
         "held",
+        "authenticator",
+        "authenticators",
     )
 
     def __init__(self, session: int, need: Need, command: Command | None, place: int = 0) -> None:
@@ -171,6 +190,8 @@ class Question:
         self.names: tuple[str, ...] = ()
         #: The answer with the list, which waits to be cut to size.
         self.held: Reply | None = None
+        self.authenticator = ""
+        self.authenticators: dict[str, str] = {}
 
     @property
     def need(self) -> Need:
@@ -210,14 +231,19 @@ class Gate:
     """The rules of one hub, and the answers kept for each of its sessions.
 
     :param passes_on: whether an acknowledge for this target goes to a client (F116).
+    :param authorities: who knows the channels' own authenticators; None where no channel has one.
 
     Attributes: ``refused``, how many commands were; ``dropped``, how many of them could not be
     told so, because nothing answers them.
     """
 
-    def __init__(self, passes_on: Callable[[str], bool]) -> None:
+    def __init__(
+        self, passes_on: Callable[[str], bool], authorities: Authorities | None = None
+    ) -> None:
         self.refused = 0
         self.dropped = 0
+        self._authorities = authorities
+        self._changes_seen = 0
         self._passes_on = passes_on
         #: By session: until when an answer holds, below zero for a no.  None: nothing is asked.
         self._kept: dict[int, dict[Need, float] | None] = {}
@@ -249,6 +275,8 @@ class Gate:
         kept = self._kept.get(number)
         if kept is None:
             return ALLOWED
+        if self._authorities is not None:
+            self._refresh(self._authorities)
         kind = type(command)
         if kind is Push:
             assert isinstance(command, Push)
@@ -282,6 +310,27 @@ class Gate:
                     return verdict, place
         return ALLOWED, len(commands)
 
+    def _refresh(self, authorities: Authorities) -> None:
+        """Forget all answers when somebody else may have to give them now."""
+        changes = authorities.authenticator_changes()
+        if changes != self._changes_seen:
+            self._changes_seen = changes
+            self.forget_answers()
+
+    def authenticator_of(self, need: Need) -> str:
+        """Who is asked for a right: the channel's authenticator, or empty."""
+        if self._authorities is None or need[0] not in _OF_CHANNELS or not need[1]:
+            return ""
+        return self._authorities.authenticator_of(need[1])
+
+    def note_names(self, question: Question, names: list[str]) -> None:
+        """Let a question about a list be about these channels (F52)."""
+        question.names = tuple(names)
+        for name in names:
+            authenticator = self.authenticator_of((SEE_CHANNEL, name, NO_QUEUE, 0))
+            if authenticator:
+                question.authenticators[name] = authenticator
+
     def question(self, number: int, command: Command, now: float) -> Question:
         """What is to be asked about a command for which :meth:`check` has said ASK."""
         return self._question(number, command, 0, now)
@@ -293,15 +342,26 @@ class Gate:
             place = self._check_batch(number, command, start, now)[1]
             need = needed(command.commands[place])
             assert need is not None, "pushes and acknowledges need something"
-            return Question(number, need, command, place)
+            return self._about(number, need, command, place)
         need = needed(command)
         assert need is not None, f"nothing is to be asked about {command!r}"
-        return Question(number, need, command)
+        return self._about(number, need, command, 0)
+
+    def _about(self, number: int, need: Need, command: Command, place: int) -> Question:
+        question = Question(number, need, command, place)
+        question.authenticator = self.authenticator_of(need)
+        return question
 
     def decided(self, question: Question, decision: Decision, now: float) -> Question | int:
         """A question about a right is answered: ALLOWED or REFUSED, or the next question about the
         same command."""
         number = question.session
+        command = question.command
+        if self._authorities is not None and command is not None:
+            self._refresh(self._authorities)
+            if question.authenticator != self.authenticator_of(question.need):
+                # The channel came or went meanwhile: this was not the one to say it.
+                return self._about(number, question.need, command, question.place)
         kept = self._kept.get(number)
         # What is seen of a list depends on the list.
         if kept is not None and decision.keep_s > 0 and decision.names is None:
@@ -311,7 +371,6 @@ class Gate:
             kept[question.need] = until if decision.allowed else -until
         if not decision.allowed:
             return REFUSED
-        command = question.command
         if isinstance(command, Batch):
             verdict, place = self._check_batch(number, command, question.place + 1, now)
             if verdict == ASK:
@@ -388,6 +447,24 @@ _NOTHING: Final[Need] = ("", "", NO_QUEUE, 0)
 
 #: Needs no right: these give up what the client has, or are the server's own words about it.
 _FREE: Final[frozenset[type[Command]]] = frozenset({Disconnect, Block, Unblock, Leave, Grant})
+
+#: What a channel's own authenticator is asked about.  Not about creating it: whoever creates a
+#: channel chooses its authenticator, so that is for the server-wide one to allow.
+_OF_CHANNELS: Final = frozenset(
+    {
+        CLEAR_MESSAGES,
+        CREATE_QUEUE,
+        JOIN,
+        PULL,
+        PUSH,
+        REMOVE_CHANNEL,
+        REMOVE_QUEUE,
+        SEE_CHANNEL,
+        SEE_CONSUMERS,
+        SUBSCRIBE,
+        UPDATE_QUEUE,
+    }
+)
 
 _Needing: TypeAlias = Callable[[Command], Need]
 

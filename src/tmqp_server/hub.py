@@ -52,6 +52,7 @@ from tmqp_server.engine.effects import (
     Inform,
     Notify,
     Reply,
+    TellHandler,
     TellNodes,
 )
 from tmqp_server.engine.reading_commands import ListOffsets
@@ -130,7 +131,10 @@ class Hub:
         self._fetches: list[StorageQuestion] = []
         self.notified: int = 0
         self.customs_ignored: int = 0
-        self.gate = Gate(broker.passes_on) if guarded else None
+        self.gate: Gate | None = None
+        if guarded:
+            authorities = broker if broker.has_authenticators else None
+            self.gate = Gate(broker.passes_on, authorities)
         self._takes_custom = takes_custom
         self._open: dict[int, Question] = {}
         self._asked: list[Question] = []
@@ -142,6 +146,7 @@ class Hub:
         self._rest: dict[int, deque[Command]] = {}
         self._calls: list[CallHttp] = []
         self._router_failures: list[RouterFailed] = []
+        self._tellings: list[TellHandler] = []
 
     # -- sessions -------------------------------------------------------------------------------
 
@@ -270,6 +275,13 @@ class Hub:
             self._router_failures = []
         return failures
 
+    def take_tellings(self) -> Sequence[TellHandler]:
+        """What channels' event handlers are to be told, since the last call."""
+        tellings = self._tellings
+        if tellings:
+            self._tellings = []
+        return tellings
+
     # -- time -----------------------------------------------------------------------------------
 
     def session_deadline(self, number: int) -> float | None:
@@ -344,7 +356,7 @@ class Hub:
             for effect in self._perform(number, command, now):
                 assert isinstance(effect, Reply)
                 question.held = effect
-                question.names = tuple([each.name for each in _channels_of(effect)])
+                gate.note_names(question, [each.name for each in _channels_of(effect)])
             if question.held is None:
                 return
         elif isinstance(command, ListOffsets):
@@ -504,6 +516,8 @@ class Hub:
                     self._calls.append(effect)
                 elif isinstance(effect, RouterFailed):
                     self._router_failures.append(effect)
+                elif isinstance(effect, TellHandler):
+                    self._tellings.append(effect)
                 elif isinstance(effect, HandOver):
                     self._take_custom(effect)
                 else:

@@ -433,3 +433,37 @@ def test_code_that_cannot_be_used_is_a_wrong_configuration(start: Start, tmp_pat
         assert process.returncode == 2
         assert reason in said
         assert "Traceback" not in said
+
+
+COLLECTOR = """
+import anyio, gc
+from tmqp.address import Address
+from tmqp_server import __main__ as command
+from tmqp_server.app import running
+from tmqp_server.config import ServerConfig
+
+async def as_a_library():
+    async with running(ServerConfig(listen=(Address("127.0.0.1", 0),))):
+        print(gc.get_threshold(), gc.get_freeze_count())
+
+before = gc.get_threshold()
+anyio.run(as_a_library)
+assert gc.get_threshold() == before
+
+class Server:
+    addresses = ("here",)
+
+command._announce(Server())
+print(gc.get_threshold(), gc.get_freeze_count() > 10_000)
+"""
+
+
+def test_the_command_sets_the_garbage_collector_and_the_library_does_not() -> None:
+    """F8; 700 objects are Python's own threshold."""
+    result = subprocess.run(
+        [sys.executable, "-c", COLLECTOR], capture_output=True, text=True, check=True, timeout=60
+    )
+    library, ready, command = result.stdout.splitlines()
+    assert library.endswith(", 10, 10) 0")
+    assert ready.startswith("tmqp-server ")
+    assert command == "(10000, 5, 50) True"

@@ -2,9 +2,14 @@
 
 Each is answered once, whatever happens, and the connection stays (F43, F44).  What an operation
 sets free is delivered before its answer (F48; seen: a queue set to push delivers, then answers).
+
+A channel with very many queues is removed in portions: it is there, with ever fewer queues, until
+the last one has gone; then the channel goes, and only then is the operation answered (F51).
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from tmqp.constants import (
     RESULT_LIMIT_EXCEEDED,
@@ -27,7 +32,7 @@ from tmqp_server.engine.commands import (
     RemoveQueue,
     UpdateQueue,
 )
-from tmqp_server.engine.core import Core
+from tmqp_server.engine.core import Core, Removal
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.events import (
     CHANNEL_REMOVED,
@@ -43,6 +48,9 @@ from tmqp_server.engine.storage_effects import ForgetChannel, ForgetQueue, Store
 from tmqp_server.engine.workflow import Workflow
 
 __all__ = ["Administration"]
+
+#: Queues that one step closes.
+_MOST_CLOSED: Final = 1_000
 
 
 class Administration:
@@ -77,15 +85,40 @@ class Administration:
         """Remove a channel with all it holds (F51)."""
         assert isinstance(command, RemoveChannel)
         channel = self._core.channels.find(command.channel)
-        code = RESULT_NOT_FOUND
-        if channel is not None:
+        if channel is None:
+            self.reply(session, command.request, RESULT_NOT_FOUND)
+            return
+        self._remove(Removal(channel, session, command.request, False))
+
+    def _remove(self, removal: Removal) -> None:
+        """Close queues, all if they are not too many, then let their channel go."""
+        core = self._core
+        channel = removal.channel
+        closed = 0
+        if core.channels.by_key.get(channel.key) is channel and not removal.is_void():
+            while channel.queues:
+                queue = removal.next_queue()
+                if queue.closed:
+                    continue
+                if closed == _MOST_CLOSED:
+                    removal.left.append(queue)
+                    core.removals.append(removal)
+                    return
+                closed += 1
+                self._close_queue(channel, queue)
             self._discard(channel)
-            code = RESULT_OK
-        self.reply(session, command.request, code)
+        session = removal.session
+        if session is not None and session.alive:
+            self.reply(session, removal.request, RESULT_OK)
+
+    def go_on(self) -> None:
+        """Go on with one removal that is not over."""
+        core = self._core
+        if core.removals:
+            core.change = 0
+            self._remove(core.removals.popleft())
 
     def _discard(self, channel: Channel) -> None:
-        for queue in list(channel.queues.values()):
-            self._close_queue(channel, queue)
         core = self._core
         core.notify_channel(CHANNEL_REMOVED, channel)
         core.channels.remove(channel)
@@ -151,7 +184,7 @@ class Administration:
         # It may have been the one for whom all others had to wait.
         core.wake_audience(audience)
         if channel.options.destroy_when_empty and channel.is_empty():
-            self._discard(channel)  # F101
+            self._remove(Removal(channel, None, None, True))  # F101
 
     def grant(self, command: Command, session: Session) -> None:
         """Set the delivery credit of a subscription."""

@@ -168,6 +168,11 @@ class Broker:
         if handlers.find(options.channel.queue.delivery_handler) is None:
             name = options.channel.queue.delivery_handler
             raise ValueError(f"no delivery handler is registered under the name {name!r}")
+        if not options.knows(options.channel):
+            raise ValueError(
+                "no such authenticator or event handler is registered:"
+                f" {options.channel.authenticator!r}, {options.channel.event_handler!r}"
+            )
         if options.channel.queue.needs_storage() and not options.storage:
             raise ValueError("queues cannot be durable without a storage")
         self.limits = limits
@@ -338,6 +343,7 @@ class Broker:
         self._serve_timers(now)
         core.budget += kept
         self._puller.go_on(now)
+        self._administration.go_on()
         self._pump.go_on(now)
         self._serve_timers(now)
         if core.awake:
@@ -478,6 +484,22 @@ class Broker:
     def channel_names(self, pattern: str) -> list[str]:
         """The names of the channels that pass a filter (F53), in the order of creation."""
         return self._readers.channel_names(pattern)
+
+    @property
+    def has_authenticators(self) -> bool:
+        """Whether channels may have authenticators of their own."""
+        return bool(self._core.options.authenticators)
+
+    def authenticator_of(self, channel: str) -> str:
+        """The name of who is to be asked about a channel instead of the server; empty for nobody.
+
+        Of a channel that is missing, it is what a new one has (F71).
+        """
+        return self._core.channels.authenticator_of(channel)
+
+    def authenticator_changes(self) -> int:
+        """A number that rises whenever :meth:`authenticator_of` may have another answer."""
+        return self._core.channels.authenticator_changes
 
     def queues(self) -> list[Queue]:
         """All queues, for tests and tools: their books must balance after every step."""

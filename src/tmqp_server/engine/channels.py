@@ -22,7 +22,7 @@ from tmqp.constants import (
 from tmqp_server.engine.delivery import HandlerRegistry
 from tmqp_server.engine.disciplines import DISCIPLINES
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.options import ChannelOptions, QueueOptions
+from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sessions import Audience
 
@@ -93,14 +93,15 @@ class ChannelTable:
         "by_key",
         "by_spelling",
         "generation",
+        "authenticator_changes",
         "last_key",
         "_limits",
         "_handlers",
-        "_stores",
+        "_options",
     )
 
     def __init__(
-        self, limits: EngineLimits, handlers: HandlerRegistry, stores: bool = False
+        self, limits: EngineLimits, handlers: HandlerRegistry, options: BrokerOptions
     ) -> None:
         #: In the order of creation.
         self.by_key: dict[str, Channel] = {}
@@ -108,11 +109,13 @@ class ChannelTable:
         self.by_spelling: dict[str, Channel] = {}
         #: Rises whenever a queue comes, goes or changes its options.
         self.generation = 0
+        #: Rises whenever another authenticator is to be asked about some name than before.
+        self.authenticator_changes = 0
         #: The key of the queue created last; none is given twice.
         self.last_key = 0
-        self._stores = stores
         self._limits = limits
         self._handlers = handlers
+        self._options = options
 
     def find(self, name: str) -> Channel | None:
         """The channel of that name in any case, or None."""
@@ -134,9 +137,11 @@ class ChannelTable:
         problem = options.problem(self._limits)
         if problem != RESULT_OK:
             return problem
-        if self._handlers.find(options.queue.delivery_handler) is None:
+        if self._handlers.find(options.queue.delivery_handler) is None or (
+            not self._options.knows(options)
+        ):
             return RESULT_UNACCEPTABLE
-        if options.queue.needs_storage() and not self._stores:
+        if options.queue.needs_storage() and not self._options.storage:
             return RESULT_UNACCEPTABLE
         if len(self.by_key) >= self._limits.max_channels:
             return RESULT_LIMIT_EXCEEDED
@@ -146,10 +151,24 @@ class ChannelTable:
         """Create a channel; ``problem_of_new`` must have said 0."""
         channel = Channel(name, name.lower(), options)
         self.by_key[channel.key] = channel
+        self._note_authenticator(options)
         return channel
+
+    def _note_authenticator(self, options: ChannelOptions) -> None:
+        """A channel came or went; nothing changes if it has the authenticator that all have."""
+        if options.authenticator != self._options.channel.authenticator:
+            self.authenticator_changes += 1
+
+    def authenticator_of(self, name: str) -> str:
+        """Who is to be asked about a channel: its authenticator, or that of a new one if it is
+        missing; empty for none of its own."""
+        channel = self.find(name)
+        options = self._options.channel if channel is None else channel.options
+        return options.authenticator
 
     def remove(self, channel: Channel) -> None:
         """Forget a channel."""
+        self._note_authenticator(channel.options)
         del self.by_key[channel.key]
         for spelling in channel.spellings:
             del self.by_spelling[spelling]
@@ -163,7 +182,7 @@ class ChannelTable:
         problem = options.problem(self._limits)
         if problem == RESULT_OK and self._handlers.find(options.delivery_handler) is None:
             return RESULT_UNACCEPTABLE
-        if problem == RESULT_OK and options.needs_storage() and not self._stores:
+        if problem == RESULT_OK and options.needs_storage() and not self._options.storage:
             return RESULT_UNACCEPTABLE
         return problem
 

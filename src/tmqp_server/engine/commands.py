@@ -322,10 +322,11 @@ class PushExtras(Record):
 
     ``changes`` are options for a queue that has to be created (F74).  ``expires_in_ms`` is the
     message's own time-out, 0 for the queue's.  ``delay_ms`` keeps it from being sent that long.
-    ``silent`` keeps errors from being answered, for copies nobody waits for (F82).
+    ``silent`` keeps errors from being answered, for copies nobody waits for (F82).  ``nameless`` is
+    the ``wire`` as it came, where the door has made the id: for queues that want none made.
     """
 
-    __slots__ = ("changes", "expires_in_ms", "delay_ms", "silent")
+    __slots__ = ("changes", "expires_in_ms", "delay_ms", "silent", "nameless")
 
     def __init__(
         self,
@@ -333,11 +334,13 @@ class PushExtras(Record):
         expires_in_ms: int = 0,
         delay_ms: int = 0,
         silent: bool = False,
+        nameless: object = None,
     ) -> None:
         self.changes = changes
         self.expires_in_ms = expires_in_ms
         self.delay_ms = delay_ms
         self.silent = silent
+        self.nameless = nameless
 
 
 @mypyc_attr(acyclic=True)

@@ -2,8 +2,8 @@
 
 One ``Core`` belongs to one ``Broker``.  A step sets ``out`` to a new list, refills ``budget`` and
 lets one of the parts work; each appends its effects and takes its units of work from the budget.
-When the budget is used up, whoever has work left puts it into ``runnable``, ``awake``, ``pulls`` or
-``trash`` and the broker's next deadline is at once.
+When the budget is used up, whoever has work left puts it into ``runnable``, ``awake``, ``pulls``,
+``trash`` or ``removals`` and the broker's next deadline is at once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,15 @@ from tmqp_server.engine.storage_effects import Fetch, StoredChange
 from tmqp_server.engine.tails import Tail
 from tmqp_server.engine.timers import Wakeups
 
-__all__ = ["Core", "Master", "Pending", "PendingChange", "PendingFetch", "PendingSave"]
+__all__ = [
+    "Core",
+    "Master",
+    "Pending",
+    "PendingChange",
+    "PendingFetch",
+    "PendingSave",
+    "Removal",
+]
 
 #: Messages, and bytes, that are brought back from the storage at a time.
 _FETCH_MESSAGES: Final = 1_000
@@ -94,6 +102,40 @@ class PendingFetch:
         self.high_priority = high_priority
 
 
+class Removal:
+    """A channel that is being removed.
+
+    *session* is told when it is over; None tells nobody.  With *deserted* it ends, and leaves what
+    is left, when somebody joins meanwhile.
+    """
+
+    __slots__ = ("channel", "session", "request", "deserted", "left")
+
+    def __init__(
+        self, channel: Channel, session: Session | None, request: object, deserted: bool
+    ) -> None:
+        self.channel = channel
+        self.session = session
+        self.request = request
+        self.deserted = deserted
+        #: The queues still to be closed, the next one last.
+        self.left: list[Queue] = []
+
+    def is_void(self) -> bool:
+        """Whether the reason for it has gone."""
+        return self.deserted and bool(self.channel.audience.subscriptions)
+
+    def next_queue(self) -> Queue:
+        """The next queue, in the order of creation; the channel must have one.
+
+        It may be closed already, for others remove queues as well.
+        """
+        if not self.left:
+            self.left = list(self.channel.queues.values())
+            self.left.reverse()
+        return self.left.pop()
+
+
 class Core:
     """The state that the parts of one broker share."""
 
@@ -114,6 +156,7 @@ class Core:
         "awake",
         "pulls",
         "trash",
+        "removals",
         "stores",
         "storage_ok",
         "tickets",
@@ -143,7 +186,7 @@ class Core:
     ) -> None:
         self.limits = limits
         self.options = options
-        self.channels = ChannelTable(limits, handlers, options.storage)
+        self.channels = ChannelTable(limits, handlers, options)
         #: By number, in the order of connecting.
         self.sessions: dict[int, Session] = {}
         #: By client id.
@@ -165,6 +208,8 @@ class Core:
         #: Pulls that can go on.
         self.pulls: deque[Pulling] = deque()
         self.trash: deque[Trash] = deque()
+        #: Channels with so many queues that a step does not close them all.
+        self.removals: deque[Removal] = deque()
         #: The world has a storage, and it works.
         self.stores = options.storage
         self.storage_ok = True
@@ -315,6 +360,13 @@ class Core:
             self.awake.append(audience.line)
             audience.line = deque()
 
+    def watch_channel(self, channel: Channel) -> None:
+        """A channel is new: its event handler is told of what happens in it from now on."""
+        handler = channel.options.event_handler
+        if handler:
+            wanted = self.options.event_handlers[handler]
+            self.notices.set_handler(channel.key, handler, wanted)
+
     def notify_client(self, event: int, session: Session) -> None:
         """Tell that a client, or a slave, connected or disconnected."""
         if session.node:
@@ -336,6 +388,7 @@ class Core:
             active = len(channel.audience.subscriptions)
             fact = ChannelFact(channel.name, active, channel.options.client_limit)
             self.notices.tell(self.out, event, fact)
+            self.notices.tell_handler(self.out, event, fact, channel.key)
 
     def notify_subscription(self, event: int, channel: Channel, session: Session) -> None:
         """Tell that a client joined or left a channel."""

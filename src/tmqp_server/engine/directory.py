@@ -34,6 +34,7 @@ class Directory:
         if self.problem != RESULT_OK:
             return None
         channel = channels.create(name, options)
+        self._core.watch_channel(channel)
         self._core.notify_channel(CHANNEL_CREATED, channel)
         if self._core.stores:
             self._core.keep(StoreChannel(channel.name, options))

@@ -30,6 +30,7 @@ __all__ = [
     "Notify",
     "Refuse",
     "Reply",
+    "TellHandler",
     "TellNodes",
 ]
 
@@ -370,6 +371,18 @@ class Notify(Effect):
     __slots__ = ("event", "fact")
 
     def __init__(self, event: int, fact: Fact) -> None:
+        self.event = event
+        self.fact = fact
+
+
+@mypyc_attr(acyclic=True)
+class TellHandler(Effect):
+    """Something happened in a channel that has this event handler; otherwise as ``Notify``."""
+
+    __slots__ = ("handler", "event", "fact")
+
+    def __init__(self, handler: str, event: int, fact: Fact) -> None:
+        self.handler = handler
         self.event = event
         self.fact = fact
 

@@ -24,7 +24,7 @@ from tmqp_server.engine.core import Core
 from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm, Reply
-from tmqp_server.engine.message import MARK_HIGH, MARK_WANTS, Message
+from tmqp_server.engine.message import MARK_CONFIRMED, MARK_HIGH, MARK_WANTS, Message
 from tmqp_server.engine.outcomes import NACK_STORAGE, Outcomes
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sessions import Session
@@ -138,10 +138,22 @@ class Intake:
                 timeout_s = extras.expires_in_ms / 1000
             if extras.delay_ms > 0:
                 message.rarely().due_at = now + extras.delay_ms / 1000
+            if extras.nameless is not None and not queue.options.use_message_id:
+                self._take_id_off(queue, message, extras.nameless)
         if timeout_s > 0.0 and queue.discipline.stores:
             message.rarely().expires_at = now + timeout_s
         session.pushed += 1
         self._workflow.receive(queue, message, now)
+
+    def _take_id_off(self, queue: Queue, message: Message, wire: object) -> None:
+        """Let a message be without the id that was made for it (F41).
+
+        Its producer is told nothing, for he could not tell what it is about.
+        """
+        message.message_id = ""
+        message.wire = wire
+        message.marks |= MARK_CONFIRMED
+        queue.expect_nameless()
 
     def _refuse(self, command: Push, session: Session, code: int, why: str = "") -> None:
         extras = command.extras

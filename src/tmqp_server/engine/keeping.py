@@ -260,6 +260,8 @@ class Keeper:
             marks,
             kept.sequence,
         )
+        if not kept.message_id:
+            queue.expect_nameless()
         message.attempts = kept.attempts
         if kept.attempts == 0 and kept.sequence <= queue.suspect:
             message.attempts = 1
@@ -290,7 +292,13 @@ class Keeper:
         channels = self._core.channels
         if channels.find(command.channel) is not None:
             raise ValueError(f"there is a channel {command.channel!r} already")
-        channels.create(command.channel, command.options)
+        options = command.options
+        if not self._core.options.knows(options):
+            names = f"{options.authenticator!r}, {options.event_handler!r}"
+            raise ValueError(
+                f"the channel {command.channel} needs an authenticator or event handler: {names}"
+            )
+        self._core.watch_channel(channels.create(command.channel, options))
 
     def _restore_queue(self, command: RestoreQueue) -> None:
         core = self._core

@@ -111,6 +111,7 @@ class Rare(Record):
 @mypyc_attr(acyclic=True)
 class Message:
     """One message.  ``channel`` is the producer's spelling of the channel's name (F76).
+    ``message_id`` is empty only where a queue wants no ids made; nobody can acknowledge it then.
 
     ``sequence`` counts the messages of one queue from 1 and is never used twice; ``attempts``
     counts the times it was sent; ``size`` is in bytes, as the door counts them.

@@ -9,6 +9,9 @@ to costs one comparison.
 A subscription ends with its session, its channel or its queue.  It remembers how the subscriber
 spelt the channel, because clients compare that exactly (F131).  A subscriber whose outbound buffer
 is full misses the event, and that is counted: events report, they are not kept.
+
+A channel may have an event handler as well: code of the world's, told of those events of this one
+channel that it wants (F70).
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.engine.delivery import QueueFacts
-from tmqp_server.engine.effects import Effect, Inform, Notify
+from tmqp_server.engine.effects import Effect, Inform, Notify, TellHandler
 from tmqp_server.engine.events import MESSAGE_PRODUCED, Fact
 from tmqp_server.engine.sessions import EventSubscription, Session
 
@@ -32,7 +35,7 @@ Place = tuple[int, str, int]
 class Notices:
     """The subscriptions to events of one broker."""
 
-    __slots__ = ("mask", "skipped", "_channels", "_counts", "_places", "_world")
+    __slots__ = ("mask", "skipped", "_channels", "_counts", "_handlers", "_places", "_world")
 
     def __init__(self, world: int) -> None:
         #: Bits of the events that somebody listens to.
@@ -45,6 +48,8 @@ class Notices:
         self._channels: dict[str, dict[Place, None]] = {}
         #: Subscriptions to each event bit.
         self._counts: dict[int, int] = {}
+        #: The event handlers of channels, by the channel's key: a name, and the bits it wants.
+        self._handlers: dict[str, tuple[str, int]] = {}
 
     def subscribe(self, session: Session, place: Place, channel: str) -> None:
         """Tell a session of what happens at a place; *channel* is its spelling."""
@@ -90,7 +95,10 @@ class Notices:
             self.unsubscribe(session, place)
 
     def forget_channel(self, key: str) -> None:
-        """End all subscriptions to a channel that is gone."""
+        """End all subscriptions to a channel that is gone, and its event handler's work."""
+        handler = self._handlers.pop(key, None)
+        if handler is not None:
+            self._count_all(handler[1], -1)
         for place in list(self._channels.get(key, ())):
             self._forget(place)
 
@@ -116,12 +124,32 @@ class Notices:
         else:
             self.mask &= ~event
 
+    def _count_all(self, events: int, more: int) -> None:
+        bit = 1
+        while bit <= events:
+            if events & bit:
+                self._count(bit, more)
+            bit <<= 1
+
+    def set_handler(self, key: str, name: str, events: int) -> None:
+        """Tell an event handler of these events of a channel that is about to be there."""
+        self._handlers[key] = (name, events)
+        self._count_all(events, 1)
+
+    def tell_handler(self, out: list[Effect], event: int, fact: Fact, key: str) -> None:
+        """Tell the channel's event handler, if it has one that wants this event."""
+        handler = self._handlers.get(key)
+        if handler is not None and handler[1] & event:
+            out.append(TellHandler(handler[0], event, fact))
+
     def tell(
         self, out: list[Effect], event: int, fact: Fact, key: str = "", queue_id: int = NO_QUEUE
     ) -> None:
         """Tell the world, if it listens, and all subscribers, grouped by their spelling."""
         if self._world & event:
             out.append(Notify(event, fact))
+        if key and self._handlers:
+            self.tell_handler(out, event, fact, key)
         listeners = self._places.get((event, key, queue_id))
         if listeners is None:
             return

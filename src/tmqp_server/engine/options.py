@@ -42,8 +42,8 @@ class QueueOptions(Record):
 
     ``dead_letter`` is the (channel, queue id) to which messages go that were put back too often;
     None drops them.  ``message_limit`` and ``message_size_limit`` (bytes) are unlimited at 0,
-    ``message_timeout_ms`` is none at 0.  ``use_message_id`` is carried for the door, which makes
-    the ids: the engine makes none.
+    ``message_timeout_ms`` is none at 0.  Where ``use_message_id`` is off, a message that came
+    without an id stays without (F41); the engine makes none, the door does.
 
     With ``durable`` every message that is taken in is saved, and a positive confirm waits for the
     storage.  Such a queue, and one with ``overflow``, keeps ``memory_limit`` waiting messages of
@@ -274,7 +274,8 @@ class ChannelOptions(Record):
     """All options of one channel (specification, "Channel Options"; F67, F70, F73).
 
     ``allowed_queues`` None allows every queue id; limits are unlimited at 0.  ``queue`` is what
-    queues of this channel start from.
+    queues of this channel start from.  ``authenticator`` and ``event_handler`` name code that the
+    world knows, and are empty for none; whether it does is not looked up here.
     """
 
     __slots__ = (
@@ -284,6 +285,8 @@ class ChannelOptions(Record):
         "queue_limit",
         "destroy_when_empty",
         "queue",
+        "authenticator",
+        "event_handler",
     )
 
     def __init__(
@@ -294,6 +297,8 @@ class ChannelOptions(Record):
         queue_limit: int = 0,
         destroy_when_empty: bool = False,
         queue: QueueOptions | None = None,
+        authenticator: str = "",
+        event_handler: str = "",
     ) -> None:
         self.allow_multiple_queues = allow_multiple_queues
         self.allowed_queues = allowed_queues
@@ -301,6 +306,8 @@ class ChannelOptions(Record):
         self.queue_limit = queue_limit
         self.destroy_when_empty = destroy_when_empty
         self.queue = QueueOptions() if queue is None else queue
+        self.authenticator = authenticator
+        self.event_handler = event_handler
 
     def problem(self, limits: EngineLimits) -> int:
         """0 when a channel can have these options, else the result code to answer."""
@@ -323,6 +330,8 @@ class ChannelChanges(Record):
         "queue_limit",
         "destroy_when_empty",
         "queue",
+        "authenticator",
+        "event_handler",
     )
 
     def __init__(
@@ -333,6 +342,8 @@ class ChannelChanges(Record):
         queue_limit: int | None = None,
         destroy_when_empty: bool | None = None,
         queue: QueueChanges | None = None,
+        authenticator: str | None = None,
+        event_handler: str | None = None,
     ) -> None:
         self.allow_multiple_queues = allow_multiple_queues
         self.allowed_queues = allowed_queues
@@ -340,6 +351,8 @@ class ChannelChanges(Record):
         self.queue_limit = queue_limit
         self.destroy_when_empty = destroy_when_empty
         self.queue = queue
+        self.authenticator = authenticator
+        self.event_handler = event_handler
 
     def applied_to(self, old: ChannelOptions) -> ChannelOptions:
         """The complete options that *old* becomes."""
@@ -350,6 +363,8 @@ class ChannelChanges(Record):
             _number(self.queue_limit, old.queue_limit),
             _flag(self.destroy_when_empty, old.destroy_when_empty),
             old.queue if self.queue is None else self.queue.applied_to(old.queue),
+            old.authenticator if self.authenticator is None else self.authenticator,
+            old.event_handler if self.event_handler is None else self.event_handler,
         )
 
 
@@ -360,7 +375,8 @@ class BrokerOptions(Record):
     event bits (``events.py``): the kinds for which ``Notify`` effects are made.
     ``http_prefixes`` begin the URLs that HTTP bindings may call (``http_rules.py``); none, and
     there are no HTTP bindings.  ``storage`` says that the world keeps what it is told to keep;
-    without it no queue can be durable.
+    without it no queue can be durable.  ``authenticators`` are the names that channels may give as
+    theirs; ``event_handlers`` the same, each with the mask of the events it is to be told.
     """
 
     __slots__ = (
@@ -370,6 +386,8 @@ class BrokerOptions(Record):
         "events",
         "http_prefixes",
         "storage",
+        "authenticators",
+        "event_handlers",
     )
 
     def __init__(
@@ -380,6 +398,8 @@ class BrokerOptions(Record):
         events: int = LIFECYCLE_EVENTS,
         http_prefixes: tuple[str, ...] = (),
         storage: bool = False,
+        authenticators: tuple[str, ...] = (),
+        event_handlers: dict[str, int] | None = None,
     ) -> None:
         self.auto_channel_creation = auto_channel_creation
         self.auto_queue_creation = auto_queue_creation
@@ -387,3 +407,11 @@ class BrokerOptions(Record):
         self.events = events
         self.http_prefixes = http_prefixes
         self.storage = storage
+        self.authenticators = authenticators
+        self.event_handlers = {} if event_handlers is None else event_handlers
+
+    def knows(self, channel: ChannelOptions) -> bool:
+        """Whether all code is there that a channel's options name."""
+        return (not channel.authenticator or channel.authenticator in self.authenticators) and (
+            not channel.event_handler or channel.event_handler in self.event_handlers
+        )

@@ -460,6 +460,8 @@ class Outcomes:
     def _readdressed(self, message: Message, target: Queue) -> Message:
         """A copy of *message* for another queue, with nobody left to tell."""
         target.sequence += 1
+        if not message.message_id:
+            target.expect_nameless()
         return Message(
             message.message_id,
             message.producer,

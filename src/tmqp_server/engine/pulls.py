@@ -36,10 +36,7 @@ from tmqp_server.engine.delivery import (
     ALLOW,
     HOOK_BEGIN_SEND,
     HOOK_CAN_RECEIVE,
-    HOOK_CONSUMER_RECEIVED,
-    HOOK_END_SEND,
     Decision,
-    combine,
 )
 from tmqp_server.engine.effects import AnswerPull, EndPull, Reply
 from tmqp_server.engine.message import Message
@@ -258,12 +255,5 @@ class Puller:
         queue.sent += 1
         queue.deliveries += 1
         queue.last_sent = self._core.now
-        if hooks & HOOK_CONSUMER_RECEIVED:
-            answer = outcomes.ask(HOOK_CONSUMER_RECEIVED, queue, message, session, None)
-            decision = combine(decision, answer)
-        if hooks & HOOK_END_SEND:
-            closing = outcomes.ask(HOOK_END_SEND, queue, message, None, None)
-            decision = combine(decision, closing)
-        if decision is not ALLOW:
-            outcomes.apply(queue, message, decision)
+        self._sender.decide_sent(queue, message, session, decision)
         return True

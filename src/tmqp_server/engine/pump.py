@@ -111,9 +111,9 @@ class Pump:
         self._dispose(0)
 
     def has_work(self) -> bool:
-        """Whether anything is left for ``go_on``, this one or the pulls'."""
+        """Whether anything is left for ``go_on``, this one or that of pulls and removals."""
         core = self._core
-        return bool(core.runnable or core.awake or core.pulls or core.trash)
+        return bool(core.runnable or core.awake or core.pulls or core.trash or core.removals)
 
     def _dispose(self, floor: int) -> None:
         """Settle cleared messages until the budget is down to *floor*."""
@@ -122,10 +122,10 @@ class Pump:
         while trash and core.budget > floor:
             heap = trash[0]
             message = heap.take()
+            core.budget -= 1
             if message is None:
                 trash.popleft()
                 continue
-            core.budget -= 1
             client = message.holder
             if client is not None:
                 message.holder = None

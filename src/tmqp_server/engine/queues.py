@@ -99,6 +99,7 @@ class Queue(QueueFacts):
         "discipline",
         "exclusive",
         "plain",
+        "nameless",
         "saves",
         "bounded",
         "memory_limit",
@@ -209,6 +210,8 @@ class Queue(QueueFacts):
         #: Messages in memory: not settled, or cleared and not yet disposed of; and their bytes.
         self.count = 0
         self.bytes = 0
+        #: A message without an id has been here (F41).
+        self.nameless = False
         self.configure(options, discipline, handler, limits)
         self._reset_counters()
 
@@ -261,7 +264,7 @@ class Queue(QueueFacts):
         self.hooks = hooks_of(handler)
         self.exclusive = discipline.exclusive or options.send_only_first_acquirer
         #: Nothing is decided in a send pass; see Sender.
-        self.plain = not self.exclusive and not self.hooks & SEND_HOOKS
+        self.plain = not (self.exclusive or self.nameless or self.hooks & SEND_HOOKS)
         #: One message is out at a time (F96); a broadcast cannot be held back.
         self.waits = (
             options.wait_for_acknowledge and options.request_acknowledge and discipline.stores
@@ -299,6 +302,14 @@ class Queue(QueueFacts):
         self.ack_timeout_s = timeout_ms / 1000
         self.message_timeout_s = options.message_timeout_ms / 1000
         self.put_back_limit = options.put_back_limit or limits.max_put_backs
+
+    def expect_nameless(self) -> None:
+        """A message without an id comes in, which nobody can acknowledge: look at each from now on.
+
+        For good: it may wait longer than the options last that let it in.
+        """
+        self.nameless = True
+        self.plain = False
 
     # --- Messages on disk only -------------------------------------------------------------------
 
@@ -494,7 +505,8 @@ class Queue(QueueFacts):
     def enter_flight(self, message: Message) -> None:
         """Note that *message* has just been sent and is awaited."""
         key = message.message_id
-        if key in self.flights:
+        # Where a twin has outlived the first, this one must not pass for the oldest.
+        if key in self.flights or key in self.twins:
             message.marks |= MARK_TWIN
             key = f"{key}\x00{message.sequence}"
             message.rarely().key = key

@@ -11,6 +11,9 @@ the pass is one or two effects with ready-made lists of recipients (``_send_to_a
 goes the long way (``_send_deciding``).  A message that is pulled has one consumer, the one who
 asked; for it the pass is the long way with that consumer alone (``send_pulled``).
 
+A message without an id (F41) cannot be acknowledged: no consumer is asked to, and it is done when
+it was sent.  Queues that have had one go the long way.
+
 The first receiver of a message that was never sent gets the first-acquirer flag (F87); effects
 come before the confirm that a decision makes (seen: delivery, then acknowledge).
 """
@@ -122,6 +125,7 @@ class Sender:
                 only is not None
                 and only.in_flight + 1 < self._window
                 and message.message_id not in flights
+                and not queue.twins
             ):
                 # What _give and _take_off would do, in place: most messages end here.
                 only.in_flight += 1
@@ -214,7 +218,7 @@ class Sender:
     def _emit(self, queue: Queue, message: Message, chosen: dict[int, Client], now: float) -> None:
         """Make the effects for chosen consumers and register what is in flight."""
         options = queue.options
-        wants = options.request_acknowledge
+        wants = options.request_acknowledge and message.message_id != ""
         hides = options.hide_client_names
         name = queue.channel_name
         out = self._core.out
@@ -264,6 +268,19 @@ class Sender:
                 return True
             decision = combine(decision, answer)
         self._emit_pulled(queue, message, pulling, now)
+        decision = self.decide_sent(queue, message, session, decision)
+        self._close_sent(queue, message, decision, now)
+        return True
+
+    def decide_sent(
+        self, queue: Queue, message: Message, session: Session, decision: Decision
+    ) -> Decision:
+        """What the handler says of a message that was sent to the one who asked for it.
+
+        Returns it together with the *decision* before, and carries it out.
+        """
+        outcomes = self._outcomes
+        hooks = queue.hooks
         if hooks & HOOK_CONSUMER_RECEIVED:
             answer = outcomes.ask(HOOK_CONSUMER_RECEIVED, queue, message, session, None)
             decision = combine(decision, answer)
@@ -272,12 +289,12 @@ class Sender:
             decision = combine(decision, closing)
         if decision is not ALLOW:
             outcomes.apply(queue, message, decision)
-        self._close_sent(queue, message, decision, now)
-        return True
+        return decision
 
     def _emit_pulled(self, queue: Queue, message: Message, pulling: Pulling, now: float) -> None:
         """Make the effect for the one who pulls and register what is in flight."""
         options = queue.options
+        wants = options.request_acknowledge and message.message_id != ""
         session = pulling.session
         pulling.index += 1
         self._core.out.append(
@@ -288,7 +305,7 @@ class Sender:
                 pulling.index,
                 pulling.count,
                 message.attempts == 0,
-                options.request_acknowledge,
+                wants,
                 options.hide_client_names,
                 queue.high_in_all() if pulling.info else -1,
                 queue.regular_in_all() if pulling.info else -1,
@@ -300,7 +317,7 @@ class Sender:
         queue.sent += 1
         queue.deliveries += 1
         queue.last_sent = now
-        if options.request_acknowledge:
+        if wants:
             self._give(queue, message, session)
 
     # --- In flight -------------------------------------------------------------------------------

@@ -19,9 +19,11 @@ __all__ = ["forget", "reindex", "share", "tell", "withdraw"]
 
 
 def share(queue: Queue, message: Message) -> None:
-    """Note that other nodes have *message* too; a queue that keeps nothing shares nothing."""
-    if queue.discipline.stores and message.message_id not in queue.shared:
-        queue.shared[message.message_id] = message
+    """Note that other nodes have *message* too; a queue that keeps nothing shares nothing, and
+    what has no id cannot be spoken of."""
+    message_id = message.message_id
+    if queue.discipline.stores and message_id and message_id not in queue.shared:
+        queue.shared[message_id] = message
         message.marks |= MARK_SHARED
 
 

@@ -28,6 +28,7 @@ import anyio.lowlevel
 from tmqp_server.custom import ClientGone
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.commands import Command
+from tmqp_server.engine.effects import TellHandler
 from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import CallHttp
 from tmqp_server.gate import Question
@@ -56,6 +57,7 @@ class Driver:
     :param judge: answers the hub's questions; None if it asks none.
     :param call: makes an HTTP call; what comes of it is told by :meth:`answered`.  Needed only
         where the broker's options allow HTTP bindings.
+    :param tell: hands an event to a channel's event handler; needed only where there are some.
     """
 
     def __init__(
@@ -64,11 +66,13 @@ class Driver:
         door: Door,
         judge: Judge | None = None,
         call: Callable[[CallHttp], None] | None = None,
+        tell: Callable[[TellHandler], None] | None = None,
     ) -> None:
         self.hub = hub
         self._door = door
         self._judge = judge
         self._call = call
+        self._tell = tell
         self._sessions: dict[int, Session] = {}
         self._timers: list[tuple[float, int]] = []
         self._due: dict[int, float] = {}
@@ -280,6 +284,9 @@ class Driver:
         for call in hub.take_calls():
             assert self._call is not None, "without a caller no HTTP binding is allowed"
             self._call(call)
+        for telling in hub.take_tellings():
+            assert self._tell is not None, "no channel has a handler that nobody registered"
+            self._tell(telling)
         if self.after_turn is not None:
             self.after_turn()
         if self._broker_deadline() < self._wake_at:

@@ -10,7 +10,7 @@ forgotten when there were none for a while.  Nobody else waits for it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -112,13 +112,20 @@ class Judge:
     :param hook: takes custom messages; None if nobody does.
     :param timeout_s: seconds a hook may take.
     :param most_bytes: the largest payload a hook may send.
+    :param authenticators: who is asked about channels that name one, instead of *access*.
     """
 
     def __init__(
-        self, access: Access | None, hook: MessageHook | None, timeout_s: float, most_bytes: int
+        self,
+        access: Access | None,
+        hook: MessageHook | None,
+        timeout_s: float,
+        most_bytes: int,
+        authenticators: Mapping[str, Access] | None = None,
     ) -> None:
         self.access = access
         self.hook = hook
+        self._authenticators = {} if authenticators is None else authenticators
         self._timeout_s = timeout_s
         self._most_bytes = most_bytes
         self._known: dict[int, Identity] = {}
@@ -143,6 +150,8 @@ class Judge:
             return _NO
         if isinstance(question.command, (ListChannels, ListOffsets)):
             return await self._seen(access, who, question, place)
+        if question.authenticator:
+            access = self._authenticators[question.authenticator]
         call = RIGHT_CALLS[question.right]
         what = f"{question.right} {question.subject!r}"
         answer = await self._ask(what, lambda: call(access, who, question), place, (bool, Answer))
@@ -200,14 +209,30 @@ class Judge:
     async def _seen(
         self, access: Access, who: Identity, question: Question, place: Place
     ) -> Decision:
-        """Which channels of a list may be seen."""
-        names = question.names
+        """Which channels of a list may be seen; each is asked about where it belongs."""
+        owners = question.authenticators
+        names = tuple([name for name in question.names if name not in owners])
+        found = await self._seen_by(access, who, names, place)
+        if found is not None:
+            found = found.difference(owners)
+        for owner in sorted(set(owners.values())):
+            own = tuple([name for name, each in owners.items() if each == owner])
+            more = await self._seen_by(self._authenticators[owner], who, own, place)
+            more = frozenset() if more is None else more.intersection(own)
+            if more:
+                found = more if found is None else found | more
+        return _NO if found is None else Decision(True, names=found)
+
+    async def _seen_by(
+        self, access: Access, who: Identity, names: tuple[str, ...], place: Place
+    ) -> frozenset[str] | None:
+        """Those that one of the objects lets be seen; None when it refuses the list."""
         seen = await self._ask(
             "see the channels", lambda: access.visible_channels(who, names), place, (Iterable,)
         )
         if seen is None or isinstance(seen, str):
-            return _NO
-        return Decision(True, names=frozenset(seen))
+            return None
+        return frozenset(seen)
 
     async def _hand_over(self, effect: HandOver, place: Place, port: SendPort) -> Decision:
         """Give a custom message to its hook; whatever comes of that is only about the message."""

@@ -11,8 +11,6 @@ second.  When nothing is owed any more, the next message is the trial: the broke
 messages again, and hears at once if that was too early.  The log says when it begins and when a
 message was saved again.
 
-*Damage.*  What cannot be read is passed over, as little of it as can be, and logged.
-
 *The end.*  ``finish`` takes down what the store does not know yet, writes the last batch and
 closes the store; only then was it a clean stop.
 """
@@ -29,23 +27,17 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
-from tmqp.blocks import StoredMessage, decode_index
-from tmqp.constants import (
-    RESULT_BUSY,
-    RESULT_INTERNAL_SERVER_ERROR,
-    RESULT_OK,
-    RESULT_REQUESTED_RANGE_NOT_SATISFIABLE,
-)
+from tmqp.constants import RESULT_BUSY
 from tmqp_server.engine.commands import Command, Synced
-from tmqp_server.engine.reading_commands import KeptOffsets, OffsetsFound, RangeRead
+from tmqp_server.engine.reading_commands import OffsetsFound, RangeRead
 from tmqp_server.engine.reading_effects import FindOffsets, ReadStored
-from tmqp_server.engine.storage_commands import Fetched, KeptMessage, StorageState
-from tmqp_server.engine.storage_effects import Fetch
+from tmqp_server.engine.storage_commands import StorageState
 from tmqp_server.hub import Hub, StorageQuestion
+from tmqp_server.recovery import answer_of
 from tmqp_server.storage.journal import Journal, Writing
-from tmqp_server.storage.port import HIGH_ONLY, REGULAR_ONLY, DamageError, Store, StoreError
+from tmqp_server.storage.port import Store, StoreError
 
-__all__ = ["StorageTask", "answer_of", "fetched"]
+__all__ = ["StorageTask"]
 
 logger = logging.getLogger("tmqp_server.storage")
 
@@ -218,119 +210,3 @@ class StorageTask:
 def _write(store: Store, writing: Writing) -> None:
     if not writing.batch.is_empty():
         store.write(writing.batch, time.time_ns() // 1_000)
-
-
-def answer_of(store: Store, journal: Journal, asked: StorageQuestion, now: float) -> Command:
-    """The answer to a question.
-
-    :raises StoreError: when the store cannot be read now.
-    """
-    if isinstance(asked, Fetch):
-        messages, up_to = fetched(store, journal, asked, now)
-        return Fetched(asked.number, messages, up_to)
-    try:
-        if isinstance(asked, ReadStored):
-            return _range_read(store, asked)
-        return OffsetsFound(asked.number, RESULT_OK, _offsets(store, asked.keys))
-    except DamageError as error:
-        logger.error("a reader cannot have what is damaged: %s", error)
-    if isinstance(asked, ReadStored):
-        return RangeRead(asked.number, RESULT_INTERNAL_SERVER_ERROR, b"")
-    return OffsetsFound(asked.number, RESULT_INTERNAL_SERVER_ERROR, [])
-
-
-def _offsets(store: Store, keys: list[int]) -> list[KeptOffsets]:
-    return [
-        KeptOffsets(each.earliest, each.latest, each.count, each.bytes, each.oldest_us)
-        for each in store.offsets(keys)
-    ]
-
-
-def _range_read(store: Store, asked: ReadStored) -> RangeRead:
-    key, first = asked.key, asked.first
-    blocks: list[bytes] = []
-    if first <= asked.end:
-        blocks = store.read(key, first, asked.last, asked.limit, asked.max_bytes)
-    sure = not first or asked.held
-    if first > asked.end + 1 or not (sure or _reaches_back(store, key, first, blocks)):
-        (kept,) = _offsets(store, [key])
-        return RangeRead(asked.number, RESULT_REQUESTED_RANGE_NOT_SATISFIABLE, b"", kept)
-    return RangeRead(asked.number, RESULT_OK, b"".join(blocks))
-
-
-def _reaches_back(store: Store, key: int, first: int, blocks: list[bytes]) -> bool:
-    """Whether something is kept at *first* or before it: so what is missing is only a gap."""
-    if blocks and decode_index(blocks[0]).first == first:
-        return True
-    return bool(store.read(key, 0, first - 1, 1, 1))
-
-
-def fetched(
-    store: Store, journal: Journal, fetch: Fetch, now: float
-) -> tuple[list[KeptMessage], int]:
-    """The messages that a Fetch asks for, and how far the store was read.
-
-    :raises StoreError: when it cannot be read now.
-    """
-    after = fetch.after
-    stored: list[StoredMessage] = []
-    while after < fetch.last and not stored:
-        try:
-            stored = _readable(store, fetch, after)
-        except DamageError as error:
-            logger.error("messages are lost: %s", error)
-            after = _behind_damage(store, fetch, after)
-        else:
-            if not stored:
-                break
-    messages: list[KeptMessage] = []
-    for each in stored:
-        try:
-            messages.append(journal.kept(each, now))
-        except Exception as error:  # noqa: BLE001 - a door that cannot read it, for any reason
-            logger.error("message %d of queue %d is lost: %s", each.sequence, fetch.key, error)
-    return messages, stored[-1].sequence if stored else fetch.last
-
-
-def _readable(store: Store, fetch: Fetch, after: int) -> list[StoredMessage]:
-    """The messages after *after*, fewer than wanted where some further on are damaged.
-
-    :raises DamageError: when the first one is.
-    """
-    limit = fetch.limit
-    while True:
-        try:
-            return _read(store, fetch, after, limit)
-        except DamageError:
-            if limit == 1:
-                raise
-            limit //= 2
-
-
-def _read(store: Store, fetch: Fetch, after: int, limit: int) -> list[StoredMessage]:
-    priority = HIGH_ONLY if fetch.high_priority else REGULAR_ONLY
-    return store.fetch(fetch.key, after, fetch.last, limit, fetch.max_bytes, priority)
-
-
-def _is_damaged(store: Store, fetch: Fetch, after: int) -> bool:
-    try:
-        _read(store, fetch, after, 1)
-    except DamageError:
-        return True
-    return False
-
-
-def _behind_damage(store: Store, fetch: Fetch, after: int) -> int:
-    """The last sequence that is damaged with the first one after *after*."""
-    most = fetch.last - after
-    low, high = 0, 1
-    while high < most and _is_damaged(store, fetch, after + high):
-        low, high = high, 2 * high
-    high = min(high, most)
-    while low + 1 < high:
-        middle = (low + high) // 2
-        if _is_damaged(store, fetch, after + middle):
-            low = middle
-        else:
-            high = middle
-    return after + high

@@ -66,6 +66,8 @@ CHANNEL_KEYS: Final = (
     "client_limit",
     "queue_limit",
     "destroy_when_empty",
+    "authenticator",
+    "event_handler",
 )
 
 
@@ -130,6 +132,8 @@ def channel_changes(
             values[key] = tuple(number_of(each, name, 0, MAX_QUEUE_ID) for each in value)
         elif key.endswith("_limit"):
             values[key] = number_of(value, name)
+        elif key in ("authenticator", "event_handler"):
+            values[key] = text_of(value, name)
         else:
             values[key] = flag_of(value, name)
     return ChannelChanges(**values, queue=queue)

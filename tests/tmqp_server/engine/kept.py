@@ -19,8 +19,7 @@ from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChang
 from tmqp_server.engine.storage_commands import Fetched, StorageState
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
 from tmqp_server.hub import Hub
-from tmqp_server.io.recovery import recover
-from tmqp_server.io.storage import fetched
+from tmqp_server.recovery import fetched, recover
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import StoreError

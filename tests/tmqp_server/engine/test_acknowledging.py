@@ -120,6 +120,25 @@ def test_two_messages_with_one_id_are_two_messages() -> None:
     assert world.queue().twins == {}
 
 
+def test_a_twin_that_outlived_the_first_is_older_than_one_that_comes_later() -> None:
+    """Seed 1412 of the simulator: the answer was taken for the younger one."""
+    world = World()
+    world.create(QueueChanges(acknowledge_timeout_ms=1000))
+    world.join("a")
+    world.push("same")
+    world.push("same")
+    world.ack("a", "same")
+    assert world.wait(0.5) == []
+    world.push("same")
+    world.ack("a", "same")
+    (left,) = world.queue().flights.values()
+    assert left.sequence == 3
+    assert world.wait(0.6) == [], "the second one was answered for in time"
+    world.ack("a", "same")
+    assert world.books()["done"] == 3
+    assert world.queue().twins == {}
+
+
 def test_messages_without_an_id_can_be_answered_for_in_order() -> None:
     world = World()
     world.join("a")

@@ -15,9 +15,12 @@ from tmqp_server.engine.commands import (
     Block,
     ClearMessages,
     Connect,
+    CreateChannel,
     CreateQueue,
+    Disconnect,
     Grant,
     Join,
+    Leave,
     ListChannels,
     Push,
     PushExtras,
@@ -26,11 +29,12 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.delivery import PUT_BACK_AT_START, Decision, DeliveryHandler, QueueFacts
-from tmqp_server.engine.effects import Deliver, Effect
+from tmqp_server.engine.effects import Deliver, Effect, Notify, Reply
+from tmqp_server.engine.events import LIFECYCLE_EVENTS, ChannelFact
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import Message
-from tmqp_server.engine.options import QueueChanges
+from tmqp_server.engine.options import BrokerOptions, ChannelChanges, QueueChanges
 
 SMALL = EngineLimits(max_work_per_step=10)
 
@@ -167,6 +171,85 @@ def test_clearing_is_booked_at_once_and_disposed_of_in_portions() -> None:
     world.finish()
     assert world.queue().bytes == 0
     assert world.broker.next_deadline() is None
+
+
+def crowded_world(limits: EngineLimits, count: int) -> World:
+    """A channel ``ch`` of ``a`` with so many queues, each with a message."""
+    world = World(limits=limits, options=BrokerOptions(events=LIFECYCLE_EVENTS))
+    world.connect("a")
+    number = world.numbers["a"]
+    world.step(CreateChannel(number, None, "ch"))
+    for queue_id in range(count):
+        world.broker.step(CreateQueue(number, None, "ch", queue_id), world.now)
+        world.broker.step(Push(number, f"m{queue_id}", "ch", queue_id, False, False, 1, b""), 0.0)
+    return world
+
+
+MANY_QUEUES = EngineLimits(max_queues_per_channel=5_000)
+
+
+def test_a_channel_of_many_queues_is_removed_in_portions_and_then_answered() -> None:
+    """F51: the answer is the last word, and what comes between is removed as well."""
+    world = crowded_world(MANY_QUEUES, 2_500)
+    number = world.numbers["a"]
+    broker = world.broker
+    effects = broker.step(RemoveChannel(number, "r", "ch"), 0.0)
+    assert len(effects) == 1_000
+    assert {type(effect) for effect in effects} == {Notify}
+    assert broker.next_deadline() == 0.0
+    again = broker.step(RemoveChannel(number, "again", "ch"), 0.0)
+    assert [type(effect) for effect in again] == [Notify] * 1_000
+    broker.step(CreateQueue(number, None, "ch", 4_000), 0.0)
+    told: list[Effect] = []
+    steps = 0
+    while (deadline := broker.next_deadline()) is not None and deadline <= 0.0:
+        step = broker.on_deadline(0.0)
+        assert len(step) <= 1_003
+        told += step
+        steps += 1
+        assert steps < 100
+    facts = [effect.fact for effect in told if isinstance(effect, Notify)]
+    assert len(facts) == 502
+    assert isinstance(facts[-1], ChannelFact)
+    replies = [effect for effect in told if isinstance(effect, Reply)]
+    assert sorted(str(reply.request) for reply in replies) == ["again", "r"]
+    assert all(reply.code == 0 for reply in replies)
+    assert told.index(replies[0]) > max(
+        place for place, effect in enumerate(told) if isinstance(effect, Notify)
+    )
+    assert broker.queues() == []
+    assert (broker.statistics().channels, broker._core.total_bytes) == (0, 0)
+
+
+def test_whoever_removed_it_may_have_gone() -> None:
+    world = crowded_world(MANY_QUEUES, 1_500)
+    number = world.numbers["a"]
+    world.broker.step(RemoveChannel(number, "r", "ch"), 0.0)
+    world.broker.step(Disconnect(number), 0.0)
+    left = world.broker.on_deadline(0.0)
+    assert not any(isinstance(effect, Reply) for effect in left)
+    assert world.broker.queues() == []
+
+
+def test_a_deserted_channel_stays_when_somebody_comes_while_it_goes() -> None:
+    """F101, in portions."""
+    limits = EngineLimits(max_queues_per_channel=5_000)
+    world = World(limits=limits)
+    world.join("a", "other")
+    number = world.numbers["a"]
+    world.step(CreateChannel(number, None, "ch", ChannelChanges(destroy_when_empty=True)))
+    for queue_id in range(1_500):
+        world.broker.step(CreateQueue(number, None, "ch", queue_id), 0.0)
+    world.broker.step(Join(number, None, "ch"), 0.0)
+    world.broker.step(Leave(number, None, "ch"), 0.0)
+    assert len(world.broker.queues()) == 500
+    world.broker.step(Join(number, "r", "ch"), 0.0)
+    world.broker.on_deadline(0.0)
+    assert len(world.broker.queues()) == 500
+    assert not world.broker._core.removals
+    world.broker.step(Leave(number, None, "ch"), 0.0)
+    assert world.broker.queues() == []
+    assert world.broker.statistics().channels == 1
 
 
 def test_big_messages_come_in_small_portions() -> None:

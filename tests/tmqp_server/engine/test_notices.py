@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tmqp_server.engine.world import World
+from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.client_commands import SubscribeEvent
 from tmqp_server.engine.commands import (
     Block,
@@ -13,8 +14,9 @@ from tmqp_server.engine.commands import (
     RemoveQueue,
     Unblock,
 )
-from tmqp_server.engine.effects import Inform
+from tmqp_server.engine.effects import Inform, TellHandler
 from tmqp_server.engine.events import (
+    ALL_EVENTS,
     CHANNEL_CREATED,
     CHANNEL_REMOVED,
     CLIENT_CONNECTED,
@@ -28,7 +30,7 @@ from tmqp_server.engine.events import (
     QUEUE_UPDATED,
     event_name,
 )
-from tmqp_server.engine.options import QueueChanges
+from tmqp_server.engine.options import BrokerOptions, ChannelChanges, ChannelOptions, QueueChanges
 
 OF_A_CHANNEL = [CLIENT_JOINED, CLIENT_LEFT, QUEUE_CREATED, QUEUE_UPDATED, QUEUE_REMOVED]
 OF_THE_SERVER = [CLIENT_CONNECTED, CLIENT_DISCONNECTED, CHANNEL_CREATED, CHANNEL_REMOVED]
@@ -178,3 +180,69 @@ def test_every_event_can_be_subscribed() -> None:
     assert sum(events) == (1 << 10) - 1
     assert len({event_name(event) for event in events}) == 10
     world_with(*events)
+
+
+def hooked_world(mask: int) -> World:
+    options = BrokerOptions(
+        events=NO_EVENTS, authenticators=("own",), event_handlers={"log": mask, "deaf": 0}
+    )
+    world = World(options=options)
+    world.connect("a")
+    return world
+
+
+def create_with_handler(world: World, handler: str) -> list[str]:
+    changes = ChannelChanges(event_handler=handler)
+    return world.step(CreateChannel(world.numbers["a"], "r", "Ch", changes))
+
+
+def test_a_channels_event_handler_is_told_what_it_wants_and_of_no_other_channel() -> None:
+    world = hooked_world(ALL_EVENTS)
+    assert create_with_handler(world, "log") == ["log handles ChannelCreated", "a r: 0"]
+    world.create(channel="cH")
+    assert world.last[0].__class__ is TellHandler
+    assert world.join("a", "other") == ["a join: 0"]
+    assert world.join("a", "ch") == ["log handles ClientJoined", "a join: 0"]
+    assert world.push("m1", channel="CH", producer="a")[0] == "log handles MessageProduced"
+    assert "log handles MessageProduced" not in world.push("m2", channel="other", producer="a")
+    number = world.numbers["a"]
+    assert world.step(RemoveChannel(number, "r", "ch")) == [
+        "log handles QueueRemoved",
+        "log handles ChannelRemoved",
+        "a r: 0",
+    ]
+    assert world.join("a", "ch") == ["a join: 0"], "the next channel has no handler"
+
+
+def test_what_an_event_handler_does_not_want_costs_nothing() -> None:
+    world = hooked_world(CLIENT_JOINED)
+    notices = world.broker._core.notices
+    assert notices.mask == NO_EVENTS
+    assert create_with_handler(world, "deaf") == ["a r: 0"]
+    assert notices.mask == NO_EVENTS
+    world.step(RemoveChannel(world.numbers["a"], "r", "ch"))
+    assert create_with_handler(world, "log") == ["a r: 0"]
+    assert notices.mask == CLIENT_JOINED
+    world.step(RemoveChannel(world.numbers["a"], "r", "ch"))
+    assert notices.mask == NO_EVENTS
+
+
+def test_authenticators_are_known_by_channel_and_changes_are_counted() -> None:
+    world = hooked_world(NO_EVENTS)
+    broker = world.broker
+    assert (broker.has_authenticators, broker.authenticator_of("c")) == (True, "")
+    number = world.numbers["a"]
+    world.step(CreateChannel(number, "r", "plain"))
+    assert broker.authenticator_changes() == 0
+    world.step(CreateChannel(number, "r", "c", ChannelChanges(authenticator="own")))
+    assert (broker.authenticator_of("C"), broker.authenticator_changes()) == ("own", 1)
+    world.step(RemoveChannel(number, "r", "c"))
+    assert (broker.authenticator_of("c"), broker.authenticator_changes()) == ("", 2)
+    for bad in (ChannelChanges(authenticator="no"), ChannelChanges(event_handler="no")):
+        assert world.step(CreateChannel(number, "r", "c", bad)) == ["a r: 406"]
+
+
+def test_a_broker_does_not_start_with_hooks_that_are_not_there() -> None:
+    for channel in (ChannelOptions(authenticator="no"), ChannelOptions(event_handler="no")):
+        with pytest.raises(ValueError, match="no such authenticator or event handler"):
+            Broker(options=BrokerOptions(channel=channel))

@@ -40,6 +40,7 @@ from tmqp_server.engine.effects import (
     Notify,
     Refuse,
     Reply,
+    TellHandler,
     TellNodes,
 )
 from tmqp_server.engine.events import NO_EVENTS, event_name
@@ -306,6 +307,8 @@ class World:
             return f"{self.names[effect.session]} {effect.request} {asked}: {said}"
         if isinstance(effect, RouterFailed):
             return f"router {effect.router} failed: {effect.error}"
+        if isinstance(effect, TellHandler):
+            return f"{effect.handler} handles {event_name(effect.event)}"
         assert isinstance(effect, Notify)
         return f"event {event_name(effect.event)}"
 
@@ -446,6 +449,9 @@ class World:
                 count += 1
             if key:
                 assert queue_id == -1 or queue_id in core.channels.by_key[key].queues
+        for key, (handler, wanted) in core.notices._handlers.items():
+            assert core.channels.by_key[key].options.event_handler == handler
+            mask |= wanted
         assert core.notices.mask == mask
         assert count == sum(len(each.event_subscriptions) for each in core.sessions.values())
 

@@ -53,8 +53,12 @@ def add_copies(
     """Push the copies of a pushed message, in order."""
     headers = [pair for pair in writable_headers(frame) if pair[0].lower() != _KEY]
     for address in addresses:
-        copy = _copy_of(frame, headers, address, new_id)
+        copy = _copy_of(frame, headers, address)
         if copy is not None:
+            nameless = None
+            if not copy.message_id:
+                nameless = copy
+                copy = copy.replace(message_id=new_id())
             commands.append(
                 Push(
                     session,
@@ -65,15 +69,16 @@ def add_copies(
                     frame.pending_acknowledge,
                     len(copy.raw),
                     copy,
-                    PushExtras(silent=True),
+                    PushExtras(silent=True, nameless=nameless),
                 )
             )
 
 
-def _copy_of(
-    frame: Frame, headers: list[tuple[str, str]], address: str, new_id: IdSource
-) -> Frame | None:
-    """One copy; None when the address, ``channel[;queue-id[;message-id]]``, makes no sense."""
+def _copy_of(frame: Frame, headers: list[tuple[str, str]], address: str) -> Frame | None:
+    """One copy, without an id if the address gives none.
+
+    None when the address, ``channel[;queue-id[;message-id]]``, makes no sense.
+    """
     parts = [part.strip() for part in address.split(";", 2)]
     channel = parts[0]
     queue_id: int | None = None
@@ -91,4 +96,4 @@ def _copy_of(
         return None
     # A copy sets out from here: it leaves with the time to live of a new message (F12), one less
     # than it is given, as all that the door delivers.
-    return rewritten(frame, headers, channel, queue_id, message_id or new_id(), ttl=DEFAULT_TTL + 1)
+    return rewritten(frame, headers, channel, queue_id, message_id, ttl=DEFAULT_TTL + 1)

@@ -66,7 +66,14 @@ from tmqp_server.doors.native.pulls import (
 )
 from tmqp_server.doors.port import Door, DoorSession, IdSource
 from tmqp_server.engine.client_commands import PassAnswer, SendCustom
-from tmqp_server.engine.commands import Acknowledge, Command, Connect, Disconnect, Push
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    Command,
+    Connect,
+    Disconnect,
+    Push,
+    PushExtras,
+)
 from tmqp_server.engine.effects import (
     Accept,
     AnswerPull,
@@ -263,10 +270,12 @@ class NativeSession(DoorSession):
         if own is None:
             return
         message_id = own.message_id
+        nameless: Frame | None = None
         if not message_id:
             # Nobody can wait for the answer to a message without an id (F41).
+            nameless = own.replace(pending_response=False) if own.pending_response else own
             message_id = self._door.new_id()
-            own = own.replace(message_id=message_id, pending_response=False)
+            own = nameless.replace(message_id=message_id)
         extras = None
         copies = None
         if own.has_header:
@@ -278,6 +287,10 @@ class NativeSession(DoorSession):
             except BadRequestError as error:
                 self._refuse_push(own, error.code)
                 return
+        if nameless is not None:
+            if extras is None:
+                extras = PushExtras()
+            extras.nameless = nameless  # whether it keeps its id its queue decides
         commands.append(
             Push(
                 self._number,

@@ -10,19 +10,17 @@ from tmqp.frames import Frame
 from tmqp.models import (
     BindingInformation,
     ChannelEvent,
-    ChannelInformation,
     ClientEvent,
-    ClientInformation,
     CursorInformation,
     MessageEvent,
     Model,
     NodeInformation,
     OffsetsInformation,
     QueueEvent,
-    QueueInformation,
     RouterInformation,
     SubscriptionEvent,
 )
+from tmqp_server.doors.native.listing import written
 from tmqp_server.engine.effects import Inform
 from tmqp_server.engine.events import (
     NODE_CONNECTED,
@@ -37,12 +35,9 @@ from tmqp_server.engine.events import (
 )
 from tmqp_server.engine.router_commands import BindingOptions
 from tmqp_server.engine.snapshots import (
-    ChannelSnapshot,
-    ClientSnapshot,
     CursorSnapshot,
     NodeSnapshot,
     OffsetsSnapshot,
-    QueueSnapshot,
     RouterSnapshot,
 )
 
@@ -67,25 +62,26 @@ def rendered(body: object, wall_clock_offset_s: float, most_bytes: int) -> bytes
             raise AnswerTooLargeError
         return body
     if not isinstance(body, (list, tuple)):
-        payload = _model(body, wall_clock_offset_s).to_json()
+        payload = _json(body, wall_clock_offset_s)
         if len(payload) > most_bytes:
             raise AnswerTooLargeError
         return payload
     items: list[bytes] = []
     size = 2
     for item in body:
-        items.append(_model(item, wall_clock_offset_s).to_json())
+        items.append(_json(item, wall_clock_offset_s))
         size += len(items[-1]) + 1
         if size - 1 > most_bytes:  # the last item has no comma behind it
             raise AnswerTooLargeError
     return b"[" + b",".join(items) + b"]"
 
 
-def _model(item: object, offset_s: float) -> Model:
-    if isinstance(item, QueueSnapshot):
-        return _queue(item, offset_s)
-    if isinstance(item, ChannelSnapshot):
-        return _channel(item)
+def _json(item: object, offset_s: float) -> bytes:
+    data = written(item, offset_s)
+    return _model(item).to_json() if data is None else data
+
+
+def _model(item: object) -> Model:
     if isinstance(item, RouterSnapshot):
         return RouterInformation(name=item.name, is_enabled=item.enabled, method=item.method)
     if isinstance(item, BindingOptions):
@@ -97,15 +93,6 @@ def _model(item: object, offset_s: float) -> Model:
             interaction=BindingInteraction(item.interaction),
             binding_type=BindingType(item.kind),
             method=RouteMethod(item.method),
-        )
-    if isinstance(item, NodeSnapshot):
-        return NodeInformation(
-            id=item.node_id,
-            name=item.name,
-            host=item.host,
-            slave=item.slave,
-            connected=item.connected,
-            lifetime_ms=item.lifetime_ms,
         )
     if isinstance(item, OffsetsSnapshot):
         return OffsetsInformation(
@@ -126,76 +113,14 @@ def _model(item: object, offset_s: float) -> Model:
             incarnation=item.incarnation,
             sequence=item.sequence,
         )
-    assert isinstance(item, ClientSnapshot), f"no model renders {item!r}"
-    return ClientInformation(
-        id=item.client_id,
+    assert isinstance(item, NodeSnapshot), f"no model renders {item!r}"
+    return NodeInformation(
+        id=item.node_id,
         name=item.name,
-        type=item.client_type,
-        online_ms=item.online_ms,
-        is_authenticated=item.is_authenticated,
-    )
-
-
-def _channel(item: ChannelSnapshot) -> ChannelInformation:
-    options = item.options
-    queue = options.queue
-    return ChannelInformation(
-        name=item.name,
-        queues=item.queues,
-        allow_multiple_queues=options.allow_multiple_queues,
-        allowed_queues=options.allowed_queues,
-        only_first_acquirer=queue.send_only_first_acquirer,
-        request_acknowledge=queue.request_acknowledge,
-        acknowledge_timeout_ms=queue.acknowledge_timeout_ms,
-        message_timeout_ms=queue.message_timeout_ms,
-        use_message_id=queue.use_message_id,
-        wait_for_acknowledge=queue.wait_for_acknowledge,
-        hide_client_names=queue.hide_client_names,
-        active_clients=item.active_clients,
-        client_limit=options.client_limit,
-        queue_limit=options.queue_limit,
-        destroy_when_empty=options.destroy_when_empty,
-    )
-
-
-def _queue(item: QueueSnapshot, offset_s: float) -> QueueInformation:
-    options = item.options
-    return QueueInformation(
-        channel=item.channel,
-        tag_name=options.tag,
-        id=item.queue_id,
-        priority_messages=item.priority_messages,
-        messages=item.messages,
-        status=QueueStatus(options.status),
-        only_first_acquirer=options.send_only_first_acquirer,
-        request_acknowledge=options.request_acknowledge,
-        acknowledge_timeout_ms=options.acknowledge_timeout_ms,
-        message_timeout_ms=options.message_timeout_ms,
-        use_message_id=options.use_message_id,
-        wait_for_acknowledge=options.wait_for_acknowledge,
-        hide_client_names=options.hide_client_names,
-        received_messages=item.received_messages,
-        sent_messages=item.sent_messages,
-        deliveries=item.deliveries,
-        negative_acks=item.negative_acks,
-        acks=item.acks,
-        timeout_messages=item.timeout_messages,
-        saved_messages=item.saved_messages,
-        removed_messages=item.removed_messages,
-        errors=item.errors,
-        last_message_received_ms=_unix_ms(item.last_message_received_s, offset_s),
-        last_message_sent_ms=_unix_ms(item.last_message_sent_s, offset_s),
-        message_limit=options.message_limit,
-        message_size_limit=options.message_size_limit,
-        durable=options.durable or None,
-        overflow=options.overflow or None,
-        ephemeral=options.ephemeral or None,
-        memory_limit=options.memory_limit or None,
-        spilled_messages=item.spilled or None,
-        dropped_messages=item.overflowed + item.damaged or None,
-        retain_bytes=options.retain_bytes or None,
-        retain_time_ms=options.retain_ms or None,
-        retain_for_readers=options.retain_for_readers or None,
+        host=item.host,
+        slave=item.slave,
+        connected=item.connected,
+        lifetime_ms=item.lifetime_ms,
     )
 
 
@@ -252,8 +177,3 @@ def _event(fact: Fact, event: int) -> Model:
         priority_messages=fact.priority_messages,
         messages=fact.messages,
     )
-
-
-def _unix_ms(seconds: float | None, offset_s: float) -> int:
-    """A time of the engine as Unix milliseconds, 0 for never (F68)."""
-    return 0 if seconds is None else int((seconds + offset_s) * 1000)

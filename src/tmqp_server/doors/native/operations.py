@@ -199,6 +199,8 @@ def _channel_changes(frame: Frame) -> ChannelChanges | None:
         body.queue_limit,
         body.destroy_when_empty,
         _queue_changes(body, None, None, None, None),
+        body.authenticator or None,
+        body.event_handler or None,
     )
 
 

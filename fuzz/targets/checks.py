@@ -1,0 +1,222 @@
+"""Owns the fuzz targets: one function for each codec, which takes any bytes and says what is wrong.
+
+A target returns nothing when every promise was kept: the bytes are read, or refused with a
+documented error, and cutting them otherwise changes nothing.  Anything it raises is a finding.
+``seeds`` makes the beginnings of a corpus from the published generators; what ever failed stays in
+``fuzz/corpus``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from tmqp import Connection, ConnectionInformation, FrameDecoder, Limits, RemoteProtocolError, Role
+from tmqp.blocks import StoredMessage
+from tmqp.models import (
+    BindingInformation,
+    ChannelInformation,
+    ChannelOptions,
+    ModelError,
+    QueueInformation,
+    QueueOptions,
+    parse_list,
+    properties_of,
+)
+from tmqp.testing import (
+    Seeded,
+    check_chunking,
+    check_connection_chunking,
+    check_connection_no_escape,
+    check_no_escape,
+    client_bytes,
+    damage,
+    odd_frame,
+    pieces,
+    plain_frame,
+    server_bytes,
+)
+from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.hub import Hub
+from tmqp_server.storage.port import DamageError
+from tmqp_server.storage.records import decode_block, encode_block
+
+__all__ = ["CORPUS", "TARGETS", "corpus", "seeds"]
+
+#: Where the corpus stands: for each target a file, with one input a line, in hexadecimal.
+CORPUS: Final = Path(__file__).resolve().parent.parent / "corpus"
+
+_TIGHT: Final = Limits(max_payload_bytes=2_000, max_header_bytes=500, max_name_bytes=200)
+_MODELS: Final = (
+    BindingInformation,
+    ChannelInformation,
+    ChannelOptions,
+    QueueInformation,
+    QueueOptions,
+)
+
+
+def _cut(data: bytes) -> tuple[list[bytes], bytes]:
+    """The first byte says how the rest is cut."""
+    if not data:
+        return [], b""
+    return pieces(Seeded(data[0]), data[1:]), data[1:]
+
+
+def decoder(data: bytes) -> None:
+    """The frame decoder: any bytes, cut in any way."""
+    chunks, whole = _cut(data)
+    check_no_escape(lambda: FrameDecoder(_TIGHT), whole)
+    check_chunking(lambda: FrameDecoder(_TIGHT), whole, [chunks])
+
+
+def server(data: bytes) -> None:
+    """A connection on the server's side."""
+    _connection(Role.SERVER, data)
+
+
+def client(data: bytes) -> None:
+    """A connection on the client's side."""
+    _connection(Role.CLIENT, data)
+
+
+def _connection(role: Role, data: bytes) -> None:
+    def make() -> Connection:
+        connection = Connection(role, _TIGHT)
+        if role == Role.CLIENT:
+            connection.initiate(ConnectionInformation("client-1"), "m1")
+        return connection
+
+    chunks, whole = _cut(data)
+    check_connection_no_escape(make, chunks)
+    check_connection_chunking(make, whole, [chunks])
+
+
+def hello(data: bytes) -> None:
+    """The connection information: read, or refused; what was read is read again the same."""
+    try:
+        information = ConnectionInformation.parse(data)
+    except RemoteProtocolError as error:
+        if error.rule != "hello-invalid":
+            raise
+        return
+    assert information.client_id == information.client_id.strip()
+
+
+def models(data: bytes) -> None:
+    """The bodies of operations: the first byte chooses the model."""
+    if not data:
+        return
+    model = _MODELS[data[0] % len(_MODELS)]
+    try:
+        found = model.from_json(data[1:])
+    except ModelError:
+        pass
+    else:
+        again = model.from_json(found.to_json())
+        assert again == found, f"{found!r} is read again as {again!r}"
+    with suppress(ModelError):
+        parse_list(model, data[1:])
+
+
+def door(data: bytes) -> None:
+    """Hub, native door and broker together: a hostile session hurts nobody but itself."""
+    count = 0
+
+    def new_id() -> str:
+        nonlocal count
+        count += 1
+        return f"id-{count}"
+
+    broker = Broker(EngineLimits(max_channels=10, max_work_per_step=50))
+    hub = Hub(broker, 4_096)
+    native = NativeDoor(new_id, _TIGHT)
+    hub.open(1, native, 0.0)
+    chunks, _ = _cut(data)
+    for chunk in chunks:
+        more = hub.receive(1, chunk, 1.0)
+        while more:
+            hub.take_touched()
+            hub.data_to_send(1)
+            more = hub.go_on(1, 1.0)
+    for _ in range(100):
+        due = hub.broker_deadline()
+        if due is None or due > 1.0:
+            break
+        hub.on_broker_deadline(1.0)
+    hub.receive_eof(1, 2.0)
+    hub.data_to_send(1)
+    hub.forget(1, 3.0)
+    faults = hub.take_faults()
+    assert not faults, faults
+    assert [queue for queue in broker.queues() if queue.imbalance()] == []
+
+
+def block(data: bytes) -> None:
+    """A block of kept messages: whole, or damaged and said to be so."""
+    try:
+        found = decode_block(data)
+    except DamageError:
+        return
+    assert encode_block(found.key, found.messages()) == data, "another block with the same contents"
+
+
+#: The targets by name.
+TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
+    "decoder": decoder,
+    "server": server,
+    "client": client,
+    "hello": hello,
+    "models": models,
+    "door": door,
+    "block": block,
+}
+
+
+def seeds(name: str, count: int) -> Iterator[bytes]:
+    """The first inputs of a target, the same every time."""
+    draw = Seeded(sum(name.encode()))
+    for number in range(count):
+        good = _good(name, draw)
+        yield good if number % 2 else damage(draw, good)
+
+
+def _good(name: str, draw: Seeded) -> bytes:
+    first = bytes([draw.below(256)])
+    if name == "decoder":
+        frames = [odd_frame(draw) if draw.one_in(3) else plain_frame(draw).raw for _ in range(3)]
+        return first + b"".join(frames)
+    if name in ("server", "door"):
+        return first + client_bytes(draw)
+    if name == "client":
+        return first + server_bytes(draw)
+    if name == "hello":
+        names = ("", "a", "worker", "bestellung-ä")
+        client_id, name_of, kind = [names[draw.below(4)] for _ in range(3)]
+        return ConnectionInformation(client_id, name_of, kind).encode()
+    if name == "models":
+        model = _MODELS[first[0] % len(_MODELS)]
+        values = (b"1", b"null", b'"x"', b"[1,2]", b"true", b"0", b"[]", b"{}")
+        properties = properties_of(model)
+        pairs = [
+            b'"%s":%s' % (each.name.encode(), values[draw.below(8)])
+            for each in [properties[draw.below(len(properties))] for _ in range(draw.below(4))]
+        ]
+        return first + b"{" + b",".join(pairs) + b"}"
+    assert name == "block", name
+    kept = []
+    for sequence in range(1, 2 + draw.below(4)):
+        body = draw.some_bytes(draw.below(60))
+        kept.append(StoredMessage(sequence, 1, 0, 0, 256, 0, 0, 0, 0, len(body), body))
+    return encode_block(1 + draw.below(5), kept)
+
+
+def corpus(name: str) -> list[bytes]:
+    """The inputs that are kept for a target."""
+    path = CORPUS / f"{name}.txt"
+    lines = path.read_text(encoding="ascii").splitlines() if path.exists() else []
+    return [bytes.fromhex(line) for line in lines if line and not line.startswith("#")]

@@ -1,0 +1,116 @@
+"""Owns the audit of the disk: what must be on it, told from the broker's effects alone.
+
+Theory of operation.  The broker says what is to be kept and what is settled, and hears when a batch
+is safe.  From that the audit knows at any moment what the store owes: what was appended in a batch
+that succeeded, and settled in none.  At each beginning of a life the two must be equal, message by
+message: nothing that was promised is missing, and nothing that was settled has come back.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.blocks import FLAG_TRANSIENT
+from tmqp_server.engine.effects import Append, Effect, Erase
+from tmqp_server.engine.storage_effects import ClearStored, ForgetQueue
+from tmqp_server.storage.memory import MemoryStore
+from tmqp_server.storage.port import ANY_PRIORITY, Recovered
+from tmqp_sim.world import Violation
+
+__all__ = ["Audit"]
+
+#: More than any queue of the world has on disk.
+_ALL: Final = 1 << 40
+
+
+class Audit:
+    """What the store must hold, by key and sequence."""
+
+    def __init__(self) -> None:
+        #: What is owed: message id, empty for transient ones, and whether its priority is high.
+        self.owed: dict[tuple[int, int], tuple[str, bool]] = {}
+        self._gathered: list[Effect] = []
+        self._under_way: list[Effect] = []
+        #: Settled in a batch that failed: to be settled in the next.
+        self._late: list[tuple[int, int]] = []
+        self._late_clears: list[ClearStored] = []
+
+    def see(self, effects: list[Effect]) -> None:
+        """The broker has said something."""
+        for effect in effects:
+            if isinstance(effect, (Append, Erase, ForgetQueue, ClearStored)):
+                self._gathered.append(effect)
+
+    def taken(self) -> None:
+        """What was said up to now is the batch that is written."""
+        self._under_way, self._gathered = self._gathered, []
+
+    def written(self, ok: bool) -> None:
+        """The batch is there, or nothing of it."""
+        batch, self._under_way = self._under_way, []
+        if not ok:
+            self._failed(batch)
+            return
+        for late in self._late:
+            self.owed.pop(late, None)
+        self._late.clear()
+        for clear in self._late_clears:
+            self._clear(clear)
+        self._late_clears.clear()
+        for effect in batch:
+            if isinstance(effect, Append):
+                uid = "" if effect.transient else effect.message.message_id
+                self.owed[effect.key, effect.sequence] = (uid, effect.message.high_priority)
+                if effect.old:
+                    self.owed.pop((effect.old_key, effect.old), None)
+            elif isinstance(effect, Erase):
+                self.owed.pop((effect.key, effect.sequence), None)
+            elif isinstance(effect, ForgetQueue):
+                for place in [place for place in self.owed if place[0] == effect.key]:
+                    del self.owed[place]
+            elif isinstance(effect, ClearStored):
+                self._clear(effect)
+
+    def _clear(self, effect: ClearStored) -> None:
+        for place, (_, high) in list(self.owed.items()):
+            within = effect.first <= place[1] <= effect.last
+            if place[0] == effect.key and within and high == effect.high_priority:
+                del self.owed[place]
+
+    def _failed(self, batch: list[Effect]) -> None:
+        """Messages of a failed batch are void; what it settled is settled by the next."""
+        for effect in batch:
+            if isinstance(effect, Erase):
+                self._late.append((effect.key, effect.sequence))
+            elif isinstance(effect, ClearStored):
+                self._late_clears.append(effect)
+
+    def crashed(self, kept: bool) -> None:
+        """A crash: the batch under way is there or not, the rest is gone."""
+        self.written(kept)
+        self._late.clear()
+        self._late_clears.clear()
+        self._gathered.clear()
+
+    def check(self, store: MemoryStore, found: Recovered) -> None:
+        """Compare with what a store has found.
+
+        :raises Violation: when they differ.
+        """
+        self.owed = {place: kept for place, kept in self.owed.items() if kept[0]}
+        there: dict[tuple[int, int], None] = {}
+        for queue in found.queues:
+            key = queue.queue.key
+            for stored in store.fetch(key, 0, _ALL, _ALL, _ALL, ANY_PRIORITY):
+                if not stored.flags & FLAG_TRANSIENT:
+                    there[key, stored.sequence] = None
+        missing = [
+            f"{kept[0]} (queue {place[0]}, sequence {place[1]})"
+            for place, kept in self.owed.items()
+            if place not in there
+        ]
+        if missing:
+            raise Violation("storage", f"not on the disk any more: {', '.join(missing)}")
+        risen = [str(place) for place in there if place not in self.owed]
+        if risen:
+            raise Violation("storage", f"settled, and on the disk again: {', '.join(risen)}")

@@ -1,0 +1,236 @@
+"""Owns what each kind of fault does to the world when its time has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from tmqp.constants import STATUS_PAUSED
+from tmqp_sim.clients import SimClient
+from tmqp_sim.disk import Disk
+from tmqp_sim.history import Place
+from tmqp_sim.network import CUT_NEWS_S, Link
+from tmqp_sim.operators import Operator
+from tmqp_sim.plan import Fault, Plan
+from tmqp_sim.stage import Stage
+
+__all__ = ["Target", "strike"]
+
+#: How often a consumer with a credit grants more, in seconds.
+_GRANT_EVERY_S: Final = 0.5
+_CLOCK_JUMP_S: Final = 3_600.0
+#: Kinds of queues that may be cleared, and that may be paused.
+_CLEARED: Final = ("work", "share", "saved", "durable", "spill", "pull")
+_PAUSED: Final = ("work", "share", "saved", "spill", "polite")
+
+
+class Target(Stage, Protocol):
+    """One run, as faults see it."""
+
+    plan: Plan
+    disk: Disk
+    operator: Operator
+
+    @property
+    def clients(self) -> list[SimClient]: ...
+
+    def crash_server(self) -> None: ...
+
+    def stop_server(self, life: int) -> None: ...
+
+    def free_disk(self) -> None: ...
+
+    def resume_queue(self, place: Place) -> None: ...
+
+
+def strike(simulation: Target, fault: Fault) -> None:
+    """Let a fault happen."""
+    if simulation.healed:
+        return
+    simulation.world.note("fault", repr(fault))
+    if _STRIKES[fault.kind](simulation, fault):
+        simulation.world.mark(f"fault: {fault.kind}")
+
+
+def _victim(simulation: Target, fault: Fault) -> Link | None:
+    links = simulation.network.living()
+    return links[int(fault.pick * len(links))] if links else None
+
+
+def _cut(simulation: Target, fault: Fault) -> bool:
+    link = _victim(simulation, fault)
+    if link is None:
+        return False
+    first = CUT_NEWS_S * fault.pick
+    if fault.lasts_s > 0.5:
+        link.cut(first, 0.0)
+    else:
+        link.cut(0.0, first)
+    return True
+
+
+def _half_open(simulation: Target, fault: Fault) -> bool:
+    link = _victim(simulation, fault)
+    if link is None:
+        return False
+    link.dead = True
+    return True
+
+
+def _silence(simulation: Target, fault: Fault) -> bool:
+    link = _victim(simulation, fault)
+    if link is None:
+        return False
+    pipe = link.up if int(fault.pick * 1000) % 2 else link.down
+    pipe.silent = True
+    simulation.world.after(fault.lasts_s, pipe.speak)
+    return True
+
+
+def _swizzle(simulation: Target, fault: Fault) -> bool:
+    links = simulation.network.living()
+    chance = simulation.world.child(fault.name)
+    world = simulation.world
+    for number, link in enumerate(links):
+        world.after(0.05 * number, _hush, simulation, link)
+    chance.shuffle(links)
+    for number, link in enumerate(links):
+        when = fault.lasts_s + 0.05 * (len(links) + number)
+        world.after(when, link.up.speak)
+        world.after(when, link.down.speak)
+    return bool(links)
+
+
+def _hush(simulation: Target, link: Link) -> None:
+    if not simulation.healed:
+        link.up.silent = True
+        link.down.silent = True
+
+
+def _clog(simulation: Target, fault: Fault) -> bool:
+    links = simulation.network.living()
+    for link in links:
+        for pipe in (link.up, link.down):
+            pipe.clogged_by = fault.pick
+    simulation.world.after(fault.lasts_s, _unclog, links)
+    return bool(links)
+
+
+def _unclog(links: list[Link]) -> None:
+    for link in links:
+        link.up.clogged_by = 0.0
+        link.down.clogged_by = 0.0
+
+
+def _client_crash(simulation: Target, fault: Fault) -> bool:
+    clients = [client for client in simulation.clients if client.end is not None]
+    if not clients:
+        return False
+    clients[int(fault.pick * len(clients))].crash(silently=fault.lasts_s > 0.5)
+    return True
+
+
+def _freeze(simulation: Target, fault: Fault) -> bool:
+    if not simulation.server.up or simulation.server.asleep:
+        return False
+    left = simulation.plan.duration_s - simulation.world.now
+    simulation.server.freeze(min(fault.lasts_s, max(left, 0.01)))
+    return True
+
+
+def _server_crash(simulation: Target, fault: Fault) -> bool:
+    server = simulation.server
+    if not server.up:
+        return False
+    simulation.crash_server()
+    simulation.world.after(min(fault.lasts_s, 1.0), server.start)
+    return True
+
+
+def _stop(simulation: Target, fault: Fault) -> bool:
+    server = simulation.server
+    if not server.up or server.asleep:
+        return False
+    server.stop_politely("the server stops")
+    return True
+
+
+def _restart(simulation: Target, fault: Fault) -> bool:
+    server = simulation.server
+    if not server.up or server.asleep:
+        return False
+    server.stop_politely("the server stops")
+    simulation.world.after(0.3, simulation.stop_server, server.lives)
+    simulation.world.after(0.3 + min(fault.lasts_s, 1.0), server.start)
+    return True
+
+
+def _disk_full(simulation: Target, fault: Fault) -> bool:
+    simulation.disk.full = True
+    simulation.world.after(fault.lasts_s, simulation.free_disk)
+    return True
+
+
+def _pause_queue(simulation: Target, fault: Fault) -> bool:
+    places = [place for place in simulation.places.values() if place.kind in _PAUSED]
+    if not places or not simulation.server.up or simulation.server.asleep:
+        return False
+    place = places[int(fault.pick * len(places))]
+    simulation.operator.change_status(place, STATUS_PAUSED)
+    simulation.world.after(fault.lasts_s, simulation.resume_queue, place)
+    return True
+
+
+def _credit(simulation: Target, fault: Fault) -> bool:
+    """A subscription with a credit takes its share of a broadcast, and no more than it granted."""
+    places = [place for place in simulation.places.values() if place.kind == "fan"]
+    if not places or not simulation.server.up or simulation.server.asleep:
+        return False
+    place = places[0]
+    simulation.operator.join(place, 1)
+    simulation.world.after(_GRANT_EVERY_S, _grant, simulation, place, simulation.server.lives)
+    return True
+
+
+def _grant(simulation: Target, place: Place, life: int) -> None:
+    server = simulation.server
+    if simulation.healed or not server.up or server.lives != life:
+        return
+    if not server.asleep:
+        simulation.operator.grant(place, 2)
+    simulation.world.after(_GRANT_EVERY_S, _grant, simulation, place, life)
+
+
+def _clock(simulation: Target, fault: Fault) -> bool:
+    """Nothing but what people read may follow the wall clock."""
+    simulation.disk.clock_error_s += _CLOCK_JUMP_S if fault.pick < 0.5 else -_CLOCK_JUMP_S
+    return True
+
+
+def _clear(simulation: Target, fault: Fault) -> bool:
+    places = [place for place in simulation.places.values() if place.kind in _CLEARED]
+    if not places or not simulation.server.up or simulation.server.asleep:
+        return False
+    place = places[int(fault.pick * len(places))]
+    simulation.operator.clear(place)
+    simulation.history.excuse(place)
+    return True
+
+
+_STRIKES: Final[dict[str, Callable[[Target, Fault], bool]]] = {
+    "cut": _cut,
+    "half-open": _half_open,
+    "silence": _silence,
+    "swizzle": _swizzle,
+    "clog": _clog,
+    "client-crash": _client_crash,
+    "freeze": _freeze,
+    "server-crash": _server_crash,
+    "stop": _stop,
+    "restart": _restart,
+    "disk-full": _disk_full,
+    "pause-queue": _pause_queue,
+    "credit": _credit,
+    "clock": _clock,
+    "clear": _clear,
+}

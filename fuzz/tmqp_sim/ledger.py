@@ -1,0 +1,517 @@
+"""Owns the second set of books: what the broker may do, told from its commands and effects alone.
+
+Theory of operation.  The ledger sees every command that goes into the broker and every effect that
+comes out, and keeps a model of its own, without a look at the broker's books: who has joined what,
+which message is in whose hands and until when, who asked to be told, what the storage has said.  An
+effect that the model does not allow is a violation at once, with the step that made it.
+
+===============  ==================================================================================
+promise          is broken by
+===============  ==================================================================================
+exclusivity      a message sent again while somebody has it and its time is not up; two receivers
+                 of a message for one; a second message while the queue waits for an answer
+order            a first sending that overtakes an older message of its priority, or a high one
+audience         a delivery to somebody who has not joined, or that passes over somebody who has
+flags            the first-acquirer flag given twice, or never (F87)
+confirm          a producer told twice, or told that all is well before the storage said so
+deadline         a time-out before its time, a message sent although it is too old
+credit           more in flight than a session may have
+===============  ==================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tmqp.constants import STATUS_PULL
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    ClearMessages,
+    Command,
+    Connect,
+    Disconnect,
+    Grant,
+    Join,
+    Leave,
+    Push,
+    SessionCommand,
+    Synced,
+)
+from tmqp_server.engine.effects import (
+    Accept,
+    Append,
+    CloseSession,
+    Confirm,
+    Deliver,
+    DeliverPulled,
+    Effect,
+    Reply,
+)
+from tmqp_server.engine.message import Message
+from tmqp_sim.history import Place
+from tmqp_sim.world import Violation, World
+
+__all__ = ["Hand", "Ledger"]
+
+#: Rounding of times.
+_EPSILON_S: Final = 1e-9
+#: Handlers that tell nobody who did not ask; any other may tell every producer once (F77).
+_TELL_WHO_ASKED: Final = ("ack-if-asked", "putback-start", "putback-end")
+
+
+class Hand:
+    """One sending of one message: who has it, and until when nobody else may."""
+
+    __slots__ = ("due", "holders", "key", "message", "sessions", "step", "uid")
+
+    def __init__(self, key: tuple[str, int], message: Message, due: float, step: int) -> None:
+        self.key = key
+        self.message = message
+        self.uid = message.message_id
+        self.due = due
+        self.step = step
+        self.sessions: list[int] = []
+        self.holders: list[int] = []
+
+
+class Ledger:
+    """The model of one life of the broker.
+
+    :param sent: what was sent to each session, in its order, over all lives.
+    :param pushes: how often a message was pushed up to now, over all lives.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        places: dict[tuple[str, int], Place],
+        max_in_flight: int,
+        sent: dict[int, list[str]],
+        pushes: Callable[[str], int],
+    ) -> None:
+        self.pushes = pushes
+        self.world = world
+        self.places = places
+        self.max_in_flight = max_in_flight
+        self.sent = sent
+        self.steps = 0
+        #: Channel (lower case) to the sessions that have joined it.
+        self.members: dict[str, dict[int, None]] = {}
+        #: Client id to session.
+        self.clients: dict[str, int] = {}
+        self.names: dict[int, str] = {}
+        #: What is in somebody's hands, by queue and message.
+        self.hands: dict[tuple[tuple[str, int], str], list[Hand]] = {}
+        self.in_hand: dict[tuple[str, int, str, int], list[Hand]] = {}
+        self.waiting_for: dict[tuple[str, int], Hand] = {}
+        self.last_first: dict[tuple[str, int, bool], int] = {}
+        #: The places in the order of arrival of messages that were never sent.
+        self.unsent: dict[tuple[tuple[str, int], str], list[int]] = {}
+        self.arrivals = 0
+        #: Something could not be saved in this life.
+        self.disk_failed = False
+        self.high_waiting: dict[tuple[str, int], dict[str, int]] = {}
+        #: When each message was taken in, by its id; several times if it was pushed again.
+        self.accepted: dict[tuple[str, int], dict[str, list[float]]] = {}
+        self.asked: dict[tuple[int, str], int] = {}
+        self.good_news: dict[tuple[int, str], int] = {}
+        self.tickets: dict[int, tuple[int, str]] = {}
+        self.credits: dict[tuple[str, int], int] = {}
+        #: Holders whose time was up when their message was sent again in this step.
+        self.overtaken: dict[tuple[str, int], int] = {}
+        #: Holders whose time is up and whom the broker has not dealt with yet.
+        self.due: dict[tuple[str, int], int] = {}
+        #: How often each message of a queue was sent, by its id.
+        self.sendings: dict[tuple[tuple[str, int], str], int] = {}
+        self._passes: list[Hand] = []
+        self._performers: dict[type, Callable[[Command], None]] = {
+            Push: self._push,
+            Acknowledge: self._acknowledge,
+            Join: self._join,
+            Leave: self._leave,
+            Grant: self._grant,
+            Disconnect: self._disconnect,
+            Connect: self._connect,
+            Synced: self._synced,
+            ClearMessages: self._clear,
+        }
+
+    # -- a step ---------------------------------------------------------------------------------
+
+    def before(self, command: Command) -> None:
+        """Take note of what is asked."""
+        self.steps += 1
+        perform = self._performers.get(type(command))
+        if perform is not None:
+            if isinstance(command, SessionCommand) and command.session not in self.names:
+                return
+            perform(command)
+
+    def after(self, command: Command | None, effects: list[Effect]) -> None:
+        """Judge what came of it.
+
+        :raises Violation: when a promise is broken.
+        """
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                self._deliver(effect.sessions, effect.message, effect.channel, effect)
+            elif isinstance(effect, DeliverPulled):
+                message = effect.message
+                channel = message.channel
+                self._deliver([effect.session], message, channel, effect)
+            elif isinstance(effect, Confirm):
+                self._confirm(effect)
+            elif isinstance(effect, Append):
+                producer = effect.message.producer.number
+                self.tickets[effect.ticket] = (producer, effect.message.message_id)
+            elif isinstance(effect, Accept):
+                self._accept(effect)
+            elif isinstance(effect, CloseSession):
+                self._forget(effect.session)
+            elif isinstance(effect, Reply) and effect.code and command is not None:
+                self._refused(effect, command)
+        if self._passes:
+            self._check_passes()
+
+    # -- sessions -------------------------------------------------------------------------------
+
+    def _connect(self, command: Command) -> None:
+        assert isinstance(command, Connect)
+
+    def _accept(self, effect: Accept) -> None:
+        older = self.clients.get(effect.client_id)
+        if older is not None:
+            raise Violation(
+                "take-over", f"{effect.client_id} is session {older} and {effect.session} at once"
+            )
+        self.clients[effect.client_id] = effect.session
+        self.names[effect.session] = effect.client_id
+
+    def _disconnect(self, command: Command) -> None:
+        assert isinstance(command, Disconnect)
+        self._forget(command.session)
+
+    def _forget(self, session: int) -> None:
+        name = self.names.pop(session, None)
+        if name is None:
+            return
+        if self.clients.get(name) == session:
+            del self.clients[name]
+        for members in self.members.values():
+            members.pop(session, None)
+
+    def _join(self, command: Command) -> None:
+        assert isinstance(command, Join)
+        channel = command.channel.lower()
+        self.members.setdefault(channel, {})[command.session] = None
+        self.credits[(channel, command.session)] = command.credit
+
+    def _leave(self, command: Command) -> None:
+        assert isinstance(command, Leave)
+        self.members.get(command.channel.lower(), {}).pop(command.session, None)
+
+    def _grant(self, command: Command) -> None:
+        assert isinstance(command, Grant)
+        self.credits[(command.channel.lower(), command.session)] = command.credit
+
+    def _refused(self, effect: Reply, command: Command) -> None:
+        if isinstance(command, Join) and effect.request is command.request:
+            self.members.get(command.channel.lower(), {}).pop(command.session, None)
+        elif isinstance(command, Push) and effect.request is command.wire:
+            key = (command.channel, command.queue_id)
+            times = self.accepted.get(key, {}).get(command.message_id)
+            if times is not None:
+                self.unsent[key, command.message_id].pop()
+                times.pop()
+                if not times:
+                    del self.accepted[key][command.message_id]
+            high = self.high_waiting.get(key, {})
+            if command.message_id in high:
+                high[command.message_id] -= 1
+                if not high[command.message_id]:
+                    del high[command.message_id]
+
+    # -- messages in ----------------------------------------------------------------------------
+
+    def _push(self, command: Command) -> None:
+        assert isinstance(command, Push)
+        key = (command.channel, command.queue_id)
+        if key not in self.places:
+            return
+        accepted = self.accepted.setdefault(key, {})
+        accepted.setdefault(command.message_id, []).append(self.world.now)
+        self.arrivals += 1
+        self.unsent.setdefault((key, command.message_id), []).append(self.arrivals)
+        if command.high_priority:
+            high = self.high_waiting.setdefault(key, {})
+            high[command.message_id] = high.get(command.message_id, 0) + 1
+        if command.wants_confirm or self.places[key].handler not in _TELL_WHO_ASKED:
+            asked = (command.session, command.message_id)
+            self.asked[asked] = self.asked.get(asked, 0) + 1
+
+    def _synced(self, command: Command) -> None:
+        assert isinstance(command, Synced)
+        if not command.ok:
+            self.disk_failed = True
+        for ticket in range(command.ticket, command.ticket + command.count):
+            owner = self.tickets.pop(ticket, None)
+            if owner is not None and command.ok:
+                self.good_news[owner] = self.good_news.get(owner, 0) + 1
+
+    def _confirm(self, effect: Confirm) -> None:
+        key = (effect.channel, effect.queue_id)
+        place = self.places.get(key)
+        if place is None:
+            return
+        asked = (effect.session, effect.message_id)
+        left = self.asked.get(asked, 0)
+        if left == 0:
+            raise Violation("confirm", f"{asked} is told more often than it asked")
+        self.asked[asked] = left - 1
+        if not effect.positive or not place.saves:
+            return
+        news = self.good_news.get(asked, 0)
+        if news == 0:
+            raise Violation("confirm", f"{asked} is told that it is safe before it is")
+        self.good_news[asked] = news - 1
+
+    # -- messages out ---------------------------------------------------------------------------
+
+    def _deliver(
+        self,
+        sessions: list[int],
+        message: Message,
+        channel: str,
+        effect: Deliver | DeliverPulled,
+    ) -> None:
+        key = (channel, message.queue_id)
+        place = self.places.get(key)
+        if place is None:
+            return
+        hand = self._passes[-1] if self._passes else None
+        if hand is None or hand.message is not message:
+            self._check_returned(place, key, message)
+            hand = self._new_hand(place, key, message)
+            self._check_first(place, key, message, effect)
+        elif effect.first_acquirer:
+            raise Violation("flags", f"{hand.uid} has two first acquirers")
+        uid = message.message_id
+        members = self.members.get(channel.lower(), {})
+        for session in sessions:
+            if session not in members:
+                raise Violation(
+                    "audience", f"{uid} of {place} goes to session {session}, which has not joined"
+                )
+            hand.sessions.append(session)
+            self._spend(channel.lower(), session)
+            self.sent.setdefault(session, []).append(uid)
+            if effect.wants_acknowledge:
+                hand.holders.append(session)
+                self.in_hand.setdefault((channel, message.queue_id, uid, session), []).append(hand)
+
+    def _new_hand(self, place: Place, key: tuple[str, int], message: Message) -> Hand:
+        now = self.world.now
+        if place.waits:
+            held = self.waiting_for.get(key)
+            if held is not None and len(held.holders) == len(held.sessions) and now < held.due:
+                raise Violation(
+                    "exclusivity",
+                    f"{message.message_id} of {place} is sent while {held.uid} is unanswered",
+                )
+        self._count_sending(place, key, message)
+        hand = Hand(key, message, now + place.ack_timeout_s, self.steps)
+        self.hands.setdefault((key, hand.uid), []).append(hand)
+        if place.waits:
+            self.waiting_for[key] = hand
+        self._passes.append(hand)
+        return hand
+
+    def _count_sending(self, place: Place, key: tuple[str, int], message: Message) -> None:
+        """Put-backs have their limit, and dead letters were tried that often (C7)."""
+        uid = message.message_id
+        count = self.sendings.get((key, uid), 0) + 1
+        self.sendings[(key, uid)] = count
+        if message.attempts > place.put_back_limit + 1:
+            raise Violation(
+                "put-back", f"{uid} of {place} is sent {message.attempts} times, over its limit"
+            )
+        if place.kind != "dead" or count > 1:
+            return
+        self.world.mark("dead letter delivered")
+        for origin in self.places.values():
+            if origin.dead_letter == key:
+                tries = self.sendings.get((origin.key, uid), 0)
+                if uid in self.accepted.get(origin.key, {}) and 0 < tries <= origin.put_back_limit:
+                    raise Violation(
+                        "put-back", f"{uid} is a dead letter of {origin} after {tries} sendings"
+                    )
+
+    def _check_returned(self, place: Place, key: tuple[str, int], message: Message) -> None:
+        """A message is sent: is it free?  Of one that was pushed twice there are two."""
+        uid = message.message_id
+        hands = self.hands.get((key, uid))
+        if not hands:
+            return
+        now = self.world.now
+        taken: list[Hand] = []
+        for hand in hands:
+            if not hand.holders:
+                continue
+            if now < hand.due - _EPSILON_S:
+                taken.append(hand)
+            elif hand.message is message:
+                self.overtaken[key] = self.overtaken.get(key, 0) + len(hand.holders)
+                self.close(hand)
+            else:
+                taken.append(hand)
+        self.hands[key, uid] = taken
+        busy = [hand for hand in taken if now < hand.due - _EPSILON_S]
+        if len(busy) >= self.pushes(uid) or any(hand.message is message for hand in busy):
+            raise Violation(
+                "exclusivity",
+                f"{uid} of {place} is sent again while sessions {busy[0].holders} have it"
+                f" until {busy[0].due:.4f}",
+            )
+
+    def _check_first(
+        self,
+        place: Place,
+        key: tuple[str, int],
+        message: Message,
+        effect: Deliver | DeliverPulled,
+    ) -> None:
+        """Order and flags of a sending."""
+        uid = message.message_id
+        if effect.wants_acknowledge != place.acks:
+            raise Violation("flags", f"{uid} of {place}: acknowledges are not asked as they should")
+        high = message.high_priority
+        high_waiting = self.high_waiting.get(key)
+        if high_waiting and high and effect.first_acquirer and uid in high_waiting:
+            high_waiting[uid] -= 1
+            if not high_waiting[uid]:
+                del high_waiting[uid]
+        times = self.accepted.get(key, {}).get(uid)
+        if not times:
+            return  # it was there before this life, or is a dead letter
+        arrived = self.unsent[key, uid]
+        turn = 0
+        if effect.first_acquirer and arrived:
+            turn = arrived.pop(0)
+        if len(times) < self.pushes(uid):
+            return  # one of them may have been there before this life
+        if effect.first_acquirer and not turn:
+            raise Violation("flags", f"{uid} of {place}: one first acquirer too many (F87)")
+        if not effect.first_acquirer and len(arrived) == len(times):
+            raise Violation("flags", f"{uid} of {place} has no first acquirer (F87)")
+        if effect.first_acquirer and len(times) == 1:
+            self._check_order(place, key, message, times[0], turn)
+
+    def _check_order(
+        self,
+        place: Place,
+        key: tuple[str, int],
+        message: Message,
+        accepted_at: float,
+        turn: int,
+    ) -> None:
+        """The first sending of what was pushed once: it overtakes nothing and is not too old."""
+        uid = message.message_id
+        high = message.high_priority
+        if place.expiry_s:
+            late = self.world.now - accepted_at - place.expiry_s
+            if late > _EPSILON_S and message.expires_at:
+                raise Violation("deadline", f"{uid} of {place} is sent {late:.4f} s too old")
+        if place.status == STATUS_PULL:
+            return  # who pulls may want the newest first
+        if self.disk_failed and (place.durable or place.overflow):
+            return  # what could not be saved was dropped, or stays in memory before the rest
+        waiting = self.high_waiting.get(key)
+        if not high and waiting and not place.expiry_s and place.kind != "fan":
+            raise Violation("order", f"{uid} of {place} overtakes high-priority {waiting}")
+        order = (key[0], key[1], high)
+        if turn <= self.last_first.get(order, 0):
+            raise Violation("order", f"{uid} of {place} comes behind a younger one")
+        self.last_first[order] = turn
+
+    def _spend(self, channel: str, session: int) -> None:
+        credit = self.credits.get((channel, session), -1)
+        if credit < 0:
+            return
+        if credit == 0:
+            raise Violation("credit", f"session {session} gets more from {channel} than it granted")
+        self.credits[(channel, session)] = credit - 1
+
+    def _check_passes(self) -> None:
+        """Everybody, or one: as the queue's status says."""
+        for hand in self._passes:
+            place = self.places[hand.key]
+            if len(set(hand.sessions)) != len(hand.sessions):
+                raise Violation("exclusivity", f"{hand.uid} goes twice to one of {hand.sessions}")
+            if place.exclusive:
+                if len(hand.sessions) != 1:
+                    raise Violation("exclusivity", f"{hand.uid} of {place} goes to {hand.sessions}")
+            elif place.kind != "fan":
+                missed = [
+                    session
+                    for session in self.members.get(hand.key[0].lower(), {})
+                    if session not in hand.sessions
+                ]
+                if missed:
+                    raise Violation("audience", f"{hand.uid} of {place} passes over {missed}")
+        self._passes.clear()
+
+    # -- messages back --------------------------------------------------------------------------
+
+    def _acknowledge(self, command: Command) -> None:
+        assert isinstance(command, Acknowledge)
+        key = (command.channel, command.queue_id, command.message_id, command.session)
+        hands = self.in_hand.get(key)
+        if hands:
+            hand = hands.pop(0)
+            hand.holders.remove(command.session)
+            if not hands:
+                del self.in_hand[key]
+        elif (command.channel, command.queue_id) in self.places:
+            self.world.mark("acknowledge of nothing in hand")
+
+    def close(self, hand: Hand) -> None:
+        """Nobody has it any more."""
+        for session in hand.holders:
+            key = (*hand.key, hand.uid, session)
+            hands = self.in_hand.get(key)
+            if hands is not None:
+                if hand in hands:
+                    hands.remove(hand)
+                if not hands:
+                    del self.in_hand[key]
+        hand.holders = []
+
+    def timed_out(self, key: tuple[str, int], count: int) -> None:
+        """The broker says that so many deliveries of a queue timed out in this step.
+
+        :raises Violation: when their time was not up.
+        """
+        now = self.world.now
+        allowed = self.overtaken.pop(key, 0) + self.due.pop(key, 0)
+        if count > allowed:
+            for hands in self.hands.values():
+                for hand in hands:
+                    if hand.key == key and hand.holders and hand.due <= now + _EPSILON_S:
+                        # Which of them it was this time does not matter: the time of all is up.
+                        allowed += len(hand.holders)
+                        self.close(hand)
+        if count > allowed:
+            text = f"{count} deliveries of {key} timed out, {allowed} were due"
+            raise Violation("deadline", text)
+        if count < allowed:
+            self.due[key] = allowed - count
+
+    def all_served(self) -> None:
+        """Whatever was due has been dealt with."""
+        self.due.clear()
+
+    def _clear(self, command: Command) -> None:
+        """What waits in a queue is removed on purpose."""
+        assert isinstance(command, ClearMessages)
+        self.high_waiting.pop((command.channel, command.queue_id), None)

@@ -1,0 +1,74 @@
+"""Owns the list of rare branches, each of which enough runs must have reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tmqp_sim.plan import FAULT_KINDS
+
+__all__ = ["MARKS", "missing", "table"]
+
+#: By name: where it is, in words.
+MARKS: Final[dict[str, str]] = {
+    **{f"fault: {kind}": text for kind, text in FAULT_KINDS.items()},
+    "acknowledge of nothing in hand": "an answer came too late, or twice",
+    "acknowledge timed out": "a consumer did not answer in time",
+    "answer lost with the connection": "a consumer was done when its connection was gone",
+    "answered for others": "a client acknowledged what it had not in hand",
+    "client closed politely": "a client said Terminate",
+    "client crashed": "a client's process was gone, and its connection reset",
+    "client crashed silently": "a client's process was gone, and nobody told the server",
+    "client flapped": "a client went away and came back",
+    "client paused reading": "a client's inbox was full",
+    "confirm lost with the connection": "a push was neither confirmed nor refused",
+    "confirm timed out": "a producer did not wait any longer",
+    "consumer forgot to answer": "a careless consumer",
+    "dead letter delivered": "a message was put back too often",
+    "flushed at the end": "a session that was closed had bytes to send",
+    "join failed": "a channel was not joined in time",
+    "joined again after a loss": "a client's machine remembered its channels",
+    "message expired": "a message waited too long",
+    "negative acknowledge": "a consumer refused a message",
+    "pull of an empty queue": "a pull found nothing",
+    "pulled": "a pull found something",
+    "push refused": "a push was answered negatively",
+    "pushed again": "an honest producer repeated itself",
+    "queue counter: dead": "messages became dead letters",
+    "queue counter: refused": "a queue's limit",
+    "queue counter: requeued": "messages were put back",
+    "queue counter: skipped": "a broadcast passed a consumer over",
+    "queue counter: unknown_acks": "a queue got an answer to nothing",
+    "queue counter: untracked": "a broadcast to a consumer with too much in hand",
+    "portion continued": "one chunk asked for more than a session may have to send",
+    "reading held back": "a client that does not read is not read from",
+    "read back from the disk": "messages that waited on disk only",
+    "restored from the disk": "a new life of the server found messages",
+    "server crashed": "its memory was gone",
+    "server frozen": "its process stood still",
+    "server stopped in order": "and its store was told all",
+    "store closed cleanly": "the next life knows that nothing was sent behind its back",
+    "silent peer given up": "two intervals without a word",
+    "silent peer pinged": "one interval without a word",
+    "session blocked": "a client's output passed the high water mark",
+    "session unblocked": "and drained",
+    "slow reader cut: stalled": "a client read nothing for too long",
+    "stranger connected": "somebody talked nonsense",
+    "stranger cut off": "and was cut off for it",
+    "sync failed": "a batch could not be written",
+    "unanswered batch lost in a crash": "the crash came before the write",
+    "unanswered batch survived a crash": "the crash came after it, and before its answer",
+    "work left for another step": "a step had more to do than it may",
+}
+
+
+def missing(counts: Mapping[str, int]) -> list[str]:
+    """The marks that were not reached."""
+    return [name for name in MARKS if not counts.get(name)]
+
+
+def table(counts: Mapping[str, int]) -> list[str]:
+    """All marks with how often they were reached, as lines."""
+    unknown = [name for name in sorted(counts) if name not in MARKS]
+    lines = [f"{counts.get(name, 0):>12,}  {name}: {text}" for name, text in sorted(MARKS.items())]
+    return lines + [f"{counts[name]:>12,}  {name}: not in the list" for name in unknown]

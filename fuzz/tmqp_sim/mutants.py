@@ -1,0 +1,562 @@
+"""Owns the planted bugs: faults that are put into our code on purpose, to see that they are found.
+
+A mutant replaces one method of the engine, the hub, the native door or the client's machine for as
+long as a ``with`` block lasts.  The product has no switch for this; only the interpreted build can
+be patched so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from tmqp_client._machine import ClientMachine
+from tmqp_client._outcomes import Lost, Outcome
+from tmqp_client._pending import Pending, PendingTable
+from tmqp_client._reception import Reception
+from tmqp_client._requests import Request
+from tmqp_client._standing import Standing
+from tmqp_server.doors.native import door as native_door
+from tmqp_server.doors.native.door import NativeDoor, NativeSession
+from tmqp_server.engine.administration import Administration
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.commands import Acknowledge, Command, Connect, Synced
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.effects import Confirm, Deliver, Effect, Erase
+from tmqp_server.engine.keeping import Keeper
+from tmqp_server.engine.message import MARK_SAVED, MARK_SAVING, Message
+from tmqp_server.engine.outcomes import Outcomes
+from tmqp_server.engine.pulls import Puller
+from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.sending import Sender
+from tmqp_server.engine.sessions import Audience, Session
+from tmqp_server.engine.timers import Wakeups
+from tmqp_server.outlets import Outlets
+from tmqp_server.runs import Runs
+from tmqp_server.storage.journal import Journal
+
+__all__ = ["MUTANTS", "Mutant", "planted"]
+
+
+class Mutant:
+    """One planted bug: what is replaced, by what, and what it comes to in words."""
+
+    __slots__ = ("attribute", "make", "name", "owner", "text")
+
+    def __init__(
+        self, name: str, text: str, owner: Any, attribute: str, make: Callable[[Any], Any]
+    ) -> None:
+        self.name = name
+        self.text = text
+        self.owner = owner
+        self.attribute = attribute
+        self.make = make
+
+
+@contextmanager
+def planted(name: str) -> Iterator[Mutant | None]:
+    """Have a bug for a while; none for an empty name.
+
+    :raises KeyError: when there is no such mutant.
+    """
+    if not name:
+        yield None
+        return
+    mutant = MUTANTS[name]
+    original = mutant.owner.__dict__[mutant.attribute]
+    setattr(mutant.owner, mutant.attribute, mutant.make(original))
+    try:
+        yield mutant
+    finally:
+        setattr(mutant.owner, mutant.attribute, original)
+
+
+# --- The engine ----------------------------------------------------------------------------------
+
+
+def _confirm_before_sync(original: Any) -> Any:
+    def confirm(self: Outcomes, message: Message, *rest: Any) -> None:
+        saving = message.marks & MARK_SAVING
+        message.marks &= ~MARK_SAVING
+        original(self, message, *rest)
+        message.marks |= saving
+
+    return confirm
+
+
+def _failed_sync_is_good_news(original: Any) -> Any:
+    def synced(self: Keeper, command: Synced) -> None:
+        command.ok = True
+        original(self, command)
+
+    return synced
+
+
+def _only_the_new(original: Any) -> Any:
+    def take(self: Journal) -> Any:
+        self._replaced = []
+        return original(self)
+
+    return take
+
+
+def _held_by(broker: Broker, session: Session) -> Iterator[tuple[Queue, Message]]:
+    for queue in broker.queues():
+        for message in list(queue.flights.values()):
+            if message.holder is session:
+                yield queue, message
+
+
+def _forget_in_flight(original: Any) -> Any:
+    def let_go(self: Broker, session: Session) -> None:
+        for queue, message in _held_by(self, session):
+            message.holder = None
+            session.in_flight -= 1
+            queue.leave_flight(message)
+            self._outcomes.drop(queue, message)
+        original(self, session)
+
+    return let_go
+
+
+def _return_at_once(original: Any) -> Any:
+    def let_go(self: Broker, session: Session) -> None:
+        held = list(_held_by(self, session))
+        original(self, session)
+        for queue, message in held:
+            message.holder = None
+            session.in_flight -= 1
+            queue.leave_flight(message)
+            if queue.held is message:
+                queue.held = None
+            queue.put_first(message)
+            self._pump.pump(queue, self._core.now)
+
+    return let_go
+
+
+def _two_owners(original: Any) -> Any:
+    def connect(self: Broker, command: Connect) -> None:
+        if command.take_over:
+            self._core.clients.pop(command.client_id, None)
+        original(self, command)
+
+    return connect
+
+
+def _nothing(original: Any) -> Any:
+    def nothing(*arguments: Any) -> None:
+        """Do not."""
+
+    return nothing
+
+
+def _one_more_put_back(original: Any) -> Any:
+    def configure(self: Queue, *arguments: Any) -> None:
+        original(self, *arguments)
+        self.put_back_limit += 1
+
+    return configure
+
+
+def _does_not_wait(original: Any) -> Any:
+    def configure(self: Queue, *arguments: Any) -> None:
+        original(self, *arguments)
+        self.waits = False
+
+    return configure
+
+
+def _wider_window(original: Any) -> Any:
+    def init(self: Sender, *arguments: Any) -> None:
+        original(self, *arguments)
+        self._window += 1
+
+    return init
+
+
+def _stale_audience(original: Any) -> Any:
+    def remove(self: Audience, *arguments: Any) -> None:
+        stale = self.stale
+        original(self, *arguments)
+        self.stale = stale
+
+    return remove
+
+
+def _sleeps_on(original: Any) -> Any:
+    def arm(self: Wakeups, sleeper: Any, when: float) -> None:
+        if sleeper.wake_at != float("inf"):
+            return  # an earlier time is not taken notice of
+        original(self, sleeper, when + 0.5)
+
+    return arm
+
+
+def _impatient(original: Any) -> Any:
+    def overdue(self: Queue, now: float, limit: int) -> Any:
+        return original(self, now + self.ack_timeout_s * 0.3, limit)
+
+    return overdue
+
+
+def _youngest_first(original: Any) -> Any:
+    def put_last(self: Queue, message: Message) -> None:
+        self.put_first(message)
+
+    return put_last
+
+
+def _regular_first(original: Any) -> Any:
+    def take(self: Queue) -> Message:
+        if self.high_count and self.regular_count:
+            self.regular_count -= 1
+            return self.regular.take()
+        message: Message = original(self)
+        return message
+
+    return take
+
+
+def _uncounted_drop(original: Any) -> Any:
+    def drop(self: Outcomes, queue: Queue, message: Message) -> None:
+        self.settle(queue, message)
+
+    return drop
+
+
+def _no_dead_letters(original: Any) -> Any:
+    def give_up(self: Outcomes, queue: Queue, message: Message) -> None:
+        self.drop(queue, message)
+
+    return give_up
+
+
+def _leaky_pull(original: Any) -> Any:
+    def drop(self: Puller, queue: Queue, pulling: Any) -> None:
+        reserved = queue.reserved
+        original(self, queue, pulling)
+        queue.reserved = reserved
+
+    return drop
+
+
+def _expires_early(original: Any) -> Any:
+    def take_expired(self: Queue, now: float, limit: int) -> Any:
+        return original(self, now + 0.25, limit)
+
+    return take_expired
+
+
+def _erases_at_delivery(original: Any) -> Any:
+    """What is saved is given up as soon as somebody got it."""
+
+    def steps(self: Broker, *arguments: Any) -> tuple[int, list[Effect]]:
+        effects: list[Effect]
+        at, effects = original(self, *arguments)
+        more: list[Effect] = []
+        for effect in effects:
+            if isinstance(effect, Deliver) and effect.message.marks & (MARK_SAVING | MARK_SAVED):
+                channel = self._core.channels.find(effect.channel)
+                queue = None if channel is None else channel.queues.get(effect.message.queue_id)
+                if queue is not None:
+                    rare = effect.message.rare
+                    stored = effect.message.sequence if rare is None else rare.stored
+                    more.append(Erase(0, queue.key, stored))
+        return at, effects + more
+
+    return steps
+
+
+# --- The hub and the door ------------------------------------------------------------------------
+
+
+def _skips_the_last(original: Any) -> Any:
+    def hand_out(self: Outlets, effect: Any) -> None:
+        sessions = effect.sessions
+        if len(sessions) > 1:
+            effect.sessions = sessions[:-1]
+        original(self, effect)
+        effect.sessions = sessions
+
+    return hand_out
+
+
+def _never(original: Any) -> Any:
+    def never(*arguments: Any) -> bool:
+        return False
+
+    return never
+
+
+def _drops_the_last(original: Any) -> Any:
+    def take(self: Runs) -> Any:
+        runs = original(self)
+        for run in runs:
+            for part in run.parts:
+                if len(part.sessions) > 1:
+                    part.sessions.pop()
+        return runs
+
+    return take
+
+
+def _asks_no_answer(original: Any) -> Any:
+    def encode(self: NativeDoor, effect: Deliver) -> bytes:
+        wants = effect.wants_acknowledge
+        effect.wants_acknowledge = wants and not effect.redelivered
+        data: bytes = original(self, effect)
+        effect.wants_acknowledge = wants
+        return data
+
+    return encode
+
+
+def _always_first(original: Any) -> Any:
+    def encode(self: NativeDoor, effect: Deliver) -> bytes:
+        first = effect.first_acquirer
+        effect.first_acquirer = True
+        data: bytes = original(self, effect)
+        effect.first_acquirer = first
+        return data
+
+    return encode
+
+
+def _keeps_its_hops(original: Any) -> Any:
+    def encode(self: NativeDoor, effect: Deliver) -> bytes:
+        frame: Any = effect.message.wire
+        data: bytes = frame.forwarded(effect.first_acquirer, effect.wants_acknowledge, frame.ttl)
+        return data
+
+    return encode
+
+
+def _deaf_to_no(original: Any) -> Any:
+    def acknowledge(self: NativeSession, event: Any, commands: list[Command]) -> None:
+        original(self, event, commands)
+        if commands and isinstance(commands[-1], Acknowledge):
+            commands[-1].positive = True
+
+    return acknowledge
+
+
+def _only_good_news(original: Any) -> Any:
+    def confirm_frame(effect: Confirm) -> bytes:
+        if not effect.positive:
+            effect.positive = True
+            effect.forwarded = None
+        data: bytes = original(effect)
+        return data
+
+    return confirm_frame
+
+
+# --- The client's machine ------------------------------------------------------------------------
+
+
+def _leaves_them_waiting(original: Any) -> Any:
+    def finish(self: Reception, lost: Lost, outcomes: list[Outcome]) -> None:
+        for pending in self._pendings.clear():
+            pending.error = lost.error()
+        original(self, lost, outcomes)
+
+    return finish
+
+
+def _never_asks(original: Any) -> Any:
+    def on_deadline(self: ClientMachine, now: float) -> list[Outcome]:
+        connection = self._connection
+        if connection is not None:
+            connection._pings = 0
+            connection._quiet_since = now
+        outcomes: list[Outcome] = original(self, now)
+        return outcomes
+
+    return on_deadline
+
+
+def _forgets_its_channels(original: Any) -> Any:
+    def requests(self: Standing) -> list[Request]:
+        return []
+
+    return requests
+
+
+def _told_twice(original: Any) -> Any:
+    def remove(self: PendingTable, pending: Pending) -> None:
+        pending.done = False
+
+    return remove
+
+
+def _waits_for_ever(original: Any) -> Any:
+    def expire(self: PendingTable, now: float) -> list[Pending]:
+        original(self, now)
+        return []
+
+    return expire
+
+
+_LIST: Final = (
+    Mutant(
+        "confirm-before-sync", "a producer is told before the storage has answered",
+        Outcomes, "confirm", _confirm_before_sync,
+    ),
+    Mutant(
+        "failed-sync", "a failed sync is taken for a good one",
+        Keeper, "_synced", _failed_sync_is_good_news,
+    ),
+    Mutant(
+        "owes-nothing", "what a failed batch should have settled is forgotten",
+        Journal, "_owe", _nothing,
+    ),
+    Mutant(
+        "old-copies", "the older copy of a message that was saved again stays on the disk",
+        Journal, "take", _only_the_new,
+    ),
+    Mutant(
+        "no-notes", "at a stop in order nobody takes down how often messages were sent",
+        Journal, "notes", _nothing,
+    ),
+    Mutant(
+        "erased-early", "a saved message is erased when it is delivered, not when it is answered",
+        Broker, "steps", _erases_at_delivery,
+    ),
+    Mutant(
+        "forget-in-flight", "what a client had in hand is dropped when it disconnects",
+        Broker, "_let_go", _forget_in_flight,
+    ),
+    Mutant(
+        "return-at-once", "what a client had in hand is sent again as soon as it disconnects",
+        Broker, "_let_go", _return_at_once,
+    ),
+    Mutant(
+        "two-owners", "taking over an id leaves the older session as it is",
+        Broker, "_connect", _two_owners,
+    ),
+    Mutant(
+        "lost-nack", "a decision to put a message back is forgotten",
+        Outcomes, "mark_put_back", _nothing,
+    ),
+    Mutant(
+        "put-back-limit", "a message is put back once more than its limit",
+        Queue, "configure", _one_more_put_back,
+    ),
+    Mutant(
+        "no-dead-letter", "a message that was put back too often is dropped, not moved",
+        Outcomes, "_give_up", _no_dead_letters,
+    ),
+    Mutant(
+        "no-waiting", "a queue does not wait for the acknowledge",
+        Queue, "configure", _does_not_wait,
+    ),
+    Mutant(
+        "wider-window", "a client may have one delivery more in hand than allowed",
+        Sender, "__init__", _wider_window,
+    ),
+    Mutant(
+        "no-credit", "the credit of a subscription is not spent",
+        Sender, "_spend", _nothing,
+    ),
+    Mutant(
+        "stale-audience", "who has left is still on the list of recipients",
+        Audience, "remove", _stale_audience,
+    ),
+    Mutant(
+        "ghost", "a client that disconnected stays in its channels",
+        Administration, "leave_all", _nothing,
+    ),
+    Mutant(
+        "oversleeps", "a queue is woken too late",
+        Wakeups, "arm", _sleeps_on,
+    ),
+    Mutant(
+        "impatient", "acknowledges time out before their time",
+        Queue, "overdue", _impatient,
+    ),
+    Mutant(
+        "expires-early", "messages expire before their time",
+        Queue, "take_expired", _expires_early,
+    ),
+    Mutant(
+        "not-woken", "queues are not told that their consumers can take messages again",
+        Core, "wake_audience", _nothing,
+    ),
+    Mutant(
+        "rest-forgotten", "what a step had no budget for is never gone on with",
+        Core, "schedule", _nothing,
+    ),
+    Mutant(
+        "youngest-first", "a message that waits goes before those that wait longer",
+        Queue, "put_last", _youngest_first,
+    ),
+    Mutant(
+        "regular-first", "high priority comes last",
+        Queue, "take", _regular_first,
+    ),
+    Mutant(
+        "miscounted", "a dropped message is missing in the books",
+        Outcomes, "drop", _uncounted_drop,
+    ),
+    Mutant(
+        "leaky-pull", "what a pull had reserved stays reserved",
+        Puller, "_drop", _leaky_pull,
+    ),
+    Mutant(
+        "skips-the-last", "the last of several recipients gets nothing",
+        Outlets, "hand_out", _skips_the_last,
+    ),
+    Mutant(
+        "overtaken-run", "what is for a session of a run goes out before the run",
+        Runs, "meets_any", _never,
+    ),
+    Mutant(
+        "short-run", "the last of several sessions of a run gets nothing",
+        Runs, "take", _drops_the_last,
+    ),
+    Mutant(
+        "asks-no-answer", "a message that is sent again asks for no acknowledge",
+        NativeDoor, "encode_delivery", _asks_no_answer,
+    ),
+    Mutant(
+        "always-first", "every consumer is told to be the first",
+        NativeDoor, "encode_delivery", _always_first,
+    ),
+    Mutant(
+        "endless-hops", "the time to live is not counted down",
+        NativeDoor, "encode_delivery", _keeps_its_hops,
+    ),
+    Mutant(
+        "deaf-to-no", "a negative acknowledge is read as a positive one",
+        NativeSession, "_acknowledge", _deaf_to_no,
+    ),
+    Mutant(
+        "only-good-news", "a negative confirm is written as a positive one",
+        native_door, "confirm_frame", _only_good_news,
+    ),
+    Mutant(
+        "leaves-them-waiting", "a lost connection does not settle what was asked on it",
+        Reception, "_finish", _leaves_them_waiting,
+    ),
+    Mutant(
+        "never-asks", "a client does not notice that nothing comes any more",
+        ClientMachine, "on_deadline", _never_asks,
+    ),
+    Mutant(
+        "forgets-its-channels", "a client does not join again after a loss",
+        Standing, "requests", _forgets_its_channels,
+    ),
+    Mutant(
+        "told-twice", "an answer that has come stays awaited",
+        PendingTable, "remove", _told_twice,
+    ),
+    Mutant(
+        "waits-for-ever", "an answer that does not come is awaited for ever",
+        PendingTable, "expire", _waits_for_ever,
+    ),
+)  # fmt: skip
+
+#: By name.
+MUTANTS: Final[dict[str, Mutant]] = {mutant.name: mutant for mutant in _LIST}

@@ -1,0 +1,114 @@
+"""Owns the producers: honest ones, which send again until they are told that all is well, and
+careless ones, which never ask.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from tmqp.errors import LocalProtocolError
+from tmqp_client._pending import Kind, Pending
+from tmqp_client.config import ClientLimits
+from tmqp_client.errors import NegativeAcknowledge, OperationFailed, OperationTimeout
+from tmqp_sim.clients import SimClient
+from tmqp_sim.history import Sent
+from tmqp_sim.stage import Stage
+
+__all__ = ["Producer"]
+
+#: How long an honest producer waits before it tries a refused message again.
+RETRY_S: Final = 0.4
+#: How long it waits for the first confirm; twice as long each time, or its repetitions alone could
+#: keep a slow consumer busy for ever.
+_PATIENCE_S: Final = 2.0
+_LONGEST_PATIENCE_S: Final = 16.0
+
+
+class Producer(SimClient):
+    """Sends its messages in order, each until it is confirmed.
+
+    :param window: messages that may be unconfirmed at one time.
+    """
+
+    def __init__(self, simulation: Stage, name: str, limits: ClientLimits, window: int) -> None:
+        super().__init__(simulation, name, limits)
+        self.window = window
+        #: To be sent, in order; what is refused or lost comes back to the front.
+        self.ready: deque[Sent] = deque()
+        self.under_way: dict[str, Sent] = {}
+
+    @property
+    def owes(self) -> int:
+        """Messages that are not confirmed."""
+        return len(self.ready) + len(self.under_way)
+
+    def give(self, sent: Sent) -> None:
+        """A message to send has come up."""
+        self.ready.append(sent)
+        self.work()
+
+    def begin(self) -> None:
+        """Go on where the last connection ended."""
+        self.work()
+
+    def work(self) -> None:
+        """Push what may be pushed."""
+        if not self.usable:
+            return
+        machine = self.machine
+        while self.ready and len(self.under_way) < self.window and not machine.full:
+            sent = self.ready[0]
+            place = sent.place
+            try:
+                machine.push(
+                    place.channel,
+                    place.queue_id,
+                    sent.payload(),
+                    (),
+                    self.world.now,
+                    confirm=sent.asks,
+                    high_priority=sent.high,
+                    message_id=sent.uid,
+                    timeout_s=min(_PATIENCE_S * 2**sent.pushes, _LONGEST_PATIENCE_S),
+                )
+            except LocalProtocolError:
+                return  # the same message is under way still
+            self.ready.popleft()
+            sent.pushes += 1
+            if sent.pushes > 1:
+                self.world.mark("pushed again")
+            if sent.asks:
+                self.under_way[sent.uid] = sent
+        self.flush()
+
+    def settled(self, pending: Pending) -> None:
+        """Told, refused, or not told in time."""
+        if pending.kind != Kind.PUSH:
+            return
+        sent = self.under_way.pop(pending.message_id, None)
+        if sent is None:
+            return
+        error = pending.error
+        if error is None:
+            sent.confirms += 1
+            sent.last_life = self.link.life
+            self.world.note("confirmed", self.name, sent.uid)
+            self.work()
+            return
+        if isinstance(error, (NegativeAcknowledge, OperationFailed)):
+            sent.refusals += 1
+            self.world.mark("push refused")
+            self.world.note("refused", self.name, sent.uid, str(error))
+        elif isinstance(error, OperationTimeout):
+            self.world.mark("confirm timed out")
+        else:
+            self.world.mark("confirm lost with the connection")
+        self.ready.appendleft(sent)
+        self.world.after(RETRY_S, self.work)
+
+    def forgets(self) -> None:
+        """An honest producer keeps what it has to send in safety."""
+        for sent in reversed(list(self.under_way.values())):
+            self.ready.appendleft(sent)
+        self.under_way.clear()

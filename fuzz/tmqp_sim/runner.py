@@ -1,0 +1,161 @@
+"""Owns running many seeds, on several processors, with a bar that shows how far it is.
+
+This is the one module of the simulator that knows the machine it runs on: its processors, its
+clock, its terminal.  No simulated thing may import it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TextIO
+
+from tmqp_sim.mutants import planted
+from tmqp_sim.simulation import Result, run
+
+__all__ = ["Summary", "caught_at", "run_many"]
+
+#: Seeds that a process is given at a time.
+_PORTION: Final = 25
+_BAR_WIDTH: Final = 30
+#: How often the bar is drawn anew, in seconds.
+_BAR_EVERY_S: Final = 0.25
+
+
+class Summary:
+    """What came of many runs."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.events = 0
+        self.simulated_s = 0.0
+        self.elapsed_s = 0.0
+        self.slowest_healing_s = 0.0
+        self.failures: list[Result] = []
+        self.marks: Counter[str] = Counter()
+        self.again = 0
+        self.differing: list[int] = []
+
+    def add(self, result: Result, repeated: bool, differs: bool) -> None:
+        """One more run."""
+        self.runs += 1
+        self.events += result.events
+        self.simulated_s += result.simulated_s
+        self.slowest_healing_s = max(self.slowest_healing_s, result.healed_in_s)
+        self.marks.update(result.marks)
+        if result.failed:
+            self.failures.append(result)
+        self.again += repeated
+        if differs:
+            self.differing.append(result.seed)
+
+    def lines(self) -> list[str]:
+        """In words."""
+        speed = self.simulated_s / self.elapsed_s if self.elapsed_s else 0.0
+        return [
+            (
+                f"{self.runs:,} seeds in {self.elapsed_s:.1f} s:"
+                f" {self.simulated_s / 3600:.1f} simulated hours, {speed:,.0f} times real time,"
+                f" {self.events:,} events"
+            ),
+            (
+                f"failed: {len(self.failures)}; the slowest healing took"
+                f" {self.slowest_healing_s:.1f} simulated s;"
+                f" {self.again:,} run twice, {len(self.differing)} of them differed"
+            ),
+        ]
+
+
+def _portion(work: tuple[list[int], str, int]) -> list[tuple[Result, bool, bool]]:
+    seeds, mutant, twice_of = work
+    results: list[tuple[Result, bool, bool]] = []
+    with planted(mutant):
+        for seed in seeds:
+            result = run(seed)
+            repeated = bool(twice_of) and seed % twice_of == 0
+            differs = repeated and run(seed).digest != result.digest
+            results.append((result, repeated, differs))
+    return results
+
+
+def _portions(
+    seeds: Sequence[int], mutant: str, twice_of: int
+) -> Iterator[tuple[list[int], str, int]]:
+    for start in range(0, len(seeds), _PORTION):
+        yield (list(seeds[start : start + _PORTION]), mutant, twice_of)
+
+
+def run_many(
+    seeds: Sequence[int],
+    jobs: int = 1,
+    mutant: str = "",
+    bar: TextIO | None = None,
+    enough: int = 0,
+    twice_of: int = 20,
+    seconds: float = 0.0,
+) -> Summary:
+    """Run seeds; the results come in the order of the seeds, however many processes there are.
+
+    :param jobs: processes.
+    :param mutant: the planted bug to have meanwhile; none if empty.
+    :param bar: where to draw a bar.
+    :param enough: stop after so many failures; 0 for never.
+    :param seconds: stop after so long; 0 for never.
+    :param twice_of: one of so many seeds is run twice, to see that it comes out the same; 0: none.
+    """
+    summary = Summary()
+    began = time.perf_counter()
+    drawn = 0.0
+    work = _portions(seeds, mutant, twice_of)
+    for results in _spread(work, jobs):
+        for result, repeated, differs in results:
+            summary.add(result, repeated, differs)
+        summary.elapsed_s = time.perf_counter() - began
+        if bar is not None and (
+            summary.elapsed_s - drawn > _BAR_EVERY_S or summary.runs == len(seeds)
+        ):
+            drawn = summary.elapsed_s
+            _draw(bar, summary, len(seeds))
+        if enough and len(summary.failures) >= enough:
+            break
+        if seconds and summary.elapsed_s >= seconds:
+            break
+    if bar is not None:
+        bar.write("\n")
+    return summary
+
+
+def _spread(
+    work: Iterable[tuple[list[int], str, int]], jobs: int
+) -> Iterator[list[tuple[Result, bool, bool]]]:
+    if jobs <= 1:
+        yield from map(_portion, work)
+        return
+    # Forking a process that may have threads is not safe, and will not be the default any more.
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap(_portion, work)
+
+
+def _draw(bar: TextIO, summary: Summary, total: int) -> None:
+    done = summary.runs / total if total else 1.0
+    full = int(done * _BAR_WIDTH)
+    left_s = summary.elapsed_s / done - summary.elapsed_s if done else 0.0
+    bar.write(
+        f"\r[{'#' * full}{'.' * (_BAR_WIDTH - full)}] {summary.runs:,}/{total:,} seeds,"
+        f" {len(summary.failures)} failed, {left_s:.0f} s left "
+    )
+    bar.flush()
+
+
+def caught_at(
+    mutant: str, limit: int, find: Callable[[int], Result] = run
+) -> tuple[int, Result | None]:
+    """The first seed below ``limit`` that notices a planted bug; -1 when none does."""
+    with planted(mutant):
+        for seed in range(limit):
+            result = find(seed)
+            if result.failed:
+                return seed, result
+    return -1, None

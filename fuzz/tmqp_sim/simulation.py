@@ -1,0 +1,362 @@
+"""Owns one run: a plan comes true, faults first, then the world heals and everything comes home.
+
+Theory of operation.  In the first phase the clients work while faults befall them; only safety is
+judged, at every step.  Then the world heals: silence and clogging end, the server is up, the disk
+works, the bad clients leave; what is half-open stays so, for its peers must find that out.  From
+there everything that is still owed must come home within a minute.  At last the whole history is
+judged (``checkers.py``).
+"""
+
+from __future__ import annotations
+
+import traceback
+from types import FunctionType
+from typing import Final, cast
+
+from tmqp.limits import Limits
+from tmqp_client.config import ClientLimits
+from tmqp_server.config import OutboundLimits
+from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.delivery import DeliveryHandler, HandlerRegistry
+from tmqp_server.engine.handlers import built_in_handlers
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.options import BrokerOptions
+from tmqp_server.hub import Hub
+from tmqp_sim.checkers import judge
+from tmqp_sim.clients import SimClient
+from tmqp_sim.consumers import Consumer, Meddler, Puller
+from tmqp_sim.disk import Disk
+from tmqp_sim.faults import strike
+from tmqp_sim.history import History, Place, Sent
+from tmqp_sim.ledger import Ledger
+from tmqp_sim.network import Network
+from tmqp_sim.operators import Operator
+from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
+from tmqp_sim.producers import Producer
+from tmqp_sim.server import Built, Server
+from tmqp_sim.strangers import Stranger
+from tmqp_sim.watch import WatchedBroker
+from tmqp_sim.world import Violation, World
+
+__all__ = ["HEALING_S", "WATCHABLE", "Result", "Simulation", "run", "run_handler"]
+
+#: Whether every step of the broker can be watched: a compiled hub takes the real one only.
+WATCHABLE: Final = isinstance(Hub.open, FunctionType)
+
+#: What everything that is owed has to come home, in simulated seconds.
+HEALING_S: Final = 60.0
+#: After it has come home nothing more may come: so much longer is looked.
+QUIET_S: Final = 2.5
+
+
+class Result:
+    """What came of a run; ``checker`` is empty when every promise was kept."""
+
+    __slots__ = (
+        "checker", "digest", "events", "healed_in_s", "history", "left_out", "marks", "plan",
+        "seed", "simulated_s", "text",
+    )  # fmt: skip
+
+    def __init__(self, plan: Plan, world: World, checker: str, text: str, healed_in: float) -> None:
+        self.seed = plan.seed
+        self.plan = plan.described()
+        self.left_out = plan.left_out
+        self.checker = checker
+        self.text = text
+        self.digest = world.digest()
+        self.events = world.events
+        self.simulated_s = world.now
+        self.healed_in_s = healed_in
+        self.marks = world.marks
+        self.history = world.recent() if checker else []
+
+    @property
+    def failed(self) -> bool:
+        """Whether a promise was broken."""
+        return bool(self.checker)
+
+    def report(self) -> str:
+        """All that is needed to repeat it."""
+        lines = [
+            f"seed {self.seed} FAILED: {self.checker}",
+            *("  " + line for line in self.text.splitlines()),
+            "plan:",
+            *("  " + line for line in self.plan),
+        ]
+        if self.left_out:
+            lines.append(f"left out: {len(self.left_out)} of the plan's things")
+        lines.append(f"the last of {self.events} events, digest {self.digest}:")
+        lines += ["  " + line for line in self.history]
+        return "\n".join(lines)
+
+
+class Simulation:
+    """One run.
+
+    :param plan: what is to happen.
+    :param handlers: the delivery handlers that queues may name; the built-in ones if None.
+    :param watched: judge every step of the broker, not only the end.
+    """
+
+    def __init__(
+        self, plan: Plan, handlers: HandlerRegistry | None = None, *, watched: bool = WATCHABLE
+    ) -> None:
+        self.plan = plan
+        self.watched = watched
+        self.world = World(plan.seed)
+        self.places: dict[tuple[str, int], Place] = {place.key: place for place in plan.places}
+        self.history = History(self.places)
+        self.network = Network(self.world, plan.shape)
+        self.healed = False
+        self.sent: dict[int, list[str]] = {}
+        self._handlers = handlers
+        high, low, most = plan.buffers
+        outbound = OutboundLimits(
+            high_water_bytes=high,
+            low_water_bytes=low,
+            max_outbound_bytes=most,
+            stall_timeout_s=3.0,
+            flush_timeout_s=0.5,
+        )
+        self.disk = Disk(self, plan.disk)
+        self.operator = Operator(self)
+        self.protocol = Limits(ping_interval_s=2.0, handshake_timeout_s=3.0)
+        self._door_ids = 0
+        self.ledger: Ledger
+        self.broker: Broker
+        self.server = Server(
+            self.world,
+            outbound,
+            self._build,
+            self._began,
+            plan.lateness_s,
+            self.protocol.ping_interval_s,
+        )
+        limits = ClientLimits(
+            protocol=self.protocol,
+            response_timeout_s=3.0,
+            acknowledge_timeout_s=2.0,
+            pull_timeout_s=3.0,
+            consumer_messages=8,
+        )
+        self.producers = [
+            Producer(self, f"producer-{number}", limits, plan.window)
+            for number in range(plan.producers)
+        ]
+        self.good: list[SimClient] = [*self.producers]
+        self.bad: list[Consumer | Stranger | Meddler] = []
+        for each in plan.clients:
+            self._add_client(each, limits)
+
+    @property
+    def clients(self) -> list[SimClient]:
+        """Everybody with a client machine."""
+        return self.good + [each for each in self.bad if isinstance(each, SimClient)]
+
+    def _add_client(self, each: ClientPlan, limits: ClientLimits) -> None:
+        place = self.plan.places[each.place]
+        client: Consumer | Stranger | Meddler
+        if each.role == "meddler":
+            client = Meddler(self, each.name, limits)
+        elif each.role == "stranger":
+            client = Stranger(self, each.name)
+        elif each.role == "puller":
+            client = Puller(
+                self, each.name, limits, place.channel, place.queue_id, each.habits,
+                newest_first=each.name.endswith("1"),
+            )  # fmt: skip
+        else:
+            client = Consumer(self, each.name, limits, place.channel, each.habits)
+        if each.bad or isinstance(client, Stranger):
+            self.bad.append(client)
+        else:
+            self.good.append(client)
+        self.world.at(each.at, client.connect)
+
+    # -- the server's lives ---------------------------------------------------------------------
+
+    def _build(self) -> Built:
+        plan = self.plan
+        limits = EngineLimits(
+            max_channels=40,
+            max_in_flight_per_session=plan.max_in_flight,
+            max_work_per_step=plan.work_per_step,
+        )
+        self.broker = Broker(limits, BrokerOptions(storage=True), self._handlers)
+        self.ledger = Ledger(
+            self.world, self.places, plan.max_in_flight, self.sent, self.history.pushes
+        )
+        door = NativeDoor(self._new_door_id, self.protocol)
+        journal = self.disk.new_journal(door)
+        if not self.watched:
+            return Built(Hub(self.broker, plan.buffers[0], journal), door)
+        audit = self.disk.audit
+        watched = WatchedBroker(self.broker, self.ledger, audit, self.world, plan.take_over)
+        return Built(Hub(cast("Broker", watched), plan.buffers[0], journal), door)
+
+    def _new_door_id(self) -> str:
+        self._door_ids += 1
+        return f"door-{self._door_ids}"
+
+    def _began(self) -> None:
+        self.disk.begin(self.server.lives, self.server.hub)
+        self.server.wake_storage = self.disk.wake
+        self.operator.begin()
+
+    def crash_server(self) -> None:
+        """The server and what the disk had not yet."""
+        self.server.crash()
+        self.disk.crash()
+
+    def stop_server(self, life: int) -> None:
+        """The server ends in order: the disk gets all that it has to know."""
+        server = self.server
+        if not server.up or server.lives != life:
+            return
+        if server.asleep:
+            self.crash_server()
+            return
+        self.world.mark("server stopped in order")
+        for session in list(server.sessions.values()):
+            session.end_now()
+        self.disk.finish()
+        server.crash()
+
+    def free_disk(self) -> None:
+        """There is room again."""
+        self.disk.full = False
+
+    def resume_queue(self, place: Place) -> None:
+        """A queue that was paused goes on; in a new life it was never paused."""
+        server = self.server
+        if not server.up:
+            return
+        if server.asleep:
+            self.world.after(0.1, self.resume_queue, place)
+            return
+        self.operator.change_status(place, place.status)
+
+    # -- the run --------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        for number, producer in enumerate(self.producers):
+            self.world.at(0.01 * number, producer.connect)
+        for index, message in enumerate(self.plan.messages):
+            self.world.at(message.at, self._give, index, message)
+        for fault in self.plan.faults:
+            self.world.at(fault.at, strike, self, fault)
+
+    def _give(self, index: int, message: MessagePlan) -> None:
+        place = self.plan.places[message.place]
+        producer = self.producers[message.producer]
+        uid = f"m{message.name.rpartition(' ')[2]}"
+        sent = Sent(uid, producer.name, place, index, message.high, message.size, message.asks)
+        self.history.add(sent)
+        producer.give(sent)
+
+    def heal(self) -> None:
+        """Faults end for good."""
+        self.healed = True
+        self.world.note("heals")
+        self.disk.full = False
+        self.disk.habits.fails = 0
+        self.network.heal()
+        for client in self.bad:
+            client.retire()
+        if self.server.asleep:
+            self.server._wake(self.server.lives)
+        if not self.server.up:
+            self.server.start()
+        for place in self.places.values():
+            self.resume_queue(place)
+
+    def at_home(self) -> bool:
+        """Nothing is owed any more."""
+        for producer in self.producers:
+            if producer.ready or producer.under_way:
+                return False
+        for client in self.good:
+            if not client.usable or client.link.dead:
+                return False
+        return all(not queue.live() for queue in self.broker.queues() if self._matters(queue))
+
+    def _matters(self, queue: object) -> bool:
+        return (queue.channel_name, queue.queue_id) in self.places  # type: ignore[attr-defined]
+
+    def owed(self) -> dict[str, int]:
+        """What is left, by who has it."""
+        left: dict[str, int] = {}
+        for producer in self.producers:
+            left[producer.name] = producer.owes
+        for queue in self.broker.queues():
+            if self._matters(queue):
+                left[repr(queue)] = queue.live()
+        for client in self.good:
+            left[f"{client.name}, waiting to be let in,"] = int(not client.usable)
+        return left
+
+    def go(self) -> Result:
+        """Let it happen."""
+        checker = text = ""
+        healed_in = 0.0
+        try:
+            self.server.start()
+            self._schedule()
+            self.world.run(self.plan.duration_s)
+            self.heal()
+            home = self.world.run(self.world.now + HEALING_S, self.at_home)
+            healed_in = self.world.now - self.plan.duration_s
+            self.world.run(self.world.now + QUIET_S)
+            if not home:
+                self.world.note("stuck", "not everything has come home")
+            checker, complaints = judge(
+                self.history,
+                self.server.lives,
+                self.sent if self.watched else None,
+                self.ledger.accepted,
+                self.owed(),
+            )
+            text = "\n".join(complaints)
+        except Violation as violation:
+            checker, text = violation.checker, violation.text
+        except Exception:  # noqa: BLE001 - whatever our code raises is a finding
+            checker, text = "exception", traceback.format_exc()
+        if not checker:
+            self._count()
+        return Result(self.plan, self.world, checker, text, healed_in)
+
+    def _count(self) -> None:
+        """Marks that the broker's own counters tell."""
+        marks = self.world.marks
+        for queue in self.broker.queues():
+            for name in ("requeued", "dead", "skipped", "untracked", "unknown_acks", "refused"):
+                count = getattr(queue, name)
+                if count:
+                    mark = f"queue counter: {name}"
+                    marks[mark] = marks.get(mark, 0) + count
+
+
+def run(seed: int, left_out: tuple[str, ...] = (), *, watched: bool = WATCHABLE) -> Result:
+    """Run one seed, without the things of its plan that are left out.
+
+    :param watched: judge every step of the broker, not only the end; a compiled hub cannot be
+        watched.
+    """
+    plan = draw_plan(seed)
+    plan.without(left_out)
+    return Simulation(plan, watched=watched).go()
+
+
+def run_handler(
+    seed: int, name: str, handler: DeliveryHandler, promise: str = "once-or-more"
+) -> Result:
+    """Run one seed with a delivery handler of your own in its ordinary queues.
+
+    :param promise: as :meth:`Plan.use_handler`.
+    """
+    registry = built_in_handlers()
+    registry.register(name, handler)
+    plan = draw_plan(seed)
+    plan.use_handler(name, promise)
+    return Simulation(plan, registry).go()

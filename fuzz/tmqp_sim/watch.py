@@ -1,0 +1,173 @@
+"""Owns the look over the broker's shoulder: every step is judged before its effects go out.
+
+The watched broker stands where the hub expects the broker.  Beside the ledger's model it checks the
+broker's own books after every step: that they balance (accepted = waiting + deferred + in flight +
+settled), that every deadline is known, and that nobody holds more than allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, Broker
+from tmqp_server.engine.commands import Acknowledge, Command, Connect, Push
+from tmqp_server.engine.effects import Effect
+from tmqp_server.engine.queues import Queue
+from tmqp_sim.audit import Audit
+from tmqp_sim.ledger import Ledger
+from tmqp_sim.world import Violation, World
+
+__all__ = ["WatchedBroker"]
+
+#: The dearest checks are made once in so many steps.
+_SELDOM: Final = 16
+_EPSILON_S: Final = 1e-9
+
+
+class WatchedBroker:
+    """A broker with somebody beside it.
+
+    :param take_over: clients that come back take over what is left of their older connection.
+    """
+
+    def __init__(
+        self, broker: Broker, ledger: Ledger, audit: Audit, world: World, take_over: bool
+    ) -> None:
+        self.broker = broker
+        self.ledger = ledger
+        self._audit = audit
+        self._world = world
+        self._take_over = take_over
+        self._timeouts: dict[tuple[str, int], int] = {}
+        self._expired: dict[tuple[str, int], int] = {}
+
+    # -- as the hub sees it ---------------------------------------------------------------------
+
+    def step(self, command: Command, now: float) -> list[Effect]:
+        """One step of the broker, judged."""
+        if self._take_over and isinstance(command, Connect):
+            command.take_over = True
+        self.ledger.before(command)
+        return self._judge(command, self.broker.step(command, now), now)
+
+    def steps(
+        self, commands: Sequence[Command], at: int, now: float, most_bytes: int
+    ) -> tuple[int, list[Effect]]:
+        """Several commands, as the broker bounds them, each of them judged."""
+        out: list[Effect] = []
+        end = min(len(commands), at + _MOST_STEPS)
+        while True:
+            command = commands[at]
+            at += 1
+            if self._take_over and isinstance(command, Connect):
+                command.take_over = True
+            self.ledger.before(command)
+            _, effects = self.broker.steps([command], 0, now, most_bytes)
+            out += self._judge(command, effects, now)
+            if isinstance(command, Push):
+                most_bytes -= command.size
+            elif not isinstance(command, Acknowledge):
+                end = at
+            if at >= end or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
+                return at, out
+
+    def next_deadline(self) -> float | None:
+        """The broker's."""
+        return self.broker.next_deadline()
+
+    def on_deadline(self, now: float) -> list[Effect]:
+        """What is due, judged."""
+        self.ledger.steps += 1
+        effects = self._judge(None, self.broker.on_deadline(now), now)
+        due = self.broker.next_deadline()
+        if due is None or due > now:
+            self.ledger.all_served()
+            for queue in self.broker.queues():
+                if queue.overdue(now - _EPSILON_S, 1):
+                    raise Violation("deadline", f"{queue!r} has overdue messages in flight")
+        else:
+            self._world.mark("work left for another step")
+        return effects
+
+    def notes(self) -> list[tuple[int, int, int, int]]:
+        """What the storage does not know yet."""
+        return self.broker.notes()
+
+    # -- the look -------------------------------------------------------------------------------
+
+    def _judge(self, command: Command | None, effects: list[Effect], now: float) -> list[Effect]:
+        ledger = self.ledger
+        ledger.after(command, effects)
+        self._audit.see(effects)
+        queues = self.broker.queues()
+        earliest = self.broker.next_deadline()
+        for queue in queues:
+            self._check_books(queue, now, earliest)
+        if ledger.steps % _SELDOM == 0:
+            self._check_sessions(queues)
+        return effects
+
+    def _check_books(self, queue: Queue, now: float, earliest: float | None) -> None:
+        lost = queue.imbalance()
+        if lost:
+            raise Violation("conservation", f"{queue!r}: {lost} messages are nowhere")
+        key = (queue.channel_name, queue.queue_id)
+        timeouts = queue.ack_timeouts
+        before = self._timeouts.get(key, 0)
+        if timeouts != before:
+            self._timeouts[key] = timeouts
+            self._world.mark("acknowledge timed out")
+            if key in self.ledger.places:
+                self.ledger.timed_out(key, timeouts - before)
+        elif self.ledger.overtaken:
+            self._check_overtaken(key)
+        place = self.ledger.places.get(key)
+        if place is not None and place.expiry_s and queue.expired != self._expired.get(key, 0):
+            self._expired[key] = queue.expired
+            self._world.mark("message expired")
+            old = [
+                at
+                for times in self.ledger.accepted.get(key, {}).values()
+                for at in times
+                if at + place.expiry_s <= now + _EPSILON_S
+            ]
+            if queue.expired > len(old):
+                raise Violation("deadline", f"{queue!r}: {queue.expired} expired, {len(old)} may")
+        due = queue.next_due()
+        if due != float("inf") and (earliest is None or earliest > max(due, now) + _EPSILON_S):
+            raise Violation("deadline", f"{queue!r} is due at {due:.4f} and nobody wakes it")
+
+    def _check_overtaken(self, key: tuple[str, int]) -> None:
+        count = self.ledger.overtaken.pop(key, 0)
+        if count:
+            raise Violation(
+                "exclusivity", f"{key}: sent again without a time-out: {count} still have it"
+            )
+
+    def _check_sessions(self, queues: list[Queue]) -> None:
+        """What sessions hold, counted from the messages' side."""
+        core = self.broker._core
+        if core.trash:
+            return
+        holding: dict[int, int] = {}
+        size = 0
+        for queue in queues:
+            size += queue.bytes
+            for message in queue.flights.values():
+                if message.holder is not None:
+                    number = message.holder.number
+                    holding[number] = holding.get(number, 0) + 1
+                elif message.holders is not None:
+                    for number in message.holders:
+                        holding[number] = holding.get(number, 0) + 1
+        for session in core.sessions.values():
+            count = holding.get(session.number, 0)
+            if session.in_flight != count:
+                raise Violation(
+                    "credit", f"{session!r} has {count} in hand, its books say {session.in_flight}"
+                )
+            if count > self.ledger.max_in_flight:
+                raise Violation("credit", f"{session!r} has {count} in hand")
+        if size != core.total_bytes:
+            raise Violation("conservation", f"{core.total_bytes} bytes in all, {size} in queues")

@@ -1,0 +1,162 @@
+"""Owns the quick writing of lists: the items that may stand in one by the thousand.
+
+The models of ``tmqp.models`` check and convert every value, which is right for what comes from
+strangers.  What the engine says of itself needs none of that, and the largest list that fits an
+answer must be written within one step (reliability.md, F8): so these items are written by
+templates, which are made from the very declarations of the models.  Byte for byte it is what the
+models write (F65); a test compares them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import STATUS_INFORMATION_WORDS
+from tmqp.models import ChannelInformation, ClientInformation, Model, QueueInformation
+from tmqp.models._json import dump
+from tmqp.models._model import properties_of
+from tmqp_server.engine.snapshots import ChannelSnapshot, ClientSnapshot, QueueSnapshot
+
+__all__ = ["unix_ms", "written"]
+
+
+def _template(model: type[Model]) -> str:
+    pairs = [f'"{each.name}":%s' for each in properties_of(model) if not each.extension]
+    return "{" + ",".join(pairs) + "}"
+
+
+_CHANNEL: Final[str] = _template(ChannelInformation)
+_CLIENT: Final[str] = _template(ClientInformation)
+_QUEUE: Final[str] = _template(QueueInformation)
+_EXTENSIONS: Final[list[str]] = [
+    f',"{each.name}":' for each in properties_of(QueueInformation) if each.extension
+]
+_STATUS: Final[tuple[str, ...]] = tuple(STATUS_INFORMATION_WORDS)
+
+
+def written(item: object, wall_clock_offset_s: float) -> bytes | None:
+    """The JSON object of a queue, a channel or a client; None for anything else.
+
+    :param wall_clock_offset_s: what to add to the engine's times to get Unix time.
+    """
+    if isinstance(item, QueueSnapshot):
+        return _queue(item, wall_clock_offset_s)
+    if isinstance(item, ClientSnapshot):
+        return _client(item)
+    if isinstance(item, ChannelSnapshot):
+        return _channel(item)
+    return None
+
+
+def unix_ms(seconds: float | None, offset_s: float) -> int:
+    """A time of the engine as Unix milliseconds, 0 for never (F68)."""
+    return 0 if seconds is None else int((seconds + offset_s) * 1000)
+
+
+def _text(text: str | None) -> str:
+    """A JSON string, or null."""
+    if text is None:
+        return "null"
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return '"' + text + '"'
+    return dump(text).decode()
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _numbers(numbers: tuple[int, ...] | None) -> str:
+    if numbers is None:
+        return "null"
+    return "[" + ",".join([str(number) for number in numbers]) + "]"
+
+
+def _client(item: ClientSnapshot) -> bytes:
+    values = (
+        _text(item.client_id),
+        _text(item.name),
+        _text(item.client_type),
+        item.online_ms,
+        _flag(item.is_authenticated),
+    )
+    return (_CLIENT % values).encode()
+
+
+def _channel(item: ChannelSnapshot) -> bytes:
+    options = item.options
+    queue = options.queue
+    values = (
+        _text(item.name),
+        _numbers(item.queues),
+        _flag(options.allow_multiple_queues),
+        _numbers(options.allowed_queues),
+        _flag(queue.send_only_first_acquirer),
+        _flag(queue.request_acknowledge),
+        queue.acknowledge_timeout_ms,
+        queue.message_timeout_ms,
+        _flag(queue.use_message_id),
+        _flag(queue.wait_for_acknowledge),
+        _flag(queue.hide_client_names),
+        item.active_clients,
+        options.client_limit,
+        options.queue_limit,
+        _flag(options.destroy_when_empty),
+    )
+    return (_CHANNEL % values).encode()
+
+
+def _queue(item: QueueSnapshot, offset_s: float) -> bytes:
+    options = item.options
+    values = (
+        _text(item.channel),
+        _text(options.tag),
+        item.queue_id,
+        item.priority_messages,
+        item.messages,
+        _text(_STATUS[options.status]),
+        _flag(options.send_only_first_acquirer),
+        _flag(options.request_acknowledge),
+        options.acknowledge_timeout_ms,
+        options.message_timeout_ms,
+        _flag(options.use_message_id),
+        _flag(options.wait_for_acknowledge),
+        _flag(options.hide_client_names),
+        item.received_messages,
+        item.sent_messages,
+        item.deliveries,
+        item.negative_acks,
+        item.acks,
+        item.timeout_messages,
+        item.saved_messages,
+        item.removed_messages,
+        item.errors,
+        unix_ms(item.last_message_received_s, offset_s),
+        unix_ms(item.last_message_sent_s, offset_s),
+        options.message_limit,
+        options.message_size_limit,
+    )
+    text = _QUEUE % values
+    extensions: tuple[object, ...] = (
+        options.durable,
+        options.overflow,
+        options.ephemeral,
+        options.memory_limit,
+        item.spilled,
+        item.overflowed + item.damaged,
+        options.retain_bytes,
+        options.retain_ms,
+        options.retain_for_readers,
+    )
+    if any(extensions):
+        text = text[:-1] + _extensions(extensions) + "}"
+    return text.encode()
+
+
+def _extensions(values: tuple[object, ...]) -> str:
+    """Our own properties, those that say something."""
+    parts: list[str] = []
+    for name, value in zip(_EXTENSIONS, values, strict=True):
+        if value:
+            parts.append(name + (_flag(value) if isinstance(value, bool) else str(value)))
+    return "".join(parts)

@@ -1,0 +1,248 @@
+"""Owns the proof that the ledger sees: each promise is broken once, beside a step that keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.tmqp_sim.histories import WORK, share, work
+from tmqp_server.engine.client import Client
+from tmqp_server.engine.commands import Acknowledge, Command, Join, Leave, Push, Synced
+from tmqp_server.engine.effects import Accept, Append, Confirm, Deliver, Effect, Reply
+from tmqp_server.engine.message import MARK_HIGH, Message
+from tmqp_sim.history import Place
+from tmqp_sim.ledger import Ledger
+from tmqp_sim.world import Violation, World
+
+
+class Desk:
+    """A ledger, and a hand that writes into it."""
+
+    def __init__(self, place: Place | None = None, max_in_flight: int = 10) -> None:
+        self.place = work() if place is None else place
+        self.world = World(1)
+        self.pushes: dict[str, int] = {}
+        self.sent: dict[int, list[str]] = {}
+        self.ledger = Ledger(
+            self.world,
+            {self.place.key: self.place},
+            max_in_flight,
+            self.sent,
+            lambda uid: self.pushes.get(uid, 0),
+        )
+        self.client = Client(9, "producer", None, None, "tmqp", None, False, 0.0)
+        for number in (1, 2, 9):
+            self.step(None, Accept(number, None, f"client-{number}"))
+        self.step(Join(1, "join", "work"))
+        self.step(Join(2, "join", "work"))
+
+    def step(self, command: Command | None, *effects: Effect) -> None:
+        """One step of a broker that answers so."""
+        if command is not None:
+            self.ledger.before(command)
+        else:
+            self.ledger.steps += 1
+        self.ledger.after(command, list(effects))
+
+    def push(self, uid: str, *effects: Effect, high: bool = False, asks: bool = True) -> Message:
+        """A message comes in."""
+        self.pushes[uid] = self.pushes.get(uid, 0) + 1
+        self.step(Push(9, uid, *WORK, high, asks, 1, "wire"), *effects)
+        marks = MARK_HIGH if high else 0
+        return Message(uid, self.client, *WORK, 1, "wire", marks, len(self.pushes))
+
+    def deliver(
+        self, message: Message, *sessions: int, first: bool = True, wants: bool = True
+    ) -> Deliver:
+        """A delivery of it."""
+        return Deliver(list(sessions), message, "work", first, wants, not first, False)
+
+    def answer(self, uid: str, session: int = 1) -> None:
+        """A consumer answers."""
+        self.step(Acknowledge(session, uid, *WORK))
+
+
+def broken(checker: str, act: Callable[[], None]) -> str:
+    """What the ledger says against a step."""
+    with pytest.raises(Violation) as caught:
+        act()
+    assert caught.value.checker == checker
+    return caught.value.text
+
+
+def confirm(uid: str, positive: bool = True) -> Confirm:
+    """What tells the producer."""
+    return Confirm(9, uid, *WORK, positive, "", True, "", None)
+
+
+def test_a_message_has_one_owner_until_its_time_is_up() -> None:
+    desk = Desk()
+    message = desk.push("a")
+    desk.step(None, desk.deliver(message, 1))
+    again = desk.deliver(message, 2, first=False)
+    assert "sent again while sessions [1]" in broken("exclusivity", lambda: desk.step(None, again))
+    desk.world.now = 1.0
+    desk.step(None, again)
+
+
+def test_an_answer_makes_it_free() -> None:
+    desk = Desk()
+    message = desk.push("a")
+    desk.step(None, desk.deliver(message, 1))
+    desk.answer("a")
+    desk.step(None, desk.deliver(message, 2, first=False))
+
+
+def test_what_was_pushed_twice_may_be_in_two_hands() -> None:
+    desk = Desk()
+    one, other = desk.push("a"), desk.push("a")
+    desk.step(None, desk.deliver(one, 1))
+    desk.step(None, desk.deliver(other, 2))
+    third = Message("a", desk.client, *WORK, 1, "wire", 0, 3)
+    broken("exclusivity", lambda: desk.step(None, desk.deliver(third, 1)))
+
+
+def test_one_receiver_where_it_is_for_one() -> None:
+    desk = Desk()
+    message = desk.push("a")
+    broken("exclusivity", lambda: desk.step(None, desk.deliver(message, 1, 2)))
+
+
+def test_everybody_where_it_is_for_all() -> None:
+    desk = Desk(share())
+    message = desk.push("a")
+    desk.step(None, desk.deliver(message, 1), desk.deliver(message, 2, first=False))
+    other = desk.push("b")
+    text = broken("audience", lambda: desk.step(None, desk.deliver(other, 1)))
+    assert "passes over [2]" in text
+
+
+def test_nobody_gets_what_he_has_not_joined() -> None:
+    desk = Desk()
+    desk.step(Leave(1, "leave", "WORK"))
+    message = desk.push("a")
+    broken("audience", lambda: desk.step(None, desk.deliver(message, 1)))
+
+
+def test_a_refused_join_is_none() -> None:
+    desk = Desk()
+    desk.step(Leave(1, "leave", "work"))
+    again = Join(1, "again", "work")
+    desk.step(again, Reply(1, "again", 482))
+    message = desk.push("a")
+    broken("audience", lambda: desk.step(None, desk.deliver(message, 1)))
+
+
+def test_a_queue_that_waits_sends_one_at_a_time() -> None:
+    desk = Desk(work("polite", waits=True))
+    one, other = desk.push("a"), desk.push("b")
+    desk.step(None, desk.deliver(one, 1))
+    assert "while a is unanswered" in broken(
+        "exclusivity", lambda: desk.step(None, desk.deliver(other, 2))
+    )
+    desk.answer("a")
+    desk.step(None, desk.deliver(other, 2))
+
+
+def test_the_older_comes_first() -> None:
+    desk = Desk()
+    older, younger = desk.push("a"), desk.push("b")
+    desk.step(None, desk.deliver(younger, 1))
+    broken("order", lambda: desk.step(None, desk.deliver(older, 1)))
+
+
+def test_high_priority_comes_first() -> None:
+    desk = Desk()
+    regular = desk.push("a")
+    high = desk.push("b", high=True)
+    text = broken("order", lambda: desk.step(None, desk.deliver(regular, 1)))
+    assert "overtakes high-priority {'b': 1}" in text
+    desk = Desk()
+    regular = desk.push("a")
+    high = desk.push("b", high=True)
+    desk.step(None, desk.deliver(high, 1))
+    desk.step(None, desk.deliver(regular, 1))
+
+
+def test_the_first_acquirer_is_the_first() -> None:
+    desk = Desk()
+    message = desk.push("a")
+    broken("flags", lambda: desk.step(None, desk.deliver(message, 1, first=False)))
+    desk = Desk()
+    message = desk.push("a")
+    desk.step(None, desk.deliver(message, 1))
+    desk.answer("a")
+    broken("flags", lambda: desk.step(None, desk.deliver(message, 2)))
+
+
+def test_acknowledges_are_asked_where_they_should_be() -> None:
+    desk = Desk()
+    message = desk.push("a")
+    broken("flags", lambda: desk.step(None, desk.deliver(message, 1, wants=False)))
+
+
+def test_nobody_is_told_twice() -> None:
+    desk = Desk()
+    desk.push("a", confirm("a"))
+    assert "more often than it asked" in broken("confirm", lambda: desk.step(None, confirm("a")))
+
+
+def test_safe_is_what_the_storage_has_said() -> None:
+    place = work("saved", saves=True)
+    desk = Desk(place)
+    message = desk.push("a")
+    append = Append(1, message, *WORK, 1, 1, False, 0, 0)
+    desk.step(None, append)
+    assert "safe before it is" in broken("confirm", lambda: desk.step(None, confirm("a")))
+    for ok, checker in ((True, ""), (False, "confirm")):
+        desk = Desk(place)
+        message = desk.push("a", Append(1, desk.push("b"), *WORK, 1, 1, False, 0, 0))
+        desk.step(None, Append(2, message, *WORK, 1, 2, False, 0, 0))
+        if checker:
+            broken(checker, lambda: desk.step(Synced(1, ok, 2), confirm("a")))  # noqa: B023
+        else:
+            desk.step(Synced(1, ok, 2), confirm("a"))
+
+
+def test_time_outs_come_in_time() -> None:
+    desk = Desk()
+    message = desk.push("a")
+    desk.step(None, desk.deliver(message, 1))
+    desk.world.now = 0.999
+    broken("deadline", lambda: desk.ledger.timed_out(WORK, 1))
+    desk = Desk()
+    message = desk.push("a")
+    desk.step(None, desk.deliver(message, 1))
+    desk.world.now = 1.0
+    desk.ledger.timed_out(WORK, 1)
+    broken("deadline", lambda: desk.ledger.timed_out(WORK, 1))
+
+
+def test_what_is_too_old_is_not_sent() -> None:
+    desk = Desk(work("brief", "none", expiry_s=1.0))
+    message = desk.push("a")
+    message.rarely().expires_at = 1.0
+    desk.world.now = 1.5
+    text = broken("deadline", lambda: desk.step(None, desk.deliver(message, 1)))
+    assert "0.5000 s too old" in text
+
+
+def test_credit_is_spent() -> None:
+    desk = Desk()
+    desk.step(Join(1, "join", "work", 1))
+    one, other = desk.push("a"), desk.push("b")
+    desk.step(None, desk.deliver(one, 1))
+    broken("credit", lambda: desk.step(None, desk.deliver(other, 1)))
+
+
+def test_put_backs_have_their_limit() -> None:
+    desk = Desk(work("retry", "accepted", put_back_limit=2))
+    message = desk.push("a")
+    message.attempts = 4
+    broken("put-back", lambda: desk.step(None, desk.deliver(message, 1)))
+
+
+def test_a_client_id_has_one_session() -> None:
+    desk = Desk()
+    broken("take-over", lambda: desk.step(None, Accept(3, None, "client-1")))

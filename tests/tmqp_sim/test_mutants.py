@@ -1,0 +1,90 @@
+"""Owns the proof that the simulation finds bugs: each that is planted is noticed, and soon."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tmqp_sim.minimise import minimise
+from tmqp_sim.mutants import MUTANTS, planted
+from tmqp_sim.simulation import run
+
+pytestmark = pytest.mark.cold
+
+#: Every bug is found within so many seeds.
+LIMIT: Final = 1_000
+#: Where they were found last; the search begins there.
+FOUND_AT: Final = {
+    "erased-early": 137,
+    "expires-early": 33,
+    "failed-sync": 16,
+    "forget-in-flight": 7,
+    "leaky-pull": 62,
+    "miscounted": 6,
+    "never-asks": 11,
+    "no-credit": 136,
+    "no-dead-letter": 4,
+    "no-notes": 137,
+    "no-waiting": 7,
+    "only-good-news": 10,
+    "overtaken-run": 117,
+    "owes-nothing": 297,
+    "put-back-limit": 4,
+    "regular-first": 9,
+    "rest-forgotten": 125,
+    "short-run": 7,
+    "skips-the-last": 7,
+    "stale-audience": 38,
+    "two-owners": 6,
+    "wider-window": 7,
+}
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(MUTANTS) >= 20
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_planted_bug_is_found(name: str) -> None:
+    likely = FOUND_AT.get(name, 0)
+    with planted(name):
+        result = run(likely)
+        for seed in range(LIMIT):
+            if result.failed:
+                break
+            result = run(seed)
+    assert result.failed, f"{LIMIT} seeds did not notice: {MUTANTS[name].text}"
+    print(f"{name}: seed {result.seed} by {result.checker}")
+    assert not run(result.seed).failed, "it is gone with the block"
+
+
+def test_no_name_is_no_bug() -> None:
+    with planted("") as mutant:
+        assert mutant is None
+
+
+def test_an_unknown_bug_is_refused() -> None:
+    with pytest.raises(KeyError), planted("unheard-of"):
+        pass
+
+
+def test_a_failing_run_is_made_smaller() -> None:
+    with planted("skips-the-last"):
+        whole = next(result for result in map(run, range(LIMIT)) if result.failed)
+        told: list[str] = []
+        small = minimise(whole.seed, told.append, start=whole)
+    assert small.checker == whole.checker
+    assert small.events < whole.events
+    assert len(small.left_out) > 10
+    assert told[-1].startswith("1 things left") or len(small.left_out) > 10
+    report = small.report()
+    assert f"seed {whole.seed} FAILED: {whole.checker}" in report
+    assert "things" in report
+
+
+def test_a_run_that_passes_is_not_made_smaller() -> None:
+    result = minimise(3)
+    assert not result.failed
+    assert result.left_out == ()

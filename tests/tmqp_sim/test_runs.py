@@ -1,0 +1,101 @@
+"""Owns the share of simulated runs that belongs to the tests, and what every run must be like."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Final
+
+import pytest
+
+from tests.project import ROOT
+from tmqp_sim import draw_plan, run
+from tmqp_sim.marks import MARKS, missing, table
+from tmqp_sim.plan import FAULT_KINDS
+from tmqp_sim.runner import run_many
+
+#: Seeds of this share, in so many tests; CI runs many more (``make sim``).
+SEEDS: Final = 300
+SHARES: Final = 6
+#: Marks that a few hundred seeds need not reach.
+RARE: Final = 18
+
+
+@pytest.mark.cold
+@pytest.mark.parametrize("share", range(SHARES))
+def test_every_promise_is_kept(share: int) -> None:
+    summary = run_many(range(share, SEEDS, SHARES), twice_of=0)
+    assert [result.report() for result in summary.failures] == []
+    assert summary.runs == SEEDS // SHARES
+    assert summary.simulated_s > 600.0
+    unreached = missing(summary.marks)
+    print(f"{summary.runs} seeds, {summary.events:,} events, marks unreached: {len(unreached)}")
+    assert len(unreached) <= RARE, unreached
+
+
+@pytest.mark.cold
+def test_the_same_seed_is_the_same_history() -> None:
+    summary = run_many(range(1_000, 1_010), twice_of=1)
+    assert summary.again == 10
+    assert summary.differing == []
+
+
+def digests(*arguments: str, hash_seed: str) -> list[str]:
+    """What another process makes of seeds, interpreted, with another hash of text."""
+    environment = dict(
+        os.environ,
+        PYTHONPATH=os.pathsep.join([str(ROOT / "src"), str(ROOT / "fuzz")]),
+        PYTHONHASHSEED=hash_seed,
+    )
+    command = [sys.executable, "-m", "tmqp_sim", "digests", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.hot
+def test_neither_the_hash_of_text_nor_the_build_changes_a_history() -> None:
+    """Compiled, this compares the two builds."""
+    here = [f"{seed} {run(seed, watched=False).digest}" for seed in range(20)]
+    for hash_seed in ("1", "2"):
+        assert digests("--seeds", "0..19", "--unwatched", hash_seed=hash_seed) == here
+
+
+@pytest.mark.cold
+def test_watching_changes_nothing() -> None:
+    """And several commands at once come to the same as one after the other."""
+    for seed in range(40):
+        plan = draw_plan(seed)
+        if not plan.take_over:
+            assert run(seed).digest == run(seed, watched=False).digest, seed
+
+
+@pytest.mark.cold
+def test_processes_come_to_the_same_as_one() -> None:
+    one = run_many(range(60), jobs=1, twice_of=0)
+    two = run_many(range(60), jobs=2, twice_of=0)
+    assert (one.events, one.simulated_s, one.marks) == (two.events, two.simulated_s, two.marks)
+
+
+def test_every_kind_of_fault_has_a_mark_and_a_line_in_the_table() -> None:
+    assert [kind for kind in FAULT_KINDS if f"fault: {kind}" not in MARKS] == []
+    lines = table({"fault: cut": 1_234, "unheard of": 1})
+    assert len(lines) == len(MARKS) + 1
+    assert any("1,234  fault: cut: a connection is reset" in line for line in lines)
+    assert lines[-1].endswith("unheard of: not in the list")
+
+
+def test_a_quarter_is_quiet() -> None:
+    plans = [draw_plan(seed) for seed in range(400)]
+    quiet = [plan for plan in plans if plan.quiet]
+    assert 60 < len(quiet) < 140
+    assert all(not plan.faults for plan in quiet)
+    assert {fault.kind for plan in plans for fault in plan.faults} == set(FAULT_KINDS)
+
+
+def test_a_plan_without_something_is_otherwise_the_same() -> None:
+    whole, smaller = draw_plan(5), draw_plan(5)
+    gone = whole.names()[:3]
+    smaller.without(gone)
+    assert smaller.names() == whole.names()[3:]
+    assert smaller.left_out == tuple(sorted(gone))
