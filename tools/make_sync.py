@@ -21,6 +21,7 @@ from types import FunctionType
 from typing import Any, Final
 
 from tmqp_client._custom import CustomMessage, CustomMessages
+from tmqp_client._reading import KeptMessages
 from tmqp_client.client import Client
 from tmqp_client.connection_events import ConnectionEvents
 from tmqp_client.consumer import Consumer, ConsumerIterator
@@ -48,6 +49,7 @@ CLASSES: Final[tuple[type, ...]] = (
     Events,
     Unclaimed,
     ConnectionEvents,
+    KeptMessages,
 )
 #: Written by hand in ``tmqp_client.sync._base``.
 BY_HAND: Final = frozenset({"aclose", "handler", "responder", "run", "push_many"})

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tmqp import Connection, ConnectionInformation, FrameDecoder, Limits, RemoteProtocolError, Role
+from tmqp.blocks import StoredMessage
 from tmqp.models import (
     BindingInformation,
     ChannelInformation,
@@ -41,7 +42,7 @@ from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.hub import Hub
-from tmqp_server.storage.port import DamageError, StoredMessage
+from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.records import decode_block, encode_block
 
 __all__ = ["CORPUS", "TARGETS", "corpus", "seeds"]

@@ -18,10 +18,9 @@ from typing import Final
 
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.commands import Command
-from tmqp_server.engine.storage_commands import Fetched, StorageState
-from tmqp_server.engine.storage_effects import Fetch
-from tmqp_server.hub import Hub
-from tmqp_server.recovery import fetched, recover
+from tmqp_server.engine.storage_commands import StorageState
+from tmqp_server.hub import Hub, StorageQuestion
+from tmqp_server.recovery import answer_of, recover
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import StoreError, StoreFullError
@@ -65,7 +64,7 @@ class Disk:
         self._life = 0
         self._busy = False
         self._under_way: Writing | None = None
-        self._reads: deque[Fetch] = deque()
+        self._reads: deque[StorageQuestion] = deque()
         self._pause_s = 0.0
         self._failing = False
 
@@ -212,9 +211,8 @@ class Disk:
         if life != self._life or not self._reads:
             return
         self.world.mark("read back from the disk")
-        fetch = self._reads.popleft()
-        messages, up_to = fetched(self.store, self.journal, fetch, self.world.now)
-        self._answer([Fetched(fetch.number, messages, up_to)])
+        asked = self._reads.popleft()
+        self._answer([answer_of(self.store, self.journal, asked, self.world.now)])
         if life == self._life:
             self._work_on()
 

@@ -9,15 +9,58 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-__all__ = ["HEADER_ROUTER_ENABLED", "OP_SET_ROUTER_ENABLED", "ExtensionOperation"]
+__all__ = [
+    "HEADER_CURSOR",
+    "HEADER_FROM",
+    "HEADER_INCARNATION",
+    "HEADER_LIMIT",
+    "HEADER_MAX_BYTES",
+    "HEADER_ROUTER_ENABLED",
+    "HEADER_SEQUENCE",
+    "HEADER_START",
+    "HEADER_TO",
+    "OP_COMMIT_CURSOR",
+    "OP_DROP_CURSOR",
+    "OP_LIST_CURSORS",
+    "OP_OFFSETS",
+    "OP_READ_RANGE",
+    "OP_SET_ROUTER_ENABLED",
+    "START_EARLIEST",
+    "START_LATEST",
+    "ExtensionOperation",
+]
 
 OP_SET_ROUTER_ENABLED: Final = 701
+OP_OFFSETS: Final = 711
+OP_READ_RANGE: Final = 712
+OP_COMMIT_CURSOR: Final = 713
+OP_LIST_CURSORS: Final = 714
+OP_DROP_CURSOR: Final = 715
 
 #: ``1`` to enable the router that the target names, ``0`` to disable it.
 HEADER_ROUTER_ENABLED: Final = "Router-Enabled"
+
+#: Of what is kept of a queue: the first and the last sequence, how many messages, how many bytes.
+HEADER_FROM: Final = "From"
+HEADER_TO: Final = "To"
+HEADER_LIMIT: Final = "Limit"
+HEADER_MAX_BYTES: Final = "Max-Bytes"
+#: Which queue of this name is meant.
+HEADER_INCARNATION: Final = "Incarnation"
+#: A reader's name, up to where it is done, and where it begins.
+HEADER_CURSOR: Final = "Cursor"
+HEADER_SEQUENCE: Final = "Sequence"
+HEADER_START: Final = "Start"
+START_EARLIEST: Final = "earliest"
+START_LATEST: Final = "latest"
 
 
 class ExtensionOperation(IntEnum):
     """Content types of Server messages from a client that only this project serves."""
 
     SET_ROUTER_ENABLED = OP_SET_ROUTER_ENABLED
+    OFFSETS = OP_OFFSETS
+    READ_RANGE = OP_READ_RANGE
+    COMMIT_CURSOR = OP_COMMIT_CURSOR
+    LIST_CURSORS = OP_LIST_CURSORS
+    DROP_CURSOR = OP_DROP_CURSOR

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from tmqp_client._custom import CustomMessage, CustomMessages
 from tmqp_client._gate import WhenFull
+from tmqp_client._reading import KeptMessages
 from tmqp_client._report import BatchFailure, BatchReport
 from tmqp_client._requests import Headers, Payload
 from tmqp_client.binding import Converter, JsonConverter
@@ -56,6 +57,7 @@ from tmqp_client.errors import (
     OperationError,
     OperationFailed,
     OperationTimeout,
+    OutOfRange,
     PullRefused,
     Refuse,
     Unreadable,
@@ -66,6 +68,7 @@ from tmqp_client.handling import HandlerAcknowledge, RetryPolicy
 from tmqp_client.message import Message
 from tmqp_client.parts import Multipart
 from tmqp_client.pull import Pull
+from tmqp_client.reading import KeptMessage
 from tmqp_client.reconnect import ReconnectPolicy
 from tmqp_client.statistics import ClientStatistics
 from tmqp_client.unclaimed import Unclaimed
@@ -103,6 +106,8 @@ __all__ = [
     "HandlerAcknowledge",
     "Headers",
     "JsonConverter",
+    "KeptMessage",
+    "KeptMessages",
     "MalformedParts",
     "Message",
     "Multipart",
@@ -110,6 +115,7 @@ __all__ = [
     "OperationError",
     "OperationFailed",
     "OperationTimeout",
+    "OutOfRange",
     "Payload",
     "Pull",
     "PullRefused",

@@ -52,7 +52,8 @@ class Answers:
             return None
         # What another client answers is its own affair; the server's word bears no source (F44).
         if code != RESULT_OK and not (pending.kind == Kind.REQUEST and event.frame.source):
-            pending.error = OperationFailed(pending.asked, pending.message_id, code)
+            body = event.frame.payload
+            pending.error = OperationFailed(pending.asked, pending.message_id, code, body)
         return self.settle(pending, event.frame, now)
 
     def settle(self, pending: Pending, frame: Frame, now: float) -> Pending:

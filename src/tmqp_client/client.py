@@ -24,6 +24,7 @@ from tmqp_client._machine import ClientMachine
 from tmqp_client._managing import Managing
 from tmqp_client._nodes import Nodes
 from tmqp_client._pending import time_limit
+from tmqp_client._reading import Reading
 from tmqp_client._report import BatchReport
 from tmqp_client._requests import Headers, Payload, PullRequest, Request, payload_bytes
 from tmqp_client._routers import Routers
@@ -111,7 +112,7 @@ def connect(
     )
 
 
-class Client(Talking, Routers, Managing, Nodes, Handling):
+class Client(Talking, Routers, Managing, Nodes, Handling, Reading):
     """What talks to a server; made by :func:`connect` and used in ``async with``, once.
 
     When its connection is lost it makes another one, to any of its addresses, and goes on where it

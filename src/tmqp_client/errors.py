@@ -18,6 +18,7 @@
         +-- AlreadyAcknowledged   the message was answered before
         +-- OperationError        one operation did not succeed
         |   +-- OperationFailed      the server answered with a result code
+        |   |   +-- OutOfRange       what was to be read is not there (any more)
         |   +-- NegativeAcknowledge  a push was refused, with a reason
         |   +-- PullRefused          a pull was refused, with a word
         |   +-- OperationTimeout     no answer came in time
@@ -34,6 +35,7 @@ from typing import TYPE_CHECKING
 
 from tmqp.constants import ResultCode
 from tmqp.errors import TmqpError
+from tmqp.models import OffsetsInformation
 
 if TYPE_CHECKING:
     from tmqp_client._report import BatchReport
@@ -53,6 +55,7 @@ __all__ = [
     "OperationError",
     "OperationFailed",
     "OperationTimeout",
+    "OutOfRange",
     "PullRefused",
     "Refuse",
     "Unreadable",
@@ -180,14 +183,29 @@ class OperationError(ClientError):
 
 
 class OperationFailed(OperationError):
-    """The server answered with a result code other than 0; ``code`` is that (F18)."""
+    """The server answered with a result code other than 0; ``code`` is that (F18).
 
-    def __init__(self, asked: str, message_id: str, code: int) -> None:
+    ``body`` is what it added, nearly always nothing.
+    """
+
+    def __init__(self, asked: str, message_id: str, code: int, body: bytes = b"") -> None:
         super().__init__(asked, message_id, f"the server answered {code_words(code)}")
         self.code = code
+        self.body = body
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.asked, self.message_id, self.code))
+        return (type(self), (self.asked, self.message_id, self.code, self.body))
+
+
+class OutOfRange(OperationFailed):
+    """What was to be read is not kept any more, or not there yet; :meth:`offsets` says what is."""
+
+    def offsets(self) -> OffsetsInformation:
+        """What can be read instead.
+
+        :raises ModelError: when the server's answer cannot be read.
+        """
+        return OffsetsInformation.from_json(self.body)
 
 
 class NegativeAcknowledge(OperationError):

@@ -64,6 +64,14 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.effects import Confirm, Effect, EndPull, HandOver, Refuse, Reply
 from tmqp_server.engine.intake import REFUSAL_REASONS
+from tmqp_server.engine.reading_commands import (
+    CommitCursor,
+    ListCursors,
+    ListOffsets,
+    OpenCursor,
+    ReadRange,
+    RemoveCursor,
+)
 from tmqp_server.engine.router_commands import (
     AddBinding,
     CreateRouter,
@@ -281,7 +289,7 @@ class Gate:
         if kind is Batch:
             assert isinstance(command, Batch)
             return self._check_batch(number, command, 0, now)[0]
-        if kind is Connect or kind is ListChannels:
+        if kind is Connect or kind is ListChannels or kind is ListOffsets:
             return ASK
         if kind in _FREE:
             return ALLOWED
@@ -527,6 +535,7 @@ _NEEDS: Final[dict[type[Command], _Needing]] = {
     Acknowledge: _acknowledge,
     AddBinding: _on_router(MANAGE_ROUTERS),
     ClearMessages: _on_queue(CLEAR_MESSAGES),
+    CommitCursor: _on_queue(PULL),
     CreateChannel: _on_channel(CREATE_CHANNEL),
     CreateQueue: _on_queue(CREATE_QUEUE),
     CreateRouter: _on_router(MANAGE_ROUTERS),
@@ -537,15 +546,20 @@ _NEEDS: Final[dict[type[Command], _Needing]] = {
     ListChannels: _on_everything(SEE_CHANNEL),
     ListClients: _on_everything(SEE_CLIENTS),
     ListConsumers: _on_channel(SEE_CONSUMERS),
+    ListCursors: _on_queue(SEE_CHANNEL),
     ListNodes: _on_everything(SEE_NODES),
+    ListOffsets: _on_everything(SEE_CHANNEL),
     ListQueues: _on_channel(SEE_CHANNEL),
     ListRouters: _on_everything(SEE_ROUTERS),
+    OpenCursor: _on_queue(PULL),
     PassAnswer: _pass_answer,
     Publish: _on_router(PUBLISH),
     Pull: _on_queue(PULL),
     Push: _on_queue(PUSH),
+    ReadRange: _on_queue(PULL),
     RemoveBinding: _on_router(MANAGE_ROUTERS),
     RemoveChannel: _on_channel(REMOVE_CHANNEL),
+    RemoveCursor: _on_queue(PULL),
     RemoveQueue: _on_queue(REMOVE_QUEUE),
     RemoveRouter: _on_router(MANAGE_ROUTERS),
     SetRouterEnabled: _on_router(MANAGE_ROUTERS),

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Protocol, final
+from typing import Protocol, TypeAlias, final
 
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.broker import Broker
@@ -55,6 +55,8 @@ from tmqp_server.engine.effects import (
     TellHandler,
     TellNodes,
 )
+from tmqp_server.engine.reading_commands import ListOffsets
+from tmqp_server.engine.reading_effects import FindOffsets, ReadStored
 from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import CallHttp, RouterFailed
 from tmqp_server.engine.snapshots import ChannelSnapshot
@@ -72,7 +74,10 @@ from tmqp_server.gate import (
 from tmqp_server.outlets import FOR_ONE, ForOne, Outlets
 from tmqp_server.storage.journal import Journal
 
-__all__ = ["Hub", "Relay"]
+__all__ = ["Hub", "Relay", "StorageQuestion"]
+
+#: What is asked of the storage, each answered by a command.
+StorageQuestion: TypeAlias = Fetch | FindOffsets | ReadStored
 
 
 class Relay(Protocol):
@@ -123,7 +128,7 @@ class Hub:
     ) -> None:
         self.broker = broker
         self.journal = journal
-        self._fetches: list[Fetch] = []
+        self._fetches: list[StorageQuestion] = []
         self.notified: int = 0
         self.customs_ignored: int = 0
         self.gate: Gate | None = None
@@ -354,6 +359,8 @@ class Hub:
                 gate.note_names(question, [each.name for each in _channels_of(effect)])
             if question.held is None:
                 return
+        elif isinstance(command, ListOffsets):
+            question.names = tuple(self.broker.channel_names(command.filter))
         self._ask(question)
 
     def _decided(self, question: Question, decision: Decision, now: float) -> Sequence[Effect]:
@@ -378,6 +385,8 @@ class Hub:
             return ()
         if outcome != ALLOWED:
             return gate.refusal(command)
+        if isinstance(command, ListOffsets):
+            command.visible = decision.names or frozenset()
         held = question.held
         if held is None:
             return self._perform(number, command, now)
@@ -392,8 +401,8 @@ class Hub:
         """Whether something is to be written or fetched."""
         return bool(self._fetches) or (self.journal is not None and not self.journal.is_empty)
 
-    def take_fetches(self) -> list[Fetch]:
-        """What the broker wants to have back from the storage, oldest first."""
+    def take_fetches(self) -> list[StorageQuestion]:
+        """What the broker wants to have, or to know, from the storage, oldest first."""
         fetches = self._fetches
         self._fetches = []
         return fetches
@@ -530,7 +539,7 @@ class Hub:
             journal.erase(effect)
         elif isinstance(effect, StoredChange):
             journal.change(effect)
-        elif isinstance(effect, Fetch):
+        elif isinstance(effect, (Fetch, FindOffsets, ReadStored)):
             self._fetches.append(effect)
 
     def perform(self, command: Command, now: float) -> None:

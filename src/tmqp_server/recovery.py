@@ -1,4 +1,4 @@
-"""Owns what comes back from a store: all that was there, before anybody connects, and messages.
+"""Owns what comes back from a store: all that was there, before anybody connects, and answers.
 
 Channels, queues and routers are restored as they were.  Of each queue as many messages are read as
 its memory takes; the rest stays on disk until there is room.  After a stop that was not clean any
@@ -11,6 +11,21 @@ from __future__ import annotations
 
 import logging
 
+from tmqp.blocks import StoredMessage, decode_index
+from tmqp.constants import (
+    RESULT_INTERNAL_SERVER_ERROR,
+    RESULT_OK,
+    RESULT_REQUESTED_RANGE_NOT_SATISFIABLE,
+)
+from tmqp_server.engine.commands import Command
+from tmqp_server.engine.reading_commands import (
+    KeptOffsets,
+    NameStore,
+    OffsetsFound,
+    RangeRead,
+    RestoreCursor,
+)
+from tmqp_server.engine.reading_effects import ReadStored
 from tmqp_server.engine.storage_commands import (
     Fetched,
     KeptMessage,
@@ -20,7 +35,7 @@ from tmqp_server.engine.storage_commands import (
     RestoreRouter,
 )
 from tmqp_server.engine.storage_effects import Fetch, StoreQueue
-from tmqp_server.hub import Hub
+from tmqp_server.hub import Hub, StorageQuestion
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import (
     HIGH_ONLY,
@@ -29,12 +44,11 @@ from tmqp_server.storage.port import (
     Recovered,
     RecoveredQueue,
     Store,
-    StoredMessage,
     StoreError,
 )
 from tmqp_server.storage.topology import channel_from_bytes, queue_from_bytes, router_from_bytes
 
-__all__ = ["fetched", "recover"]
+__all__ = ["answer_of", "fetched", "recover"]
 
 logger = logging.getLogger("tmqp_server.storage")
 
@@ -46,11 +60,19 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
     """
     found = store.recover()
     try:
+        hub.answer(NameStore(found.store_id), now)
         hub.answer(RestoreKeys(found.last_key), now)
         for channel in found.channels:
             hub.answer(RestoreChannel(channel.name, channel_from_bytes(channel.options)), now)
         for queue in found.queues:
             _restore(hub, journal, queue, found.clean, now)
+        places = {each.queue.key: each.queue for each in found.queues}
+        for cursor in found.cursors:
+            queue_of = places.get(cursor.key)
+            if queue_of is not None:
+                channel_name, queue_id = queue_of.channel, queue_of.queue_id
+                restored = RestoreCursor(channel_name, queue_id, cursor.name, cursor.sequence)
+                hub.answer(restored, now)
         for router in found.routers:
             method, bindings, enabled = router_from_bytes(router.value)
             hub.answer(RestoreRouter(router.name, method, bindings, enabled), now)
@@ -58,8 +80,7 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
         raise StoreError(f"what was kept cannot be restored: {error}") from error
     while fetches := hub.take_fetches():
         for fetch in fetches:
-            messages, up_to = fetched(store, journal, fetch, now)
-            hub.answer(Fetched(fetch.number, messages, up_to), now)
+            hub.answer(answer_of(store, journal, fetch, now), now)
     owed = sum(queue.high_count + queue.regular_count for queue in found.queues)
     logger.info(
         "restored %d channels, %d queues, %d routers and %d messages; the last stop was %s",
@@ -94,6 +115,51 @@ def _restore(hub: Hub, journal: Journal, found: RecoveredQueue, clean: bool, now
         ),
         now,
     )
+
+
+def answer_of(store: Store, journal: Journal, asked: StorageQuestion, now: float) -> Command:
+    """The answer to a question.
+
+    :raises StoreError: when the store cannot be read now.
+    """
+    if isinstance(asked, Fetch):
+        messages, up_to = fetched(store, journal, asked, now)
+        return Fetched(asked.number, messages, up_to)
+    try:
+        if isinstance(asked, ReadStored):
+            return _range_read(store, asked)
+        return OffsetsFound(asked.number, RESULT_OK, _offsets(store, asked.keys))
+    except DamageError as error:
+        logger.error("a reader cannot have what is damaged: %s", error)
+    if isinstance(asked, ReadStored):
+        return RangeRead(asked.number, RESULT_INTERNAL_SERVER_ERROR, b"")
+    return OffsetsFound(asked.number, RESULT_INTERNAL_SERVER_ERROR, [])
+
+
+def _offsets(store: Store, keys: list[int]) -> list[KeptOffsets]:
+    return [
+        KeptOffsets(each.earliest, each.latest, each.count, each.bytes, each.oldest_us)
+        for each in store.offsets(keys)
+    ]
+
+
+def _range_read(store: Store, asked: ReadStored) -> RangeRead:
+    key, first = asked.key, asked.first
+    blocks: list[bytes] = []
+    if first <= asked.end:
+        blocks = store.read(key, first, asked.last, asked.limit, asked.max_bytes)
+    sure = not first or asked.held
+    if first > asked.end + 1 or not (sure or _reaches_back(store, key, first, blocks)):
+        (kept,) = _offsets(store, [key])
+        return RangeRead(asked.number, RESULT_REQUESTED_RANGE_NOT_SATISFIABLE, b"", kept)
+    return RangeRead(asked.number, RESULT_OK, b"".join(blocks))
+
+
+def _reaches_back(store: Store, key: int, first: int, blocks: list[bytes]) -> bool:
+    """Whether something is kept at *first* or before it: so what is missing is only a gap."""
+    if blocks and decode_index(blocks[0]).first == first:
+        return True
+    return bool(store.read(key, 0, first - 1, 1, 1))
 
 
 def fetched(

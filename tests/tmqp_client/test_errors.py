@@ -25,6 +25,7 @@ from tmqp_client import (
     OperationError,
     OperationFailed,
     OperationTimeout,
+    OutOfRange,
     PullRefused,
     Refuse,
     Unreadable,
@@ -51,6 +52,9 @@ ERRORS: dict[str, ClientError] = {
     "ping: something": OperationError("ping", "id", "something"),
     "join channel 'orders': the server answered 404 not found": FAILED,
     "join channel 'x': the server answered 1234": OperationFailed("join channel 'x'", "id", 1234),
+    "read 'o': the server answered 416 requested range not satisfiable": OutOfRange(
+        "read 'o'", "id", 416, b'{"Channel":"o"}'
+    ),
     "pull from 'o'/1: the server refused the pull: No-Queue": PullRefused(
         "pull from 'o'/1", "id", "No-Queue"
     ),

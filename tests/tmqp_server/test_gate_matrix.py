@@ -14,7 +14,15 @@ from tests.tmqp_server.guarded import QUEUE, GuardedWorld, asks, event, frame, s
 from tests.tmqp_server.peers import Peer, push
 from tests.tmqp_server.world import World
 from tmqp.constants import MessageType, Operation
-from tmqp.extensions import HEADER_ROUTER_ENABLED, OP_SET_ROUTER_ENABLED
+from tmqp.extensions import (
+    HEADER_ROUTER_ENABLED,
+    OP_COMMIT_CURSOR,
+    OP_DROP_CURSOR,
+    OP_LIST_CURSORS,
+    OP_OFFSETS,
+    OP_READ_RANGE,
+    OP_SET_ROUTER_ENABLED,
+)
 from tmqp.frames import Frame
 from tmqp_server import rights
 from tmqp_server.engine.router_commands import ListBindings, ListRouters
@@ -129,6 +137,28 @@ MATRIX: dict[str, tuple[Frame, tuple[str, str, int], list[Shape]]] = {
         (rights.MANAGE_ROUTERS, "r", NO_QUEUE),
         CODE_401,
     ),
+    "offsets": (asks(OP_OFFSETS, "c*"), (rights.SEE_CHANNEL, "", NO_QUEUE), CODE_401),
+    "read range": (asks(OP_READ_RANGE, "c", headers=QUEUE), (rights.PULL, "c", 1), CODE_401),
+    "open cursor": (
+        asks(OP_COMMIT_CURSOR, "c", headers=[*QUEUE, ("Cursor", "r"), ("Start", "latest")]),
+        (rights.PULL, "c", 1),
+        CODE_401,
+    ),
+    "commit cursor": (
+        asks(OP_COMMIT_CURSOR, "c", headers=[*QUEUE, ("Cursor", "r"), ("Sequence", "0")]),
+        (rights.PULL, "c", 1),
+        CODE_401,
+    ),
+    "list cursors": (
+        asks(OP_LIST_CURSORS, "c", headers=QUEUE),
+        (rights.SEE_CHANNEL, "c", 1),
+        CODE_401,
+    ),
+    "drop cursor": (
+        asks(OP_DROP_CURSOR, "c", headers=[*QUEUE, ("Cursor", "r")]),
+        (rights.PULL, "c", 1),
+        CODE_401,
+    ),
     "push": (push("c", 1, "m"), (rights.PUSH, "c", 1), CODE_401),
     "push with acknowledge": (
         push("c", 1, "m", pending_acknowledge=True),
@@ -237,7 +267,7 @@ def test_each_operation_asks_for_its_right_and_is_refused_in_its_way(what: str) 
 def test_each_operation_that_is_allowed_does_what_it_does_anyway(what: str) -> None:
     request, need, _ = MATRIX[what]
     guarded, me, _ = stage()
-    if what == "channel list":
+    if what in ("channel list", "offsets"):
         guarded.policy = lambda question: Decision(True, names=frozenset(question.names))
     me.say(request)
     (question,) = guarded.asked

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import tmqp
-from tmqp_server.storage.port import KeepChannel, KeepQueue, Retention, StoreBatch, StoredMessage
+from tmqp.blocks import StoredMessage
+from tmqp_server.storage.port import KeepChannel, KeepQueue, Retention, StoreBatch
 from tmqp_server.storage.sqlite import SqliteStore
 
 __all__ = ["measure"]

@@ -12,7 +12,7 @@ hurt: a status must be a number, a queue id must fit 16 bits, a name may come on
 bounded before they are parsed; :class:`ModelError` is the only thing that reading raises.
 
 Reading order: ``_json`` (bounded text), ``_model`` (properties and the base class), then the
-declarations in ``options``, ``information`` and ``events``.
+declarations in ``options``, ``information``, ``reading`` and ``events``.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ from tmqp.models.information import (
 )
 from tmqp.models.nodes import NodeDecision
 from tmqp.models.options import BindingInformation, ChannelOptions, QueueOptions
+from tmqp.models.reading import CursorInformation, OffsetsInformation
 
 __all__ = [
     "EVENT_MODELS",
@@ -69,11 +70,13 @@ __all__ = [
     "ChannelOptions",
     "ClientEvent",
     "ClientInformation",
+    "CursorInformation",
     "MessageEvent",
     "Model",
     "ModelError",
     "NodeDecision",
     "NodeInformation",
+    "OffsetsInformation",
     "Property",
     "QueueEvent",
     "QueueInformation",

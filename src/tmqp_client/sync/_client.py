@@ -14,6 +14,7 @@ from tmqp_client._blocking import Blocking, Loop, in_thread
 from tmqp_client._custom import CustomMessage as AsyncCustomMessage
 from tmqp_client._custom import CustomMessages as AsyncCustomMessages
 from tmqp_client._gate import WhenFull
+from tmqp_client._reading import KeptMessages as AsyncKeptMessages
 from tmqp_client._report import BatchReport
 from tmqp_client._requests import Headers, Payload
 from tmqp_client.binding import Converter
@@ -39,6 +40,7 @@ from tmqp_client.sync._received import (
     DirectMessage,
     DirectMessages,
     Events,
+    KeptMessages,
     Message,
     Pull,
     Unclaimed,
@@ -63,6 +65,7 @@ _TWINS: Final[dict[type, type[Blocking[Any]]]] = {
     AsyncCustomMessages: CustomMessages,
     AsyncEvents: Events,
     AsyncUnclaimed: Unclaimed,
+    AsyncKeptMessages: KeptMessages,
     AsyncConnectionEvents: ConnectionEvents,
 }
 _ASYNC_OF: Final[dict[Any, type]] = {twin: kind for kind, twin in _TWINS.items()}

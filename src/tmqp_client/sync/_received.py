@@ -13,6 +13,7 @@ from tmqp.events import MessageReceived
 from tmqp_client._blocking import Blocking
 from tmqp_client._custom import CustomMessage as AsyncCustomMessage
 from tmqp_client._custom import CustomMessages as AsyncCustomMessages
+from tmqp_client._reading import KeptMessages as AsyncKeptMessages
 from tmqp_client._requests import Payload
 from tmqp_client.connection_events import ConnectionEvent
 from tmqp_client.connection_events import ConnectionEvents as AsyncConnectionEvents
@@ -24,6 +25,7 @@ from tmqp_client.events import AnyEvent
 from tmqp_client.events import Events as AsyncEvents
 from tmqp_client.message import Message as AsyncMessage
 from tmqp_client.pull import Pull as AsyncPull
+from tmqp_client.reading import KeptMessage
 from tmqp_client.unclaimed import Unclaimed as AsyncUnclaimed
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "DirectMessage",
     "DirectMessages",
     "Events",
+    "KeptMessages",
     "Message",
     "Pull",
     "Unclaimed",
@@ -478,3 +481,14 @@ class ConnectionEvents(Blocking[AsyncConnectionEvents]):
         traceback: TracebackType | None,
     ) -> None:
         self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+
+
+class KeptMessages(Blocking[AsyncKeptMessages]):
+    """The blocking twin of :class:`tmqp_client.KeptMessages`."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> KeptMessage:
+        result: KeptMessage = self._next()
+        return result

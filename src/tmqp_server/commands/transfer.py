@@ -16,6 +16,7 @@ from typing import IO, Any, Final
 
 import click
 
+from tmqp.blocks import StoredMessage
 from tmqp_server.commands.common import (
     DIRECTORY,
     Progress,
@@ -34,7 +35,6 @@ from tmqp_server.storage.port import (
     RecoveredQueue,
     Retention,
     StoreBatch,
-    StoredMessage,
     StoreError,
     TopologyChange,
 )

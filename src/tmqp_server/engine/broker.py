@@ -18,6 +18,7 @@ takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; 
 and ``information.py`` serve the operations; ``routing.py`` keeps routers and ``publishing.py``
 brings messages through them; ``direct.py`` passes on what clients say to each other;
 ``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers;
+``readers.py`` serves those who read what is kept;
 ``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
 ``sharing.py`` are about other servers of a cluster.  This module lets
 clients in and out and hands every command to its part.
@@ -85,6 +86,15 @@ from tmqp_server.engine.publishing import Publishing
 from tmqp_server.engine.pulls import Puller
 from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue, QueueTimer
+from tmqp_server.engine.readers import Readers
+from tmqp_server.engine.reading_commands import (
+    CommitCursor,
+    ListCursors,
+    ListOffsets,
+    OpenCursor,
+    ReadRange,
+    RemoveCursor,
+)
 from tmqp_server.engine.router_commands import (
     AddBinding,
     CreateRouter,
@@ -136,6 +146,7 @@ class Broker:
         "_publishing",
         "_puller",
         "_pump",
+        "_readers",
         "_routing",
         "_sender",
         "_work_per_step",
@@ -185,6 +196,7 @@ class Broker:
         self._information = Information(core)
         self._keeper = Keeper(core, self._outcomes, self._pump, self._routing)
         self._nodes = Nodes(core, directory, self._outcomes)
+        self._readers = Readers(core)
         self._performers = self._table()
 
     def _table(self) -> dict[type, Callable[[Command, Session], None]]:
@@ -225,6 +237,12 @@ class Broker:
             PassAnswer: self._direct.pass_answer,
             SendCustom: self._direct.hand_over,
             SubscribeEvent: self._events.subscribe,
+            ListOffsets: self._readers.list_offsets,
+            ReadRange: self._readers.read_range,
+            OpenCursor: self._readers.open_cursor,
+            CommitCursor: self._readers.commit_cursor,
+            ListCursors: self._readers.list_cursors,
+            RemoveCursor: self._readers.remove_cursor,
         }
 
     # --- The three ways in -----------------------------------------------------------------------
@@ -300,7 +318,7 @@ class Broker:
             self._nodes.apply_decision(command)
         elif isinstance(command, ReportMaster):
             self._nodes.report_master(command)
-        elif not self._keeper.perform(command):
+        elif not (self._keeper.perform(command) or self._readers.perform(command)):
             raise TypeError(f"not a command: {command!r}")
 
     def next_deadline(self) -> float | None:
@@ -462,6 +480,10 @@ class Broker:
         client of that id (F116)."""
         core = self._core
         return target in core.clients and core.channels.find(target) is None
+
+    def channel_names(self, pattern: str) -> list[str]:
+        """The names of the channels that pass a filter (F53), in the order of creation."""
+        return self._readers.channel_names(pattern)
 
     @property
     def has_authenticators(self) -> bool:

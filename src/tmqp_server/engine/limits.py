@@ -74,6 +74,26 @@ class EngineLimits:
     """Bytes of messages the storage was asked to keep and has not answered for; pushes past it
     into queues that save get 503."""
 
+    max_reads: int = 64
+    """Questions about what is kept (offsets, ranges, cursors that open at the earliest) which the
+    storage has not answered; one more is answered with 503."""
+
+    max_reads_per_session: int = 8
+    """Those of one client; one more is answered with 503."""
+
+    max_read_messages: int = 10_000
+    """Messages in the answer to one range read; a reader that asks for more gets so many."""
+
+    max_read_bytes: int = 1_048_576
+    """Bytes of the answer to one range read, or its first message alone, and never more than
+    ``max_payload_bytes`` of connections; a reader that asks for more gets so much."""
+
+    max_queues_per_read: int = 10_000
+    """Queues whose offsets can be asked for at once; more are answered with 482."""
+
+    max_cursors_per_queue: int = 100
+    """Cursors of one queue; one more is answered with 482."""
+
     max_total_bytes: int = 1_073_741_824
     """Bytes of the messages of all queues; pushes past it get 503, for it is the server's fault,
     not the queue's."""

@@ -127,6 +127,7 @@ class Queue(QueueFacts):
         "regular_tail",
         "spilled",
         "appended",
+        "cursors",
         "suspect",
         "sequence",
         "count",
@@ -198,6 +199,8 @@ class Queue(QueueFacts):
         self.spilled = 0
         #: The last sequence under which the storage was asked to keep a message.
         self.appended = 0
+        #: Readers of what is kept: their names, and up to which sequence each is done.
+        self.cursors: dict[str, int] = {}
         #: Messages up to this sequence may have been sent before a restart.
         self.suspect = 0
         #: Position in the audience of the consumer served last (F90).

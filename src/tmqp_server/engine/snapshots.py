@@ -10,6 +10,7 @@ from __future__ import annotations
 from tmqp_server.engine.channels import Channel
 from tmqp_server.engine.options import ChannelOptions, QueueOptions
 from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.reading_commands import KeptOffsets
 from tmqp_server.engine.records import Record
 from tmqp_server.engine.sessions import Session
 
@@ -17,7 +18,9 @@ __all__ = [
     "BrokerStatistics",
     "ChannelSnapshot",
     "ClientSnapshot",
+    "CursorSnapshot",
     "NodeSnapshot",
+    "OffsetsSnapshot",
     "QueueSnapshot",
     "RouterSnapshot",
 ]
@@ -268,3 +271,44 @@ class BrokerStatistics(Record):
         #: Decisions of other nodes about messages that were here, and that were not.
         self.decisions_applied = decisions_applied
         self.decisions_unknown = decisions_unknown
+
+
+class OffsetsSnapshot(Record):
+    """What can be read of a queue.
+
+    Where nothing is kept, ``latest`` is the last sequence that was used and ``earliest`` the next.
+    """
+
+    __slots__ = (
+        "channel",
+        "queue_id",
+        "incarnation",
+        "earliest",
+        "latest",
+        "count",
+        "bytes",
+        "oldest_us",
+    )
+
+    def __init__(self, queue: Queue, incarnation: str, kept: KeptOffsets, end: int) -> None:
+        self.channel: str = queue.channel_name
+        self.queue_id: int = queue.queue_id
+        self.incarnation = incarnation
+        self.earliest: int = kept.earliest if kept.count else end + 1
+        self.latest: int = kept.latest if kept.count else end
+        self.count: int = kept.count
+        self.bytes: int = kept.bytes
+        self.oldest_us: int = kept.oldest_us
+
+
+class CursorSnapshot(Record):
+    """Where a reader is: done with everything up to ``sequence``."""
+
+    __slots__ = ("name", "channel", "queue_id", "incarnation", "sequence")
+
+    def __init__(self, name: str, queue: Queue, incarnation: str, sequence: int) -> None:
+        self.name = name
+        self.channel: str = queue.channel_name
+        self.queue_id: int = queue.queue_id
+        self.incarnation = incarnation
+        self.sequence = sequence

@@ -25,6 +25,7 @@ from tmqp_server.engine.client import Client
 from tmqp_server.engine.commands import Connect, ListChannels
 from tmqp_server.engine.effects import HandOver
 from tmqp_server.engine.events import event_name
+from tmqp_server.engine.reading_commands import ListOffsets
 from tmqp_server.gate import AUTHENTICATE, Decision, Question
 from tmqp_server.rights import (
     ANSWER,
@@ -147,7 +148,7 @@ class Judge:
         who = self._known.get(question.session)
         if who is None:
             return _NO
-        if isinstance(question.command, ListChannels):
+        if isinstance(question.command, (ListChannels, ListOffsets)):
             return await self._seen(access, who, question, place)
         if question.authenticator:
             access = self._authenticators[question.authenticator]

@@ -27,11 +27,13 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
+from tmqp.constants import RESULT_BUSY
 from tmqp_server.engine.commands import Command, Synced
-from tmqp_server.engine.storage_commands import Fetched, StorageState
-from tmqp_server.engine.storage_effects import Fetch
-from tmqp_server.hub import Hub
-from tmqp_server.recovery import fetched
+from tmqp_server.engine.reading_commands import OffsetsFound, RangeRead
+from tmqp_server.engine.reading_effects import FindOffsets, ReadStored
+from tmqp_server.engine.storage_commands import StorageState
+from tmqp_server.hub import Hub, StorageQuestion
+from tmqp_server.recovery import answer_of
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.port import Store, StoreError
 
@@ -69,7 +71,7 @@ class StorageTask:
         self._limiter = anyio.CapacityLimiter(1)
         self._pause_s = 0.0
         self._reason = ""
-        self._reads: deque[Fetch] = deque()
+        self._reads: deque[StorageQuestion] = deque()
         self._cannot_read = False
         self._stopping = False
         self._idle = anyio.Event()
@@ -103,11 +105,11 @@ class StorageTask:
         if not self._journal.is_empty:
             await self._write()
         while self._reads:
-            fetch = self._reads[0]
+            asked = self._reads[0]
             try:
                 now = anyio.current_time()
-                work = partial(fetched, self._store, self._journal, fetch, now)
-                messages, up_to = await self._in_thread(work)
+                work = partial(answer_of, self._store, self._journal, asked, now)
+                answer = await self._in_thread(work)
             except Exception as error:
                 if not self._cannot_read:
                     logger.error("the storage cannot be read, it is tried again: %s", error)
@@ -115,10 +117,25 @@ class StorageTask:
                     logger.exception("the store failed")
                 self._cannot_read = True
                 self._pause_s = _LAST_PAUSE_S
+                self._refuse_readers()
                 return
             self._cannot_read = False
             self._reads.popleft()
-            self._answer([Fetched(fetch.number, messages, up_to)])
+            self._answer([answer])
+
+    def _refuse_readers(self) -> None:
+        """Readers can try again; the broker's own questions stay."""
+        refusals: list[Command] = []
+        kept: deque[StorageQuestion] = deque()
+        for asked in self._reads:
+            if isinstance(asked, FindOffsets):
+                refusals.append(OffsetsFound(asked.number, RESULT_BUSY, []))
+            elif isinstance(asked, ReadStored):
+                refusals.append(RangeRead(asked.number, RESULT_BUSY, b""))
+            else:
+                kept.append(asked)
+        self._reads = kept
+        self._answer(refusals)
 
     async def _write(self) -> None:
         writing = self._journal.take()

@@ -21,9 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol, final
 
+from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_TRANSIENT, FLAG_WANTS, StoredMessage
 from tmqp_server.engine.commands import Synced
 from tmqp_server.engine.effects import Append, Erase
 from tmqp_server.engine.message import MARK_HIGH, MARK_WANTS, Message
+from tmqp_server.engine.reading_effects import ForgetCursor, StoreCursor
 from tmqp_server.engine.storage_commands import KeptMessage
 from tmqp_server.engine.storage_effects import (
     ClearStored,
@@ -36,22 +38,19 @@ from tmqp_server.engine.storage_effects import (
     StoreRouter,
 )
 from tmqp_server.storage.port import (
-    FLAG_DOOR_SHIFT,
-    FLAG_HIGH,
-    FLAG_TRANSIENT,
-    FLAG_WANTS,
     HIGH_ONLY,
     REGULAR_ONLY,
     DropChannel,
+    DropCursor,
     DropQueue,
     DropRouter,
     KeepChannel,
+    KeepCursor,
     KeepQueue,
     KeepRouter,
     Note,
     SettleAll,
     StoreBatch,
-    StoredMessage,
     TopologyChange,
 )
 from tmqp_server.storage.topology import (
@@ -214,6 +213,10 @@ class Journal:
             self._changes.append(KeepRouter(effect.router, value))
         elif isinstance(effect, ForgetRouter):
             self._changes.append(DropRouter(effect.router))
+        elif isinstance(effect, StoreCursor):
+            self._changes.append(KeepCursor(effect.cursor, effect.key, effect.sequence))
+        elif isinstance(effect, ForgetCursor):
+            self._changes.append(DropCursor(effect.cursor, effect.key))
         else:
             assert isinstance(effect, ClearStored)
             self._clear(effect)

@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tmqp.blocks import FLAG_HIGH, FLAG_TRANSIENT, StoredMessage
 from tmqp_server.storage.port import (
-    FLAG_HIGH,
-    FLAG_TRANSIENT,
     HIGH_ONLY,
     REGULAR_ONLY,
     CheckReport,
@@ -33,7 +32,6 @@ from tmqp_server.storage.port import (
     RecoveredQueue,
     SettleAll,
     StoreBatch,
-    StoredMessage,
     StoreError,
     StoreFullError,
     TopologyChange,

@@ -21,14 +21,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol, TypeAlias
 
+from tmqp.blocks import StoredMessage
 from tmqp_server.engine.records import Record
 
 __all__ = [
     "ANY_PRIORITY",
-    "FLAG_DOOR_SHIFT",
-    "FLAG_HIGH",
-    "FLAG_TRANSIENT",
-    "FLAG_WANTS",
     "HIGH_ONLY",
     "REGULAR_ONLY",
     "CheckReport",
@@ -51,18 +48,8 @@ __all__ = [
     "StoreBatch",
     "StoreError",
     "StoreFullError",
-    "StoredMessage",
     "TopologyChange",
 ]
-
-#: The message goes before every regular one.
-FLAG_HIGH: Final = 1
-#: Its producer asked to be told what becomes of it.
-FLAG_WANTS: Final = 2
-#: It is kept to save memory only and does not survive a restart.
-FLAG_TRANSIENT: Final = 4
-#: Bits 8 to 15 of the flags: which door can read the body.
-FLAG_DOOR_SHIFT: Final = 8
 
 #: Which messages of a queue are meant.
 ANY_PRIORITY: Final = 0
@@ -80,56 +67,6 @@ class StoreFullError(StoreError):
 
 class DamageError(StoreError):
     """What was read is not what was written; the text names the queue and the sequences."""
-
-
-class StoredMessage(Record):
-    """One message as it is kept.
-
-    Times are microseconds of Unix time; ``expires_us`` and ``due_us`` are 0 for never and at once.
-    ``body`` is what the door gave to be kept, and within it the payload stands at
-    ``payload_offset`` and has ``payload_size`` bytes.  ``attempts``, ``put_backs`` and ``hops`` are
-    the engine's, each at most 65,535.
-    """
-
-    __slots__ = (
-        "sequence",
-        "timestamp_us",
-        "expires_us",
-        "due_us",
-        "flags",
-        "attempts",
-        "put_backs",
-        "hops",
-        "payload_offset",
-        "payload_size",
-        "body",
-    )
-
-    def __init__(
-        self,
-        sequence: int,
-        timestamp_us: int,
-        expires_us: int,
-        due_us: int,
-        flags: int,
-        attempts: int,
-        put_backs: int,
-        hops: int,
-        payload_offset: int,
-        payload_size: int,
-        body: bytes,
-    ) -> None:
-        self.sequence = sequence
-        self.timestamp_us = timestamp_us
-        self.expires_us = expires_us
-        self.due_us = due_us
-        self.flags = flags
-        self.attempts = attempts
-        self.put_backs = put_backs
-        self.hops = hops
-        self.payload_offset = payload_offset
-        self.payload_size = payload_size
-        self.body = body
 
 
 class Retention(Record):
@@ -410,7 +347,7 @@ class Store(Protocol):
     def read(self, key: int, first: int, last: int, limit: int, max_bytes: int) -> list[bytes]:
         """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
 
-        The blocks are in the format of ``storage.records``; they hold exactly the messages asked
+        The blocks are in the format of ``tmqp.blocks``; they hold exactly the messages asked
         for, up to ``limit`` and about ``max_bytes``, but one at least if there is one.
 
         :raises DamageError: as :meth:`fetch`.

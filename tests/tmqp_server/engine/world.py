@@ -49,6 +49,7 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import MARK_SHARED, Message, SubscriptionFilter
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.reading_effects import FindOffsets, ReadStored
 from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFailed
 from tmqp_server.engine.snapshots import QueueSnapshot
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
@@ -285,6 +286,12 @@ class World:
             priority = " high" if effect.high_priority else ""
             place = f"{effect.key}: {effect.limit} after {effect.after} to {effect.last}"
             return f"fetch {effect.number} from {place}{priority}"
+        if isinstance(effect, FindOffsets):
+            return f"find {effect.number} {effect.keys}"
+        if isinstance(effect, ReadStored):
+            held = " held" if effect.held else ""
+            place = f"{effect.key}: {effect.limit} from {effect.first} to {effect.last}"
+            return f"read {effect.number} from {place}, end {effect.end}{held}"
         if isinstance(effect, StoredChange):
             return f"{type(effect).__name__} {effect.ticket}"
         if isinstance(effect, TellNodes):

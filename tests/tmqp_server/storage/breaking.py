@@ -22,9 +22,9 @@ from typing import Final
 
 from tests.tmqp_server.storage.disk import FATES, Disk, Image, Operation, Replay, lay_out
 from tests.tmqp_server.storage.stores import EVER, NOW_US, batch, message, queue
+from tmqp.blocks import FLAG_HIGH
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import (
-    FLAG_HIGH,
     DropQueue,
     KeepChannel,
     KeepCursor,

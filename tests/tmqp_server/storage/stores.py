@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, Protocol
 
+from tmqp.blocks import StoredMessage
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import (
     KeepChannel,
@@ -14,7 +15,6 @@ from tmqp_server.storage.port import (
     Retention,
     Store,
     StoreBatch,
-    StoredMessage,
     TopologyChange,
 )
 from tmqp_server.storage.records import decode_block

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_TRANSIENT, FLAG_WANTS
 from tmqp_server.engine.client import Client
 from tmqp_server.engine.commands import Synced
 from tmqp_server.engine.effects import Append, Erase
@@ -17,17 +18,7 @@ from tmqp_server.engine.storage_effects import (
     StoreQueue,
 )
 from tmqp_server.storage.journal import Journal, Writing
-from tmqp_server.storage.port import (
-    FLAG_DOOR_SHIFT,
-    FLAG_HIGH,
-    FLAG_TRANSIENT,
-    FLAG_WANTS,
-    REGULAR_ONLY,
-    DropQueue,
-    KeepChannel,
-    KeepQueue,
-    SettleAll,
-)
+from tmqp_server.storage.port import REGULAR_ONLY, DropQueue, KeepChannel, KeepQueue, SettleAll
 
 
 class Codec:

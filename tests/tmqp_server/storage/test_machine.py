@@ -22,9 +22,8 @@ from tests.tmqp_server.storage.stores import (
     batch,
     queue,
 )
+from tmqp.blocks import FLAG_HIGH, FLAG_TRANSIENT, StoredMessage
 from tmqp_server.storage.port import (
-    FLAG_HIGH,
-    FLAG_TRANSIENT,
     DropCursor,
     DropQueue,
     KeepCursor,
@@ -33,7 +32,6 @@ from tmqp_server.storage.port import (
     Retention,
     SettleAll,
     Store,
-    StoredMessage,
 )
 from tmqp_server.storage.records import decode_block
 

@@ -13,16 +13,17 @@ from hypothesis import strategies as st
 
 from tests.project import ROOT
 from tests.tmqp_server.storage.stores import message
-from tmqp_server.storage.port import DamageError, StoredMessage
-from tmqp_server.storage.records import (
+from tmqp.blocks import (
     ENTRY_SIZE,
     HEAD_SIZE,
     MAX_COUNT,
-    decode_block,
-    decode_index,
-    encode_block,
+    BlockError,
+    StoredMessage,
     index_end,
+    split_blocks,
 )
+from tmqp_server.storage.port import DamageError
+from tmqp_server.storage.records import decode_block, decode_index, encode_block
 
 U16 = st.integers(0, 2**16 - 1)
 TIMES = st.integers(-(2**63), 2**63 - 1)
@@ -71,17 +72,19 @@ def test_what_is_read_is_what_was_written(key: int, messages: list[StoredMessage
     assert block.find(0) == 0
 
 
-@given(messages=some_messages(), first=st.integers(0, 2**62), last=st.integers(0, 2**62))
-def test_a_part_holds_the_sequences_asked_for(
-    messages: list[StoredMessage], first: int, last: int
-) -> None:
-    block = decode_block(encode_block(3, messages))
-    for begin, end in ((first, last), (messages[0].sequence, last), (first, block.last)):
-        wanted = [repr(m) for m in messages if begin <= m.sequence <= end]
-        part = block.part(begin, end)
-        found = [repr(m) for m in decode_block(part).messages()] if part else []
-        assert found == wanted
-    assert block.part(0, 2**62) == block.data
+@given(some=st.lists(some_messages(), max_size=4))
+def test_blocks_one_after_another_are_told_apart(some: list[list[StoredMessage]]) -> None:
+    data = b"".join(encode_block(3, messages) for messages in some)
+    found = [[repr(m) for m in block.messages()] for block in split_blocks(data)]
+    assert found == [[repr(m) for m in messages] for messages in some]
+    for cut in range(1, min(len(data), 200)):
+        if some and cut < len(encode_block(3, some[-1])):
+            with pytest.raises(BlockError):
+                split_blocks(data[:-cut])
+
+
+def test_a_payload_is_a_part_of_the_body() -> None:
+    assert StoredMessage(1, 0, 0, 0, 0, 0, 0, 0, 2, 3, b"..abc..").payload == b"abc"
 
 
 def sample() -> bytes:

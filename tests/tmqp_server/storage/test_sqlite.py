@@ -25,8 +25,8 @@ from tests.tmqp_server.storage.stores import (
     queue,
     with_queue,
 )
+from tmqp.blocks import FLAG_TRANSIENT
 from tmqp_server.storage.port import (
-    FLAG_TRANSIENT,
     DamageError,
     DropQueue,
     KeepChannel,

@@ -20,9 +20,8 @@ from tests.tmqp_server.storage.stores import (
     queue,
     with_queue,
 )
+from tmqp.blocks import FLAG_HIGH, FLAG_TRANSIENT, StoredMessage
 from tmqp_server.storage.port import (
-    FLAG_HIGH,
-    FLAG_TRANSIENT,
     HIGH_ONLY,
     REGULAR_ONLY,
     DropChannel,
@@ -36,7 +35,6 @@ from tmqp_server.storage.port import (
     QueueOffsets,
     Retention,
     SettleAll,
-    StoredMessage,
 )
 from tmqp_server.storage.records import decode_block
 

@@ -89,6 +89,7 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.engine.message import Message
+from tmqp_server.engine.reading_commands import ReadRange
 from tmqp_server.engine.router_effects import AnswerRouted
 
 __all__ = ["NativeDoor", "NativeSession"]
@@ -357,7 +358,13 @@ class NativeSession(DoorSession):
             if frame.content_type == OP_DECISION_OVER_NODE and self._node:
                 commands.append(decision_of(frame))
             else:
-                commands.append(command_of(self._number, frame))
+                command = command_of(self._number, frame)
+                if type(command) is ReadRange:
+                    assert isinstance(command, ReadRange)
+                    # Who takes no larger messages than we do could not read a larger answer.
+                    most_bytes = self._door.limits.max_payload_bytes
+                    command.max_bytes = min(command.max_bytes or most_bytes, most_bytes)
+                commands.append(command)
         except BadRequestError as error:
             self._reply(frame, error.code, b"")
 

@@ -11,9 +11,11 @@ from tmqp.models import (
     BindingInformation,
     ChannelEvent,
     ClientEvent,
+    CursorInformation,
     MessageEvent,
     Model,
     NodeInformation,
+    OffsetsInformation,
     QueueEvent,
     RouterInformation,
     SubscriptionEvent,
@@ -33,7 +35,9 @@ from tmqp_server.engine.events import (
 )
 from tmqp_server.engine.router_commands import BindingOptions
 from tmqp_server.engine.snapshots import (
+    CursorSnapshot,
     NodeSnapshot,
+    OffsetsSnapshot,
     RouterSnapshot,
 )
 
@@ -45,7 +49,7 @@ class AnswerTooLargeError(Exception):
 
 
 def rendered(body: object, wall_clock_offset_s: float, most_bytes: int) -> bytes:
-    """The payload of an answer: empty for None, else a JSON object or array.
+    """The payload of an answer: empty for None, bytes as they are, else a JSON object or array.
 
     :param wall_clock_offset_s: what to add to the engine's times to get Unix time.
     :param most_bytes: the largest payload; a list is not worked out beyond it.
@@ -53,6 +57,10 @@ def rendered(body: object, wall_clock_offset_s: float, most_bytes: int) -> bytes
     """
     if body is None:
         return b""
+    if isinstance(body, bytes):
+        if len(body) > most_bytes:
+            raise AnswerTooLargeError
+        return body
     if not isinstance(body, (list, tuple)):
         payload = _json(body, wall_clock_offset_s)
         if len(payload) > most_bytes:
@@ -85,6 +93,25 @@ def _model(item: object) -> Model:
             interaction=BindingInteraction(item.interaction),
             binding_type=BindingType(item.kind),
             method=RouteMethod(item.method),
+        )
+    if isinstance(item, OffsetsSnapshot):
+        return OffsetsInformation(
+            channel=item.channel,
+            queue=item.queue_id,
+            incarnation=item.incarnation,
+            earliest=item.earliest,
+            latest=item.latest,
+            count=item.count,
+            bytes=item.bytes,
+            oldest_ms=item.oldest_us // 1_000,
+        )
+    if isinstance(item, CursorSnapshot):
+        return CursorInformation(
+            name=item.name,
+            channel=item.channel,
+            queue=item.queue_id,
+            incarnation=item.incarnation,
+            sequence=item.sequence,
         )
     assert isinstance(item, NodeSnapshot), f"no model renders {item!r}"
     return NodeInformation(

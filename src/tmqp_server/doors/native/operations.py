@@ -39,7 +39,25 @@ from tmqp.constants import (
     ResultCode,
     queue_status_from_word,
 )
-from tmqp.extensions import HEADER_ROUTER_ENABLED, OP_SET_ROUTER_ENABLED
+from tmqp.extensions import (
+    HEADER_CURSOR,
+    HEADER_FROM,
+    HEADER_INCARNATION,
+    HEADER_LIMIT,
+    HEADER_MAX_BYTES,
+    HEADER_ROUTER_ENABLED,
+    HEADER_SEQUENCE,
+    HEADER_START,
+    HEADER_TO,
+    OP_COMMIT_CURSOR,
+    OP_DROP_CURSOR,
+    OP_LIST_CURSORS,
+    OP_OFFSETS,
+    OP_READ_RANGE,
+    OP_SET_ROUTER_ENABLED,
+    START_EARLIEST,
+    START_LATEST,
+)
 from tmqp.frames import Frame
 from tmqp.models import BindingInformation, ChannelOptions, ModelError, QueueOptions
 from tmqp_server.engine.commands import (
@@ -62,6 +80,14 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.engine.reading_commands import (
+    CommitCursor,
+    ListCursors,
+    ListOffsets,
+    OpenCursor,
+    ReadRange,
+    RemoveCursor,
+)
 from tmqp_server.engine.router_commands import (
     AddBinding,
     BindingOptions,
@@ -77,6 +103,8 @@ __all__ = ["BadRequestError", "command_of", "push_extras", "queue_id_header"]
 
 _TRUE_WORDS = ("1", "true")
 _QUEUE_ID_BYTES = 2
+#: The largest number in a header about what is kept.
+_MOST = 2**63 - 1
 
 
 class BadRequestError(Exception):
@@ -322,6 +350,88 @@ def _remove_binding(session: int, frame: Frame) -> Command:
     return RemoveBinding(session, frame, frame.target, name)
 
 
+def _number(frame: Frame, name: str) -> int | None:
+    """A header that holds a number; None when there is none.
+
+    :raises BadRequestError: when it is not a number that 63 bits can hold.
+    """
+    text = frame.header(name)
+    if text is None:
+        return None
+    text = text.strip()
+    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > _MOST:
+        raise BadRequestError(f"{name} must be a number 0..{_MOST}, got {text[:32]!r}")
+    return int(text)
+
+
+def _incarnation(frame: Frame) -> str:
+    return (frame.header(HEADER_INCARNATION) or "").strip()
+
+
+def _list_offsets(session: int, frame: Frame) -> Command:
+    return ListOffsets(session, frame, frame.target, queue_id_header(frame))
+
+
+def _read_range(session: int, frame: Frame) -> Command:
+    queue_id = _queue_id_of(frame, body_may_hold_it=False)
+    first = _number(frame, HEADER_FROM) or 0
+    last = _number(frame, HEADER_TO) or 0
+    if last and last < first:
+        raise BadRequestError(f"{HEADER_TO} {last} is before {HEADER_FROM} {first}")
+    limit = _number(frame, HEADER_LIMIT) or 0
+    max_bytes = _number(frame, HEADER_MAX_BYTES) or 0
+    incarnation = _incarnation(frame)
+    return ReadRange(
+        session, frame, frame.target, queue_id, first, last, limit, max_bytes, incarnation
+    )
+
+
+def _cursor_name(frame: Frame) -> str:
+    name = (frame.header(HEADER_CURSOR) or "").strip()
+    if not name:
+        raise BadRequestError(f"the header {HEADER_CURSOR} is missing")
+    return name
+
+
+def _commit_cursor(session: int, frame: Frame) -> Command:
+    queue_id = _queue_id_of(frame, body_may_hold_it=False)
+    name = _cursor_name(frame)
+    sequence = _number(frame, HEADER_SEQUENCE)
+    start = frame.header(HEADER_START)
+    if (sequence is None) == (start is None):
+        raise BadRequestError(f"either {HEADER_SEQUENCE} or {HEADER_START} is needed")
+    if sequence is not None:
+        return CommitCursor(
+            session, frame, frame.target, queue_id, name, sequence, _incarnation(frame)
+        )
+    assert start is not None, "one of both"
+    start = start.strip().lower()
+    if start != START_EARLIEST and start != START_LATEST:
+        raise BadRequestError(
+            f"{HEADER_START} is {START_EARLIEST} or {START_LATEST}, got {start[:32]!r}"
+        )
+    return OpenCursor(
+        session,
+        frame,
+        frame.target,
+        queue_id,
+        name,
+        start == START_EARLIEST,
+        _incarnation(frame),
+    )
+
+
+def _list_cursors(session: int, frame: Frame) -> Command:
+    queue_id = _queue_id_of(frame, body_may_hold_it=False)
+    return ListCursors(session, frame, frame.target, queue_id, _incarnation(frame))
+
+
+def _drop_cursor(session: int, frame: Frame) -> Command:
+    queue_id = _queue_id_of(frame, body_may_hold_it=False)
+    name = _cursor_name(frame)
+    return RemoveCursor(session, frame, frame.target, queue_id, name, _incarnation(frame))
+
+
 _BUILDERS: dict[int, Callable[[int, Frame], Command]] = {
     OP_JOIN: lambda session, frame: Join(session, frame, frame.target),
     OP_LEAVE: lambda session, frame: Leave(session, frame, frame.target),
@@ -344,5 +454,10 @@ _BUILDERS: dict[int, Callable[[int, Frame], Command]] = {
     OP_ADD_BINDING: _add_binding,
     OP_REMOVE_BINDING: _remove_binding,
     OP_SET_ROUTER_ENABLED: _set_router_enabled,
+    OP_OFFSETS: _list_offsets,
+    OP_READ_RANGE: _read_range,
+    OP_COMMIT_CURSOR: _commit_cursor,
+    OP_LIST_CURSORS: _list_cursors,
+    OP_DROP_CURSOR: _drop_cursor,
     OP_CLIENT_LIST: lambda session, frame: ListClients(session, frame, frame.target),
 }

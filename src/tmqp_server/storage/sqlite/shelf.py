@@ -19,15 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tmqp_server.storage.port import FLAG_HIGH, FLAG_TRANSIENT, DamageError, StoredMessage
-from tmqp_server.storage.records import (
-    Block,
-    decode_block,
-    decode_index,
-    encode_block,
-    index_end,
-    survey,
-)
+from tmqp.blocks import FLAG_HIGH, FLAG_TRANSIENT, Block, StoredMessage, index_end
+from tmqp_server.storage.port import DamageError
+from tmqp_server.storage.records import decode_block, decode_index, encode_block, survey
 from tmqp_server.storage.sqlite.extents import (
     MAX_SPAN,
     Extent,

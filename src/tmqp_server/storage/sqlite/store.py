@@ -28,6 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from tmqp.blocks import Block, StoredMessage
 from tmqp_server.storage.port import (
     ANY_PRIORITY,
     HIGH_ONLY,
@@ -46,12 +47,11 @@ from tmqp_server.storage.port import (
     RecoveredQueue,
     SettleAll,
     StoreBatch,
-    StoredMessage,
     StoreError,
     StoreFullError,
     TopologyChange,
 )
-from tmqp_server.storage.records import Block, encode_block
+from tmqp_server.storage.records import encode_block
 from tmqp_server.storage.sqlite import topology
 from tmqp_server.storage.sqlite.extents import INFINITY, Extent, QueueState, retains
 from tmqp_server.storage.sqlite.schema import (

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp_server.storage.port import DamageError, StoredMessage
+from tmqp.blocks import StoredMessage
+from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.sqlite.extents import INFINITY, MAX_SPAN, Extent, QueueState
 from tmqp_server.storage.sqlite.shelf import MAX_BLOCK_BYTES, MAX_BLOCK_COUNT, Shelf, bits, noted
 

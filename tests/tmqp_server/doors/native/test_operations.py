@@ -176,6 +176,42 @@ REFUSED: list[tuple[str, int, dict[str, Any], int]] = [
     ("no state", 701, {"target": "r"}, 400),
     ("no state's word", 701, {"target": "r", "headers": [("Router-Enabled", "yes")]}, 400),
     ("no router", 701, {"target": "R", "headers": [("Router-Enabled", "1")]}, 404),
+    *[(f"without storage {n}", n, {"target": "c", "headers": QUEUE}, 501) for n in (712, 714)],
+    ("offsets without storage", 711, {}, 501),
+    *[(f"no queue {n}", n, {"target": "c"}, 406) for n in (712, 713, 714, 715)],
+    *[
+        (
+            f"range {headers}",
+            712,
+            {"target": "c", "headers": [*QUEUE, *headers]},
+            400,
+        )
+        for headers in (
+            [("From", "x")],
+            [("From", "-1")],
+            [("To", str(2**63))],
+            [("From", "5"), ("To", "4")],
+            [("Limit", "1.5")],
+            [("Max-Bytes", "")],
+        )
+    ],
+    *[
+        (
+            f"cursor {headers}",
+            713,
+            {"target": "c", "headers": [*QUEUE, *headers]},
+            400,
+        )
+        for headers in (
+            [("Sequence", "1")],
+            [("Cursor", "r")],
+            [("Cursor", " "), ("Sequence", "1")],
+            [("Cursor", "r"), ("Start", "middle")],
+            [("Cursor", "r"), ("Start", "latest"), ("Sequence", "1")],
+        )
+    ],
+    ("offsets of no queue", 711, {"headers": [("Queue-Id", "65536")]}, 400),
+    ("drop no cursor", 715, {"target": "c", "headers": QUEUE}, 400),
     ("exists", 603, {"target": "C"}, 481),
     ("queue exists", 610, {"target": "c", "headers": QUEUE}, 481),
     ("not joined", 602, {"target": "c"}, 404),

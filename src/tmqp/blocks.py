@@ -1,0 +1,315 @@
+"""Owns the block as it is read: kept messages of one queue, many of them in one piece.
+
+Theory of operation.  A block is a head of 64 bytes, an index with one entry of 56 bytes for each
+message, and the bodies one after another.  All numbers are little endian and have a fixed width, so
+that any tool can read the index as a table without this module.
+
+::
+
+    head                         entry                          then
+    0  4  magic "TMQB"           0  u64  sequence               the bodies, each at its position
+    4  u16  version, 1           8  i64  timestamp_us           (counted from the end of the index)
+    6  u16  flags, 0            16  i64  expires_us, 0 never
+    8  u32  count               24  i64  due_us, 0 at once
+    12 u32  size of an entry    32  u32  position
+    16 u64  key of the queue    36  u32  size
+    24 u64  first sequence      40  u32  payload offset
+    32 u64  last sequence       44  u32  payload size
+    40 u64  size of all bodies  48  u16  flags
+    48 u64  0                   50  u16  attempts
+    56 u32  CRC-32 of bodies    52  u16  put backs
+    60 u32  CRC-32 of the head  54  u16  hops
+            so far and index
+
+The head's checksum covers the bodies' one, so together they cover every bit; and head and index
+can be judged without the bodies.  Sequences rise from entry to entry.  Lengths are never trusted:
+each is compared with what is there before it is used.
+
+A server keeps its messages so, and answers range reads with blocks one after another
+(:func:`split_blocks`).  A message's body is what its door gave to be kept: for one that came by
+TMQP, the whole message as it arrived.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+from zlib import crc32
+
+from tmqp._compat import mypyc_attr
+from tmqp.errors import TmqpError
+
+__all__ = [
+    "ENTRY_SIZE",
+    "FLAG_DOOR_SHIFT",
+    "FLAG_HIGH",
+    "FLAG_TRANSIENT",
+    "FLAG_WANTS",
+    "HEAD_SIZE",
+    "MAX_COUNT",
+    "Block",
+    "BlockError",
+    "StoredMessage",
+    "decode_block",
+    "decode_index",
+    "index_end",
+    "split_blocks",
+]
+
+HEAD_SIZE: Final = 64
+ENTRY_SIZE: Final = 56
+#: Messages in one block at most, so that a size computed from a count stays small.
+MAX_COUNT: Final = 1_000_000
+
+_MAGIC: Final = b"TMQB"
+_VERSION: Final = 1
+_HEAD: Final = struct.Struct("<4sHHIIQQQQQI")
+_CRC: Final = struct.Struct("<I")
+_ENTRY: Final = struct.Struct("<QqqqIIIIHHHH")
+_COUNT: Final = struct.Struct("<I")
+_SEQUENCE: Final = struct.Struct("<Q")
+
+#: The message goes before every regular one.
+FLAG_HIGH: Final = 1
+#: Its producer asked to be told what becomes of it.
+FLAG_WANTS: Final = 2
+#: It is kept to save memory only and does not survive a restart.
+FLAG_TRANSIENT: Final = 4
+#: Bits 8 to 15 of the flags: which door can read the body.
+FLAG_DOOR_SHIFT: Final = 8
+
+
+class BlockError(TmqpError):
+    """What was read is no block, or not what was written; the text says why."""
+
+
+@mypyc_attr(acyclic=True)
+class StoredMessage:
+    """One message as it is kept.
+
+    Times are microseconds of Unix time; ``expires_us`` and ``due_us`` are 0 for never and at once.
+    ``body`` is what the door gave to be kept, and within it the payload stands at
+    ``payload_offset`` and has ``payload_size`` bytes.  ``attempts``, ``put_backs`` and ``hops`` are
+    the engine's, each at most 65,535.
+    """
+
+    __slots__ = (
+        "sequence",
+        "timestamp_us",
+        "expires_us",
+        "due_us",
+        "flags",
+        "attempts",
+        "put_backs",
+        "hops",
+        "payload_offset",
+        "payload_size",
+        "body",
+    )
+
+    def __init__(
+        self,
+        sequence: int,
+        timestamp_us: int,
+        expires_us: int,
+        due_us: int,
+        flags: int,
+        attempts: int,
+        put_backs: int,
+        hops: int,
+        payload_offset: int,
+        payload_size: int,
+        body: bytes,
+    ) -> None:
+        self.sequence = sequence
+        self.timestamp_us = timestamp_us
+        self.expires_us = expires_us
+        self.due_us = due_us
+        self.flags = flags
+        self.attempts = attempts
+        self.put_backs = put_backs
+        self.hops = hops
+        self.payload_offset = payload_offset
+        self.payload_size = payload_size
+        self.body = body
+
+    def __repr__(self) -> str:
+        numbers = (
+            f"sequence={self.sequence}, timestamp_us={self.timestamp_us},"
+            f" expires_us={self.expires_us}, due_us={self.due_us}, flags={self.flags},"
+            f" attempts={self.attempts}, put_backs={self.put_backs}, hops={self.hops},"
+            f" payload_offset={self.payload_offset}, payload_size={self.payload_size}"
+        )
+        return f"StoredMessage({numbers}, body={self.body!r})"
+
+    @property
+    def payload(self) -> bytes:
+        """What the producer sent, out of the body."""
+        return self.body[self.payload_offset : self.payload_offset + self.payload_size]
+
+
+class Block:
+    """A block that was read: gives its messages one by one, without decoding the others.
+
+    ``first`` and ``last`` are sequences; ``body_size`` is that of all bodies together.
+    """
+
+    __slots__ = ("data", "key", "count", "first", "last", "body_size", "_bodies", "_error")
+
+    def __init__(
+        self,
+        data: bytes,
+        key: int,
+        count: int,
+        first: int,
+        last: int,
+        body_size: int,
+        error: type[Exception],
+    ) -> None:
+        self.data = data
+        self.key = key
+        self.count = count
+        self.first = first
+        self.last = last
+        self.body_size = body_size
+        self._error = error
+        self._bodies = HEAD_SIZE + ENTRY_SIZE * count
+
+    def sequence(self, index: int) -> int:
+        """The sequence of a message by its place in the block."""
+        found: int = _SEQUENCE.unpack_from(self.data, HEAD_SIZE + ENTRY_SIZE * index)[0]
+        return found
+
+    def find(self, sequence: int) -> int:
+        """The place of the first message whose sequence is at least this; ``count`` if none."""
+        if sequence <= self.first:
+            return 0
+        if sequence > self.last:
+            return self.count
+        if self.last - self.first + 1 == self.count:
+            return sequence - self.first
+        low, high = 0, self.count - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self.sequence(middle) < sequence:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def size(self, index: int) -> int:
+        """The size of a message's body, in bytes."""
+        return int(_ENTRY.unpack_from(self.data, HEAD_SIZE + ENTRY_SIZE * index)[5])
+
+    def timestamp_us(self, index: int) -> int:
+        """When a message came, in microseconds of Unix time."""
+        return int(_ENTRY.unpack_from(self.data, HEAD_SIZE + ENTRY_SIZE * index)[1])
+
+    def message(self, index: int) -> StoredMessage:
+        """A message by its place in the block.
+
+        :raises BlockError: when its entry points outside the bodies.
+        """
+        (
+            sequence,
+            timestamp_us,
+            expires_us,
+            due_us,
+            position,
+            size,
+            payload_offset,
+            payload_size,
+            flags,
+            attempts,
+            put_backs,
+            hops,
+        ) = _ENTRY.unpack_from(self.data, HEAD_SIZE + ENTRY_SIZE * index)
+        if position + size > self.body_size or payload_offset + payload_size > size:
+            raise self._error(f"message {sequence} of queue {self.key}: its place is impossible")
+        start = self._bodies + position
+        return StoredMessage(
+            sequence,
+            timestamp_us,
+            expires_us,
+            due_us,
+            flags,
+            attempts,
+            put_backs,
+            hops,
+            payload_offset,
+            payload_size,
+            self.data[start : start + size],
+        )
+
+    def messages(self) -> list[StoredMessage]:
+        """All messages, in rising sequence."""
+        return [self.message(index) for index in range(self.count)]
+
+
+def index_end(count: int) -> int:
+    """Where the bodies of a block with ``count`` messages begin: so much is for decode_index."""
+    return HEAD_SIZE + ENTRY_SIZE * count
+
+
+def decode_block(data: bytes, error: type[Exception] = BlockError) -> Block:
+    """Read a block, all of it.
+
+    :param error: what to raise when it is no block or not what was written; the text says why.
+    :raises BlockError: then, if nothing else was asked for.
+    """
+    block = decode_index(data, error)
+    end = index_end(block.count)
+    if len(data) != end + block.body_size:
+        raise error(f"{_name(block)}: {len(data)} bytes are there, not {end + block.body_size}")
+    if crc32(data[end:]) != _CRC.unpack_from(data, HEAD_SIZE - 8)[0]:
+        raise error(f"{_name(block)}: the checksum of the bodies does not fit")
+    return block
+
+
+def split_blocks(data: bytes) -> list[Block]:
+    """Read blocks that stand one after another, such as the answer to a range read.
+
+    :raises BlockError: when they are not that.
+    """
+    blocks: list[Block] = []
+    start = 0
+    while start < len(data):
+        if len(data) - start < HEAD_SIZE:
+            raise BlockError(f"{len(data) - start} bytes behind the last block are no block")
+        count: int = _COUNT.unpack_from(data, start + 8)[0]
+        body_size: int = _SEQUENCE.unpack_from(data, start + 40)[0]
+        end = start + index_end(count) + body_size
+        blocks.append(decode_block(data[start:end]))
+        start = end
+    return blocks
+
+
+def decode_index(data: bytes, error: type[Exception] = BlockError) -> Block:
+    """Read head and index of a block, whatever else is there: for all but the bodies.
+
+    :param error: as :func:`decode_block`.
+    :raises BlockError: as :func:`decode_block`.
+    """
+    if len(data) < HEAD_SIZE:
+        raise error(f"a block has a head of {HEAD_SIZE} bytes, here are {len(data)}")
+    magic, version, _, count, entry_size, key, first, last, body_size, _, _ = _HEAD.unpack_from(
+        data, 0
+    )
+    if magic != _MAGIC:
+        raise error("this is no block: the first bytes are wrong")
+    if version != _VERSION:
+        raise error(f"a block of version {version}; only {_VERSION} is known")
+    block = Block(data, key, count, first, last, body_size, error)
+    if entry_size != ENTRY_SIZE or not 1 <= count <= MAX_COUNT:
+        raise error(f"{_name(block)}: {count} entries of {entry_size} bytes are impossible")
+    end = index_end(count)
+    if len(data) < end:
+        raise error(f"{_name(block)}: the index has {end} bytes, {len(data)} are there")
+    crc = crc32(data[HEAD_SIZE:end], crc32(data[: HEAD_SIZE - 4]))
+    if crc != _CRC.unpack_from(data, HEAD_SIZE - 4)[0]:
+        raise error(f"{_name(block)}: the checksum of head and index does not fit")
+    return block
+
+
+def _name(block: Block) -> str:
+    return f"messages {block.first} to {block.last} of queue {block.key}"

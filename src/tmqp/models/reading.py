@@ -1,0 +1,46 @@
+"""Owns the bodies about what is kept of queues: offsets and cursors (an extension)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from tmqp.models._model import MAX_LIST_BYTES, UINT16, UINT63, Model, integer, text
+
+__all__ = ["CursorInformation", "OffsetsInformation"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsInformation(Model):
+    """What can be read of a queue; item of the answer of 711, and answer of 712 with code 416.
+
+    Where nothing is kept, ``latest`` is the last sequence that was used and ``earliest`` the next.
+    ``oldest_ms`` is when the earliest message came, in milliseconds of Unix time.
+    """
+
+    max_bytes: ClassVar[int] = MAX_LIST_BYTES
+
+    channel: str = field(metadata=text("Channel"))
+    queue: int = field(metadata=integer("Queue", UINT16))
+    incarnation: str = field(default="", metadata=text("Incarnation"))
+    earliest: int = field(default=0, metadata=integer("Earliest", UINT63))
+    latest: int = field(default=0, metadata=integer("Latest", UINT63))
+    count: int = field(default=0, metadata=integer("Count", UINT63))
+    bytes: int = field(default=0, metadata=integer("Bytes", UINT63))
+    oldest_ms: int = field(default=0, metadata=integer("Oldest", UINT63))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CursorInformation(Model):
+    """A named reader of a queue; answer of 713 and item of the answer of 714.
+
+    It is done with everything up to ``sequence``.
+    """
+
+    max_bytes: ClassVar[int] = MAX_LIST_BYTES
+
+    name: str = field(metadata=text("Name"))
+    channel: str = field(metadata=text("Channel"))
+    queue: int = field(metadata=integer("Queue", UINT16))
+    incarnation: str = field(default="", metadata=text("Incarnation"))
+    sequence: int = field(default=0, metadata=integer("Sequence", UINT63))
