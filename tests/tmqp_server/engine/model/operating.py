@@ -278,7 +278,9 @@ class Operating(Delivering):
         self.reply(client, request, 404 if line is None else 0)
 
     def discard_line(self, line: Line) -> None:
-        """Stop a queue, then remove it."""
+        """Stop a queue, then remove it; the storage forgets it as a whole."""
+        for letter in line.live():
+            letter.ticket = ""
         self.clear(line, True, True, True)
         for pull in list(line.pulls):
             self.drop_pull(pull)
