@@ -61,7 +61,6 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server.auth": ("tmqp_server.config",),
     "tmqp_server.channel_hooks": ("tmqp_server.auth", "tmqp_server.engine.options"),
     "tmqp_server.commands": ("tmqp_server.storage.sqlite",),
-    "tmqp_server.channel_hooks": ("tmqp_server.auth",),
     "tmqp_server.cluster": (),
     "tmqp_server.cluster.link": ("tmqp.connection", "tmqp_server.doors.native.door"),
     "tmqp_server.clustering": ("tmqp_server.cluster.link", "tmqp_server.io"),
