@@ -60,6 +60,7 @@ def test_fields_in_the_order_of_init() -> None:
         "old",
         "key",
         "held_confirm",
+        "untold",
     )
 
 
