@@ -98,8 +98,8 @@ async def cycle(process: Process, ledger: Ledger, chance: random.Random) -> None
     async def busy() -> None:
         try:
             async with (
-                connect(process.address) as producer,
-                connect(process.address) as consumer,
+                connect(process.address, reconnect=None) as producer,
+                connect(process.address, reconnect=None) as consumer,
                 anyio.create_task_group() as tasks,
             ):
                 tasks.start_soon(produce, producer, ledger, enough)
@@ -119,7 +119,7 @@ async def cycle(process: Process, ledger: Ledger, chance: random.Random) -> None
 async def drain(process: Process, ledger: Ledger) -> None:
     """Take everything there is, up to a message that is pushed last."""
     with anyio.fail_after(60):
-        async with connect(process.address) as client:
+        async with connect(process.address, reconnect=None) as client:
             await client.push("c", 1, END)
             async with client.consume("c", 1) as messages:
                 async for message in messages:
@@ -138,7 +138,7 @@ async def kill_again_and_again(folder: Path, cycles: int, seed: int) -> str:
     process = Process(folder)
     began = time.monotonic()
     try:
-        async with connect(process.address) as client:
+        async with connect(process.address, reconnect=None) as client:
             options = QueueOptions(durable=True, memory_limit=500)
             await client.create_queue("c", 1, options, status="push")
         for _ in range(cycles):
