@@ -77,7 +77,7 @@ from tmqp_server.engine.information import Information
 from tmqp_server.engine.intake import Intake
 from tmqp_server.engine.keeping import Keeper
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.message import MARK_SAVED
+from tmqp_server.engine.message import MARK_SAVED, MARK_SAVING
 from tmqp_server.engine.node_commands import ApplyDecision, ReportMaster
 from tmqp_server.engine.nodes import Nodes
 from tmqp_server.engine.options import BrokerOptions
@@ -468,7 +468,7 @@ class Broker:
         found: list[tuple[int, int, int, int]] = []
         for queue in self.queues():
             for message in queue.sent_before():
-                if message.marks & MARK_SAVED:
+                if message.marks & (MARK_SAVED | MARK_SAVING):
                     rare = message.rare
                     stored = message.sequence if rare is None else rare.stored
                     if stored:

@@ -112,6 +112,17 @@ def test_after_a_clean_stop_the_numbers_are_exact() -> None:
     assert world.join("b") == ["b <- m1 FA", "b join: 0"]
 
 
+def test_what_was_sent_before_its_copy_was_answered_for_is_noted_at_a_clean_stop() -> None:
+    world = durable()
+    world.join("a")
+    assert world.push("m1") == ["append 3 m1", "a <- m1 FA"]
+    world.journal.notes(world.broker.notes())
+    world.write()
+    world.store.close(clean=True)
+    world.crash()
+    assert world.join("b") == ["b <- m1 AR", "b join: 0"]
+
+
 def test_after_an_unclean_stop_everything_is_flagged_even_after_a_clean_one() -> None:
     world = durable()
     world.push("m1")
