@@ -401,6 +401,11 @@ class Hub:
         """Whether something is to be written or fetched."""
         return bool(self._fetches) or (self.journal is not None and not self.journal.is_empty)
 
+    @property
+    def storage_is_urgent(self) -> bool:
+        """Whether somebody waits for it: all but messages that are settled."""
+        return bool(self._fetches) or (self.journal is not None and self.journal.is_urgent)
+
     def take_fetches(self) -> list[StorageQuestion]:
         """What the broker wants to have, or to know, from the storage, oldest first."""
         fetches = self._fetches

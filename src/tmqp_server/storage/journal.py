@@ -124,6 +124,11 @@ class Journal:
         """Whether there is nothing to write and nobody to answer."""
         return not (self._count or self._settled or self._changes or self._notes)
 
+    @property
+    def is_urgent(self) -> bool:
+        """Whether there is more to write than messages that are settled."""
+        return bool(self._count or self._changes or self._notes)
+
     def retains(self, key: int, is_so: bool) -> None:
         """Whether a queue keeps settled messages for readers."""
         if is_so:

@@ -1,0 +1,587 @@
+"""Owns the database: messages in blocks, and all that is known about them, in SQLite.
+
+Theory of operation.  It is a whole store, and what ``SqliteStore`` (``store``) carries its recent
+writes into, many at a time.  A write is one transaction of a database in write-ahead mode with full
+synchronisation: its pages are appended to the log, one sync follows, and it is there.  The new
+messages of each queue are one block (``storage.records``) in one row, whatever their number;
+settling is a bit in the small row beside it (``extents``); tidying accompanies it (``upkeep``).
+
+What is known of the blocks is held in memory and follows each write.  When a write fails nothing is
+undone there: the transaction is rolled back and, before anything else is done, all is read again.
+
+*A failed write never comes back.*  When a sync fails nobody knows what of the log is on the disk,
+and a sync that succeeds later need not repair it.  So nothing is ever written behind such pages: a
+transaction that was rolled back is written over by the next one, from its first page on, and a
+small one follows the failure at once for this purpose.  The log is never trusted beyond that: when
+a store is opened, all of an earlier log is first carried into the database and synced.
+
+*Damage.*  Every row and every block has a checksum.  What does not fit is refused with a
+``DamageError``, or, when the store was opened so, reported in ``problems`` and passed over.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from tmqp.blocks import StoredMessage
+from tmqp_server.storage.port import (
+    ANY_PRIORITY,
+    HIGH_ONLY,
+    REGULAR_ONLY,
+    CheckReport,
+    DropChannel,
+    DropCursor,
+    DropQueue,
+    DropRouter,
+    KeepChannel,
+    KeepCursor,
+    KeepQueue,
+    KeepRouter,
+    QueueOffsets,
+    Recovered,
+    RecoveredQueue,
+    SettleAll,
+    StoreBatch,
+    StoreError,
+    StoreFullError,
+    TopologyChange,
+)
+from tmqp_server.storage.sqlite import topology
+from tmqp_server.storage.sqlite.extents import INFINITY, Extent, QueueState, retains
+from tmqp_server.storage.sqlite.reads import fetch, offsets_of, read
+from tmqp_server.storage.sqlite.schema import (
+    DirectoryLock,
+    connect,
+    explained,
+    free_bytes,
+    prepare_database,
+    prepare_directory,
+    translated,
+)
+from tmqp_server.storage.sqlite.shelf import Shelf, portions
+from tmqp_server.storage.sqlite.upkeep import (
+    advance_floor,
+    merge_some,
+    set_floor,
+    shrink,
+    sweep,
+)
+from tmqp_server.storage.sqlite.verify import verify
+
+__all__ = ["CHECKPOINT_PAGES", "DEFAULT_FLOOR_BYTES", "Database"]
+
+logger = logging.getLogger(__name__)
+
+#: Free space below which no message is taken any more: it is for settling, and for others.
+DEFAULT_FLOOR_BYTES: Final = 64 << 20
+#: Pages of 4 KiB in the log before it is carried into the database.
+CHECKPOINT_PAGES: Final = 2_048
+#: Dead blocks deleted beside a write, in addition to twice those it brings.
+_BURIED_AT_ONCE: Final = 64
+#: Queues that retain by age and are looked at beside each write, whether it touches them or not.
+_AGED_AT_ONCE: Final = 8
+
+
+class Database:
+    """Keeps messages in the file ``messages.sqlite3`` of a directory; a ``Store``.
+
+    The directory is made when it is missing, and locked for this process until :meth:`close`.
+    ``floor_bytes`` of free space are left to others: below, messages are refused and all else goes
+    on.  With ``skip_damage``, what is damaged is passed over and reported in :attr:`problems`.
+
+    :raises StoreError: when the directory is in use, cannot be used, or holds something else.
+    :raises DamageError: when the database cannot be read at all.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        floor_bytes: int = DEFAULT_FLOOR_BYTES,
+        skip_damage: bool = False,
+        checkpoint_pages: int = CHECKPOINT_PAGES,
+    ) -> None:
+        self.directory = directory
+        self._floor_bytes = floor_bytes
+        self._checkpoint_pages = checkpoint_pages
+        self._touched: dict[int, QueueState] = {}
+        self._aged: dict[int, QueueState] = {}
+        self._last_key = 0
+        self._writes = 0
+        self._is_stale = False
+        self._owes_void = False
+        self._is_closed = False
+        prepare_directory(directory)
+        self._lock = DirectoryLock(directory)
+        try:
+            with translated(directory, "open"):
+                self._db = connect(directory, checkpoint_pages)
+                try:
+                    prepare_database(self._db, directory)
+                except BaseException:
+                    self._db.close()
+                    raise
+        except BaseException:
+            self._lock.release()
+            raise
+        self._shelf = Shelf(self._db, directory, skip_damage)
+
+    @property
+    def problems(self) -> list[str]:
+        """The damage that was passed over."""
+        return self._shelf.problems
+
+    # --- Opening and closing ---------------------------------------------------------------------
+
+    def recover(self, *, looking: bool = False) -> Recovered:
+        """What is there; ``looking`` leaves no trace in the store, for tools.
+
+        :raises DamageError: when it is damaged and that is not to be passed over.
+        :raises StoreError: when it cannot be read.
+        """
+        with translated(self.directory, "read"):
+            self._roll_back()
+            if not looking:
+                # See the theory of operation: the log of an earlier process proves nothing.
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            meta = topology.load_meta(self._db)
+            clean = bool(meta["clean"])
+            if clean and not looking:
+                topology.save_meta(self._db, "clean", 0)
+            self._load()
+        return self.found(clean)
+
+    def found(self, clean: bool) -> Recovered:
+        """What is there, as it is known from :meth:`recover` and from writes.
+
+        :raises DamageError: when it is damaged and that is not to be passed over.
+        :raises StoreError: when it cannot be read.
+        """
+        with translated(self.directory, "read"):
+            meta = topology.load_meta(self._db)
+            return Recovered(
+                str(meta["store_id"]),
+                clean,
+                int(meta["last_key"]),
+                topology.load_channels(self._db),
+                [self._recovered(state) for state in self._shelf.queues.values()],
+                topology.load_routers(self._db),
+                topology.load_cursors(self._db),
+            )
+
+    def carried(self) -> tuple[int, bytes]:
+        """The number of the last recent write that is in here, and the turn that followed.
+
+        :raises StoreError: when it cannot be read.
+        """
+        with translated(self.directory, "read"):
+            return topology.load_carried(self._db)
+
+    def _load(self) -> None:
+        """Learn from the database what is in it."""
+        before = self._shelf
+        shelf = Shelf(self._db, self.directory, before.skip)
+        shelf.problems = before.problems
+        shelf.boot_id = before.boot_id
+        shelf.next_id = before.next_id
+        self._last_key = int(topology.load_meta(self._db)["last_key"])
+        counters = topology.load_counters(self._db)
+        for queue in topology.load_queues(self._db):
+            shelf.queues[queue.key] = QueueState(queue, counters.get(queue.key, 0))
+        for cursor in topology.load_cursors(self._db):
+            if cursor.key in shelf.queues:
+                shelf.queues[cursor.key].cursors[cursor.name] = cursor.sequence
+        shelf.load()
+        for state in shelf.queues.values():
+            advance_floor(shelf, state, None)
+        self._aged = {
+            key: state for key, state in shelf.queues.items() if state.queue.retention.max_age_ms
+        }
+        self._shelf = shelf
+        self._touched = {}
+        self._is_stale = False
+
+    def _recovered(self, state: QueueState) -> RecoveredQueue:
+        high = regular = size = 0
+        for extent in state.extents:
+            owed = extent.owed & ~extent.transient
+            if owed:
+                of_high = (owed & extent.high).bit_count()
+                high += of_high
+                regular += owed.bit_count() - of_high
+                size += self._shelf.size_of(extent, owed)
+        return RecoveredQueue(state.queue, state.sequence, high, regular, size)
+
+    def close(self, clean: bool) -> None:
+        """Give the store back; a second call does nothing.
+
+        :raises StoreError: when ``clean`` could not be noted; the store is given back all the same.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            with translated(self.directory, "close"):
+                try:
+                    self._roll_back()
+                    if clean:
+                        topology.save_meta(self._db, "clean", 1)
+                finally:
+                    self._db.close()
+        finally:
+            self._lock.release()
+
+    # --- Writing ---------------------------------------------------------------------------------
+
+    def write(self, batch: StoreBatch, now_us: int) -> None:
+        """Make a batch durable.
+
+        :raises StoreFullError: no room; nothing of the batch is there.
+        :raises StoreError: it failed otherwise; nothing of the batch is there.
+        """
+        self.ready()
+        if batch.appended:
+            self.check_room()
+        self.write_all([batch], now_us)
+
+    def write_all(
+        self,
+        batches: Sequence[StoreBatch],
+        now_us: int,
+        tops: Mapping[int, int] | None = None,
+        carried: tuple[int, bytes] | None = None,
+        *,
+        looking: bool = False,
+    ) -> None:
+        """Make some batches durable, all or none; free space is not looked at.
+
+        :param tops: the last sequence of queues, where the batches do not show it.
+        :param carried: what :meth:`carried` is to say from now on.
+        :param looking: make it visible here, and forget it at :meth:`close`.
+        :raises StoreError: as :meth:`write`.
+        """
+        self.ready()
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            for batch in batches:
+                self._apply(batch)
+            for key, sequence in (tops or {}).items():
+                self.reserve(key, sequence)
+            if carried is not None:
+                topology.save_meta(self._db, "carried", carried[0])
+                topology.save_meta(self._db, "turn", carried[1].hex())
+            self._tidy(now_us)
+            self._shelf.flush()
+            if not looking:
+                self._db.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            self._fail()
+            raise explained(error, self.directory, "write to") from error
+        except BaseException as error:
+            self._fail()
+            if isinstance(error, ValueError | OverflowError):
+                raise StoreError(f"a message cannot be kept: {error}") from error
+            raise
+
+    def _apply(self, batch: StoreBatch) -> None:
+        for change in batch.changes:
+            self._change(change)
+        for key, messages in batch.appended.items():
+            self._append(key, messages, batch.settled.get(key))
+        for key, sequences in batch.settled.items():
+            self._settle(key, sequences)
+        self._note(batch)
+
+    def known(self, keys: Iterable[int]) -> dict[int, int]:
+        """Of these queues those that are there: the last sequence, or -1 if settled ones are kept."""
+        queues = self._shelf.queues
+        return {
+            key: -1 if retains(queues[key].queue) else queues[key].sequence
+            for key in keys
+            if key in queues
+        }
+
+    def reserve(self, key: int, sequence: int) -> None:
+        """Let a queue's next message come after a sequence; part of the next write, for tools."""
+        self.ready()
+        state = self._shelf.queues.get(key)
+        if state is not None and sequence > state.sequence:
+            state.sequence = sequence
+            self._touched[key] = state
+
+    def check_room(self) -> None:
+        """See whether new messages may be taken.
+
+        :raises StoreFullError: when they may not.
+        """
+        if self._floor_bytes:
+            with translated(self.directory, "look at the free space of"):
+                free = free_bytes(self.directory)
+            if free < self._floor_bytes:
+                raise StoreFullError(
+                    f"{free >> 20} MiB are free for {self.directory}; messages are taken from"
+                    f" {self._floor_bytes >> 20} MiB on"
+                )
+
+    def ready(self) -> None:
+        """After a failure: know again what is there, and write over what the failure may have left.
+
+        :raises StoreError: when that fails too.
+        """
+        if self._is_stale:
+            with translated(self.directory, "read"):
+                self._roll_back()
+                self._load()
+        if self._owes_void:
+            with translated(self.directory, "write to"):
+                self._void()
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def _fail(self) -> None:
+        """Undo a write, and see to it that nothing of it is found after a crash."""
+        self._is_stale = True
+        self._owes_void = True
+        with suppress(sqlite3.Error):
+            self._roll_back()
+            self._void()
+
+    def _void(self) -> None:
+        """Write over what a failed write may have left in the log."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            topology.save_meta(self._db, "voided", self._writes)
+            self._db.execute("COMMIT")
+            self._owes_void = False
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._roll_back()
+            raise
+
+    def _change(self, change: TopologyChange) -> None:
+        if isinstance(change, KeepChannel):
+            topology.save_channel(self._db, change)
+        elif isinstance(change, DropChannel):
+            self._db.execute("DELETE FROM channels WHERE name = ?", (change.name,))
+        elif isinstance(change, KeepQueue):
+            self._keep_queue(change)
+        elif isinstance(change, DropQueue):
+            self._drop_queue(change.key)
+        elif isinstance(change, KeepRouter):
+            topology.save_router(self._db, change)
+        elif isinstance(change, DropRouter):
+            self._db.execute("DELETE FROM routers WHERE name = ?", (change.name,))
+        elif isinstance(change, SettleAll):
+            self._settle_all(change)
+        else:
+            self._move_cursor(change)
+
+    def _keep_queue(self, queue: KeepQueue) -> None:
+        topology.save_queue(self._db, queue)
+        if queue.key > self._last_key:
+            self._last_key = queue.key
+            topology.save_meta(self._db, "last_key", queue.key)
+        state = self._shelf.queues.get(queue.key)
+        if state is None:
+            state = self._shelf.queues[queue.key] = QueueState(queue, 0)
+        else:
+            state.queue = queue
+            if not retains(queue):
+                set_floor(state, INFINITY)
+                sweep(self._shelf, state)
+            else:
+                # What is owed now may be retained by the new rule though not by the old one.
+                set_floor(state, 0)
+        self._aged.pop(queue.key, None)
+        if queue.retention.max_age_ms:
+            self._aged[queue.key] = state
+        self._touched[queue.key] = state
+
+    def _drop_queue(self, key: int) -> None:
+        for table in ("queues", "cursors", "counters"):
+            self._db.execute(f"DELETE FROM {table} WHERE key = ?", (key,))
+        state = self._shelf.queues.pop(key, None)
+        self._aged.pop(key, None)
+        self._touched.pop(key, None)
+        if state is not None:
+            for extent in state.extents:
+                # Its row is left as it is: without its queue it is dead.
+                self._shelf.dirty.pop(extent.id, None)
+                self._shelf.suspects.pop(extent.id, None)
+                self._shelf.dead.append(extent.id)
+
+    def _move_cursor(self, change: KeepCursor | DropCursor) -> None:
+        state = self._shelf.queues.get(change.key)
+        if state is None:
+            return
+        if isinstance(change, KeepCursor):
+            topology.save_cursor(self._db, change)
+            state.cursors[change.name] = change.sequence
+            if retains(state.queue) and change.sequence < state.floor:
+                # A reader that begins behind the floor is owed what is still there.
+                set_floor(state, change.sequence + 1)
+        else:
+            self._db.execute(
+                "DELETE FROM cursors WHERE key = ? AND name = ?", (change.key, change.name)
+            )
+            state.cursors.pop(change.name, None)
+        self._touched[change.key] = state
+
+    def _settle_all(self, change: SettleAll) -> None:
+        state = self._shelf.queues.get(change.key)
+        if state is None:
+            return
+        for extent in state.extents[state.begin(change.first) :]:
+            if extent.first > change.last:
+                break
+            mask = extent.owed_of(change.priority) & extent.within(change.first, change.last)
+            if mask:
+                self._settled(extent, mask)
+        sweep(self._shelf, state)
+        self._touched[change.key] = state
+
+    def _append(self, key: int, messages: list[StoredMessage], settled: list[int] | None) -> None:
+        state = self._shelf.queues.get(key)
+        if state is None or not messages:
+            return
+        self._touched[key] = state
+        if messages[0].sequence <= state.sequence:
+            self._replace(state, messages)
+        state.sequence = max(state.sequence, messages[-1].sequence)
+        if settled and not retains(state.queue):
+            gone = set(settled)
+            messages = [message for message in messages if message.sequence not in gone]
+        for part in portions(state.queue.retention, messages) if messages else ():
+            self._shelf.append(state, part, set())
+
+    def _replace(self, state: QueueState, messages: list[StoredMessage]) -> None:
+        """A message that is appended once more is only there once."""
+        for message in messages:
+            if message.sequence > state.sequence:
+                return
+            extent = state.find(message.sequence)
+            if extent is not None:
+                bit = 1 << (message.sequence - extent.first)
+                extent.present &= ~bit
+                self._settled(extent, bit)
+                if not extent.present:
+                    self._shelf.drop(state, extent)
+
+    def _settle(self, key: int, sequences: list[int]) -> None:
+        state = self._shelf.queues.get(key)
+        if state is None:
+            return
+        self._touched[key] = state
+        extent: Extent | None = None
+        mask = 0
+        for sequence in sorted(sequences):
+            if extent is None or not (
+                sequence <= extent.last and extent.present >> (sequence - extent.first) & 1
+            ):
+                if extent is not None:
+                    self._settled_of(state, extent, mask)
+                extent = state.find(sequence)
+                mask = 0
+            if extent is not None:
+                mask |= 1 << (sequence - extent.first)
+        if extent is not None:
+            self._settled_of(state, extent, mask)
+
+    def _settled_of(self, state: QueueState, extent: Extent, mask: int) -> None:
+        if not extent.owed & mask:
+            return
+        self._settled(extent, mask)
+        if not extent.owed and not state.is_kept(extent):
+            self._shelf.drop(state, extent)
+
+    def _settled(self, extent: Extent, mask: int) -> None:
+        extent.owed &= ~mask
+        self._shelf.dirty[extent.id] = extent
+        if extent.owed.bit_count() * 8 < extent.count:
+            self._shelf.suspect(extent)
+
+    def _note(self, batch: StoreBatch) -> None:
+        for note in batch.notes:
+            state = self._shelf.queues.get(note.key)
+            extent = None if state is None else state.find(note.sequence)
+            if extent is not None:
+                if extent.notes is None:
+                    extent.notes = {}
+                extent.notes[note.sequence] = (note.attempts, note.put_backs)
+                self._shelf.dirty[extent.id] = extent
+
+    def _tidy(self, now_us: int) -> None:
+        """What accompanies each write; see ``upkeep``."""
+        shelf = self._shelf
+        self._writes += 1
+        for state in self._touched.values():
+            advance_floor(shelf, state, now_us)
+        for key in list(self._aged)[:_AGED_AT_ONCE]:
+            state = self._aged.pop(key)
+            self._aged[key] = state  # behind the others
+            if key not in self._touched:
+                self._touched[key] = state
+                advance_floor(shelf, state, now_us)
+        merge_some(shelf)
+        for key, state in self._touched.items():
+            top = state.extents[-1].last if state.extents else 0
+            if state.sequence > max(top, state.stored):
+                topology.save_counter(self._db, key, state.sequence)
+                state.stored = state.sequence
+        shelf.bury(_BURIED_AT_ONCE + 2 * shelf.added)
+        shelf.added = 0
+        if self._writes % 16 == 0:
+            shrink(shelf)
+        self._touched = {}
+
+    # --- Reading ---------------------------------------------------------------------------------
+
+    def fetch(
+        self, key: int, after: int, last: int, limit: int, max_bytes: int, priority: int
+    ) -> list[StoredMessage]:
+        """The first messages of a queue that are owed, ``after`` < sequence <= ``last``.
+
+        :raises DamageError: when what should be there is not what was written.
+        :raises StoreError: when it cannot be read.
+        """
+        assert priority in (ANY_PRIORITY, HIGH_ONLY, REGULAR_ONLY)
+        self.ready()
+        state = self._shelf.queues.get(key)
+        if state is None or limit < 1:
+            return []
+        return fetch(self._shelf, state, after, last, limit, max_bytes, priority)
+
+    def read(self, key: int, first: int, last: int, limit: int, max_bytes: int) -> list[bytes]:
+        """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
+
+        :raises DamageError: as :meth:`fetch`.
+        :raises StoreError: when it cannot be read.
+        """
+        self.ready()
+        state = self._shelf.queues.get(key)
+        if state is None or limit < 1:
+            return []
+        return read(self._shelf, state, first, last, limit, max_bytes)
+
+    def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
+        """What can be read of these queues; zeros for one that is not known.
+
+        :raises StoreError: when it cannot be read.
+        """
+        self.ready()
+        queues = self._shelf.queues
+        return [
+            offsets_of(self._shelf, queues[key]) if key in queues else QueueOffsets(0, 0, 0, 0, 0)
+            for key in keys
+        ]
+
+    def check(self) -> CheckReport:
+        """Read everything and compare it with its checksums; damage is reported, not raised."""
+        return verify(self._db, self.directory)
