@@ -1,4 +1,4 @@
-"""Owns a write as it stands in the log of recent writes: how it is encoded, and how it is found again.
+"""Owns a write as it stands in the log of recent writes: how it is encoded, and found again.
 
 Theory of operation.  The log is a row of *writes*, each on a boundary of ``ALIGNMENT`` bytes.  A
 write is a head, a block (``records``) for the new messages of each queue, then what is settled and

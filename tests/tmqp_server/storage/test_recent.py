@@ -166,7 +166,7 @@ def test_a_missing_beginning_is_noticed() -> None:
     ],
 )
 def test_what_has_no_place_is_refused(bad: StoreBatch) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - the words differ
+    with pytest.raises(ValueError):
         encode_write(1, TURN, 1, bad)
 
 

@@ -298,7 +298,7 @@ class Database:
         self._note(batch)
 
     def known(self, keys: Iterable[int]) -> dict[int, int]:
-        """Of these queues those that are there: the last sequence, or -1 if settled ones are kept."""
+        """Those of the queues that are there: the last sequence, or -1 if settled ones are kept."""
         queues = self._shelf.queues
         return {
             key: -1 if retains(queues[key].queue) else queues[key].sequence

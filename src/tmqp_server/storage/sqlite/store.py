@@ -18,8 +18,8 @@ on another change than those the database has.
 ends the log; it was not confirmed.  Each write is looked at by its number, so it does not matter
 whether a carrying whose outcome nobody heard of took place.
 
-*Failure.*  A write that failed is written over in the log at once, or before the next one (``recent``);
-its number is used up, so that the database can say that it is past it.
+*Failure.*  A write that failed is written over in the log at once, or before the next one
+(``recent``); its number is used up, so that the database can say that it is past it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tmqp_server.storage.sqlite.recent import LOG_NAME, RecentLog
 from tmqp_server.storage.sqlite.schema import explained, translated
 from tmqp_server.storage.writes import TURN_SIZE, Write, encode_write, read_writes
 
-__all__ = ["DEFAULT_FLOOR_BYTES", "DEFAULT_LOG_BYTES", "SqliteStore"]
+__all__ = ["DEFAULT_LOG_BYTES", "SqliteStore"]
 
 #: The log's size when it is full.
 DEFAULT_LOG_BYTES: Final = 16 << 20
