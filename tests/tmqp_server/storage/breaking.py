@@ -278,7 +278,7 @@ def plans(calls: int, share: int) -> Iterator[tuple[int, int, bool]]:
 
 def fail(disk: Disk, folder: Path, share: int) -> str:
     """D5, D6: the n-th call fails, once or for good; then a power cut after it has healed."""
-    life = batches(30)
+    life = batches(40)
     disk.watch(folder / "life")
     disk.watch(folder / "life")
     disk.fail(1 << 40)
