@@ -117,7 +117,12 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server.storage.memory": ("tmqp_server.storage.port", "tmqp_server.storage.records"),
     "tmqp_server.storage.port": (),
     "tmqp_server.storage.records": ("tmqp_server.storage.port",),
-    "tmqp_server.storage.sqlite": ("tmqp_server.storage.sqlite.store",),
+    "tmqp_server.storage.sqlite": ("tmqp_server.storage.sqlite.front",),
+    "tmqp_server.storage.sqlite.front": (
+        "tmqp_server.storage.pending",
+        "tmqp_server.storage.writes",
+        "tmqp_server.storage.sqlite.store",
+    ),
     "tmqp_server.storage.pending": ("tmqp_server.storage.port",),
     "tmqp_server.storage.sqlite.store": ("tmqp_server.storage.records", "os", "sqlite3"),
     "tmqp_server.storage.writes": ("tmqp_server.storage.records",),

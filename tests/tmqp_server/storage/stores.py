@@ -19,7 +19,7 @@ from tmqp_server.storage.port import (
 )
 from tmqp_server.storage.records import decode_block
 from tmqp_server.storage.sqlite import SqliteStore
-from tmqp_server.storage.sqlite.database import Database
+from tmqp_server.storage.sqlite.store import BlockStore
 
 NOW_US: Final = 1_700_000_000_000_000
 EVER: Final = 1 << 62
@@ -60,12 +60,12 @@ class DatabaseHome:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.store: Database | None = None
+        self.store: BlockStore | None = None
 
     def open(self) -> Store:
         if self.store is not None:
             self.store.close(clean=False)
-        self.store = Database(self.directory, floor_bytes=0)
+        self.store = BlockStore(self.directory, floor_bytes=0)
         return self.store
 
 

@@ -35,8 +35,8 @@ from tmqp_server.storage.port import (
     StoreError,
 )
 from tmqp_server.storage.sqlite import SqliteStore, back_up
-from tmqp_server.storage.sqlite.database import Database
 from tmqp_server.storage.sqlite.recent import LOG_NAME, RecentLog
+from tmqp_server.storage.sqlite.store import BlockStore
 from tmqp_server.storage.writes import ALIGNMENT, TURN_SIZE, encode_write, read_writes
 
 TURN = b"the turn"
@@ -271,7 +271,7 @@ def test_a_message_that_is_consumed_soon_never_reaches_the_database(folder: Path
     for n in range(1, 2_001):
         store.write(batch(appended={1: [message(n)]}, settled={1: [n - 1]}), NOW_US)
     store.close(clean=False)
-    base = Database(folder, floor_bytes=0)
+    base = BlockStore(folder, floor_bytes=0)
     assert base.recover().queues[0].sequence == 0
     base.close(clean=False)
     store = SqliteStore(folder, floor_bytes=0)
@@ -395,7 +395,7 @@ def test_memory_is_bounded_and_the_rest_in_the_database(folder: Path) -> None:
         made = [message(m, bytes(60)) for m in range(n, n + 500)]
         store.write(batch(appended={1: made}), NOW_US)
     store.close(clean=False)
-    base = Database(folder, floor_bytes=0)
+    base = BlockStore(folder, floor_bytes=0)
     assert base.recover().queues[0].regular_count > 30_000
     base.close(clean=False)
 

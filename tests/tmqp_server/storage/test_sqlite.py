@@ -39,8 +39,8 @@ from tmqp_server.storage.port import (
     StoreError,
     StoreFullError,
 )
-from tmqp_server.storage.sqlite import SqliteStore, database, schema, upkeep
-from tmqp_server.storage.sqlite.database import Database
+from tmqp_server.storage.sqlite import SqliteStore, schema, store, upkeep
+from tmqp_server.storage.sqlite.store import BlockStore
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def opened(folder: Path) -> Iterator[SqliteStore]:
 
 
 @pytest.fixture
-def base(folder: Path) -> Iterator[Database]:
-    made = Database(folder, floor_bytes=0)
+def base(folder: Path) -> Iterator[BlockStore]:
+    made = BlockStore(folder, floor_bytes=0)
     yield made
     made.close(clean=False)
 
@@ -169,7 +169,7 @@ def damage(folder: Path, statement: str) -> None:
 
 
 def two_blocks(folder: Path) -> None:
-    made = with_queue(Database(folder, floor_bytes=0))
+    made = with_queue(BlockStore(folder, floor_bytes=0))
     made.write(batch(appended={1: [message(n, bytes(500)) for n in range(1, 301)]}), NOW_US)
     made.write(batch(appended={1: [message(n, b"ok") for n in range(301, 601)]}), NOW_US)
     made.write(batch(settled={1: [5, 305]}), NOW_US)
@@ -182,7 +182,7 @@ FLIP = (
 )
 
 
-def recover_and_fetch(made: Database) -> None:
+def recover_and_fetch(made: BlockStore) -> None:
     made.recover()
     made.fetch(1, 0, EVER, 10, EVER, 0)
 
@@ -201,7 +201,7 @@ def test_a_damaged_block_is_refused_or_passed_over(folder: Path, statement: str)
     """D3."""
     two_blocks(folder)
     damage(folder, statement)
-    made = Database(folder, floor_bytes=0)
+    made = BlockStore(folder, floor_bytes=0)
     with pytest.raises(DamageError, match=r"messages 1 to 300 of queue 1"):
         recover_and_fetch(made)
     with pytest.raises(DamageError, match=r"messages 1 to 300 of queue 1"):
@@ -210,7 +210,7 @@ def test_a_damaged_block_is_refused_or_passed_over(folder: Path, statement: str)
     assert "messages 1 to 300 of queue 1" in made.check().problems[0]
     made.close(clean=False)
 
-    made = Database(folder, floor_bytes=0, skip_damage=True)
+    made = BlockStore(folder, floor_bytes=0, skip_damage=True)
     made.recover()
     assert owed(made) == [n for n in range(301, 601) if n != 305]
     assert kept(made)[0] == 301
@@ -223,11 +223,11 @@ def test_a_damaged_block_is_refused_or_passed_over(folder: Path, statement: str)
 def test_a_damaged_row_is_refused_or_passed_over(folder: Path) -> None:
     two_blocks(folder)
     damage(folder, "UPDATE blocks SET owed = x'00' WHERE id = 1")
-    made = Database(folder, floor_bytes=0)
+    made = BlockStore(folder, floor_bytes=0)
     with pytest.raises(DamageError, match=r"messages 1 to 300 of queue 1: the record of what"):
         made.recover()
     made.close(clean=False)
-    made = Database(folder, floor_bytes=0, skip_damage=True)
+    made = BlockStore(folder, floor_bytes=0, skip_damage=True)
     made.recover()
     assert owed(made)[0] == 301
     assert len(made.problems) == 1
@@ -235,11 +235,11 @@ def test_a_damaged_row_is_refused_or_passed_over(folder: Path) -> None:
 
 
 def test_damage_does_not_keep_others_from_being_written(folder: Path) -> None:
-    made = with_queue(Database(folder, floor_bytes=0))
+    made = with_queue(BlockStore(folder, floor_bytes=0))
     push_each(made, range(1, 11))
     made.close(clean=True)
     damage(folder, FLIP.format(130) + " WHERE id = 3")
-    made = Database(folder, floor_bytes=0)
+    made = BlockStore(folder, floor_bytes=0)
     made.recover()
     push_each(made, range(11, 61))
     assert [m.sequence for m in made.fetch(1, 0, 2, 10, EVER, 0)] == [1, 2]
@@ -252,10 +252,10 @@ def test_damage_does_not_keep_others_from_being_written(folder: Path) -> None:
 
 
 def test_a_failure_forgets_no_transient_message(folder: Path) -> None:
-    made = with_queue(Database(folder, floor_bytes=0))
+    made = with_queue(BlockStore(folder, floor_bytes=0))
     push_each(made, range(1, 6))
     made.close(clean=True)
-    made = Database(folder, floor_bytes=0)
+    made = BlockStore(folder, floor_bytes=0)
     made.recover()
     made.write(batch(settled={1: [1, 2, 3, 4, 5]}), NOW_US)
     for number in (6, 7):
@@ -281,12 +281,12 @@ def test_a_failure_forgets_no_transient_message(folder: Path) -> None:
     ],
 )
 def test_damaged_topology_is_refused(folder: Path, statement: str) -> None:
-    made = with_queue(Database(folder, floor_bytes=0))
+    made = with_queue(BlockStore(folder, floor_bytes=0))
     made.write(batch(KeepRouter("r", b""), KeepCursor("x", 1, 4)), NOW_US)
     made.write(batch(appended={1: [message(5)]}, settled={1: [5]}), NOW_US)
     made.close(clean=True)
     damage(folder, statement)
-    made = Database(folder, floor_bytes=0)
+    made = BlockStore(folder, floor_bytes=0)
     with pytest.raises(DamageError, match="record of"):
         made.recover()
     assert len(made.check().problems) >= 1
@@ -295,7 +295,7 @@ def test_damaged_topology_is_refused(folder: Path, statement: str) -> None:
 
 def everything(folder: Path) -> tuple[list[str], list[str]]:
     """What comes back from a directory, and the problems that are told."""
-    made = Database(folder, floor_bytes=0)
+    made = BlockStore(folder, floor_bytes=0)
     try:
         problems = made.check().problems
         found = made.recover(looking=True)
@@ -313,7 +313,7 @@ def everything(folder: Path) -> tuple[list[str], list[str]]:
 @pytest.mark.timeout(120)
 def test_no_flip_in_the_file_goes_unnoticed(folder: Path) -> None:
     """D3: whatever byte is changed, the store says so, or all is there as it was."""
-    made = with_queue(Database(folder, floor_bytes=0))
+    made = with_queue(BlockStore(folder, floor_bytes=0))
     made.write(batch(queue(2, Retention(9_999)), KeepRouter("r", b"x"), KeepCursor("k", 2, 3)), 1)
     for key in (1, 2):
         push_each(made, range(1, 30), key)
@@ -352,7 +352,7 @@ def rows(folder: Path, table: str) -> int:
     return int(count)
 
 
-def test_messages_that_come_one_by_one_are_merged(folder: Path, base: Database) -> None:
+def test_messages_that_come_one_by_one_are_merged(folder: Path, base: BlockStore) -> None:
     with_queue(base)
     push_each(base, range(1, 2_001))
     assert rows(folder, "blocks") <= 2_000 / 256 + 2 * 16 + 3
@@ -360,7 +360,7 @@ def test_messages_that_come_one_by_one_are_merged(folder: Path, base: Database) 
     assert base.check().problems == []
 
 
-def test_messages_left_over_are_merged(folder: Path, base: Database) -> None:
+def test_messages_left_over_are_merged(folder: Path, base: BlockStore) -> None:
     with_queue(base)
     for start in range(1, 6_000, 300):
         made = [message(n) for n in range(start, start + 300)]
@@ -374,7 +374,7 @@ def test_messages_left_over_are_merged(folder: Path, base: Database) -> None:
     assert base.offsets([1])[0].count == len(left)
 
 
-def test_what_is_settled_takes_no_space(folder: Path, base: Database) -> None:
+def test_what_is_settled_takes_no_space(folder: Path, base: BlockStore) -> None:
     with_queue(base)
     for start in range(1, 4_000, 100):
         made = [message(n, bytes(1_000)) for n in range(start, start + 100)]
@@ -386,9 +386,9 @@ def test_what_is_settled_takes_no_space(folder: Path, base: Database) -> None:
 
 @pytest.mark.parametrize("how", ["drop", "clear"])
 def test_a_large_queue_is_emptied_some_at_a_time(
-    folder: Path, base: Database, how: str, monkeypatch: pytest.MonkeyPatch
+    folder: Path, base: BlockStore, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "_BURIED_AT_ONCE", 20)
+    monkeypatch.setattr(store, "_BURIED_AT_ONCE", 20)
     monkeypatch.setattr(upkeep, "_FREE_PAGES", 10)
     with_queue(base)
     for start in range(1, 30_001, 300):
@@ -400,7 +400,7 @@ def test_a_large_queue_is_emptied_some_at_a_time(
     assert owed(base) == []
     assert rows(folder, "bodies") > 0
     base.close(clean=False)
-    base = Database(folder, floor_bytes=0)
+    base = BlockStore(folder, floor_bytes=0)
     assert [q.regular_count for q in base.recover().queues] == ([0] if how == "clear" else [])
     for _ in range(1_000):
         base.write(batch(KeepChannel("d", b"")), NOW_US)
@@ -409,14 +409,14 @@ def test_a_large_queue_is_emptied_some_at_a_time(
     assert (folder / "messages.sqlite3").stat().st_size < size / 4
 
 
-def test_the_log_is_bounded(folder: Path, base: Database) -> None:
+def test_the_log_is_bounded(folder: Path, base: BlockStore) -> None:
     with_queue(base)
     for n in range(1, 400):
         base.write(batch(appended={1: [message(n, bytes(60_000))]}), NOW_US)
     assert (folder / "messages.sqlite3-wal").stat().st_size < 20 << 20
 
 
-def test_the_memory_for_many_messages_is_bounded(folder: Path, base: Database) -> None:
+def test_the_memory_for_many_messages_is_bounded(folder: Path, base: BlockStore) -> None:
     """5 million messages in blocks of 256 are 20,000 extents: so much for 400 of them."""
     with_queue(base)
     made = [message(n, b"") for n in range(1, 257)]
@@ -438,21 +438,21 @@ def test_the_memory_for_many_messages_is_bounded(folder: Path, base: Database) -
 def test_below_the_floor_messages_are_refused_and_settling_goes_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = with_queue(Database(folder, floor_bytes=1 << 20))
+    made = with_queue(BlockStore(folder, floor_bytes=1 << 20))
     made.write(batch(appended={1: [message(1), message(2)]}), NOW_US)
-    monkeypatch.setattr(database, "free_bytes", lambda _path: (1 << 20) - 1)
+    monkeypatch.setattr(store, "free_bytes", lambda _path: (1 << 20) - 1)
     with pytest.raises(StoreFullError, match="messages are taken from 1 MiB on"):
         made.write(batch(appended={1: [message(3)]}, settled={1: [2]}), NOW_US)
     assert owed(made) == [1, 2]
     made.write(batch(settled={1: [2]}), NOW_US)
     assert owed(made) == [1]
-    monkeypatch.setattr(database, "free_bytes", schema.free_bytes)
+    monkeypatch.setattr(store, "free_bytes", schema.free_bytes)
     made.write(batch(appended={1: [message(3)]}), NOW_US)
     assert owed(made) == [1, 3]
     made.close(clean=True)
 
 
-def test_a_full_database_says_so_and_heals(base: Database) -> None:
+def test_a_full_database_says_so_and_heals(base: BlockStore) -> None:
     with_queue(base)
     (pages,) = base._db.execute("PRAGMA page_count").fetchone()
     base._db.execute(f"PRAGMA max_page_count = {pages + 3}")
@@ -464,7 +464,7 @@ def test_a_full_database_says_so_and_heals(base: Database) -> None:
     assert owed(base) == [2]
 
 
-def test_a_message_that_cannot_be_kept_fails_its_batch_alone(base: Database) -> None:
+def test_a_message_that_cannot_be_kept_fails_its_batch_alone(base: BlockStore) -> None:
     with_queue(base)
     bad = message(2, attempts=1 << 16)
     with pytest.raises(StoreError, match="cannot be kept"):
@@ -474,7 +474,7 @@ def test_a_message_that_cannot_be_kept_fails_its_batch_alone(base: Database) -> 
     assert base.recover().routers == []
 
 
-def test_after_closing_nothing_works_and_nothing_breaks(base: Database) -> None:
+def test_after_closing_nothing_works_and_nothing_breaks(base: BlockStore) -> None:
     with_queue(base)
     base.close(clean=True)
     base.close(clean=True)

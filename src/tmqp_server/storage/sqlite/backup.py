@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from tmqp_server.storage.port import CheckReport, StoreError
+from tmqp_server.storage.sqlite.front import SqliteStore
 from tmqp_server.storage.sqlite.recent import LOG_NAME, RecentLog
 from tmqp_server.storage.sqlite.schema import (
     DATABASE_NAME,
@@ -25,7 +26,6 @@ from tmqp_server.storage.sqlite.schema import (
     sync_directory,
     translated,
 )
-from tmqp_server.storage.sqlite.store import SqliteStore
 from tmqp_server.storage.sqlite.topology import load_carried
 from tmqp_server.storage.sqlite.verify import verify
 from tmqp_server.storage.writes import ALIGNMENT, read_writes

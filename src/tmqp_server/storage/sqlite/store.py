@@ -1,60 +1,94 @@
-"""Owns ``SqliteStore``: the store that keeps messages in a directory and survives anything but the
-loss of the disk.
+"""Owns the database: messages in blocks, and all that is known about them, in SQLite.
 
-Theory of operation.  There is a *log of recent writes* (``recent``) before the database
-(``database``).  A write goes to the end of the log, one sync follows, and it is there.  What the
-log has and the database has not is also held in memory, as one batch (``storage.pending``), less
-what was settled meanwhile: when the log is full or that batch large, the batch is *carried* into
-the database in one transaction, which also says which write was the last; then the log begins anew.
-So a message that is consumed soon never reaches the database, and the others reach it in large
-blocks.
+Theory of operation.  It is a whole store, and what ``SqliteStore`` (``front``) carries its recent
+writes into, many at a time.  A write is one transaction of a database in write-ahead mode with full
+synchronisation: its pages are appended to the log, one sync follows, and it is there.  The new
+messages of each queue are one block (``storage.records``) in one row, whatever their number;
+settling is a bit in the small row beside it (``extents``); tidying accompanies it (``upkeep``).
 
-What only the database can do is done there: before anything is read of a queue that has recent
-writes they are carried.  A change of topology, and a write too large for the log, go straight into
-the database, in one transaction with all that is to be carried: so a batch of the log never depends
-on another change than those the database has.
+What is known of the blocks is held in memory and follows each write.  When a write fails nothing is
+undone there: the transaction is rolled back and, before anything else is done, all is read again.
 
-*After a crash* what the log has beyond the database is carried first.  A write that was cut off
-ends the log; it was not confirmed.  Each write is looked at by its number, so it does not matter
-whether a carrying whose outcome nobody heard of took place.
+*A failed write never comes back.*  When a sync fails nobody knows what of the log is on the disk,
+and a sync that succeeds later need not repair it.  So nothing is ever written behind such pages: a
+transaction that was rolled back is written over by the next one, from its first page on, and a
+small one follows the failure at once for this purpose.  The log is never trusted beyond that: when
+a store is opened, all of an earlier log is first carried into the database and synced.
 
-*Failure.*  A write that failed is written over in the log at once, or before the next one
-(``recent``); its number is used up, so that the database can say that it is past it.
+*Damage.*  Every row and every block has a checksum.  What does not fit is refused with a
+``DamageError``, or, when the store was opened so, reported in ``problems`` and passed over.
 """
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterable, Sequence
+import logging
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tmqp.blocks import FLAG_TRANSIENT, StoredMessage
-from tmqp_server.storage.pending import Pending
+from tmqp.blocks import StoredMessage
 from tmqp_server.storage.port import (
+    ANY_PRIORITY,
+    HIGH_ONLY,
+    REGULAR_ONLY,
     CheckReport,
-    DamageError,
+    DropChannel,
+    DropCursor,
+    DropQueue,
+    DropRouter,
+    KeepChannel,
+    KeepCursor,
+    KeepQueue,
+    KeepRouter,
     QueueOffsets,
     Recovered,
+    RecoveredQueue,
+    SettleAll,
     StoreBatch,
     StoreError,
+    StoreFullError,
+    TopologyChange,
 )
-from tmqp_server.storage.sqlite.database import CHECKPOINT_PAGES, DEFAULT_FLOOR_BYTES, Database
-from tmqp_server.storage.sqlite.recent import LOG_NAME, RecentLog
-from tmqp_server.storage.sqlite.schema import explained, translated
-from tmqp_server.storage.writes import TURN_SIZE, Write, encode_write, read_writes
+from tmqp_server.storage.sqlite import topology
+from tmqp_server.storage.sqlite.extents import INFINITY, Extent, QueueState, retains
+from tmqp_server.storage.sqlite.reads import fetch, offsets_of, read
+from tmqp_server.storage.sqlite.schema import (
+    DirectoryLock,
+    connect,
+    explained,
+    free_bytes,
+    prepare_database,
+    prepare_directory,
+    translated,
+)
+from tmqp_server.storage.sqlite.shelf import Shelf, portions
+from tmqp_server.storage.sqlite.upkeep import (
+    advance_floor,
+    merge_some,
+    set_floor,
+    shrink,
+    sweep,
+)
+from tmqp_server.storage.sqlite.verify import verify
 
-__all__ = ["DEFAULT_LOG_BYTES", "SqliteStore"]
+__all__ = ["CHECKPOINT_PAGES", "DEFAULT_FLOOR_BYTES", "BlockStore"]
 
-#: The log's size when it is full.
-DEFAULT_LOG_BYTES: Final = 16 << 20
-#: What is held in memory before it is carried, at most.
-_MOST_PENDING_BYTES: Final = 8 << 20
+logger = logging.getLogger(__name__)
+
+#: Free space below which no message is taken any more: it is for settling, and for others.
+DEFAULT_FLOOR_BYTES: Final = 64 << 20
+#: Pages of 4 KiB in the log before it is carried into the database.
+CHECKPOINT_PAGES: Final = 2_048
+#: Dead blocks deleted beside a write, in addition to twice those it brings.
+_BURIED_AT_ONCE: Final = 64
+#: Queues that retain by age and are looked at beside each write, whether it touches them or not.
+_AGED_AT_ONCE: Final = 8
 
 
-class SqliteStore:
-    """Keeps messages in a directory, in a SQLite database and a log before it; a ``Store``.
+class BlockStore:
+    """Keeps messages in the file ``messages.sqlite3`` of a directory; a ``Store``.
 
     The directory is made when it is missing, and locked for this process until :meth:`close`.
     ``floor_bytes`` of free space are left to others: below, messages are refused and all else goes
@@ -71,82 +105,119 @@ class SqliteStore:
         floor_bytes: int = DEFAULT_FLOOR_BYTES,
         skip_damage: bool = False,
         checkpoint_pages: int = CHECKPOINT_PAGES,
-        log_bytes: int = DEFAULT_LOG_BYTES,
     ) -> None:
         self.directory = directory
-        self._skip = skip_damage
-        self._database = Database(
-            directory,
-            floor_bytes=floor_bytes,
-            skip_damage=skip_damage,
-            checkpoint_pages=checkpoint_pages,
-        )
-        self._log = RecentLog(directory, log_bytes)
-        self._pending = Pending()
-        self._number = 0
-        self._now_us = 0
-        self._is_known = False
-        self._is_looking = False
+        self._floor_bytes = floor_bytes
+        self._checkpoint_pages = checkpoint_pages
+        self._touched: dict[int, QueueState] = {}
+        self._aged: dict[int, QueueState] = {}
+        self._last_key = 0
+        self._writes = 0
+        self._is_stale = False
+        self._owes_void = False
         self._is_closed = False
-        self._problems: list[str] = []
+        prepare_directory(directory)
+        self._lock = DirectoryLock(directory)
+        try:
+            with translated(directory, "open"):
+                self._db = connect(directory, checkpoint_pages)
+                try:
+                    prepare_database(self._db, directory)
+                except BaseException:
+                    self._db.close()
+                    raise
+        except BaseException:
+            self._lock.release()
+            raise
+        self._shelf = Shelf(self._db, directory, skip_damage)
 
     @property
     def problems(self) -> list[str]:
         """The damage that was passed over."""
-        return self._problems + self._database.problems
+        return self._shelf.problems
 
     # --- Opening and closing ---------------------------------------------------------------------
 
     def recover(self, *, looking: bool = False) -> Recovered:
-        """What is there; ``looking`` leaves no trace in the store, for tools, and then nothing can
-        be written.
+        """What is there; ``looking`` leaves no trace in the store, for tools.
 
         :raises DamageError: when it is damaged and that is not to be passed over.
         :raises StoreError: when it cannot be read.
         """
-        if self._is_known:
-            self._carry()
-            return self._database.recover(looking=looking)
-        clean = self._database.recover(looking=looking).clean
-        self._take_in()
-        self._is_looking = looking
-        if looking:
-            self._database.write_all(
-                [self._pending.batch()], self._now_us, self._pending.tops, looking=True
+        with translated(self.directory, "read"):
+            self._roll_back()
+            if not looking:
+                # See the theory of operation: the log of an earlier process proves nothing.
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            meta = topology.load_meta(self._db)
+            clean = bool(meta["clean"])
+            if clean and not looking:
+                topology.save_meta(self._db, "clean", 0)
+            self._load()
+        return self.found(clean)
+
+    def found(self, clean: bool) -> Recovered:
+        """What is there, as it is known from :meth:`recover` and from writes.
+
+        :raises DamageError: when it is damaged and that is not to be passed over.
+        :raises StoreError: when it cannot be read.
+        """
+        with translated(self.directory, "read"):
+            meta = topology.load_meta(self._db)
+            return Recovered(
+                str(meta["store_id"]),
+                clean,
+                int(meta["last_key"]),
+                topology.load_channels(self._db),
+                [self._recovered(state) for state in self._shelf.queues.values()],
+                topology.load_routers(self._db),
+                topology.load_cursors(self._db),
             )
-            self._pending = Pending()
-        else:
-            self._carry(always=True)
-            self._is_known = True
-        return self._database.found(clean)
 
-    def _take_in(self) -> None:
-        """Hold what the log has beyond the database."""
-        carried, turn = self._database.carried()
-        with translated(self.directory, f"read {LOG_NAME} of"):
-            data = self._log.read()
-        writes, problems = read_writes(data, carried, {turn} if turn else set())
-        self._problems = [f"{LOG_NAME}: {problem}" for problem in problems]
-        if problems and not self._skip:
-            raise DamageError(f"{self.directory}: {'; '.join(self._problems)}")
-        self._pending = Pending()
-        self._number = carried
-        for write in writes:
-            self._number = write.number
-            self._now_us = max(self._now_us, write.now_us)
-            known = self._known(write.batch)
-            self._forget_transient(write, known)
-            self._pending.add(write.batch, known)
-        self._log.begin(secrets.token_bytes(TURN_SIZE))
+    def carried(self) -> tuple[int, bytes]:
+        """The number of the last recent write that is in here, and the turn that followed.
 
-    def _forget_transient(self, write: Write, known: dict[int, int]) -> None:
-        """Leave out what an earlier run kept only to save memory; its sequences stay used."""
-        for key, messages in write.batch.appended.items():
-            if key in known:
-                self._pending.reserve(key, messages[-1].sequence)
-            write.batch.appended[key] = [m for m in messages if not m.flags & FLAG_TRANSIENT]
+        :raises StoreError: when it cannot be read.
+        """
+        with translated(self.directory, "read"):
+            return topology.load_carried(self._db)
 
-    def close(self, clean: bool = False) -> None:
+    def _load(self) -> None:
+        """Learn from the database what is in it."""
+        before = self._shelf
+        shelf = Shelf(self._db, self.directory, before.skip)
+        shelf.problems = before.problems
+        shelf.boot_id = before.boot_id
+        shelf.next_id = before.next_id
+        self._last_key = int(topology.load_meta(self._db)["last_key"])
+        counters = topology.load_counters(self._db)
+        for queue in topology.load_queues(self._db):
+            shelf.queues[queue.key] = QueueState(queue, counters.get(queue.key, 0))
+        for cursor in topology.load_cursors(self._db):
+            if cursor.key in shelf.queues:
+                shelf.queues[cursor.key].cursors[cursor.name] = cursor.sequence
+        shelf.load()
+        for state in shelf.queues.values():
+            advance_floor(shelf, state, None)
+        self._aged = {
+            key: state for key, state in shelf.queues.items() if state.queue.retention.max_age_ms
+        }
+        self._shelf = shelf
+        self._touched = {}
+        self._is_stale = False
+
+    def _recovered(self, state: QueueState) -> RecoveredQueue:
+        high = regular = size = 0
+        for extent in state.extents:
+            owed = extent.owed & ~extent.transient
+            if owed:
+                of_high = (owed & extent.high).bit_count()
+                high += of_high
+                regular += owed.bit_count() - of_high
+                size += self._shelf.size_of(extent, owed)
+        return RecoveredQueue(state.queue, state.sequence, high, regular, size)
+
+    def close(self, clean: bool) -> None:
         """Give the store back; a second call does nothing.
 
         :raises StoreError: when ``clean`` could not be noted; the store is given back all the same.
@@ -154,14 +225,16 @@ class SqliteStore:
         if self._is_closed:
             return
         self._is_closed = True
-        done = False
         try:
-            if clean and self._is_known:
-                self._carry()
-            done = True
+            with translated(self.directory, "close"):
+                try:
+                    self._roll_back()
+                    if clean:
+                        topology.save_meta(self._db, "clean", 1)
+                finally:
+                    self._db.close()
         finally:
-            self._log.close()
-            self._database.close(clean and done and self._is_known)
+            self._lock.release()
 
     # --- Writing ---------------------------------------------------------------------------------
 
@@ -171,83 +244,302 @@ class SqliteStore:
         :raises StoreFullError: no room; nothing of the batch is there.
         :raises StoreError: it failed otherwise; nothing of the batch is there.
         """
-        self._ready()
-        self._now_us = max(self._now_us, now_us)
+        self.ready()
         if batch.appended:
-            self._database.check_room()
-        number = self._number + 1
-        if batch.changes or not (batch.appended or batch.settled or batch.notes):
-            self._carry(batch)
-            return
-        if self._pending.weight > _MOST_PENDING_BYTES:
-            self._carry()
+            self.check_room()
+        self.write_all([batch], now_us)
+
+    def write_all(
+        self,
+        batches: Sequence[StoreBatch],
+        now_us: int,
+        tops: Mapping[int, int] | None = None,
+        carried: tuple[int, bytes] | None = None,
+        *,
+        looking: bool = False,
+    ) -> None:
+        """Make some batches durable, all or none; free space is not looked at.
+
+        :param tops: the last sequence of queues, where the batches do not show it.
+        :param carried: what :meth:`carried` is to say from now on.
+        :param looking: make it visible here, and forget it at :meth:`close`.
+        :raises StoreError: as :meth:`write`.
+        """
+        self.ready()
         try:
-            data = encode_write(number, self._log.turn, now_us, batch)
-        except (ValueError, OverflowError) as error:
-            raise StoreError(f"a message cannot be kept: {error}") from error
-        if len(data) * 2 > self._log.size:
-            self._carry(batch)
-            return
-        if not self._log.fits(len(data)):
-            self._carry()
-            data = encode_write(number, self._log.turn, now_us, batch)
-        try:
-            self._log.append(data, number)
-        except OSError as error:
-            if self._log.owes:
-                self._number = number  # used: what failed may be on the disk
-                with suppress(OSError):
-                    self._log.heal()
+            self._db.execute("BEGIN IMMEDIATE")
+            for batch in batches:
+                self._apply(batch)
+            for key, sequence in (tops or {}).items():
+                self.reserve(key, sequence)
+            if carried is not None:
+                topology.save_meta(self._db, "carried", carried[0])
+                topology.save_meta(self._db, "turn", carried[1].hex())
+            self._tidy(now_us)
+            self._shelf.flush()
+            if not looking:
+                self._db.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            self._fail()
             raise explained(error, self.directory, "write to") from error
-        self._number = number
-        self._pending.add(batch, self._known(batch))
+        except BaseException as error:
+            self._fail()
+            if isinstance(error, ValueError | OverflowError):
+                raise StoreError(f"a message cannot be kept: {error}") from error
+            raise
+
+    def _apply(self, batch: StoreBatch) -> None:
+        for change in batch.changes:
+            self._change(change)
+        for key, messages in batch.appended.items():
+            self._append(key, messages, batch.settled.get(key))
+        for key, sequences in batch.settled.items():
+            self._settle(key, sequences)
+        self._note(batch)
+
+    def known(self, keys: Iterable[int]) -> dict[int, int]:
+        """Those of the queues that are there: the last sequence, or -1 if settled ones are kept."""
+        queues = self._shelf.queues
+        return {
+            key: -1 if retains(queues[key].queue) else queues[key].sequence
+            for key in keys
+            if key in queues
+        }
 
     def reserve(self, key: int, sequence: int) -> None:
         """Let a queue's next message come after a sequence; part of the next write, for tools."""
-        self._ready()
-        self._carry()
-        self._database.reserve(key, sequence)
+        self.ready()
+        state = self._shelf.queues.get(key)
+        if state is not None and sequence > state.sequence:
+            state.sequence = sequence
+            self._touched[key] = state
 
-    def _ready(self) -> None:
-        """After a failure: know again what is there, and leave nothing of what failed."""
-        if self._is_looking or self._is_closed:
-            raise StoreError(f"{self.directory} is not open for writing")
-        if not self._is_known:
-            self.recover()
-        self._database.ready()
-        with translated(self.directory, "write to"):
-            self._log.heal()
+    def check_room(self) -> None:
+        """See whether new messages may be taken.
 
-    def _known(self, batch: StoreBatch) -> dict[int, int]:
-        keys = dict.fromkeys([*batch.appended, *batch.settled, *[note.key for note in batch.notes]])
-        return self._database.known(keys)
-
-    def _carry(self, batch: StoreBatch | None = None, *, always: bool = False) -> None:
-        """Bring all recent writes into the database, and a batch that is no write of the log.
-
-        With ``always`` the log begins anew though there are none: so that its turn is known.
-
-        :raises StoreError: when it failed; all is as it was.
+        :raises StoreFullError: when they may not.
         """
-        pending = self._pending
-        batches = [] if pending.is_empty() else [pending.batch()]
-        if batch is not None:
-            batches.append(batch)
-        if not batches and not always:
-            return
-        turn = secrets.token_bytes(TURN_SIZE)
-        self._database.write_all(batches, self._now_us, pending.tops, (self._number, turn))
-        self._pending = Pending()
-        self._log.begin(turn)
+        if self._floor_bytes:
+            with translated(self.directory, "look at the free space of"):
+                free = free_bytes(self.directory)
+            if free < self._floor_bytes:
+                raise StoreFullError(
+                    f"{free >> 20} MiB are free for {self.directory}; messages are taken from"
+                    f" {self._floor_bytes >> 20} MiB on"
+                )
 
-    def _carry_for(self, keys: Iterable[int]) -> None:
-        """Before something is read of queues: see to it that the database has it."""
-        if self._is_closed:
-            raise StoreError(f"{self.directory} is closed")
-        if not self._is_looking:
-            self._database.ready()
-            if any(self._pending.touches(key) for key in keys):
-                self._carry()
+    def ready(self) -> None:
+        """After a failure: know again what is there, and write over what the failure may have left.
+
+        :raises StoreError: when that fails too.
+        """
+        if self._is_stale:
+            with translated(self.directory, "read"):
+                self._roll_back()
+                self._load()
+        if self._owes_void:
+            with translated(self.directory, "write to"):
+                self._void()
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def _fail(self) -> None:
+        """Undo a write, and see to it that nothing of it is found after a crash."""
+        self._is_stale = True
+        self._owes_void = True
+        with suppress(sqlite3.Error):
+            self._roll_back()
+            self._void()
+
+    def _void(self) -> None:
+        """Write over what a failed write may have left in the log."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            topology.save_meta(self._db, "voided", self._writes)
+            self._db.execute("COMMIT")
+            self._owes_void = False
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._roll_back()
+            raise
+
+    def _change(self, change: TopologyChange) -> None:
+        if isinstance(change, KeepChannel):
+            topology.save_channel(self._db, change)
+        elif isinstance(change, DropChannel):
+            self._db.execute("DELETE FROM channels WHERE name = ?", (change.name,))
+        elif isinstance(change, KeepQueue):
+            self._keep_queue(change)
+        elif isinstance(change, DropQueue):
+            self._drop_queue(change.key)
+        elif isinstance(change, KeepRouter):
+            topology.save_router(self._db, change)
+        elif isinstance(change, DropRouter):
+            self._db.execute("DELETE FROM routers WHERE name = ?", (change.name,))
+        elif isinstance(change, SettleAll):
+            self._settle_all(change)
+        else:
+            self._move_cursor(change)
+
+    def _keep_queue(self, queue: KeepQueue) -> None:
+        topology.save_queue(self._db, queue)
+        if queue.key > self._last_key:
+            self._last_key = queue.key
+            topology.save_meta(self._db, "last_key", queue.key)
+        state = self._shelf.queues.get(queue.key)
+        if state is None:
+            state = self._shelf.queues[queue.key] = QueueState(queue, 0)
+        else:
+            state.queue = queue
+            if not retains(queue):
+                set_floor(state, INFINITY)
+                sweep(self._shelf, state)
+            else:
+                # What is owed now may be retained by the new rule though not by the old one.
+                set_floor(state, 0)
+        self._aged.pop(queue.key, None)
+        if queue.retention.max_age_ms:
+            self._aged[queue.key] = state
+        self._touched[queue.key] = state
+
+    def _drop_queue(self, key: int) -> None:
+        for table in ("queues", "cursors", "counters"):
+            self._db.execute(f"DELETE FROM {table} WHERE key = ?", (key,))
+        state = self._shelf.queues.pop(key, None)
+        self._aged.pop(key, None)
+        self._touched.pop(key, None)
+        if state is not None:
+            for extent in state.extents:
+                # Its row is left as it is: without its queue it is dead.
+                self._shelf.dirty.pop(extent.id, None)
+                self._shelf.suspects.pop(extent.id, None)
+                self._shelf.dead.append(extent.id)
+
+    def _move_cursor(self, change: KeepCursor | DropCursor) -> None:
+        state = self._shelf.queues.get(change.key)
+        if state is None:
+            return
+        if isinstance(change, KeepCursor):
+            topology.save_cursor(self._db, change)
+            state.cursors[change.name] = change.sequence
+            if retains(state.queue) and change.sequence < state.floor:
+                # A reader that begins behind the floor is owed what is still there.
+                set_floor(state, change.sequence + 1)
+        else:
+            self._db.execute(
+                "DELETE FROM cursors WHERE key = ? AND name = ?", (change.key, change.name)
+            )
+            state.cursors.pop(change.name, None)
+        self._touched[change.key] = state
+
+    def _settle_all(self, change: SettleAll) -> None:
+        state = self._shelf.queues.get(change.key)
+        if state is None:
+            return
+        for extent in state.extents[state.begin(change.first) :]:
+            if extent.first > change.last:
+                break
+            mask = extent.owed_of(change.priority) & extent.within(change.first, change.last)
+            if mask:
+                self._settled(extent, mask)
+        sweep(self._shelf, state)
+        self._touched[change.key] = state
+
+    def _append(self, key: int, messages: list[StoredMessage], settled: list[int] | None) -> None:
+        state = self._shelf.queues.get(key)
+        if state is None or not messages:
+            return
+        self._touched[key] = state
+        if messages[0].sequence <= state.sequence:
+            self._replace(state, messages)
+        state.sequence = max(state.sequence, messages[-1].sequence)
+        if settled and not retains(state.queue):
+            gone = set(settled)
+            messages = [message for message in messages if message.sequence not in gone]
+        for part in portions(state.queue.retention, messages) if messages else ():
+            self._shelf.append(state, part, set())
+
+    def _replace(self, state: QueueState, messages: list[StoredMessage]) -> None:
+        """A message that is appended once more is only there once."""
+        for message in messages:
+            if message.sequence > state.sequence:
+                return
+            extent = state.find(message.sequence)
+            if extent is not None:
+                bit = 1 << (message.sequence - extent.first)
+                extent.present &= ~bit
+                self._settled(extent, bit)
+                if not extent.present:
+                    self._shelf.drop(state, extent)
+
+    def _settle(self, key: int, sequences: list[int]) -> None:
+        state = self._shelf.queues.get(key)
+        if state is None:
+            return
+        self._touched[key] = state
+        extent: Extent | None = None
+        mask = 0
+        for sequence in sorted(sequences):
+            if extent is None or not (
+                sequence <= extent.last and extent.present >> (sequence - extent.first) & 1
+            ):
+                if extent is not None:
+                    self._settled_of(state, extent, mask)
+                extent = state.find(sequence)
+                mask = 0
+            if extent is not None:
+                mask |= 1 << (sequence - extent.first)
+        if extent is not None:
+            self._settled_of(state, extent, mask)
+
+    def _settled_of(self, state: QueueState, extent: Extent, mask: int) -> None:
+        if not extent.owed & mask:
+            return
+        self._settled(extent, mask)
+        if not extent.owed and not state.is_kept(extent):
+            self._shelf.drop(state, extent)
+
+    def _settled(self, extent: Extent, mask: int) -> None:
+        extent.owed &= ~mask
+        self._shelf.dirty[extent.id] = extent
+        if extent.owed.bit_count() * 8 < extent.count:
+            self._shelf.suspect(extent)
+
+    def _note(self, batch: StoreBatch) -> None:
+        for note in batch.notes:
+            state = self._shelf.queues.get(note.key)
+            extent = None if state is None else state.find(note.sequence)
+            if extent is not None:
+                if extent.notes is None:
+                    extent.notes = {}
+                extent.notes[note.sequence] = (note.attempts, note.put_backs)
+                self._shelf.dirty[extent.id] = extent
+
+    def _tidy(self, now_us: int) -> None:
+        """What accompanies each write; see ``upkeep``."""
+        shelf = self._shelf
+        self._writes += 1
+        for state in self._touched.values():
+            advance_floor(shelf, state, now_us)
+        for key in list(self._aged)[:_AGED_AT_ONCE]:
+            state = self._aged.pop(key)
+            self._aged[key] = state  # behind the others
+            if key not in self._touched:
+                self._touched[key] = state
+                advance_floor(shelf, state, now_us)
+        merge_some(shelf)
+        for key, state in self._touched.items():
+            top = state.extents[-1].last if state.extents else 0
+            if state.sequence > max(top, state.stored):
+                topology.save_counter(self._db, key, state.sequence)
+                state.stored = state.sequence
+        shelf.bury(_BURIED_AT_ONCE + 2 * shelf.added)
+        shelf.added = 0
+        if self._writes % 16 == 0:
+            shrink(shelf)
+        self._touched = {}
 
     # --- Reading ---------------------------------------------------------------------------------
 
@@ -259,8 +551,12 @@ class SqliteStore:
         :raises DamageError: when what should be there is not what was written.
         :raises StoreError: when it cannot be read.
         """
-        self._carry_for([key])
-        return self._database.fetch(key, after, last, limit, max_bytes, priority)
+        assert priority in (ANY_PRIORITY, HIGH_ONLY, REGULAR_ONLY)
+        self.ready()
+        state = self._shelf.queues.get(key)
+        if state is None or limit < 1:
+            return []
+        return fetch(self._shelf, state, after, last, limit, max_bytes, priority)
 
     def read(self, key: int, first: int, last: int, limit: int, max_bytes: int) -> list[bytes]:
         """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
@@ -268,29 +564,24 @@ class SqliteStore:
         :raises DamageError: as :meth:`fetch`.
         :raises StoreError: when it cannot be read.
         """
-        self._carry_for([key])
-        return self._database.read(key, first, last, limit, max_bytes)
+        self.ready()
+        state = self._shelf.queues.get(key)
+        if state is None or limit < 1:
+            return []
+        return read(self._shelf, state, first, last, limit, max_bytes)
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
         """What can be read of these queues; zeros for one that is not known.
 
         :raises StoreError: when it cannot be read.
         """
-        self._carry_for(keys)
-        return self._database.offsets(keys)
+        self.ready()
+        queues = self._shelf.queues
+        return [
+            offsets_of(self._shelf, queues[key]) if key in queues else QueueOffsets(0, 0, 0, 0, 0)
+            for key in keys
+        ]
 
     def check(self) -> CheckReport:
         """Read everything and compare it with its checksums; damage is reported, not raised."""
-        failure = ""
-        try:
-            if self._is_known:
-                self._carry()
-            elif not self._is_looking:
-                self.recover(looking=True)
-        except StoreError as error:
-            failure = str(error)
-        report = self._database.check()
-        report.problems.extend(each for each in self._problems if each not in report.problems)
-        if failure and not report.problems:
-            report.problems.append(failure)
-        return report
+        return verify(self._db, self.directory)
