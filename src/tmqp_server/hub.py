@@ -507,6 +507,8 @@ class Hub:
             for effect in effects:
                 if isinstance(effect, Deliver):
                     outlets.deliver(effect)
+                elif isinstance(effect, Append) or isinstance(effect, Erase):  # noqa: SIM101
+                    self._keep(effect, now)  # many: a test of one class costs next to nothing
                 elif isinstance(effect, FOR_ONE):
                     self._apply(effect, now)
                 elif isinstance(effect, (Forward, Inform)):
