@@ -13,6 +13,7 @@ from typing import Final
 from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, Broker
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Push
 from tmqp_server.engine.effects import Effect
+from tmqp_server.engine.push_runs import PushRun
 from tmqp_server.engine.queues import Queue
 from tmqp_sim.audit import Audit
 from tmqp_sim.ledger import Ledger
@@ -54,12 +55,22 @@ class WatchedBroker:
     def steps(
         self, commands: Sequence[Command], at: int, now: float, most_bytes: int
     ) -> tuple[int, list[Effect]]:
-        """Several commands, as the broker bounds them, each of them judged."""
+        """Several commands, as the broker bounds them, each of them judged; runs as single pushes.
+
+        What the broker does with a run in one go is compared with that elsewhere, and comes to the
+        peers of an unwatched simulation.
+        """
         out: list[Effect] = []
         end = min(len(commands), at + _MOST_STEPS)
         while True:
             command = commands[at]
             at += 1
+            if isinstance(command, PushRun):
+                if not command.left:
+                    command.divide()
+                push = command.left.pop()
+                at -= 1 if command.left else 0
+                command = push
             if self._take_over and isinstance(command, Connect):
                 command.take_over = True
             self.ledger.before(command)

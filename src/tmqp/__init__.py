@@ -44,6 +44,7 @@ from tmqp.events import (
     PullMessageReceived,
     PullRequestReceived,
     QueueMessageReceived,
+    QueueRunReceived,
     ResponseReceived,
     RouterMessageReceived,
     ServerMessageReceived,
@@ -52,6 +53,7 @@ from tmqp.events import (
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
+from tmqp.runs import FrameRun
 from tmqp.state import Role, State
 
 __all__ = [
@@ -69,6 +71,7 @@ __all__ = [
     "EventSubscriptionReceived",
     "Frame",
     "FrameDecoder",
+    "FrameRun",
     "HandshakeAccepted",
     "HandshakeReceived",
     "HandshakeRefused",
@@ -89,6 +92,7 @@ __all__ = [
     "PullMessageReceived",
     "PullRequestReceived",
     "QueueMessageReceived",
+    "QueueRunReceived",
     "QueueStatus",
     "RemoteProtocolError",
     "ResponseReceived",

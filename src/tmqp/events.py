@@ -9,6 +9,7 @@ from __future__ import annotations
 from tmqp.errors import RemoteProtocolError
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
+from tmqp.runs import FrameRun
 
 __all__ = [
     "AcknowledgeReceived",
@@ -31,6 +32,7 @@ __all__ = [
     "PullMessageReceived",
     "PullRequestReceived",
     "QueueMessageReceived",
+    "QueueRunReceived",
     "ResponseReceived",
     "RouterMessageReceived",
     "ServerMessageReceived",
@@ -147,6 +149,19 @@ class QueueMessageReceived(MessageReceived):
     """To a server: push this into a queue.  To a client: consume it."""
 
     __slots__ = ()
+
+
+class QueueRunReceived(Event):
+    """Server: push these into a queue; only where the program asked for runs
+    (:attr:`tmqp.Connection.bundles`).  ``run`` stands for as many :class:`QueueMessageReceived`."""
+
+    __slots__ = ("run",)
+
+    def __init__(self, run: FrameRun) -> None:
+        self.run = run
+
+    def __repr__(self) -> str:
+        return f"<QueueRunReceived {self.run!r}>"
 
 
 class DirectMessageReceived(MessageReceived):

@@ -55,6 +55,7 @@ from tmqp_server.engine.effects import (
     TellHandler,
     TellNodes,
 )
+from tmqp_server.engine.push_runs import DeliverRun, PushRun
 from tmqp_server.engine.reading_commands import ListOffsets
 from tmqp_server.engine.reading_effects import FindOffsets, ReadStored
 from tmqp_server.engine.router_commands import HttpAnswered
@@ -422,6 +423,8 @@ class Hub:
         """Work off commands of a session until a portion is full; True if some are left."""
         if self.gate is not None:
             return self._run_guarded(self.gate, number, commands, now)
+        if self.relay is not None:
+            commands = _singly(commands)
         broker = self.broker
         relay = self.relay
         at = 0
@@ -448,6 +451,7 @@ class Hub:
         self, gate: Gate, number: int, commands: Sequence[Command], now: float
     ) -> bool:
         """As :meth:`_run`, each command shown to the gate before."""
+        commands = _singly(commands)
         at = 0
         count = len(commands)
         while at < count:
@@ -504,7 +508,7 @@ class Hub:
                     outlets.deliver(effect)
                 elif isinstance(effect, FOR_ONE):
                     self._apply(effect, now)
-                elif isinstance(effect, (Forward, Inform)):
+                elif isinstance(effect, (DeliverRun, Forward, Inform)):
                     outlets.hand_out(effect)
                 elif isinstance(effect, Notify):
                     self.notified += 1
@@ -569,6 +573,17 @@ class Hub:
         question.handed_over = effect
         self._ask(question)
         self._outlets.full = True
+
+
+def _singly(commands: Sequence[Command]) -> Sequence[Command]:
+    """The commands with the pushes of runs each by itself."""
+    found: list[Command] = []
+    for command in commands:
+        if isinstance(command, PushRun):
+            found.extend(command.pushes())
+        else:
+            found.append(command)
+    return found
 
 
 def _channels_of(reply: Reply) -> list[ChannelSnapshot]:

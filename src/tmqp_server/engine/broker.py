@@ -85,6 +85,7 @@ from tmqp_server.engine.outcomes import Outcomes
 from tmqp_server.engine.publishing import Publishing
 from tmqp_server.engine.pulls import Puller
 from tmqp_server.engine.pump import Pump
+from tmqp_server.engine.push_runs import PushRun, Runs
 from tmqp_server.engine.queues import Queue, QueueTimer
 from tmqp_server.engine.readers import Readers
 from tmqp_server.engine.reading_commands import (
@@ -148,6 +149,7 @@ class Broker:
         "_pump",
         "_readers",
         "_routing",
+        "_runs",
         "_sender",
         "_work_per_step",
         "_workflow",
@@ -188,6 +190,7 @@ class Broker:
         self._direct = Direct(core)
         self._events = Subscribing(core)
         self._intake = Intake(core, directory, self._outcomes, self._workflow, self._direct)
+        self._runs = Runs(core)
         self._routing = Routing(core)
         for name, router in (routers or {}).items():
             self._routing.add_custom(name, router)
@@ -262,6 +265,13 @@ class Broker:
             self._intake.push(command, now)
         elif isinstance(command, Acknowledge):
             self._intake.acknowledge(command, now)
+        elif isinstance(command, PushRun):
+            self._push_run(command, now, command.size)
+            while command.left:
+                if core.awake:
+                    self._pump.rouse(now)
+                core.budget = self._work_per_step
+                self._push_run(command, now, 0)
         else:
             self._perform(command)
         if core.awake:
@@ -275,8 +285,10 @@ class Broker:
         come in a row, within bounds.  Returns the place behind them, and their effects in order.
 
         Each is a step of its own in all but the list of effects; raises as :meth:`step`.
-        *most_bytes* of messages end it, for somebody may have to send them.
+        *most_bytes* of messages end it, for somebody may have to send them.  Then the place may be
+        that of a run of which a part is left.
         """
+        portion = most_bytes
         core = self._core
         out: list[Effect] = []
         core.out = out
@@ -291,6 +303,10 @@ class Broker:
                 most_bytes -= command.size
             elif isinstance(command, Acknowledge):
                 self._intake.acknowledge(command, now)
+            elif isinstance(command, PushRun):
+                most_bytes -= self._push_run(command, now, portion)
+                if command.left:
+                    at -= 1
             else:
                 self._perform(command)
                 end = at
@@ -298,6 +314,17 @@ class Broker:
                 self._pump.rouse(now)
             if at >= end or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
                 return at, out
+
+    def _push_run(self, run: PushRun, now: float, most_bytes: int) -> int:
+        """Carry out a run in one go, if it may be and has no more than *most_bytes*; else the next
+        of its pushes.  Returns how many bytes that was."""
+        if not run.left:
+            if run.size <= most_bytes and self._runs.push(run, now):
+                return run.size
+            run.divide()
+        push = run.left.pop()
+        self._intake.push(push, now)
+        return push.size
 
     def _perform(self, command: Command) -> None:
         self._core.change = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
@@ -52,6 +52,15 @@ class Pipe:
         self.failure = failure
         self._arrived.set()
         self._writable.set()
+
+    def watch(self, ready: Callable[[], None]) -> bool:
+        return False
+
+    def unwatch(self) -> None:
+        pass
+
+    def receive_now(self) -> bytes | None:
+        return None
 
     async def receive(self) -> bytes:
         while not self._in:

@@ -32,12 +32,14 @@ from tmqp.events import (
     HandshakeReceived,
     PullRequestReceived,
     QueueMessageReceived,
+    QueueRunReceived,
     ResponseReceived,
     RouterMessageReceived,
     ServerMessageReceived,
 )
 from tmqp.frames import Frame
 from tmqp.limits import Limits
+from tmqp.runs import FrameRun
 from tmqp.state import Role
 from tmqp_server.doors.native.answers import (
     acknowledge_frame,
@@ -64,6 +66,7 @@ from tmqp_server.doors.native.pulls import (
     pull_of,
     pulled_message,
 )
+from tmqp_server.doors.native.runs import push_run, run_bytes
 from tmqp_server.doors.port import Door, DoorSession, IdSource
 from tmqp_server.engine.client_commands import PassAnswer, SendCustom
 from tmqp_server.engine.commands import (
@@ -89,12 +92,16 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.engine.message import Message
+from tmqp_server.engine.push_runs import DeliverRun, RunNotes
 from tmqp_server.engine.reading_commands import ReadRange
 from tmqp_server.engine.router_effects import AnswerRouted
 
 __all__ = ["NativeDoor", "NativeSession"]
 
 _NOTHING: tuple[Command, ...] = ()
+#: For so many chunks no runs are brought after the engine had to divide one: that costs more than
+#: it would have saved.
+_SINGLY_CHUNKS = 64
 #: What was kept was accepted once, whatever the limits are now.
 _KEPT = Limits(max_payload_bytes=1 << 40)
 
@@ -133,6 +140,10 @@ class NativeDoor(Door):
                 content_type=message.queue_id if message.readdressed else None,
             )
         return frame.forwarded(effect.first_acquirer, effect.wants_acknowledge, ttl)
+
+    def encode_run(self, effect: DeliverRun) -> bytes:
+        """The received bytes of all with flags and time to live rewritten."""
+        return run_bytes(effect)
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         """The frame as it was received."""
@@ -182,11 +193,21 @@ class NativeSession(DoorSession):
         self._forged = False
         #: The peer is a slave of this server (F133).
         self._node = False
+        #: What the engine says of runs, and for how many chunks more it is brought none.
+        self._run_notes = RunNotes()
+        self._singly = 0
 
     # -- bytes and time in ----------------------------------------------------------------------
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """Turn bytes into commands."""
+        if self._run_notes.divided:
+            self._run_notes.divided = False
+            self._singly = _SINGLY_CHUNKS
+            self._connection.bundles = False
+        elif self._singly > 0:
+            self._singly -= 1
+            self._connection.bundles = self._singly == 0
         return self._commands(self._connection.receive(data, now), now)
 
     def receive_eof(self, now: float) -> Sequence[Command]:
@@ -235,6 +256,9 @@ class NativeSession(DoorSession):
             elif kind is AcknowledgeReceived:
                 assert isinstance(event, AcknowledgeReceived)
                 self._acknowledge(event, commands)
+            elif kind is QueueRunReceived:
+                assert isinstance(event, QueueRunReceived)
+                self._push_run(event.run, commands)
             else:
                 handle = _HANDLERS.get(kind)
                 if handle is not None:
@@ -306,6 +330,17 @@ class NativeSession(DoorSession):
         )
         if copies:
             add_copies(self._number, own, copies, self._door.new_id, commands)
+
+    def _push_run(self, run: FrameRun, commands: list[Command]) -> None:
+        """Messages that need nothing of the door, if they bear their sender's name."""
+        if run.first.source == self._connection.client_id:
+            commands.append(push_run(self._number, run, self._run_notes))
+            return
+        self._run_notes.divided = True
+        for frame in run.frames():
+            self._push(frame, commands)
+            if self._forged:
+                return
 
     def _refuse_push(self, frame: Frame, code: int) -> None:
         """A push the engine never sees is refused as the engine would (F75, contradiction 22)."""
@@ -454,6 +489,8 @@ class NativeSession(DoorSession):
             self._connected = True
             self._node = effect.node
             events = self._connection.accept(effect.client_id, self._door.new_id())
+            # A node's messages are passed on one by one, and what came early is worked off so.
+            self._connection.bundles = not effect.node
             return self._commands(events, now)
         elif isinstance(effect, Refuse):
             return self._commands(self._connection.refuse(effect.code, self._door.new_id()), now)

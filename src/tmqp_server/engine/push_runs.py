@@ -1,0 +1,233 @@
+"""Owns runs of pushes: messages in a row to one queue, which the engine takes as one if it can.
+
+Theory of operation.  A queue that keeps nothing and waits for nobody (a broadcast, or any queue
+without acknowledges whose consumers take everything at once) has nothing to do for each message but
+to count it.  So a door may bring messages that differ in id and payload only as one ``PushRun``,
+and :class:`Runs` takes all of them in one go where each would be sent at once and forgotten: one or
+two ``DeliverRun`` carry them out, and the books say what they would say after as many pushes.
+
+Where a single one of them might need another look (a limit that is near, somebody who must be told
+or asked, a consumer that is slow) nothing is taken in one go: the run is *divided*, and its pushes
+are carried out one by one as if they had come so.
+"""
+
+from __future__ import annotations
+
+from tmqp._compat import mypyc_attr
+from tmqp_server.engine.client import Client
+from tmqp_server.engine.commands import Push, SessionCommand
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery import ALLOW
+from tmqp_server.engine.effects import Deliver, Effect
+from tmqp_server.engine.events import MESSAGE_PRODUCED
+from tmqp_server.engine.message import MARK_HIGH, Message
+from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.sessions import Session
+
+__all__ = ["DeliverRun", "PushRun", "RunNotes", "RunWire", "Runs"]
+
+
+class RunNotes:
+    """What the engine says to a door about its runs; ``divided`` is set when one was.
+
+    The door that reads it may well bring the next ones singly.
+    """
+
+    __slots__ = ("divided",)
+
+    def __init__(self) -> None:
+        self.divided = False
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class RunWire:
+    """What a door makes of a run; it gets it back when the run is delivered."""
+
+    def pushes(self, run: PushRun) -> list[Push]:
+        """The same as single pushes."""
+        raise NotImplementedError
+
+
+@mypyc_attr(acyclic=True)
+class PushRun(SessionCommand):
+    """Put messages, all of regular or all of high priority, into one queue, in their order.
+
+    None of them brings extras, nor asks to be told.  ``count`` is how many there are, ``size`` what
+    they cost together, in bytes, and ``largest`` what the largest does.
+
+    ``left`` are the pushes still to be carried out of a run that is divided, the next one last.
+    """
+
+    __slots__ = ("channel", "queue_id", "count", "size", "largest", "wire", "notes", "left")
+
+    def __init__(
+        self,
+        session: int,
+        channel: str,
+        queue_id: int,
+        count: int,
+        size: int,
+        largest: int,
+        wire: RunWire,
+        notes: RunNotes,
+    ) -> None:
+        self.session = session
+        self.channel = channel
+        self.queue_id = queue_id
+        self.count = count
+        self.size = size
+        self.largest = largest
+        self.wire = wire
+        self.notes = notes
+        self.left: list[Push] = []
+
+    def pushes(self) -> list[Push]:
+        """The same as single pushes: the run will be divided."""
+        self.notes.divided = True
+        return self.wire.pushes(self)
+
+    def divide(self) -> None:
+        """Have the pushes carried out one by one."""
+        self.left = self.pushes()
+        self.left.reverse()
+
+
+@mypyc_attr(acyclic=True)
+class DeliverRun(Effect):
+    """Send the messages of a run to all of ``sessions``, which get the very same bytes.
+
+    As so many ``Deliver`` of messages of ``producer``, from ``sequence`` on, that want no
+    acknowledge, hide nothing, and were never sent.  The list may be shared with other effects:
+    never change it.
+    """
+
+    __slots__ = ("sessions", "run", "producer", "sequence", "channel", "first_acquirer")
+
+    def __init__(
+        self,
+        sessions: list[int],
+        run: PushRun,
+        producer: Client,
+        sequence: int,
+        channel: str,
+        first_acquirer: bool,
+    ) -> None:
+        self.sessions = sessions
+        self.run = run
+        self.producer = producer
+        self.sequence = sequence
+        self.channel = channel
+        self.first_acquirer = first_acquirer
+
+    def deliveries(self) -> list[Deliver]:
+        """The same as single deliveries, for who needs a look at each message."""
+        found: list[Deliver] = []
+        sequence = self.sequence
+        for push in self.run.wire.pushes(self.run):
+            message = Message(
+                push.message_id,
+                self.producer,
+                push.channel,
+                push.queue_id,
+                push.size,
+                push.wire,
+                MARK_HIGH if push.high_priority else 0,
+                sequence,
+            )
+            sequence += 1
+            first = self.first_acquirer
+            found.append(Deliver(self.sessions, message, self.channel, first, False, False, False))
+        return found
+
+
+class Runs:
+    """Takes runs of pushes."""
+
+    __slots__ = ("_core", "_max_queue_bytes", "_max_total_bytes")
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._max_queue_bytes = core.limits.max_queue_bytes
+        self._max_total_bytes = core.limits.max_total_bytes
+
+    def push(self, run: PushRun, now: float) -> bool:
+        """Carry a run out in one go; False, with nothing done, when that is not possible.
+
+        The same as so many pushes: each would enter the queue, be sent to all and be settled before
+        the next, so at no time would there be more than the largest beside what is there already.
+        """
+        core = self._core
+        session = core.sessions.get(run.session)
+        channel = core.channels.by_spelling.get(run.channel)
+        queue = None if channel is None else channel.queues.get(run.queue_id)
+        if session is None or queue is None:
+            return False
+        largest = run.largest
+        if (
+            largest > queue.size_cap
+            or queue.count + queue.spilled >= queue.count_cap
+            or queue.bytes + largest > self._max_queue_bytes
+            or core.total_bytes + largest > self._max_total_bytes
+            or not self._passes_through(queue)
+        ):
+            return False
+        self._send(queue, session, run, now)
+        return True
+
+    def _passes_through(self, queue: Queue) -> bool:
+        """Whether each message would be sent to all at once and be done with."""
+        core = self._core
+        audience = queue.audience
+        options = queue.options
+        discipline = queue.discipline
+        return (
+            queue.plain
+            and audience.stalled == 0
+            and audience.special == 0
+            and not options.request_acknowledge
+            and not options.hide_client_names
+            and not queue.saves
+            and not queue.bounded
+            and queue.receipt is ALLOW
+            and not core.shares_decisions
+            and not core.notices.mask & MESSAGE_PRODUCED
+            and not (queue.high_count or queue.regular_count or queue.spilled)
+            and (
+                not discipline.stores
+                or (
+                    discipline.sends
+                    and queue.held is None
+                    and not queue.runnable
+                    and len(audience.subscriptions) > 0
+                )
+            )
+        )
+
+    def _send(self, queue: Queue, session: Session, run: PushRun, now: float) -> None:
+        """What Intake, Workflow and Sender do for each message, and Outcomes at its end."""
+        core = self._core
+        audience = queue.audience
+        count = run.count
+        sequence = queue.sequence + 1
+        queue.sequence += count
+        session.pushed += count
+        queue.received += count
+        queue.last_received = now
+        queue.accepted += count
+        queue.removed += count
+        if audience.stale:
+            audience.refresh()
+        consumers = len(audience.everyone)
+        if consumers == 0:
+            queue.dropped += count
+            return
+        out = core.out
+        name = queue.channel_name
+        out.append(DeliverRun(audience.first, run, session, sequence, name, True))
+        if consumers > 1:
+            out.append(DeliverRun(audience.rest, run, session, sequence, name, False))
+        audience.fanouts += count
+        queue.sent += count
+        queue.deliveries += count * consumers
+        queue.last_sent = now
+        queue.done += count
