@@ -293,11 +293,13 @@ class Broker:
         out: list[Effect] = []
         core.out = out
         core.now = now
-        end = min(len(commands), at + _MOST_STEPS)
+        count = len(commands)
+        steps = _MOST_STEPS
         while True:
             command = commands[at]
             core.budget = self._work_per_step
             at += 1
+            steps -= 1
             if isinstance(command, Push):
                 self._intake.push(command, now)
                 most_bytes -= command.size
@@ -309,10 +311,10 @@ class Broker:
                     at -= 1
             else:
                 self._perform(command)
-                end = at
+                steps = 0
             if core.awake:
                 self._pump.rouse(now)
-            if at >= end or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
+            if at >= count or steps <= 0 or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
                 return at, out
 
     def _push_run(self, run: PushRun, now: float, most_bytes: int) -> int:

@@ -158,7 +158,7 @@ class Runs:
         """
         core = self._core
         session = core.sessions.get(run.session)
-        channel = core.channels.by_spelling.get(run.channel)
+        channel = core.channels.find(run.channel)
         queue = None if channel is None else channel.queues.get(run.queue_id)
         if session is None or queue is None:
             return False

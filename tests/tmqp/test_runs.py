@@ -1,0 +1,159 @@
+"""Owns the checks of ``tmqp.runs``: a run is exactly the frames it stands for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tmqp import (
+    Connection,
+    ConnectionInformation,
+    Event,
+    Frame,
+    FrameDecoder,
+    FrameRun,
+    Limits,
+    MessageType,
+    QueueMessageReceived,
+    QueueRunReceived,
+    Role,
+)
+from tmqp.testing.strategies import chunkings
+
+PUSH: Final = int(MessageType.QUEUE_MESSAGE)
+SMALL: Final = Limits(max_payload_bytes=400, max_name_bytes=40)
+
+
+def frame_of(number: int, odd: int) -> Frame:
+    """A push like its neighbours, or one that differs in something."""
+    return Frame.build(
+        PUSH if odd != 1 else int(MessageType.DIRECT_MESSAGE),
+        "other" if odd == 2 else "channel",
+        7 if odd == 3 else 1,
+        # 16 and 17 leave the smallest tier; 5 is more than is allowed.
+        bytes(500 if odd == 5 else number % 5 * 75),
+        message_id=""
+        if odd == 4
+        else "é" * 9
+        if odd == 6
+        else "i" * 41
+        if odd == 7
+        else f"m{number}",
+        source="somebody" if odd == 8 else "me",
+        headers=[("Key", "value")] if odd == 9 else (),
+        pending_acknowledge=odd == 10,
+        pending_response=odd == 11,
+        high_priority=odd == 12,
+        first_acquirer=odd == 13,
+        ttl=0 if odd == 14 else 3 if odd == 15 else 16,
+    )
+
+
+streams = st.lists(
+    st.one_of(st.just(0), st.just(0), st.just(0), st.integers(0, 15)), max_size=60
+).map(lambda odds: [frame_of(number, odd) for number, odd in enumerate(odds)])
+
+
+def spread(frames: list[Frame], runs: list[FrameRun]) -> list[Frame]:
+    """All frames, those of runs as well."""
+    found: list[Frame] = []
+    by_place = {run.at: run for run in runs}
+    assert [run.at for run in runs] == sorted(by_place)
+    for place, frame in enumerate(frames):
+        run = by_place.get(place)
+        if run is None:
+            found.append(frame)
+        else:
+            assert run.first is frame
+            found.extend(run.frames())
+    return found
+
+
+def seen(frame: Frame) -> tuple[object, ...]:
+    return (frame.raw, frame.fields())
+
+
+@given(st.data(), streams, st.booleans())
+def test_runs_and_frames_are_what_came_in(
+    data: st.DataObject, sent: list[Frame], binary: bool
+) -> None:
+    stream = b"".join([frame.raw for frame in sent])
+    if binary:
+        stream = stream.replace(b"\0", b"\xff")
+    plain, bundling = FrameDecoder(SMALL), FrameDecoder(SMALL)
+    bundling.bundles = True
+    for chunk in data.draw(chunkings(stream)):
+        expected = plain.feed(chunk)
+        found = bundling.feed(chunk)
+        assert [seen(each) for each in spread(found, bundling.runs)] == [
+            seen(each) for each in expected
+        ]
+        assert bundling.buffered == plain.buffered
+        assert str(bundling.error) == str(plain.error)
+        for run in bundling.runs:
+            frames = run.frames()
+            assert run.count == len(frames) >= 2
+            assert run.size == sum([len(each.raw) for each in frames])
+            assert run.largest == max([len(each.raw) for each in frames])
+            for first in (True, False):
+                assert run.forwarded(first, 9) == b"".join(
+                    [each.forwarded(first, False, 9) for each in frames]
+                )
+
+
+def test_a_row_of_pushes_is_one_run() -> None:
+    sent = [frame_of(number, 0) for number in range(300)]
+    decoder = FrameDecoder()
+    decoder.bundles = True
+    (frame,) = decoder.feed(b"".join([each.raw for each in sent]))
+    (run,) = decoder.runs
+    assert run.first is frame
+    assert run.count == 300
+    assert run.frames() == sent
+    assert decoder.feed(b"") == []
+    assert decoder.runs == []
+
+
+def test_nobody_gets_runs_who_did_not_ask() -> None:
+    decoder = FrameDecoder()
+    assert len(decoder.feed(frame_of(0, 0).raw * 9)) == 9
+    assert decoder.runs == []
+
+
+def accepted(*, bundles: bool) -> Connection:
+    server = Connection(Role.SERVER)
+    client = Connection(Role.CLIENT)
+    client.initiate(ConnectionInformation("me"))
+    server.receive(client.data_to_send(), 0.0)
+    server.accept("me")
+    server.bundles = bundles
+    assert server.bundles is bundles
+    return server
+
+
+def described(events: list[Event]) -> list[str]:
+    found: list[str] = []
+    for event in events:
+        if isinstance(event, QueueRunReceived):
+            assert repr(event.run) in repr(event)
+            found.extend([repr(QueueMessageReceived(frame)) for frame in event.run.frames()])
+        else:
+            found.append(repr(event))
+    return found
+
+
+@given(st.data(), streams, st.booleans())
+def test_a_connection_tells_the_same_in_runs(
+    data: st.DataObject, sent: list[Frame], ends: bool
+) -> None:
+    if ends:
+        sent.insert(len(sent) // 2, Frame.build(int(MessageType.TERMINATE)))
+        sent.insert(len(sent) // 3, Frame.build(int(MessageType.PING)))
+    plain, bundling = accepted(bundles=False), accepted(bundles=True)
+    for chunk in data.draw(chunkings(b"".join([frame.raw for frame in sent]))):
+        events = bundling.receive(chunk, 1.0)
+        assert described(events) == described(plain.receive(chunk, 1.0))
+        assert bundling.state == plain.state
+        assert bundling.data_to_send() == plain.data_to_send()
