@@ -13,8 +13,8 @@ from typing import Final
 from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, Broker
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Push
 from tmqp_server.engine.effects import Effect
-from tmqp_server.engine.push_runs import PushRun
 from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.run_commands import PushRun
 from tmqp_sim.audit import Audit
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.world import Violation, World

@@ -130,10 +130,12 @@ class FrameDecoder:
     def feed(self, data: bytes, most: int = _UNLIMITED) -> list[Frame]:
         """Take the next bytes and return the frames they complete, at the most ``most`` of them.
 
-        A run (see ``bundles``) counts as one.  What lies behind the last frame returned is kept for the next call; ``feed(b"")`` asks for
-        it.  After a fault (see ``error``) nothing more is returned.
+        A run (see ``bundles``) counts as one.  What lies behind the last frame returned is kept for
+        the next call; ``feed(b"")`` asks for it.  After a fault (see ``error``) nothing more is
+        returned.
         """
         frames: list[Frame] = []
+        self._ascii = -1
         if self.runs:
             self.runs = []
         # By way of a local: the compiler would take `self.error` for None ever after.
@@ -206,8 +208,6 @@ class FrameDecoder:
         """Cut frames out of ``data`` from ``pos`` on; return how many more may be taken."""
         end: i64 = len(data)
         last = end - _HEAD_BYTES
-        self._ascii = -1
-        bundles = self.bundles
         max_payload = self._max_payload
         short_names = self._max_name < MAX_NAME_BYTES
         # Source and target are mostly those of the frame before.  Then their texts are shared: one
@@ -263,10 +263,7 @@ class FrameDecoder:
                 # A compiled slice always copies: a large payload alone in its string shall not be.
                 raw = data[pos:stop] if pos > 0 or stop < end else data
                 frames.append(Frame(raw, message_id, source, target, body - pos))
-                if bundles and data[pos] & _TYPE_BITS == TYPE_QUEUE_MESSAGE:
-                    pos = self._scan_run(data, pos, stop, names, frames)
-                else:
-                    pos = stop
+                pos = self._scan_run(data, pos, stop, names, frames) if self.bundles else stop
                 most -= 1
         except UnicodeDecodeError:
             return self._fail(
@@ -293,7 +290,9 @@ class FrameDecoder:
         low: i64 = data[first + 5]
         high: i64 = data[first + 6]
         names_len = source_len + target_len
-        if b1 & ~_TTL_BITS or b1 == 0 or data[first + 2] == 0:
+        if b0 & _TYPE_BITS != TYPE_QUEUE_MESSAGE or b1 & ~_TTL_BITS or b1 == 0:
+            return pos
+        if data[first + 2] == 0:
             return pos
         max_payload = self._max_payload
         max_name = self._max_name

@@ -37,9 +37,7 @@ class FrameRun:
 
     __slots__ = ("_tails", "at", "count", "first", "largest", "size")
 
-    def __init__(
-        self, first: Frame, at: int, tails: list[bytes], size: int, largest: int
-    ) -> None:
+    def __init__(self, first: Frame, at: int, tails: list[bytes], size: int, largest: int) -> None:
         """For the decoder only.
 
         :param tails: the bytes of each frame behind the first two, an empty piece before them.

@@ -82,6 +82,7 @@ from tmqp_server.engine.router_commands import (
     RemoveRouter,
     SetRouterEnabled,
 )
+from tmqp_server.engine.run_commands import PushRun
 from tmqp_server.rights import (
     ANSWER,
     CLEAR_MESSAGES,
@@ -280,6 +281,9 @@ class Gate:
         kind = type(command)
         if kind is Push:
             assert isinstance(command, Push)
+            return _held(kept, (PUSH, command.channel, command.queue_id, 0), now)
+        if kind is PushRun:
+            assert isinstance(command, PushRun)
             return _held(kept, (PUSH, command.channel, command.queue_id, 0), now)
         if kind is Acknowledge:
             assert isinstance(command, Acknowledge)
@@ -556,6 +560,7 @@ _NEEDS: Final[dict[type[Command], _Needing]] = {
     Publish: _on_router(PUBLISH),
     Pull: _on_queue(PULL),
     Push: _on_queue(PUSH),
+    PushRun: _on_queue(PUSH),
     ReadRange: _on_queue(PULL),
     RemoveBinding: _on_router(MANAGE_ROUTERS),
     RemoveChannel: _on_channel(REMOVE_CHANNEL),

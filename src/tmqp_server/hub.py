@@ -44,6 +44,7 @@ from tmqp_server.engine.effects import (
     Accept,
     Append,
     CloseSession,
+    Confirm,
     Deliver,
     Effect,
     Erase,
@@ -55,11 +56,12 @@ from tmqp_server.engine.effects import (
     TellHandler,
     TellNodes,
 )
-from tmqp_server.engine.push_runs import DeliverRun, PushRun
 from tmqp_server.engine.reading_commands import ListOffsets
 from tmqp_server.engine.reading_effects import FindOffsets, ReadStored
 from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import CallHttp, RouterFailed
+from tmqp_server.engine.run_commands import PushRun
+from tmqp_server.engine.run_effects import DeliverRun
 from tmqp_server.engine.snapshots import ChannelSnapshot
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
 from tmqp_server.gate import (
@@ -73,6 +75,7 @@ from tmqp_server.gate import (
     Question,
 )
 from tmqp_server.outlets import FOR_ONE, ForOne, Outlets
+from tmqp_server.rows import row_of, singly
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["Hub", "Relay", "StorageQuestion"]
@@ -420,64 +423,61 @@ class Hub:
     # -- the machine ----------------------------------------------------------------------------
 
     def _run(self, number: int, commands: Sequence[Command], now: float) -> bool:
-        """Work off commands of a session until a portion is full; True if some are left."""
-        if self.gate is not None:
-            return self._run_guarded(self.gate, number, commands, now)
+        """Work off commands of a session until a portion is full or a question is open; True if
+        some are left."""
+        outlets = self._outlets
+        free = self.gate is None and self.relay is None
         if self.relay is not None:
-            commands = _singly(commands)
-        broker = self.broker
-        relay = self.relay
+            commands = singly(commands)  # each message is passed on by itself
         at = 0
-        count = len(commands)
         effects: Sequence[Effect]
-        while at < count:
-            if relay is None:
-                at, effects = broker.steps(commands, at, now, self._outlets.portion_bytes)
+        while at < len(commands):
+            if free:
+                at, effects = self.broker.steps(commands, at, now, outlets.portion_bytes)
             else:
-                effects = self._perform(number, commands[at], now)
-                at += 1
+                command = commands[at]
+                verdict = self._verdict(number, command, now)
+                if isinstance(command, PushRun) and not self._holds(command, verdict):
+                    commands, at = singly(commands, at), 0
+                    continue
+                if verdict == ALLOWED and self.relay is None:
+                    row = row_of(self.broker, commands, at)
+                    done, effects = self.broker.steps(row, 0, now, outlets.portion_bytes)
+                    at += done
+                else:
+                    effects = self._guarded(number, command, verdict, now)
+                    at += 1
             if effects:
                 self._carry_out(effects, now)
-                if self._outlets.full and at < count:
-                    rest = self._rest.setdefault(number, deque())
-                    rest.extend(commands[at:])
-                    break
-        self._outlets.flush()
-        if self._outlets.full:
-            return self.has_more(number)
-        return number in self._rest and self.go_on(number, now)
-
-    def _run_guarded(
-        self, gate: Gate, number: int, commands: Sequence[Command], now: float
-    ) -> bool:
-        """As :meth:`_run`, each command shown to the gate before."""
-        commands = _singly(commands)
-        at = 0
-        count = len(commands)
-        while at < count:
-            command = commands[at]
-            at += 1
-            verdict = self._verdict(gate, number, command, now)
-            effects: Sequence[Effect] = ()
-            if verdict == ASK:
-                self._ask_about(number, command, now)
-            elif verdict == ALLOWED:
-                effects = self._perform(number, command, now)
-            else:
-                effects = gate.refusal(command)
-            if effects:
-                self._carry_out(effects, now)
-            if (self._outlets.full or number in self._open) and at < count:
+            if (outlets.full or number in self._open) and at < len(commands):
                 rest = self._rest.setdefault(number, deque())
                 rest.extend(commands[at:])
                 break
-        self._outlets.flush()
-        if self._outlets.full or number in self._open:
+        outlets.flush()
+        if outlets.full or number in self._open:
             return self.has_more(number)
         return number in self._rest and self.go_on(number, now)
 
-    def _verdict(self, gate: Gate, number: int, command: Command, now: float) -> int:
+    def _holds(self, run: PushRun, verdict: int) -> bool:
+        """Whether what is said of a run would be said of each of its pushes, see ``rows.py``."""
+        return verdict == ALLOWED and self.broker.has_queue(run.channel, run.queue_id)
+
+    def _guarded(self, number: int, command: Command, verdict: int, now: float) -> Sequence[Effect]:
+        """Do with one command what was said of it."""
+        if verdict == ALLOWED:
+            return self._perform(number, command, now)
+        gate = self.gate
+        assert gate is not None, "nobody else says no"
+        if verdict == ASK:
+            self._ask_about(number, command, now)
+            return ()
+        return gate.refusal(command)
+
+    def _verdict(self, number: int, command: Command, now: float) -> int:
         """What the gate says; a node proves itself to the relay, and its clients were asked."""
+        gate = self.gate
+        if gate is None:
+            return ALLOWED
         relay = self.relay
         if relay is not None and isinstance(command, Connect) and relay.recognises(command):
             gate.trust(number)
@@ -506,6 +506,8 @@ class Hub:
             for effect in effects:
                 if isinstance(effect, Deliver):
                     outlets.deliver(effect)
+                elif isinstance(effect, Confirm):
+                    self._apply(effect, now)  # many: told apart without a look through the others
                 elif isinstance(effect, FOR_ONE):
                     self._apply(effect, now)
                 elif isinstance(effect, (DeliverRun, Forward, Inform)):
@@ -573,17 +575,6 @@ class Hub:
         question.handed_over = effect
         self._ask(question)
         self._outlets.full = True
-
-
-def _singly(commands: Sequence[Command]) -> Sequence[Command]:
-    """The commands with the pushes of runs each by itself."""
-    found: list[Command] = []
-    for command in commands:
-        if isinstance(command, PushRun):
-            found.extend(command.pushes())
-        else:
-            found.append(command)
-    return found
 
 
 def _channels_of(reply: Reply) -> list[ChannelSnapshot]:

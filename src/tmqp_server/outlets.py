@@ -32,8 +32,8 @@ from tmqp_server.engine.effects import (
     Refuse,
     Reply,
 )
-from tmqp_server.engine.push_runs import DeliverRun
 from tmqp_server.engine.router_effects import AnswerRouted
+from tmqp_server.engine.run_effects import DeliverRun
 from tmqp_server.runs import Run, Runs
 
 __all__ = ["FOR_ONE", "ForOne", "Outlets"]

@@ -16,8 +16,8 @@ from tmqp_server.doors.native.door import NativeDoor, NativeSession
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Push
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.push_runs import PushRun, RunNotes, RunWire
 from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.run_commands import PushRun, RunNotes, RunWire
 from tmqp_server.hub import Hub
 
 #: The books of a queue that every push touches.

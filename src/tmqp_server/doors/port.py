@@ -13,7 +13,7 @@ from tmqp._compat import mypyc_attr
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Deliver, Effect, Forward, Inform
 from tmqp_server.engine.message import Message
-from tmqp_server.engine.push_runs import DeliverRun
+from tmqp_server.engine.run_effects import DeliverRun
 
 __all__ = ["Door", "DoorSession", "IdSource"]
 

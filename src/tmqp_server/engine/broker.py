@@ -85,7 +85,7 @@ from tmqp_server.engine.outcomes import Outcomes
 from tmqp_server.engine.publishing import Publishing
 from tmqp_server.engine.pulls import Puller
 from tmqp_server.engine.pump import Pump
-from tmqp_server.engine.push_runs import PushRun, Runs
+from tmqp_server.engine.push_runs import Runs
 from tmqp_server.engine.queues import Queue, QueueTimer
 from tmqp_server.engine.readers import Readers
 from tmqp_server.engine.reading_commands import (
@@ -108,6 +108,7 @@ from tmqp_server.engine.router_commands import (
     SetRouterEnabled,
 )
 from tmqp_server.engine.routing import Routing
+from tmqp_server.engine.run_commands import PushRun
 from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import BrokerStatistics
@@ -509,6 +510,15 @@ class Broker:
         client of that id (F116)."""
         core = self._core
         return target in core.clients and core.channels.find(target) is None
+
+    def has_queue(self, channel: str, queue_id: int) -> bool:
+        """Whether there is such a queue."""
+        found = self._core.channels.find(channel)
+        return found is not None and queue_id in found.queues
+
+    def has_client(self, client_id: str) -> bool:
+        """Whether a client of that id is connected."""
+        return client_id in self._core.clients
 
     def channel_names(self, pattern: str) -> list[str]:
         """The names of the channels that pass a filter (F53), in the order of creation."""

@@ -13,131 +13,15 @@ are carried out one by one as if they had come so.
 
 from __future__ import annotations
 
-from tmqp._compat import mypyc_attr
-from tmqp_server.engine.client import Client
-from tmqp_server.engine.commands import Push, SessionCommand
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery import ALLOW
-from tmqp_server.engine.effects import Deliver, Effect
 from tmqp_server.engine.events import MESSAGE_PRODUCED
-from tmqp_server.engine.message import MARK_HIGH, Message
 from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.run_commands import PushRun
+from tmqp_server.engine.run_effects import DeliverRun
 from tmqp_server.engine.sessions import Session
 
-__all__ = ["DeliverRun", "PushRun", "RunNotes", "RunWire", "Runs"]
-
-
-class RunNotes:
-    """What the engine says to a door about its runs; ``divided`` is set when one was.
-
-    The door that reads it may well bring the next ones singly.
-    """
-
-    __slots__ = ("divided",)
-
-    def __init__(self) -> None:
-        self.divided = False
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class RunWire:
-    """What a door makes of a run; it gets it back when the run is delivered."""
-
-    def pushes(self, run: PushRun) -> list[Push]:
-        """The same as single pushes."""
-        raise NotImplementedError
-
-
-@mypyc_attr(acyclic=True)
-class PushRun(SessionCommand):
-    """Put messages, all of regular or all of high priority, into one queue, in their order.
-
-    None of them brings extras, nor asks to be told.  ``count`` is how many there are, ``size`` what
-    they cost together, in bytes, and ``largest`` what the largest does.
-
-    ``left`` are the pushes still to be carried out of a run that is divided, the next one last.
-    """
-
-    __slots__ = ("channel", "queue_id", "count", "size", "largest", "wire", "notes", "left")
-
-    def __init__(
-        self,
-        session: int,
-        channel: str,
-        queue_id: int,
-        count: int,
-        size: int,
-        largest: int,
-        wire: RunWire,
-        notes: RunNotes,
-    ) -> None:
-        self.session = session
-        self.channel = channel
-        self.queue_id = queue_id
-        self.count = count
-        self.size = size
-        self.largest = largest
-        self.wire = wire
-        self.notes = notes
-        self.left: list[Push] = []
-
-    def pushes(self) -> list[Push]:
-        """The same as single pushes: the run will be divided."""
-        self.notes.divided = True
-        return self.wire.pushes(self)
-
-    def divide(self) -> None:
-        """Have the pushes carried out one by one."""
-        self.left = self.pushes()
-        self.left.reverse()
-
-
-@mypyc_attr(acyclic=True)
-class DeliverRun(Effect):
-    """Send the messages of a run to all of ``sessions``, which get the very same bytes.
-
-    As so many ``Deliver`` of messages of ``producer``, from ``sequence`` on, that want no
-    acknowledge, hide nothing, and were never sent.  The list may be shared with other effects:
-    never change it.
-    """
-
-    __slots__ = ("sessions", "run", "producer", "sequence", "channel", "first_acquirer")
-
-    def __init__(
-        self,
-        sessions: list[int],
-        run: PushRun,
-        producer: Client,
-        sequence: int,
-        channel: str,
-        first_acquirer: bool,
-    ) -> None:
-        self.sessions = sessions
-        self.run = run
-        self.producer = producer
-        self.sequence = sequence
-        self.channel = channel
-        self.first_acquirer = first_acquirer
-
-    def deliveries(self) -> list[Deliver]:
-        """The same as single deliveries, for who needs a look at each message."""
-        found: list[Deliver] = []
-        sequence = self.sequence
-        for push in self.run.wire.pushes(self.run):
-            message = Message(
-                push.message_id,
-                self.producer,
-                push.channel,
-                push.queue_id,
-                push.size,
-                push.wire,
-                MARK_HIGH if push.high_priority else 0,
-                sequence,
-            )
-            sequence += 1
-            first = self.first_acquirer
-            found.append(Deliver(self.sessions, message, self.channel, first, False, False, False))
-        return found
+__all__ = ["Runs"]
 
 
 class Runs:

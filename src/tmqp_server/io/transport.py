@@ -2,8 +2,8 @@
 
 The fast side is a non-blocking socket that is read and written directly and only *waited for*
 through anyio: a send that the kernel takes at once costs no task switch.  On asyncio and uvloop the
-socket is *watched*: registered once, and what reads is called by the loop itself.  The other side wraps any
-anyio byte stream (TLS, tests), where nothing can be sent without waiting.
+socket is *watched*: registered once, and who reads is called by the loop itself.  The other side
+wraps any anyio byte stream (TLS, tests), where nothing can be sent without waiting.
 """
 
 from __future__ import annotations

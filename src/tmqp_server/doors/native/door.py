@@ -42,8 +42,8 @@ from tmqp.limits import Limits
 from tmqp.runs import FrameRun
 from tmqp.state import Role
 from tmqp_server.doors.native.answers import (
+    ConfirmWriter,
     acknowledge_frame,
-    confirm_frame,
     forwarded,
     response_frame,
     router_answer,
@@ -92,9 +92,10 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.engine.message import Message
-from tmqp_server.engine.push_runs import DeliverRun, RunNotes
 from tmqp_server.engine.reading_commands import ReadRange
 from tmqp_server.engine.router_effects import AnswerRouted
+from tmqp_server.engine.run_commands import RunNotes
+from tmqp_server.engine.run_effects import DeliverRun
 
 __all__ = ["NativeDoor", "NativeSession"]
 
@@ -121,6 +122,7 @@ class NativeDoor(Door):
         self.new_id = new_id
         self.limits = limits
         self.wall_clock_offset_s = wall_clock_offset_s
+        self.confirms = ConfirmWriter()
         self._decoder = FrameDecoder(_KEPT)
 
     def open(self, session: int, now: float) -> NativeSession:
@@ -478,7 +480,7 @@ class NativeSession(DoorSession):
         if self._node and self._answers_message(effect):
             return _NOTHING
         if isinstance(effect, Confirm):
-            self._send(confirm_frame(effect))
+            self._send(self._door.confirms.write(effect))
         elif isinstance(effect, (DeliverPulled, EndPull, AnswerPull)):
             self._answer_pull(effect)
         elif isinstance(effect, Reply):

@@ -6,7 +6,8 @@ from typing import final
 
 from tmqp.runs import FrameRun
 from tmqp_server.engine.commands import Push
-from tmqp_server.engine.push_runs import DeliverRun, PushRun, RunNotes, RunWire
+from tmqp_server.engine.run_commands import PushRun, RunNotes, RunWire
+from tmqp_server.engine.run_effects import DeliverRun
 
 __all__ = ["NativeRun", "push_run", "run_bytes"]
 
