@@ -14,7 +14,7 @@ from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, Broker
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Push
 from tmqp_server.engine.effects import Effect
 from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.run_commands import PushRun
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_sim.audit import Audit
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.world import Violation, World
@@ -65,12 +65,12 @@ class WatchedBroker:
         while True:
             command = commands[at]
             at += 1
-            if isinstance(command, PushRun):
-                if not command.left:
-                    command.divide()
-                push = command.left.pop()
-                at -= 1 if command.left else 0
-                command = push
+            if isinstance(command, (AcknowledgeRun, PushRun)):
+                run = command
+                if not run.left:
+                    run.divide()
+                command = run.left.pop()
+                at -= 0 if run.is_over() else 1
             if self._take_over and isinstance(command, Connect):
                 command.take_over = True
             self.ledger.before(command)

@@ -8,9 +8,9 @@ length, then the whole frame.  Until that many have come, a chunk is only put as
 looked at a bounded number of times however the stream is cut, and nothing is put aside for a frame
 whose head already breaks a limit.
 
-Whoever forwards more than he keeps may ask for runs (``bundles``): of queue messages in a row that
-differ in id and payload only, the first becomes a frame and the others a part of its
-:class:`~tmqp.runs.FrameRun`, which makes no object for each but one piece of bytes.
+Whoever forwards more than he keeps may ask for runs (``bundles``): of queue messages, or
+acknowledges, in a row that differ in id and payload only, the first becomes a frame and the others
+a part of its :class:`~tmqp.runs.FrameRun`, which makes no object for each but one piece of bytes.
 
 A fault does not raise: the frames before it are returned, ``error`` tells what was wrong, and the
 decoder takes no more.  So one chunk gives the same answer as the same bytes one by one.
@@ -21,7 +21,13 @@ from __future__ import annotations
 from typing import Final, final
 
 from tmqp._compat import i64
-from tmqp.constants import MAX_NAME_BYTES, TYPE_PING, TYPE_PONG, TYPE_QUEUE_MESSAGE
+from tmqp.constants import (
+    MAX_NAME_BYTES,
+    TYPE_ACKNOWLEDGE,
+    TYPE_PING,
+    TYPE_PONG,
+    TYPE_QUEUE_MESSAGE,
+)
 from tmqp.errors import AbuseError, RemoteProtocolError
 from tmqp.frames import Frame
 from tmqp.limits import Limits
@@ -33,6 +39,8 @@ _HEAD_BYTES: Final = 8
 _HAS_HEADER: Final = 0x20
 _TTL_BITS: Final = 0x1F
 _TYPE_BITS: Final = 0x3F
+#: With the mark of an acknowledge for a direct message (F116).
+_MARKED_TYPE_BITS: Final = 0x7F
 _TIER_U16: Final = 253
 _UNLIMITED: Final = 1 << 60
 #: A longer payload, which no memory holds, is waited for as if it had this length: adding to it
@@ -290,9 +298,9 @@ class FrameDecoder:
         low: i64 = data[first + 5]
         high: i64 = data[first + 6]
         names_len = source_len + target_len
-        if b0 & _TYPE_BITS != TYPE_QUEUE_MESSAGE or b1 & ~_TTL_BITS or b1 == 0:
+        if b0 & _TYPE_BITS != TYPE_QUEUE_MESSAGE and b0 & _MARKED_TYPE_BITS != TYPE_ACKNOWLEDGE:
             return pos
-        if data[first + 2] == 0:
+        if b1 & ~_TTL_BITS or b1 == 0 or data[first + 2] == 0:
             return pos
         max_payload = self._max_payload
         max_name = self._max_name

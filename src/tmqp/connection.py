@@ -55,9 +55,9 @@ from tmqp.events import (
     ProtocolViolated,
     PullRequestReceived,
     QueueMessageReceived,
-    QueueRunReceived,
     ResponseReceived,
     RouterMessageReceived,
+    RunReceived,
     ServerMessageReceived,
     TerminateReceived,
 )
@@ -143,10 +143,10 @@ class Connection:
 
     @property
     def bundles(self) -> bool:
-        """Whether queue messages that are alike come in runs; set it on an open connection.
+        """Whether queue messages, and acknowledges, that are alike come in runs; set it on an open
+        connection of a server that forwards more than it keeps.
 
-        Then :class:`~tmqp.QueueRunReceived` stands for several
-        :class:`~tmqp.QueueMessageReceived`, on a server that forwards more than it keeps.
+        Then :class:`~tmqp.RunReceived` stands for several messages.
         """
         return self._decoder.bundles
 
@@ -287,7 +287,7 @@ class Connection:
                 self._take(frames[at : run.at], events)
                 if self._state == _CLOSED:
                     return
-                events.append(QueueRunReceived(run))
+                events.append(RunReceived(run))
                 at = run.at + 1
             self._take(frames[at:], events)
         self._check_decoder(events)

@@ -32,9 +32,9 @@ __all__ = [
     "PullMessageReceived",
     "PullRequestReceived",
     "QueueMessageReceived",
-    "QueueRunReceived",
     "ResponseReceived",
     "RouterMessageReceived",
+    "RunReceived",
     "ServerMessageReceived",
     "TerminateReceived",
 ]
@@ -151,9 +151,10 @@ class QueueMessageReceived(MessageReceived):
     __slots__ = ()
 
 
-class QueueRunReceived(Event):
-    """Server: push these into a queue; only where the program asked for runs
-    (:attr:`tmqp.Connection.bundles`).  ``run`` stands for as many :class:`QueueMessageReceived`."""
+class RunReceived(Event):
+    """Server: several messages that differ in id and payload only, where the program asked for runs
+    (:attr:`tmqp.Connection.bundles`).  ``run`` stands for as many :class:`QueueMessageReceived` or
+    :class:`AcknowledgeReceived`."""
 
     __slots__ = ("run",)
 
@@ -161,7 +162,7 @@ class QueueRunReceived(Event):
         self.run = run
 
     def __repr__(self) -> str:
-        return f"<QueueRunReceived {self.run!r}>"
+        return f"<RunReceived {self.run!r}>"
 
 
 class DirectMessageReceived(MessageReceived):

@@ -1,10 +1,11 @@
-"""Owns ``FrameRun``: queue messages in a row that differ in nothing but id and payload.
+"""Owns ``FrameRun``: messages in a row that differ in nothing but id and payload.
 
 A producer that pushes all day into one queue sends the same head again and again: type, flags, time
-to live, source, target and queue.  Whoever forwards such messages without keeping them needs no
-object for each: a run keeps the first as a frame, and of all of them the bytes behind the first
-two, which are the only ones that a forwarder rewrites (F2, F11).  Between each two of these pieces
-stand the same two bytes, so that a whole run is written by one join.
+to live, source, target and queue; and so does the consumer that acknowledges them.  Whoever
+forwards such messages without keeping them needs no object for each: a run keeps the first as a
+frame, and of all of them the bytes behind the first two, which are the only ones that a forwarder
+rewrites (F2, F11).  Between each two of these pieces stand the same two bytes, so that a whole run
+is written by one join.
 
 Only the decoder makes runs, of frames that it has checked as any other.
 """
@@ -22,14 +23,17 @@ _FIRST_ACQUIRER: Final = 0x80
 _KEPT_BITS_0: Final = 0x7F
 _TTL_BITS: Final = 0x1F
 _HEAD_BYTES: Final = 8
+#: What is left of the head when its first two bytes are missing.
+_TAIL_HEAD_BYTES: Final = 6
 _TIER_U16: Final = 253
 
 
 @mypyc_attr(acyclic=True)
 @final
 class FrameRun:
-    """Two or more frames of type QueueMessage, each with an id, without a header block, to be
-    neither answered nor acknowledged, and with a hop left.
+    """Two or more frames, each with an id, without a header block, to be neither answered nor
+    acknowledged, and with a hop left: of type QueueMessage, or Acknowledge (positive, and not
+    marked as one for a direct message).
 
     ``first`` is the first of them, ``at`` its place in the list of frames it came with; ``count``
     is how many there are, ``size`` their bytes, and ``largest`` those of the largest.
@@ -74,6 +78,15 @@ class FrameRun:
             id_end = id_at + raw[2]
             frames.append(Frame(raw, raw[id_at:id_end].decode(), source, target, id_end + names))
         return frames
+
+    def message_ids(self) -> list[str]:
+        """The ids, in order."""
+        ids: list[str] = []
+        for tail in self._tails:
+            if tail:
+                id_at: i64 = _TAIL_HEAD_BYTES if tail[5] < _TIER_U16 else _TAIL_HEAD_BYTES + 2
+                ids.append(tail[id_at : id_at + tail[0]].decode())
+        return ids
 
     def __repr__(self) -> str:
         return f"<FrameRun of {self.count}, {self.size} bytes: {self.first!r} ...>"

@@ -82,7 +82,7 @@ from tmqp_server.engine.router_commands import (
     RemoveRouter,
     SetRouterEnabled,
 )
-from tmqp_server.engine.run_commands import PushRun
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.rights import (
     ANSWER,
     CLEAR_MESSAGES,
@@ -285,8 +285,8 @@ class Gate:
         if kind is PushRun:
             assert isinstance(command, PushRun)
             return _held(kept, (PUSH, command.channel, command.queue_id, 0), now)
-        if kind is Acknowledge:
-            assert isinstance(command, Acknowledge)
+        if kind is Acknowledge or kind is AcknowledgeRun:
+            assert isinstance(command, (Acknowledge, AcknowledgeRun))
             if not self._passes_on(command.channel):
                 return ALLOWED
             return _held(kept, (ANSWER, command.channel, NO_QUEUE, 0), now)
@@ -522,7 +522,7 @@ def _pass_answer(command: Command) -> Need:
 
 
 def _acknowledge(command: Command) -> Need:
-    assert isinstance(command, Acknowledge)
+    assert isinstance(command, (Acknowledge, AcknowledgeRun))
     return (ANSWER, command.channel, NO_QUEUE, 0)
 
 
@@ -537,6 +537,7 @@ def _subscribe(command: Command) -> Need:
 
 _NEEDS: Final[dict[type[Command], _Needing]] = {
     Acknowledge: _acknowledge,
+    AcknowledgeRun: _acknowledge,
     AddBinding: _on_router(MANAGE_ROUTERS),
     ClearMessages: _on_queue(CLEAR_MESSAGES),
     CommitCursor: _on_queue(PULL),

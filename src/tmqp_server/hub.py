@@ -60,7 +60,7 @@ from tmqp_server.engine.reading_commands import ListOffsets
 from tmqp_server.engine.reading_effects import FindOffsets, ReadStored
 from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import CallHttp, RouterFailed
-from tmqp_server.engine.run_commands import PushRun
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.run_effects import DeliverRun
 from tmqp_server.engine.snapshots import ChannelSnapshot
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
@@ -75,7 +75,7 @@ from tmqp_server.gate import (
     Question,
 )
 from tmqp_server.outlets import FOR_ONE, ForOne, Outlets
-from tmqp_server.rows import row_of, singly
+from tmqp_server.rows import is_row, row_of, singly
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["Hub", "Relay", "StorageQuestion"]
@@ -437,7 +437,9 @@ class Hub:
             else:
                 command = commands[at]
                 verdict = self._verdict(number, command, now)
-                if isinstance(command, PushRun) and not self._holds(command, verdict):
+                if isinstance(command, (AcknowledgeRun, PushRun)) and not (
+                    verdict == ALLOWED and is_row(self.broker, command)
+                ):
                     commands, at = singly(commands, at), 0
                     continue
                 if verdict == ALLOWED and self.relay is None:
@@ -457,10 +459,6 @@ class Hub:
         if outlets.full or number in self._open:
             return self.has_more(number)
         return number in self._rest and self.go_on(number, now)
-
-    def _holds(self, run: PushRun, verdict: int) -> bool:
-        """Whether what is said of a run would be said of each of its pushes, see ``rows.py``."""
-        return verdict == ALLOWED and self.broker.has_queue(run.channel, run.queue_id)
 
     def _guarded(self, number: int, command: Command, verdict: int, now: float) -> Sequence[Effect]:
         """Do with one command what was said of it."""

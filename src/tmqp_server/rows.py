@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Acknowledge, Command, Push
-from tmqp_server.engine.run_commands import PushRun
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 
-__all__ = ["row_of", "singly"]
+__all__ = ["is_row", "row_of", "singly"]
 
 
 def row_of(broker: Broker, commands: Sequence[Command], at: int) -> Sequence[Command]:
@@ -46,12 +46,19 @@ def row_of(broker: Broker, commands: Sequence[Command], at: int) -> Sequence[Com
     return commands[at:end]
 
 
+def is_row(broker: Broker, command: Command) -> bool:
+    """Whether the same is said about all of a run; true of what is no run."""
+    if isinstance(command, PushRun):
+        return broker.has_queue(command.channel, command.queue_id)
+    return not isinstance(command, AcknowledgeRun) or not broker.has_client(command.channel)
+
+
 def singly(commands: Sequence[Command], at: int = 0) -> Sequence[Command]:
-    """The commands from the place *at* on, with the pushes of runs each by itself."""
+    """The commands from the place *at* on, with those of runs each by itself."""
     found: list[Command] = []
     for place in range(at, len(commands)):
         command = commands[place]
-        if isinstance(command, PushRun):
+        if isinstance(command, (AcknowledgeRun, PushRun)):
             found.extend(command.singles())
         else:
             found.append(command)

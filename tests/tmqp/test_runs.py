@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmqp import (
+    AcknowledgeReceived,
     Connection,
     ConnectionInformation,
     Event,
@@ -17,19 +18,22 @@ from tmqp import (
     Limits,
     MessageType,
     QueueMessageReceived,
-    QueueRunReceived,
     Role,
+    RunReceived,
 )
 from tmqp.testing.strategies import chunkings
 
 PUSH: Final = int(MessageType.QUEUE_MESSAGE)
+ANSWER: Final = int(MessageType.ACKNOWLEDGE)
 SMALL: Final = Limits(max_payload_bytes=400, max_name_bytes=40)
 
 
-def frame_of(number: int, odd: int) -> Frame:
-    """A push like its neighbours, or one that differs in something."""
+def frame_of(number: int, odd: int, kind: int = PUSH) -> Frame:
+    """A message like its neighbours, or one that differs in something."""
+    if odd == 1:
+        kind = int(MessageType.DIRECT_MESSAGE)
     return Frame.build(
-        PUSH if odd != 1 else int(MessageType.DIRECT_MESSAGE),
+        kind,
         "other" if odd == 2 else "channel",
         7 if odd == 3 else 1,
         # 16 and 17 leave the smallest tier; 5 is more than is allowed.
@@ -51,9 +55,10 @@ def frame_of(number: int, odd: int) -> Frame:
     )
 
 
-streams = st.lists(
-    st.one_of(st.just(0), st.just(0), st.just(0), st.integers(0, 15)), max_size=60
-).map(lambda odds: [frame_of(number, odd) for number, odd in enumerate(odds)])
+streams = st.tuples(
+    st.lists(st.one_of(st.just(0), st.just(0), st.just(0), st.integers(0, 15)), max_size=60),
+    st.sampled_from([PUSH, ANSWER]),
+).map(lambda drawn: [frame_of(number, odd, drawn[1]) for number, odd in enumerate(drawn[0])])
 
 
 def spread(frames: list[Frame], runs: list[FrameRun]) -> list[Frame]:
@@ -95,6 +100,7 @@ def test_runs_and_frames_are_what_came_in(
         for run in bundling.runs:
             frames = run.frames()
             assert run.count == len(frames) >= 2
+            assert run.message_ids() == [each.message_id for each in frames]
             assert run.size == sum([len(each.raw) for each in frames])
             assert run.largest == max([len(each.raw) for each in frames])
             for first in (True, False):
@@ -136,9 +142,11 @@ def accepted(*, bundles: bool) -> Connection:
 def described(events: list[Event]) -> list[str]:
     found: list[str] = []
     for event in events:
-        if isinstance(event, QueueRunReceived):
+        if isinstance(event, RunReceived):
             assert repr(event.run) in repr(event)
-            found.extend([repr(QueueMessageReceived(frame)) for frame in event.run.frames()])
+            kind = event.run.first.type
+            single = QueueMessageReceived if kind == PUSH else AcknowledgeReceived
+            found.extend([repr(single(frame)) for frame in event.run.frames()])
         else:
             found.append(repr(event))
     return found

@@ -17,7 +17,7 @@ from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Push
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.run_commands import PushRun, RunNotes, RunWire
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun, RunNotes, RunWire
 from tmqp_server.hub import Hub
 
 #: The books of a queue that every push touches.
@@ -40,6 +40,9 @@ QUEUES: Final = (
     ("broadcast", b'{"RequestAcknowledge":false,"MessageSizeLimit":180}'),
     ("push", b'{"RequestAcknowledge":false,"SendOnlyFirstAcquirer":true}'),
     ("push", b'{"RequestAcknowledge":false,"MessageTimeout":1000}'),
+    ("push", b'{"RequestAcknowledge":true,"WaitForAcknowledge":true}'),
+    ("roundrobin", b'{"RequestAcknowledge":true,"WaitForAcknowledge":true}'),
+    ("push", b'{"RequestAcknowledge":true,"MessageDeliveryHandler":"ack-consumer"}'),
     ("pull", b'{"RequestAcknowledge":false}'),
     ("cache", b"{}"),
     ("stopped", b"{}"),
@@ -124,6 +127,24 @@ def pushes(first: int, count: int, kind: int) -> bytes:
     )
 
 
+def answers(number: int, last: int, kind: int) -> bytes:
+    """Answers to all pushes up to one, each again and again; or to something else."""
+    return b"".join(
+        [
+            Frame.build(
+                int(MessageType.ACKNOWLEDGE),
+                "client1" if kind == 1 else "nowhere" if kind == 2 else "c",
+                1,
+                message_id=f"m{each}",
+                source="client9" if kind == 3 else f"client{number}",
+                high_priority=kind == 4,
+                headers=[("Nack-Reason", "no")] if kind == 5 else (),
+            ).raw
+            for each in range(max(0, last - 70), last)
+        ]
+    )
+
+
 acts = st.one_of(
     st.tuples(st.just("push"), st.integers(1, 90), st.integers(0, 6)),
     st.tuples(st.just("push"), st.integers(1, 90), st.just(0)),
@@ -131,6 +152,8 @@ acts = st.one_of(
         st.sampled_from(["join", "leave", "block", "unblock"]), st.integers(2, 3), st.just(0)
     ),
     st.tuples(st.just("listen"), st.just(2), st.integers(0, 1)),
+    st.tuples(st.just("answer"), st.integers(2, 3), st.integers(0, 5)),
+    st.tuples(st.just("answer"), st.integers(2, 3), st.just(0)),
 )
 
 
@@ -140,6 +163,8 @@ def play(stage: Stage, script: list[tuple[str, int, int]]) -> None:
         if what == "push":
             stage.say(PRODUCER, pushes(first, number, kind), float(now))
             first += number
+        elif what == "answer":
+            stage.say(number, answers(number, first, kind), float(now))
         elif what == "join":
             stage.say(number, operation(Operation.JOIN), float(now))
         elif what == "leave":
@@ -231,6 +256,29 @@ def test_a_step_takes_a_run_that_must_be_divided_to_its_end() -> None:
     assert len(stage.broker.step(run, 1.0)) == 200
     (found,) = stage.broker.queues()
     assert found.received == found.count == 200
+
+
+def test_answers_in_a_row_are_taken_together() -> None:
+    stage = Stage(2, runs=True, limits=EngineLimits(), portion=1 << 20)
+    stage.say(2, operation(Operation.JOIN))
+    stage.say(PRODUCER, pushes(0, 70, 0))
+    (found,) = stage.broker.queues()
+    assert len(found.flights) == 70
+    (run,) = stage.hub._sessions[2].receive(answers(2, 70, 0), 1.0)
+    assert isinstance(run, AcknowledgeRun)
+    assert stage.broker.steps([run], 0, 1.0, 1 << 20) == (1, [])
+    assert found.acks == found.done == 70
+    assert not found.flights
+
+
+def test_a_step_takes_all_answers_of_a_run() -> None:
+    stage = Stage(11, runs=True, limits=EngineLimits(), portion=1 << 20)
+    stage.say(2, operation(Operation.JOIN))
+    stage.say(PRODUCER, pushes(0, 70, 0))
+    (found,) = stage.broker.queues()
+    (run,) = stage.hub._sessions[2].receive(answers(2, 70, 0), 1.0)
+    assert len(stage.broker.step(run, 1.0)) >= 69  # each lets the next one go
+    assert found.acks == found.done == 70
 
 
 def test_a_door_of_another_kind_gets_each_message() -> None:

@@ -108,7 +108,7 @@ from tmqp_server.engine.router_commands import (
     SetRouterEnabled,
 )
 from tmqp_server.engine.routing import Routing
-from tmqp_server.engine.run_commands import PushRun
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import BrokerStatistics
@@ -191,7 +191,7 @@ class Broker:
         self._direct = Direct(core)
         self._events = Subscribing(core)
         self._intake = Intake(core, directory, self._outcomes, self._workflow, self._direct)
-        self._runs = Runs(core)
+        self._runs = Runs(core, self._workflow)
         self._routing = Routing(core)
         for name, router in (routers or {}).items():
             self._routing.add_custom(name, router)
@@ -268,11 +268,16 @@ class Broker:
             self._intake.acknowledge(command, now)
         elif isinstance(command, PushRun):
             self._push_run(command, now, command.size)
-            while command.left:
+            while not command.is_over():
                 if core.awake:
                     self._pump.rouse(now)
                 core.budget = self._work_per_step
                 self._push_run(command, now, 0)
+        elif isinstance(command, AcknowledgeRun):
+            while not command.is_over():
+                self._acknowledge_run(command, now)
+                if core.awake:
+                    self._pump.rouse(now)
         else:
             self._perform(command)
         if core.awake:
@@ -308,7 +313,11 @@ class Broker:
                 self._intake.acknowledge(command, now)
             elif isinstance(command, PushRun):
                 most_bytes -= self._push_run(command, now, portion)
-                if command.left:
+                if not command.is_over():
+                    at -= 1
+            elif isinstance(command, AcknowledgeRun):
+                self._acknowledge_run(command, now)
+                if not command.is_over():
                     at -= 1
             else:
                 self._perform(command)
@@ -328,6 +337,15 @@ class Broker:
         push = run.left.pop()
         self._intake.push(push, now)
         return push.size
+
+    def _acknowledge_run(self, run: AcknowledgeRun, now: float) -> None:
+        """Take answers of a run, each a step: one if it is divided, else as many as come before one
+        that has much to follow."""
+        if not run.left:
+            if self._runs.acknowledge(run, now, self._work_per_step, _MOST_EFFECTS):
+                return
+            run.divide()
+        self._intake.acknowledge(run.left.pop(), now)
 
     def _perform(self, command: Command) -> None:
         self._core.change = 0

@@ -1,4 +1,4 @@
-"""Owns runs of pushes: messages in a row to one queue, which the engine takes as one if it can.
+"""Owns runs: pushes, or answers, in a row about one queue, taken as one where that is possible.
 
 Theory of operation.  A queue that keeps nothing and waits for nobody (a broadcast, or any queue
 without acknowledges whose consumers take everything at once) has nothing to do for each message but
@@ -9,28 +9,33 @@ two ``DeliverRun`` carry them out, and the books say what they would say after a
 Where a single one of them might need another look (a limit that is near, somebody who must be told
 or asked, a consumer that is slow) nothing is taken in one go: the run is *divided*, and its pushes
 are carried out one by one as if they had come so.
+
+Answers (``AcknowledgeRun``) are looked at one by one in any case; what they have in common, from
+whom they are and about which queue, is looked up once.
 """
 
 from __future__ import annotations
 
 from tmqp_server.engine.core import Core
-from tmqp_server.engine.delivery import ALLOW
+from tmqp_server.engine.delivery import ALLOW, HOOK_ACKNOWLEDGED
 from tmqp_server.engine.events import MESSAGE_PRODUCED
 from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.run_commands import PushRun
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.run_effects import DeliverRun
 from tmqp_server.engine.sessions import Session
+from tmqp_server.engine.workflow import Workflow
 
 __all__ = ["Runs"]
 
 
 class Runs:
-    """Takes runs of pushes."""
+    """Takes runs."""
 
-    __slots__ = ("_core", "_max_queue_bytes", "_max_total_bytes")
+    __slots__ = ("_core", "_max_queue_bytes", "_max_total_bytes", "_workflow")
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, workflow: Workflow) -> None:
         self._core = core
+        self._workflow = workflow
         self._max_queue_bytes = core.limits.max_queue_bytes
         self._max_total_bytes = core.limits.max_total_bytes
 
@@ -115,3 +120,29 @@ class Runs:
         queue.deliveries += count * consumers
         queue.last_sent = now
         queue.done += count
+
+    # --- Answers ---------------------------------------------------------------------------------
+
+    def acknowledge(self, run: AcknowledgeRun, now: float, budget: int, most_effects: int) -> bool:
+        """Take answers, each with this budget, to the end or until one has much to follow: somebody
+        can take messages again, or there are so many effects.
+
+        False, with nothing done, when each must be looked at by itself.
+        """
+        core = self._core
+        session = core.sessions.get(run.session)
+        channel = core.channels.find(run.channel)
+        queue = None if channel is None else channel.queues.get(run.queue_id)
+        if session is None or queue is None or session.node or queue.hooks & HOOK_ACKNOWLEDGED:
+            return False
+        workflow = self._workflow
+        ids = run.message_ids
+        at = run.at
+        while at < len(ids):
+            core.budget = budget
+            workflow.take_answer(queue, session, ids[at], True, None, now)
+            at += 1
+            if core.awake or len(core.out) >= most_effects:
+                break
+        run.at = at
+        return True

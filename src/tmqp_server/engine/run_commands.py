@@ -1,11 +1,11 @@
-"""Owns the command for pushes in a row into one queue, and what a door gives with it."""
+"""Owns the commands for pushes and acknowledges in a row, and what a door gives with them."""
 
 from __future__ import annotations
 
 from tmqp._compat import mypyc_attr
-from tmqp_server.engine.commands import Push, SessionCommand
+from tmqp_server.engine.commands import Acknowledge, Push, SessionCommand
 
-__all__ = ["PushRun", "RunNotes", "RunWire"]
+__all__ = ["AcknowledgeRun", "PushRun", "RunNotes", "RunWire"]
 
 
 class RunNotes:
@@ -26,6 +26,10 @@ class RunWire:
 
     def pushes(self, run: PushRun) -> list[Push]:
         """The same as single pushes."""
+        raise NotImplementedError
+
+    def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
+        """The same as single acknowledges."""
         raise NotImplementedError
 
 
@@ -71,7 +75,57 @@ class PushRun(SessionCommand):
         """Those still to be carried out, as single pushes."""
         return self.left[::-1] if self.left else self.pushes()
 
+    def is_over(self) -> bool:
+        """Whether nothing is left of it, once it was begun."""
+        return not self.left
+
     def divide(self) -> None:
         """Have the pushes carried out one by one."""
         self.left = self.pushes()
         self.left.reverse()
+
+
+@mypyc_attr(acyclic=True)
+class AcknowledgeRun(SessionCommand):
+    """Positive answers of a consumer about messages of one queue, in their order (F95).
+
+    ``at`` is how many of ``message_ids`` have been taken; ``left`` are the answers still to be
+    taken of a run that is divided, the next one last.
+    """
+
+    __slots__ = ("channel", "queue_id", "message_ids", "wire", "notes", "at", "left")
+
+    def __init__(
+        self,
+        session: int,
+        channel: str,
+        queue_id: int,
+        message_ids: list[str],
+        wire: RunWire,
+        notes: RunNotes,
+    ) -> None:
+        self.session = session
+        self.channel = channel
+        self.queue_id = queue_id
+        self.message_ids = message_ids
+        self.wire = wire
+        self.notes = notes
+        self.at = 0
+        self.left: list[Acknowledge] = []
+
+    def singles(self) -> list[Acknowledge]:
+        """Those still to be taken, as single acknowledges."""
+        if self.left:
+            return self.left[::-1]
+        self.notes.divided = True
+        return self.wire.acknowledges(self)[self.at :]
+
+    def divide(self) -> None:
+        """Have the acknowledges taken one by one."""
+        self.left = self.singles()
+        self.left.reverse()
+        self.at = len(self.message_ids)
+
+    def is_over(self) -> bool:
+        """Whether nothing is left of it."""
+        return not self.left and self.at >= len(self.message_ids)

@@ -32,9 +32,9 @@ from tmqp.events import (
     HandshakeReceived,
     PullRequestReceived,
     QueueMessageReceived,
-    QueueRunReceived,
     ResponseReceived,
     RouterMessageReceived,
+    RunReceived,
     ServerMessageReceived,
 )
 from tmqp.frames import Frame
@@ -66,7 +66,7 @@ from tmqp_server.doors.native.pulls import (
     pull_of,
     pulled_message,
 )
-from tmqp_server.doors.native.runs import push_run, run_bytes
+from tmqp_server.doors.native.runs import run_bytes, run_command
 from tmqp_server.doors.port import Door, DoorSession, IdSource
 from tmqp_server.engine.client_commands import PassAnswer, SendCustom
 from tmqp_server.engine.commands import (
@@ -257,10 +257,10 @@ class NativeSession(DoorSession):
                 self._push(event.frame, commands)
             elif kind is AcknowledgeReceived:
                 assert isinstance(event, AcknowledgeReceived)
-                self._acknowledge(event, commands)
-            elif kind is QueueRunReceived:
-                assert isinstance(event, QueueRunReceived)
-                self._push_run(event.run, commands)
+                self._acknowledge(event.frame, commands)
+            elif kind is RunReceived:
+                assert isinstance(event, RunReceived)
+                self._run(event.run, commands)
             else:
                 handle = _HANDLERS.get(kind)
                 if handle is not None:
@@ -333,14 +333,17 @@ class NativeSession(DoorSession):
         if copies:
             add_copies(self._number, own, copies, self._door.new_id, commands)
 
-    def _push_run(self, run: FrameRun, commands: list[Command]) -> None:
+    def _run(self, run: FrameRun, commands: list[Command]) -> None:
         """Messages that need nothing of the door, if they bear their sender's name."""
         if run.first.source == self._connection.client_id:
-            commands.append(push_run(self._number, run, self._run_notes))
+            commands.append(run_command(self._number, run, self._run_notes))
             return
         self._run_notes.divided = True
         for frame in run.frames():
-            self._push(frame, commands)
+            if run.first.type == TYPE_QUEUE_MESSAGE:
+                self._push(frame, commands)
+            else:
+                self._acknowledge(frame, commands)
             if self._forged:
                 return
 
@@ -350,8 +353,8 @@ class NativeSession(DoorSession):
         if frame.pending_acknowledge:
             self._send(acknowledge_frame(frame, code).raw)
 
-    def _acknowledge(self, event: AcknowledgeReceived, commands: list[Command]) -> None:
-        frame = self._own(event.frame, commands)
+    def _acknowledge(self, received: Frame, commands: list[Command]) -> None:
+        frame = self._own(received, commands)
         if frame is None:
             return
         if frame.high_priority:  # marks the acknowledge of a direct message (F116)

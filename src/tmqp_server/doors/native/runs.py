@@ -1,15 +1,16 @@
-"""Owns how a run of queue messages goes through the engine and comes out again."""
+"""Owns how runs of messages go through the engine and come out again."""
 
 from __future__ import annotations
 
 from typing import final
 
+from tmqp.constants import TYPE_QUEUE_MESSAGE
 from tmqp.runs import FrameRun
-from tmqp_server.engine.commands import Push
-from tmqp_server.engine.run_commands import PushRun, RunNotes, RunWire
+from tmqp_server.engine.commands import Acknowledge, Push
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun, RunNotes, RunWire
 from tmqp_server.engine.run_effects import DeliverRun
 
-__all__ = ["NativeRun", "push_run", "run_bytes"]
+__all__ = ["NativeRun", "run_bytes", "run_command"]
 
 
 @final
@@ -39,12 +40,39 @@ class NativeRun(RunWire):
             )
         return found
 
+    def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
+        """The same as single acknowledges."""
+        found: list[Acknowledge] = []
+        for frame in self.frames.frames():
+            found.append(
+                Acknowledge(
+                    run.session,
+                    frame.message_id,
+                    run.channel,
+                    run.queue_id,
+                    True,
+                    "",
+                    frame,
+                    len(frame.raw),
+                )
+            )
+        return found
+
     def __repr__(self) -> str:
         return repr(self.frames)
 
 
-def push_run(session: int, frames: FrameRun, notes: RunNotes) -> PushRun:
+def run_command(session: int, frames: FrameRun, notes: RunNotes) -> PushRun | AcknowledgeRun:
     """The command that a run is."""
+    if frames.first.type == TYPE_QUEUE_MESSAGE:
+        return _push_run(session, frames, notes)
+    first = frames.first
+    ids = frames.message_ids()
+    wire = NativeRun(frames)
+    return AcknowledgeRun(session, first.target, first.content_type, ids, wire, notes)
+
+
+def _push_run(session: int, frames: FrameRun, notes: RunNotes) -> PushRun:
     first = frames.first
     return PushRun(
         session,
