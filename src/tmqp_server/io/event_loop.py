@@ -11,13 +11,33 @@ import contextvars
 import importlib
 import importlib.util
 from collections.abc import Callable
+from typing import Any
 
 import anyio
 
-__all__ = ["asyncio_loop", "clock", "context_for_callbacks"]
+from tmqp_server.config import ConfigError
+
+__all__ = ["BACKENDS", "asyncio_loop", "clock", "context_for_callbacks", "how_to_run"]
+
+#: What a server may run on.
+BACKENDS = ("asyncio", "uvloop", "trio")
 
 #: It comes with trio; without it there is only asyncio.
 _sniffio = importlib.import_module("sniffio") if importlib.util.find_spec("sniffio") else None
+
+
+def how_to_run(backend: str) -> dict[str, Any]:
+    """What :func:`anyio.run` must be told to run on one of ``BACKENDS``.
+
+    :raises ConfigError: when it is not installed.
+    """
+    package = "uvloop" if backend == "uvloop" else "trio" if backend == "trio" else "asyncio"
+    if importlib.util.find_spec(package) is None:
+        extra = ": pip install 'tmqp[speed]'" if backend == "uvloop" else ""
+        raise ConfigError(f"the event loop {backend} is not installed{extra}")
+    if backend == "uvloop":
+        return {"backend": "asyncio", "backend_options": {"use_uvloop": True}}
+    return {"backend": backend}
 
 
 def asyncio_loop() -> asyncio.AbstractEventLoop | None:
