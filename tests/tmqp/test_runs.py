@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,6 +121,17 @@ def test_a_row_of_pushes_is_one_run() -> None:
     assert run.frames() == sent
     assert decoder.feed(b"") == []
     assert decoder.runs == []
+
+
+@pytest.mark.parametrize("size", [0, 252, 253, 65_535, 65_536, 70_000])
+def test_neighbours_of_every_size(size: int) -> None:
+    frames = [Frame.build(PUSH, "c", payload=bytes(each), message_id="m") for each in (size,) * 3]
+    frames += [Frame.build(PUSH, "c", payload=bytes(size + 1), message_id="m")] * 2
+    decoder = FrameDecoder()
+    decoder.bundles = True
+    found = decoder.feed(b"".join([each.raw for each in frames]))
+    assert spread(found, decoder.runs) == frames
+    assert len(found) == (1 if size < 65_535 else 3 if size == 65_535 else 5)
 
 
 def test_nobody_gets_runs_who_did_not_ask() -> None:

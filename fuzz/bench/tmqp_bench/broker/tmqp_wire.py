@@ -186,7 +186,10 @@ class Puller:
     """A consumer that pulls a batch after the other, and asks again when there was nothing."""
 
     def __init__(self, port: int, name: str, batch: int) -> None:
-        self.socket = greet(port, name)
+        talk = _Talk(port, name)
+        join = Frame.build(TYPE_SERVER, _CHANNEL, OP_JOIN, message_id="join", pending_response=True)
+        talk.ask(join)  # who has not joined may not pull (F105)
+        self.socket = talk.socket
         self._request = Frame.build(
             TYPE_PULL_REQUEST,
             _CHANNEL,
