@@ -190,12 +190,16 @@ def play(stage: Stage, script: list[tuple[str, int, int]]) -> None:
     st.sampled_from(range(len(QUEUES))),
     st.lists(acts, min_size=1, max_size=10),
     st.sampled_from([0, 600, 1 << 20]),
-    st.sampled_from([(1_000, 1 << 20), (2, 1 << 20), (1_000, 200)]),
+    st.sampled_from(
+        [(1_000, 1 << 20, 1 << 30), (2, 1 << 20, 1 << 30), (1_000, 200, 1 << 30), (9, 9_999, 800)]
+    ),
 )
 def test_runs_leave_what_single_pushes_would(
-    queue: int, script: list[tuple[str, int, int]], portion: int, bounds: tuple[int, int]
+    queue: int, script: list[tuple[str, int, int]], portion: int, bounds: tuple[int, int, int]
 ) -> None:
-    limits = EngineLimits(max_messages_per_queue=bounds[0], max_queue_bytes=bounds[1])
+    limits = EngineLimits(
+        max_messages_per_queue=bounds[0], max_queue_bytes=bounds[1], max_total_bytes=bounds[2]
+    )
     script = [("join", 2, 0), *script]
     stages = [Stage(queue, runs=runs, limits=limits, portion=portion) for runs in (False, True)]
     for stage in stages:

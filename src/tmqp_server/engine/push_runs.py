@@ -19,6 +19,7 @@ from __future__ import annotations
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery import ALLOW, HOOK_ACKNOWLEDGED
 from tmqp_server.engine.events import MESSAGE_PRODUCED
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.run_effects import DeliverRun
@@ -56,7 +57,7 @@ class Runs:
             largest > queue.size_cap
             or queue.count + queue.spilled >= queue.count_cap
             or queue.bytes + largest > self._max_queue_bytes
-            or core.total_bytes + largest > self._max_total_bytes
+            or core.total_bytes + largest + MESSAGE_OVERHEAD_BYTES > self._max_total_bytes
             or not self._passes_through(queue)
         ):
             return False
