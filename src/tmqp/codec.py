@@ -38,6 +38,7 @@ __all__ = ["FrameDecoder", "encode"]
 _HEAD_BYTES: Final = 8
 _INTERPRETED: Final = __file__.endswith(".py")
 _HAS_HEADER: Final = 0x20
+_PENDING_ACKNOWLEDGE: Final = 0x40
 _TTL_BITS: Final = 0x1F
 _TYPE_BITS: Final = 0x3F
 #: With the mark of an acknowledge for a direct message (F116).
@@ -295,9 +296,12 @@ class FrameDecoder:
         """
         b0: i64 = data[first]
         b1: i64 = data[first + 1]
-        if b0 & _TYPE_BITS != TYPE_QUEUE_MESSAGE and b0 & _MARKED_TYPE_BITS != TYPE_ACKNOWLEDGE:
+        if b0 & _TYPE_BITS == TYPE_QUEUE_MESSAGE:
+            if b1 & ~(_PENDING_ACKNOWLEDGE | _TTL_BITS):
+                return pos
+        elif b0 & _MARKED_TYPE_BITS != TYPE_ACKNOWLEDGE or b1 & ~_TTL_BITS:
             return pos
-        if b1 & ~_TTL_BITS or b1 == 0 or data[first + 2] == 0:
+        if b1 & _TTL_BITS == 0 or data[first + 2] == 0:
             return pos
         begin = pos
         tails = [b"", b""]

@@ -21,6 +21,7 @@ __all__ = ["FrameRun"]
 
 _FIRST_ACQUIRER: Final = 0x80
 _KEPT_BITS_0: Final = 0x7F
+_PENDING_ACKNOWLEDGE: Final = 0x40
 _TTL_BITS: Final = 0x1F
 _HEAD_BYTES: Final = 8
 #: What is left of the head when its first two bytes are missing.
@@ -31,9 +32,9 @@ _TIER_U16: Final = 253
 @mypyc_attr(acyclic=True)
 @final
 class FrameRun:
-    """Two or more frames, each with an id, without a header block, to be neither answered nor
-    acknowledged, and with a hop left: of type QueueMessage, or Acknowledge (positive, and not
-    marked as one for a direct message).
+    """Two or more frames, each with an id, without a header block, not to be answered, and with a
+    hop left: of type QueueMessage, or Acknowledge (positive, not to be acknowledged, and not marked
+    as one for a direct message).
 
     ``first`` is the first of them, ``at`` its place in the list of frames it came with; ``count``
     is how many there are, ``size`` their bytes, and ``largest`` those of the largest.
@@ -53,8 +54,8 @@ class FrameRun:
         self.largest = largest
         self._tails = tails
 
-    def forwarded(self, first_acquirer: bool, ttl: int) -> bytes:
-        """Return the bytes of all frames with this flag and this time to live (0..31) written in.
+    def forwarded(self, first_acquirer: bool, pending_acknowledge: bool, ttl: int) -> bytes:
+        """Return the bytes of all frames with these flags and this time to live (0..31) written in.
 
         The same as :meth:`tmqp.Frame.forwarded` of each, in their order.
         """
@@ -62,7 +63,10 @@ class FrameRun:
         if first_acquirer:
             b0 |= _FIRST_ACQUIRER
         # The other flags of the second byte are not set in a frame of a run.
-        return bytes((b0, ttl & _TTL_BITS)).join(self._tails)
+        b1 = ttl & _TTL_BITS
+        if pending_acknowledge:
+            b1 |= _PENDING_ACKNOWLEDGE
+        return bytes((b0, b1)).join(self._tails)
 
     def frames(self) -> list[Frame]:
         """The frames, each by itself."""

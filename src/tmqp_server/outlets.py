@@ -33,7 +33,7 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.engine.router_effects import AnswerRouted
-from tmqp_server.engine.run_effects import DeliverRun
+from tmqp_server.engine.run_effects import ConfirmRun, DeliverRun
 from tmqp_server.runs import Run, Runs
 
 __all__ = ["FOR_ONE", "ForOne", "Outlets"]
@@ -49,6 +49,7 @@ FOR_ONE: Final = (
     Refuse,
     CloseSession,
     AnswerRouted,
+    ConfirmRun,
 )
 ForOne: TypeAlias = (
     Reply
@@ -60,6 +61,7 @@ ForOne: TypeAlias = (
     | Refuse
     | CloseSession
     | AnswerRouted
+    | ConfirmRun
 )
 
 #: A run of so many bytes goes out; joining copies them.

@@ -29,7 +29,7 @@ ANSWER: Final = int(MessageType.ACKNOWLEDGE)
 SMALL: Final = Limits(max_payload_bytes=400, max_name_bytes=40)
 
 
-def frame_of(number: int, odd: int, kind: int = PUSH) -> Frame:
+def frame_of(number: int, odd: int, kind: int = PUSH, *, confirmed: bool = False) -> Frame:
     """A message like its neighbours, or one that differs in something."""
     if odd == 1:
         kind = int(MessageType.DIRECT_MESSAGE)
@@ -48,7 +48,7 @@ def frame_of(number: int, odd: int, kind: int = PUSH) -> Frame:
         else f"m{number}",
         source="somebody" if odd == 8 else "me",
         headers=[("Key", "value")] if odd == 9 else (),
-        pending_acknowledge=odd == 10,
+        pending_acknowledge=odd == 10 or confirmed,
         pending_response=odd == 11,
         high_priority=odd == 12,
         first_acquirer=odd == 13,
@@ -59,7 +59,12 @@ def frame_of(number: int, odd: int, kind: int = PUSH) -> Frame:
 streams = st.tuples(
     st.lists(st.one_of(st.just(0), st.just(0), st.just(0), st.integers(0, 15)), max_size=60),
     st.sampled_from([PUSH, ANSWER]),
-).map(lambda drawn: [frame_of(number, odd, drawn[1]) for number, odd in enumerate(drawn[0])])
+    st.booleans(),
+).map(
+    lambda drawn: [
+        frame_of(number, odd, drawn[1], confirmed=drawn[2]) for number, odd in enumerate(drawn[0])
+    ]
+)
 
 
 def spread(frames: list[Frame], runs: list[FrameRun]) -> list[Frame]:
@@ -105,9 +110,10 @@ def test_runs_and_frames_are_what_came_in(
             assert run.size == sum([len(each.raw) for each in frames])
             assert run.largest == max([len(each.raw) for each in frames])
             for first in (True, False):
-                assert run.forwarded(first, 9) == b"".join(
-                    [each.forwarded(first, False, 9) for each in frames]
-                )
+                for asks in (True, False):
+                    assert run.forwarded(first, asks, 9) == b"".join(
+                        [each.forwarded(first, asks, 9) for each in frames]
+                    )
 
 
 def test_a_row_of_pushes_is_one_run() -> None:

@@ -88,12 +88,22 @@ class Stage:
             [queue.channel_name, queue.queue_id, *[getattr(queue, name) for name in COUNTERS]]
             for queue in self.broker.queues()
         ]
+        flights = [
+            (
+                key,
+                (each.attempts, each.marks, each.sequence, each.sent_at, each.size),
+                (each.wire.raw if isinstance(each.wire, Frame) else None),
+                (None if each.holder is None else each.holder.number),
+            )
+            for queue in self.broker.queues()
+            for key, each in queue.flights.items()
+        ]
         core = self.broker._core
         clients = [
             (session.pushed, session.delivered_in_all(), session.in_flight)
             for session in core.sessions.values()
         ]
-        return [queues, clients, core.total_bytes, repr(self.broker.statistics())]
+        return [queues, flights, clients, core.total_bytes, repr(self.broker.statistics())]
 
 
 def hello(name: str) -> bytes:
@@ -116,7 +126,7 @@ def pushes(first: int, count: int, kind: int) -> bytes:
                 "elsewhere" if kind == 1 else "c",
                 1,
                 b"x" * ((first + each) % 3 * 60),
-                message_id=f"m{first + each}",
+                message_id=f"m{(first + each) % 7 if kind == 7 else first + each}",
                 source="" if kind == 2 else "client9" if kind == 3 else "client1",
                 high_priority=kind == 4,
                 pending_acknowledge=kind == 5,
@@ -146,7 +156,7 @@ def answers(number: int, last: int, kind: int) -> bytes:
 
 
 acts = st.one_of(
-    st.tuples(st.just("push"), st.integers(1, 90), st.integers(0, 6)),
+    st.tuples(st.just("push"), st.integers(1, 90), st.integers(0, 7)),
     st.tuples(st.just("push"), st.integers(1, 90), st.just(0)),
     st.tuples(
         st.sampled_from(["join", "leave", "block", "unblock"]), st.integers(2, 3), st.just(0)
@@ -185,7 +195,14 @@ def play(stage: Stage, script: list[tuple[str, int, int]]) -> None:
         stage.listen()
 
 
-@settings(max_examples=150)
+def wait(stage: Stage, now: float) -> None:
+    """Let come due what is due until then."""
+    while (due := stage.hub.broker_deadline()) is not None and due <= now:
+        stage.hub.on_broker_deadline(max(due, 100.0))
+        stage.listen()
+
+
+@settings(max_examples=300)
 @given(
     st.sampled_from(range(len(QUEUES))),
     st.lists(acts, min_size=1, max_size=10),
@@ -205,6 +222,9 @@ def test_runs_leave_what_single_pushes_would(
     for stage in stages:
         play(stage, script)
     single, together = stages
+    assert together.books() == single.books()
+    for stage in stages:
+        wait(stage, 400.0)
     assert together.heard == single.heard
     assert together.books() == single.books()
     assert together.hub.take_faults() == single.hub.take_faults() == {}
@@ -243,8 +263,8 @@ def test_a_broadcast_that_nobody_hears_is_dropped_in_one_go() -> None:
 
 
 def test_after_a_run_was_divided_the_next_chunks_come_singly() -> None:
-    stage, _, effects = one_run(2, 1)
-    assert effects == 64  # as many as a step takes: one by one
+    stage, _, effects = one_run(5, 1)
+    assert effects == 64  # as many as a step takes: one by one, for names are to be hidden
     session = stage.hub._sessions[PRODUCER]
     for chunk in range(1, 65):
         commands = session.receive(pushes(chunk * 200, 20, 0), 1.0)
@@ -254,12 +274,35 @@ def test_after_a_run_was_divided_the_next_chunks_come_singly() -> None:
 
 
 def test_a_step_takes_a_run_that_must_be_divided_to_its_end() -> None:
-    stage = Stage(2, runs=True, limits=EngineLimits(), portion=0)
+    stage = Stage(5, runs=True, limits=EngineLimits(), portion=0)
     stage.say(2, operation(Operation.JOIN))
     (run,) = stage.hub._sessions[PRODUCER].receive(pushes(0, 200, 0), 1.0)
     assert len(stage.broker.step(run, 1.0)) == 200
     (found,) = stage.broker.queues()
-    assert found.received == found.count == 200
+    assert found.received == found.done == 200
+
+
+@pytest.mark.parametrize(("kind", "effects"), [(0, 1), (5, 2)])
+def test_a_run_to_be_acknowledged_is_taken_in_one_go(kind: int, effects: int) -> None:
+    """The one consumer has each message in hand, and the producer that asked is told."""
+    stage = Stage(2, runs=True, limits=EngineLimits(), portion=1 << 20)
+    stage.say(2, operation(Operation.JOIN))
+    (run,) = stage.hub._sessions[PRODUCER].receive(pushes(0, 200, kind), 1.0)
+    assert isinstance(run, PushRun)
+    assert len(stage.broker.steps([run], 0, 1.0, 1 << 20)[1]) == effects
+    (found,) = stage.broker.queues()
+    assert len(found.flights) == found.count == 200
+    assert found.bytes == run.size
+
+
+def test_more_than_may_be_unanswered_is_taken_one_by_one() -> None:
+    limits = EngineLimits(max_in_flight_per_session=150)
+    stage = Stage(2, runs=True, limits=limits, portion=1 << 20)
+    stage.say(2, operation(Operation.JOIN))
+    stage.say(PRODUCER, pushes(0, 200, 0))
+    (found,) = stage.broker.queues()
+    assert len(found.flights) == 150
+    assert found.waiting_count() == 50
 
 
 def test_answers_in_a_row_are_taken_together() -> None:
@@ -295,6 +338,9 @@ def test_a_door_of_another_kind_gets_each_message() -> None:
                 for each in range(run.count)
             ]
 
+        def contents(self) -> tuple[list[str], list[int], list[object]]:
+            return [f"m{each}" for each in range(3)], [5] * 3, [None] * 3
+
     broker = Broker()
     hub = Hub(broker)
     door = LineDoor("x")
@@ -306,7 +352,7 @@ def test_a_door_of_another_kind_gets_each_message() -> None:
     broker.step(Push(1, "first", "c", 1, False, False, 5, "first"), 0.0)
     (queue,) = broker.queues()
     queue.options.request_acknowledge = False
-    run = PushRun(1, "c", 1, 3, 15, 5, Lines(), RunNotes())
+    run = PushRun(1, "c", 1, False, False, 3, 15, 5, Lines(), RunNotes())
     hub._run(1, [run], 1.0)
     assert not hub.take_faults()
     assert queue.received == 4

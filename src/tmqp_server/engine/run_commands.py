@@ -28,6 +28,10 @@ class RunWire:
         """The same as single pushes."""
         raise NotImplementedError
 
+    def contents(self) -> tuple[list[str], list[int], list[object]]:
+        """Of each push in order: the message's id, its bytes, and its own ``wire``."""
+        raise NotImplementedError
+
     def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
         """The same as single acknowledges."""
         raise NotImplementedError
@@ -37,19 +41,32 @@ class RunWire:
 class PushRun(SessionCommand):
     """Put messages, all of regular or all of high priority, into one queue, in their order.
 
-    None of them brings extras, nor asks to be told.  ``count`` is how many there are, ``size`` what
-    they cost together, in bytes, and ``largest`` what the largest does.
+    None of them brings extras; all of them ask to be told, or none.  ``count`` is how many there
+    are, ``size`` what they cost together, in bytes, and ``largest`` what the largest does.
 
     ``left`` are the pushes still to be carried out of a run that is divided, the next one last.
     """
 
-    __slots__ = ("channel", "queue_id", "count", "size", "largest", "wire", "notes", "left")
+    __slots__ = (
+        "channel",
+        "queue_id",
+        "high_priority",
+        "wants_confirm",
+        "count",
+        "size",
+        "largest",
+        "wire",
+        "notes",
+        "left",
+    )
 
     def __init__(
         self,
         session: int,
         channel: str,
         queue_id: int,
+        high_priority: bool,
+        wants_confirm: bool,
         count: int,
         size: int,
         largest: int,
@@ -59,6 +76,8 @@ class PushRun(SessionCommand):
         self.session = session
         self.channel = channel
         self.queue_id = queue_id
+        self.high_priority = high_priority
+        self.wants_confirm = wants_confirm
         self.count = count
         self.size = size
         self.largest = largest

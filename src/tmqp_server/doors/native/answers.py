@@ -17,6 +17,7 @@ from tmqp.constants import (
 )
 from tmqp.frames import Frame
 from tmqp_server.engine.effects import Confirm
+from tmqp_server.engine.run_effects import ConfirmRun
 
 __all__ = [
     "ConfirmWriter",
@@ -110,6 +111,17 @@ class ConfirmWriter:
         self._behind = b""
         self._target = b""
 
+    def write_run(self, effect: ConfirmRun) -> bytes:
+        """The bytes of all confirms of a run."""
+        self._learn(effect.channel, effect.queue_id, True)
+        before, behind, target = self._before, self._behind, self._target
+        pieces: list[bytes] = []
+        for name in effect.message_ids:
+            message_id = name.encode()
+            length = _ONE_BYTE[len(message_id)]
+            pieces.append(b"%b%b%b%b%b" % (before, length, behind, message_id, target))
+        return b"".join(pieces)
+
     def write(self, effect: Confirm) -> bytes:
         """The bytes of one."""
         message_id = effect.message_id.encode()
@@ -120,21 +132,16 @@ class ConfirmWriter:
             or effect.first_acquirer != self._first_acquirer
             or effect.channel != self._channel
         ):
-            self._learn(effect)
+            self._learn(effect.channel, effect.queue_id, effect.first_acquirer)
         length = _ONE_BYTE[len(message_id)]
         return b"%b%b%b%b%b" % (self._before, length, self._behind, message_id, self._target)
 
-    def _learn(self, effect: Confirm) -> None:
+    def _learn(self, channel: str, queue_id: int, first_acquirer: bool) -> None:
         """Write one without an id: its third byte, the length, and the id itself are missing."""
-        self._channel = effect.channel
-        self._queue_id = effect.queue_id
-        self._first_acquirer = effect.first_acquirer
-        raw = Frame.build(
-            TYPE_ACKNOWLEDGE,
-            effect.channel,
-            effect.queue_id,
-            first_acquirer=effect.first_acquirer,
-        ).raw
+        self._channel = channel
+        self._queue_id = queue_id
+        self._first_acquirer = first_acquirer
+        raw = Frame.build(TYPE_ACKNOWLEDGE, channel, queue_id, first_acquirer=first_acquirer).raw
         self._before = raw[:2]
         self._behind = raw[3:_HEAD_BYTES]
         self._target = raw[_HEAD_BYTES:]

@@ -95,7 +95,7 @@ from tmqp_server.engine.message import Message
 from tmqp_server.engine.reading_commands import ReadRange
 from tmqp_server.engine.router_effects import AnswerRouted
 from tmqp_server.engine.run_commands import RunNotes
-from tmqp_server.engine.run_effects import DeliverRun
+from tmqp_server.engine.run_effects import ConfirmRun, DeliverRun
 
 __all__ = ["NativeDoor", "NativeSession"]
 
@@ -484,6 +484,8 @@ class NativeSession(DoorSession):
             return _NOTHING
         if isinstance(effect, Confirm):
             self._send(self._door.confirms.write(effect))
+        elif isinstance(effect, ConfirmRun):
+            self._send(self._door.confirms.write_run(effect))
         elif isinstance(effect, (DeliverPulled, EndPull, AnswerPull)):
             self._answer_pull(effect)
         elif isinstance(effect, Reply):

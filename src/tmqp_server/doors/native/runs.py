@@ -22,7 +22,6 @@ class NativeRun(RunWire):
 
     def pushes(self, run: PushRun) -> list[Push]:
         """The same as single pushes."""
-        high_priority = self.frames.first.high_priority
         found: list[Push] = []
         for frame in self.frames.frames():
             found.append(
@@ -31,14 +30,25 @@ class NativeRun(RunWire):
                     frame.message_id,
                     run.channel,
                     run.queue_id,
-                    high_priority,
-                    False,
+                    run.high_priority,
+                    run.wants_confirm,
                     len(frame.raw),
                     frame,
                     None,
                 )
             )
         return found
+
+    def contents(self) -> tuple[list[str], list[int], list[object]]:
+        """Of each message its id, its bytes and its frame."""
+        ids: list[str] = []
+        sizes: list[int] = []
+        wires: list[object] = []
+        for frame in self.frames.frames():
+            ids.append(frame.message_id)
+            sizes.append(len(frame.raw))
+            wires.append(frame)
+        return ids, sizes, wires
 
     def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
         """The same as single acknowledges."""
@@ -78,6 +88,8 @@ def _push_run(session: int, frames: FrameRun, notes: RunNotes) -> PushRun:
         session,
         first.target,
         first.content_type,
+        first.high_priority,
+        first.pending_acknowledge,
         frames.count,
         frames.size,
         frames.largest,
@@ -90,4 +102,5 @@ def run_bytes(effect: DeliverRun) -> bytes:
     """The bytes of a run's deliveries, one hop less than received (F11, F12)."""
     wire = effect.run.wire
     assert isinstance(wire, NativeRun), "this door delivers what it received"
-    return wire.frames.forwarded(effect.first_acquirer, wire.frames.first.ttl - 1)
+    ttl = wire.frames.first.ttl - 1
+    return wire.frames.forwarded(effect.first_acquirer, effect.wants_acknowledge, ttl)
