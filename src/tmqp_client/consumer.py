@@ -185,6 +185,14 @@ class Consumer:
             raise OperationTimeout(f"get from {self.channel!r}", "", timeout_s)
         raise ClientClosed(f"the consumer of {self.channel!r} was closed")
 
+    def _next_now(self) -> Message | None:
+        """The next message if it is there, and it is not the turn of others."""
+        reader = self._reader
+        if reader is None or reader.congested:
+            return None
+        frame = reader.take_now()
+        return None if frame is None else Message(frame, self._client._session)
+
     async def _next(self) -> Message | None:
         """The next message; None once this side has closed."""
         if self._reader is None:
@@ -225,15 +233,16 @@ class ConsumerIterator:
         consumer = self._consumer
         message = self._message
         if message is not None:
-            if not message.answered:
-                await (
-                    message.ack()
-                )  # which says nothing when its connection is gone: it comes again
+            if not message._done():
+                # Which says nothing when its connection is gone: it comes again.
+                await message.ack()
             self._message = None
             consumer._held.pop(message, None)
-        message = await consumer._next()
+        message = consumer._next_now()
         if message is None:
-            raise StopAsyncIteration
+            message = await consumer._next()
+            if message is None:
+                raise StopAsyncIteration
         if consumer._automatic:
             self._message = message
             consumer._held[message] = None

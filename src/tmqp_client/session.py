@@ -28,6 +28,7 @@ from tmqp.frames import Frame
 from tmqp_client._gate import Dropped, Gate, WhenFull
 from tmqp_client._inbox import Inbox
 from tmqp_client._link import Link
+from tmqp_client._loop import NewSignal, Signal, now, signals
 from tmqp_client._machine import ClientMachine
 from tmqp_client._outcomes import Accepted, Lost, NotRestored, Outcome
 from tmqp_client._pending import Pending, Waiter, time_limit
@@ -45,16 +46,8 @@ _TURN_PUSHES: Final = 64
 _NEVER: Final = float("inf")
 
 
-class _OneWaiter:
-    """Waits for one answer."""
-
-    __slots__ = ("event",)
-
-    def __init__(self) -> None:
-        self.event = anyio.Event()
-
-    def settled(self, pending: Pending) -> None:
-        self.event.set()
+def _no_signal() -> Signal:
+    raise ClientClosed("the client is not connected")
 
 
 class Session:
@@ -70,12 +63,17 @@ class Session:
         self._timer_wake = anyio.Event()
         self._timer_due = _NEVER
         self._gate = Gate(self, machine, when_full)
+        self._new_signal: NewSignal = _no_signal
         self._online = anyio.Event()
         self._drained = anyio.Event()
-        self._closing = False
         self._turn = 0
         #: Is told what could not be restored on a new connection.
         self.on_refused: Callable[[NotRestored], None] | None = None
+
+    @property
+    def new_signal(self) -> NewSignal:
+        """What one task waits for."""
+        return self._new_signal
 
     @property
     def client_id(self) -> str:
@@ -110,7 +108,7 @@ class Session:
         """
         if self._machine.over is not None:
             raise self._machine.over.error()
-        if self._closing:
+        if self._machine.closing:
             raise ClientClosed("the client is being closed")
 
     # -- its life -------------------------------------------------------------------------------
@@ -121,8 +119,9 @@ class Session:
         :param tasks: where the connection is served; that ends by itself.
         :param transport: freshly connected.
         """
+        self._new_signal = signals()
         try:
-            self._machine.start(anyio.current_time())
+            self._machine.start(now())
         except BaseException:
             await transport.aclose()
             raise
@@ -137,7 +136,7 @@ class Session:
 
     def hang_up(self) -> None:
         """Close without waiting: everyone waiting is told, Terminate goes as far as it can."""
-        self._closing = True
+        self._machine.closing = True
         self.settle(self._machine.close())
         self.flush()
 
@@ -153,7 +152,7 @@ class Session:
         """
         try:
             if linger_s is None or linger_s > 0:
-                self._closing = True
+                self._machine.closing = True
                 self._call_all()
                 with anyio.move_on_after(_NEVER if linger_s is None else linger_s):
                     await self._drain()
@@ -243,19 +242,26 @@ class Session:
     @property
     def backlog_bytes(self) -> int:
         """Bytes queued that the transport has not taken."""
-        link = self._link
-        return self._machine.queued_bytes + (0 if link is None else link.unsent_bytes)
-
-    def _after_send(self, *, awaited: bool) -> None:
-        """Something was queued: see to it that it goes out, and that its deadline is kept."""
         machine = self._machine
-        if (awaited and machine.outstanding == 1) or machine.queued_bytes >= _FLUSH_BYTES:
+        return machine.queued_bytes + machine.unsent_bytes
+
+    def _after_sending(self) -> None:
+        """Something was queued: see to it that it goes out."""
+        if self._machine.queued_bytes >= _FLUSH_BYTES:
             self.flush()
         elif self._link is not None:
             self._link.write_soon()
-        if awaited:
+
+    def _after_asking(self, pending: Pending) -> None:
+        """The same, and an answer is awaited: see to it that its deadline is kept."""
+        machine = self._machine
+        if machine.outstanding == 1 or machine.queued_bytes >= _FLUSH_BYTES:
+            self.flush()
+        elif self._link is not None:
+            self._link.write_soon()
+        if pending.deadline < self._timer_due:
             self.check_timer()
-            self.read_on()
+        self.read_on()
 
     # -- time -----------------------------------------------------------------------------------
 
@@ -278,11 +284,11 @@ class Session:
         while True:
             due = machine.next_deadline()
             self._timer_due = _NEVER if due is None else due
-            wait_s = max(self._timer_due - anyio.current_time(), 0.0)
+            wait_s = max(self._timer_due - now(), 0.0)
             with anyio.move_on_after(wait_s):
                 await self._timer_wake.wait()
                 self._timer_wake = anyio.Event()
-            self.settle(machine.on_deadline(anyio.current_time()))
+            self.settle(machine.on_deadline(now()))
             self.flush()
 
     def check_timer(self) -> None:
@@ -306,25 +312,26 @@ class Session:
 
         :param repeat: ask again on the next connection if this one ends before the answer.
         :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
-
         :raises OperationError: when it fails, is refused, or times out.
         :raises ClientError: when the connection ends or has ended.
         :raises LocalProtocolError: when it cannot be sent.
         """
-        limit_s = self._machine.limits.response_timeout_s if timeout_s is None else timeout_s
-        await self._gate.admit(confirm=True, nowait=nowait, timeout_s=limit_s)
+        if not self._gate.passes(confirm=True):
+            limit_s = self._machine.limits.response_timeout_s if timeout_s is None else timeout_s
+            await self._gate.admit(confirm=True, nowait=nowait, timeout_s=limit_s)
         try:
-            pending = self._machine.request(request, anyio.current_time(), timeout_s, repeat=repeat)
+            pending = self._machine.request(request, now(), timeout_s, repeat=repeat)
         finally:
             self._gate.call()
         return await self._wait(pending)
 
     async def post(self, request: Request, *, nowait: bool = False) -> Pending:
         """Send a message as soon as there is room, without asking for an answer; as :meth:`ask`."""
-        limit_s = self._machine.limits.response_timeout_s
-        await self._gate.admit(confirm=False, nowait=nowait, timeout_s=limit_s)
-        pending = self._machine.request(request, anyio.current_time(), answer=False)
-        self._after_send(awaited=False)
+        if not self._gate.passes(confirm=False):
+            limit_s = self._machine.limits.response_timeout_s
+            await self._gate.admit(confirm=False, nowait=nowait, timeout_s=limit_s)
+        pending = self._machine.request(request, now(), answer=False)
+        self._after_sending()
         self._turn += 1
         if self._turn >= _TURN_PUSHES:
             self._turn = 0
@@ -348,8 +355,8 @@ class Session:
     def tell(self, request: Request) -> None:
         """Undo what stands (joined, subscribed) without asking for an answer."""
         if self._machine.accepted:
-            self._machine.request(request, anyio.current_time(), answer=False)
-            self._after_send(awaited=False)
+            self._machine.request(request, now(), answer=False)
+            self._after_sending()
         else:
             self._machine.forget(request)
 
@@ -365,7 +372,7 @@ class Session:
         await self.online(time_limit(timeout_s, self._machine.limits.response_timeout_s))
         await self._gate.admit(confirm=True)
         try:
-            pending = self._machine.ping(anyio.current_time(), timeout_s)
+            pending = self._machine.ping(now(), timeout_s)
         finally:
             self._gate.call()
         return await self._wait(pending)
@@ -379,7 +386,8 @@ class Session:
         await self.online(self._machine.limits.pull_timeout_s)
         await self._gate.admit(confirm=False)
         pull = self._machine.pull(request)
-        self._after_send(awaited=True)
+        self._after_sending()
+        self.read_on()
         return pull
 
     async def read_cache(self, request: PullRequest, timeout_s: float | None) -> Pending:
@@ -387,7 +395,7 @@ class Session:
         await self.online(time_limit(timeout_s, self._machine.limits.response_timeout_s))
         await self._gate.admit(confirm=True)
         try:
-            pending = self._machine.read_cache(request, anyio.current_time(), timeout_s)
+            pending = self._machine.read_cache(request, now(), timeout_s)
         finally:
             self._gate.call()
         return await self._wait(pending)
@@ -400,41 +408,111 @@ class Session:
         headers: Headers = (),
         high_priority: bool = False,
         message_id: str | None = None,
-        confirm: bool = True,
         timeout_s: float | None = None,
-        waiter: Waiter | None = None,
         nowait: bool = False,
     ) -> Pending:
-        """Send a message as soon as there is room; as :meth:`ask`.
-
-        :param confirm: ask for the acknowledge, and wait for it unless there is a ``waiter``.
-        :param waiter: is told when the acknowledge comes, or why not.
-        """
-        limit_s = self._machine.limits.acknowledge_timeout_s if timeout_s is None else timeout_s
-        await self._gate.admit(confirm=confirm, nowait=nowait, timeout_s=limit_s)
+        """Send a message as soon as there is room and wait for its acknowledge; as :meth:`ask`."""
+        if not self._gate.passes(confirm=True):
+            await self._admit(True, nowait, timeout_s)
+        signal = self._new_signal()
         try:
             pending = self._machine.push(
                 channel,
                 queue_id,
                 payload,
                 headers,
-                anyio.current_time(),
-                confirm=confirm,
+                now(),
+                confirm=True,
                 high_priority=high_priority,
                 message_id=message_id,
                 timeout_s=timeout_s,
             )
         finally:
             self._gate.call()
-        if confirm and waiter is None:
-            return await self._wait(pending)
+        pending.waiter = signal
+        return await self._settled(pending, signal)
+
+    async def begin_push(
+        self,
+        channel: str,
+        queue_id: int,
+        payload: bytes,
+        headers: Headers,
+        high_priority: bool,
+        timeout_s: float | None,
+        waiter: Waiter,
+    ) -> Pending:
+        """As :meth:`push`, but the ``waiter`` is told when the acknowledge comes, or why not."""
+        if not self._gate.passes(confirm=True):
+            await self._admit(True, False, timeout_s)
+        try:
+            pending = self._machine.push(
+                channel,
+                queue_id,
+                payload,
+                headers,
+                now(),
+                confirm=True,
+                high_priority=high_priority,
+                timeout_s=timeout_s,
+            )
+        finally:
+            self._gate.call()
         pending.waiter = waiter
-        self._after_send(awaited=confirm)
+        self._after_asking(pending)
         self._turn += 1
         if self._turn >= _TURN_PUSHES:
             self._turn = 0
             await anyio.lowlevel.checkpoint()
         return pending
+
+    async def publish(
+        self,
+        channel: str,
+        queue_id: int,
+        payload: bytes,
+        headers: Headers = (),
+        high_priority: bool = False,
+        message_id: str | None = None,
+        timeout_s: float | None = None,
+        nowait: bool = False,
+    ) -> str:
+        """Send a message as soon as there is room, without asking for an acknowledge.
+
+        :return: its id; empty when it was dropped.
+        """
+        if not self._gate.passes(confirm=False):
+            try:
+                await self._admit(False, nowait, timeout_s)
+            except Dropped:
+                return ""
+        message_id = self._machine.publish(
+            channel, queue_id, payload, headers, high_priority, message_id
+        )
+        self._after_sending()
+        self._turn += 1
+        if self._turn >= _TURN_PUSHES:
+            self._turn = 0
+            await anyio.lowlevel.checkpoint()
+        return message_id
+
+    async def _admit(self, confirm: bool, nowait: bool, timeout_s: float | None) -> None:
+        limit_s = self._machine.limits.acknowledge_timeout_s if timeout_s is None else timeout_s
+        await self._gate.admit(confirm=confirm, nowait=nowait, timeout_s=limit_s)
+
+    def acknowledge_soon(self, message: Frame, reason: str | None, epoch: int) -> bool:
+        """As :meth:`acknowledge` if that need not wait; False if it must, or can not be done.
+
+        :raises LocalProtocolError: when the reason cannot be written.
+        """
+        machine = self._machine
+        if not machine.accepted or machine.epoch != epoch:
+            return False
+        if self.backlog_bytes >= machine.limits.outbound_bytes:
+            return False
+        machine.acknowledge(message, reason)
+        self._after_sending()
+        return True
 
     async def acknowledge(self, message: Frame, reason: str | None, epoch: int) -> bool:
         """Answer a delivered message; False when it came on a connection before this one.
@@ -452,7 +530,7 @@ class Session:
         if not self.live(epoch):
             return False
         self._machine.acknowledge(message, reason)
-        self._after_send(awaited=False)
+        self._after_sending()
         return True
 
     def live(self, epoch: int) -> bool:
@@ -482,14 +560,14 @@ class Session:
         if self._machine.buffer_full:
             raise WouldBlock("as much waits for a connection as may")
         self._machine.send(frame)
-        self._after_send(awaited=False)
+        self._after_sending()
 
     def send_now(self, frame: Frame) -> bool:
         """Send without waiting, for one that is leaving; False when it is too late."""
         if not self._machine.accepted:
             return False
         self._machine.send(frame)
-        self._after_send(awaited=False)
+        self._after_sending()
         return True
 
     def acknowledge_now(self, message: Frame, reason: str | None, epoch: int) -> bool:
@@ -497,17 +575,20 @@ class Session:
         if not self.live(epoch):
             return False
         self._machine.acknowledge(message, reason)
-        self._after_send(awaited=False)
+        self._after_sending()
         return True
 
     async def _wait(self, pending: Pending) -> Pending:
-        waiter = _OneWaiter()
-        pending.waiter = waiter
-        self._after_send(awaited=True)
+        pending.waiter = signal = self._new_signal()
+        return await self._settled(pending, signal)
+
+    async def _settled(self, pending: Pending, signal: Signal) -> Pending:
+        self._after_asking(pending)
         try:
-            await waiter.event.wait()
+            await signal.wait()
         finally:
-            self.abandon(pending)
+            if not pending.done:
+                self.abandon(pending)
         if pending.error is not None:
             raise pending.error
         return pending
