@@ -188,6 +188,14 @@ class Link:
             self._flushing_soon = True
             self._loop.call_soon(self._flush_now)
 
+    def write_first(self) -> None:
+        """There is something that somebody waits for: the first of a turn goes out at once."""
+        if self._loop is None or self._flushing_soon:
+            self.write_soon()
+            return
+        self.flush()
+        self.write_soon()  # until then others gather
+
     def _flush_now(self) -> None:
         self._flushing_soon = False
         self.flush()

@@ -60,10 +60,11 @@ class InboxReader(Generic[_T]):
 
     def take_now(self) -> _T | None:
         """The next item; None when there is none now, or others are to run first."""
-        if self._turn >= _TURN_ITEMS - 1 or not len(self._inbox):
+        inbox = self._inbox
+        if self._turn >= _TURN_ITEMS - 1 or not inbox.items:
             return None
         self._turn += 1
-        return self._inbox.take()
+        return inbox.take()
 
     async def take(self) -> _T | None:
         """The next item; None when there is none and none will come."""

@@ -440,6 +440,9 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Reading):
                 channel, queue_id, data, headers, high_priority, message_id, timeout_s, nowait
             )
             return pending.message_id
+        sent = session.publish_now(channel, queue_id, data, headers, high_priority, message_id)
+        if sent is not None:
+            return sent
         return await session.publish(
             channel, queue_id, data, headers, high_priority, message_id, timeout_s, nowait
         )

@@ -29,11 +29,11 @@ class Message(ReceivedMessage):
 
     __slots__ = ("_answered", "_epoch")
 
-    def __init__(self, frame: Frame, session: Session) -> None:
+    def __init__(self, frame: Frame, session: Session, epoch: int) -> None:
         self.frame = frame
         self._session = session
         self._answered = False
-        self._epoch = session.epoch
+        self._epoch = epoch
 
     # -- what it is -----------------------------------------------------------------------------
 

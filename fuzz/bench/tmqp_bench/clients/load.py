@@ -89,9 +89,7 @@ class Meter:
 
     def taken(self, payload: bytes) -> None:
         """The consuming side has a message: it counts, with its age."""
-        self.ages_ns.append(
-            time.perf_counter_ns() - int.from_bytes(payload[:_STAMP_BYTES], "big")
-        )
+        self.ages_ns.append(time.perf_counter_ns() - int.from_bytes(payload[:_STAMP_BYTES], "big"))
         self.arrived(payload)
 
     def arrived(self, payload: bytes) -> None:

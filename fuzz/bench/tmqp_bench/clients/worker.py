@@ -35,9 +35,7 @@ def main() -> int:
     options = parser.parse_args()
     module, name = _LINKS[options.library]
     connect: Callable[..., Any] = getattr(import_module(module), name)
-    shape = Shape(
-        options.kind, options.window, options.payload, options.warm_up, options.seconds
-    )
+    shape = Shape(options.kind, options.window, options.payload, options.warm_up, options.seconds)
     gc.collect()
     try:
         figures = asyncio.run(measure(connect, options.port, shape))
