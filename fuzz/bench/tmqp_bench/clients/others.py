@@ -105,7 +105,8 @@ class _AioPika:
 
     async def ask(self, payload: bytes) -> bytes:
         number = str(next(self._numbers))
-        answer = self.waiting[number] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.waiting[number] = answer
         message = self._to_message(payload, correlation_id=number, reply_to=self._callbacks)
         await self._exchange.publish(message, _NAME)
         return await answer
