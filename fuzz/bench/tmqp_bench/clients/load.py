@@ -126,7 +126,10 @@ async def measure(connect: Connect, port: int, shape: Shape) -> Figures:
             figures = Figures(meter.done - done, seconds, time.process_time() - cpu_s)
             ages = sorted(meter.ages_ns)
             meter.over = True
-            await asyncio.wait_for(load, _STALL_S)
+            _, late = await asyncio.wait([load], timeout=_STALL_S)
+            if late:
+                raise TimeoutError("what was under way at the end has not come")
+            load.result()
         finally:
             load.cancel()
     if not ages:

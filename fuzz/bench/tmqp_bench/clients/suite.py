@@ -34,7 +34,7 @@ __all__ = [
 _WARM_UP_S: Final = 0.5
 #: What a run may take beyond its seconds: starting, connecting, closing.
 _SPARE_S: Final = 60.0
-_TRIES: Final = 2
+_TRIES: Final = 3
 
 
 @dataclass(frozen=True)
