@@ -258,7 +258,10 @@ BAD_OPTIONS: dict[str, tuple[list[str], str]] = {
     "scheme": (["-l", "http://x"], "an address begins with tmq://"),
     "port": (["-l", "tmq://127.0.0.1:65536"], "the port is a number 0..65535"),
     "empty": (["-l", ""], "the host is missing"),
-    "tls": (["-l", "tmqs://127.0.0.1:1"], "TLS is not served yet"),
+    "tls": (
+        ["-l", "tmqs://127.0.0.1:1"],
+        "needs a certificate: the table [tls], or --tls-cert",
+    ),
     "remote": (["-l", "tmq://0.0.0.0:0"], "set allow_remote (--allow-remote)"),
     "payload": (["--max-payload", "0"], "0 is not in the range"),
     "huge payload": (["--max-payload", str(2**63)], "max_payload_bytes must be below 2**63"),

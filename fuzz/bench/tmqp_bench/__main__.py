@@ -9,6 +9,7 @@ from typing import Final
 
 from tmqp_bench import depth, idle, storage
 from tmqp_bench.broker import command as brokers
+from tmqp_bench.clients import command as clients
 from tmqp_bench.codec import BUILDS, Plan, compare
 from tmqp_bench.report import as_json, as_text, verdicts
 
@@ -103,15 +104,20 @@ def _parser() -> argparse.ArgumentParser:
     storage.add_arguments(commands)
     depth.add_arguments(commands)
     idle.add_arguments(commands)
+    clients.add_arguments(commands)
     return parser
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; return the exit status."""
     options = _parser().parse_args(arguments)
-    if options.command == "brokers":
-        return brokers.run(options)
-    others = {"storage": storage.run, "depth": depth.run, "idle": idle.run}
+    others = {
+        "brokers": brokers.run,
+        "clients": clients.run,
+        "depth": depth.run,
+        "idle": idle.run,
+        "storage": storage.run,
+    }
     run = others.get(options.command, _codec)
     return run(options)
 
