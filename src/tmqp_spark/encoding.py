@@ -28,6 +28,7 @@ from tmqp.constants import (
     TYPE_ACKNOWLEDGE,
     TYPE_QUEUE_MESSAGE,
 )
+from tmqp_spark.errors import SparkError
 
 __all__ = ["ID_DIGITS", "SINK_COLUMNS", "EncodedBatch", "EncodingError", "MessageEncoder"]
 
@@ -58,7 +59,7 @@ _EMPTY: Final = pa.scalar(b"", pa.large_binary())
 _HEX4: Final = np.frombuffer(b"".join(b"%04x" % number for number in range(65_536)), np.uint32)
 
 
-class EncodingError(ValueError):
+class EncodingError(SparkError):
     """A row cannot be a message; the text says which, and what to do."""
 
 
@@ -67,19 +68,22 @@ class EncodedBatch:
 
     ``data`` are all of them, one behind the other; message ``i`` begins at ``offsets[i]``;
     ``offsets`` has one entry more than there are messages.  ``acknowledges`` and
-    ``acknowledge_offsets`` are what a server answers if it takes each of them, alike.
+    ``acknowledge_offsets`` are what a server answers if it takes each of them, alike.  ``source``
+    is the client they are made for.
     """
 
-    __slots__ = ("acknowledge_offsets", "acknowledges", "count", "data", "offsets")
+    __slots__ = ("acknowledge_offsets", "acknowledges", "count", "data", "offsets", "source")
 
     def __init__(
         self,
+        source: str,
         count: int,
         data: memoryview,
         offsets: np.ndarray[Any, np.dtype[np.int64]],
         acknowledges: memoryview,
         acknowledge_offsets: np.ndarray[Any, np.dtype[np.int64]],
     ) -> None:
+        self.source = source
         self.count = count
         self.data = data
         self.offsets = offsets
@@ -118,7 +122,7 @@ class MessageEncoder:
     :param queue: the queue id likewise; None if each row names one.
     :param source: the client's own id: a server takes no other (F42).
     :param id_prefix: generated message ids are this and a number that rises; rows with an id of
-        their own keep it.
+        their own, not empty, keep it.
     :param ask: ask the server to acknowledge each message.
     """
 
@@ -127,13 +131,20 @@ class MessageEncoder:
     ) -> None:
         self._channel = channel
         self._queue = queue
-        self._source = _name_bytes("client id", source)
         self._target = _name_bytes("channel", channel)
         self._prefix = _name_bytes("prefix of message ids", id_prefix)
         if len(self._prefix) + ID_DIGITS > MAX_NAME_BYTES:
             raise EncodingError(f"the prefix of message ids is over {MAX_NAME_BYTES} bytes")
         self._ask = ask
         self._made = 0
+        self._named = ""
+        self._source = b""
+        self.rename(source)
+
+    def rename(self, source: str) -> None:
+        """Make messages of another client from now on: after a new connection it has another id."""
+        self._named = source
+        self._source = _name_bytes("client id", source)
 
     @property
     def made(self) -> int:
@@ -148,7 +159,7 @@ class MessageEncoder:
         count = batch.num_rows
         if count == 0:
             nothing = np.zeros(1, np.int64)
-            return EncodedBatch(0, memoryview(b""), nothing, memoryview(b""), nothing)
+            return EncodedBatch("", 0, memoryview(b""), nothing, memoryview(b""), nothing)
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         where = f"rows {self._made} to {self._made + count}"
         value = _binary(_no_nulls(columns["value"], "value", where))
@@ -175,12 +186,15 @@ class MessageEncoder:
         data, offsets = _pieces(joined)
         answers, answer_offsets = self._answers(head, sizes, ids, target, low_high, count)
         self._made += count
-        return EncodedBatch(count, data, offsets, answers, answer_offsets)
+        return EncodedBatch(self._named, count, data, offsets, answers, answer_offsets)
 
     def _ids(self, given: Any, count: int, where: str) -> Any:
-        """The message ids as a column of bytes: the rows' own, or generated ones."""
+        """The message ids as a column of bytes: the rows' own, or generated ones (F41)."""
         if given is not None:
-            return _binary(_no_nulls(given, "message_id", where))
+            missing = pc.fill_null(pc.equal(given, ""), True)
+            if not pc.any(missing).as_py():
+                return _binary(given)
+            return pc.if_else(missing, self._ids(None, count, where), _binary(given))
         width = len(self._prefix) + ID_DIGITS
         if self._made + count > 1 << 32:
             raise EncodingError(f"{where}: a task writes at most 2^32 messages")

@@ -2,10 +2,10 @@
 
 Theory of operation.  A file holds *inputs*: a recording (``.json``, the form is told in
 :mod:`tmqp.testing.vectors`) one for each thing that was seen on the wire, a list of lines
-(``.txt``) one for each line of hexadecimal digits, any other file is one input.  Each input goes through the same
-decoder as a connection's bytes, and each frame becomes a row; what is no frame becomes a row too,
-with ``error`` and where it stands.  So a damaged file never ends a job, and nothing of it is lost
-from sight.
+(``.txt``) one for each line of hexadecimal digits, any other file is one input.  Each input goes
+through the same decoder as a connection's bytes, and each frame becomes a row; what is no frame
+becomes a row too, with ``error`` and where it stands.  So a damaged file never ends a job, and
+nothing of it is lost from sight.
 
 Rows are gathered as tuples and turned into Arrow columns a batch at a time; only the columns that
 somebody asked for are made.

@@ -114,14 +114,14 @@ def test_any_columns_give_the_frames_that_the_codec_builds(
             channel,
             queue,
             bytes(size),
-            message_id=message_id,
+            message_id=message_id or f"ab12-{number:08x}",
             source="spark-1",
             headers=pairs or (),
             high_priority=bool(high),
             pending_acknowledge=True,
             ttl=16 if ttl is None else ttl,
         )
-        for size, channel, queue, message_id, pairs, high, ttl in rows[skip:]
+        for number, (size, channel, queue, message_id, pairs, high, ttl) in enumerate(rows[skip:])
     ]
 
 
@@ -139,11 +139,28 @@ def test_a_row_without_channel_or_queue_goes_where_the_options_say() -> None:
         _encoder(queue=None).encode(batch)
 
 
+def test_a_row_without_an_id_gets_one() -> None:
+    batch = _batch(
+        value=_values([b"a", b"b", b"c"]), message_id=pa.array(["", "own", None], pa.string())
+    )
+    assert [frame.message_id for frame in _all(_encoder().encode(batch))] == [
+        "ab12-00000000",
+        "own",
+        "ab12-00000002",
+    ]
+
+
+def test_after_a_new_connection_messages_bear_its_name() -> None:
+    encoder = _encoder()
+    encoder.rename("spark-2")
+    encoded = encoder.encode(_batch(value=_values([b"a"])))
+    assert encoded.source == _all(encoded)[0].source == "spark-2"
+
+
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
         ({"value": pa.array([b"a", None])}, "column value is null in row 1 of them"),
-        ({"message_id": pa.array(["a", None])}, "column message_id is null in row 1"),
         ({"message_id": pa.array(["a", "x" * 256])}, "message id in row 1 of them has 256 bytes"),
         ({"channel": pa.array(["a", "ä" * 128])}, "channel in row 1 of them has 256 bytes"),
         ({"queue": pa.array([1, 65_536])}, "a queue id is 0..65535, got 65536"),
