@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tmqp import Frame, HeaderName
-from tmqp.extensions import OP_OFFSETS
+from tmqp.extensions import HEADER_CURSOR, HEADER_TIMESTAMP, HEADER_WAIT, OP_OFFSETS
 from tmqp_spark.errors import DecodeFailed, InvalidOption
 from tmqp_spark.offsets import Places, parse_key, queue_key
 from tmqp_spark.options import SourceOptions
@@ -22,6 +22,7 @@ __all__ = ["Catalog", "QueueState", "Subscription", "answer_list"]
 
 #: A source of more channels than this asks for all of the broker's.
 _MOST_FILTERS: Final = 4
+_NEVER: Final = 2**63 - 1
 #: Letters with which every match of a pattern begins.
 _PLAIN_START: Final = re.compile(r"[A-Za-z0-9_-]+(?![A-Za-z0-9_*?{-])")
 
@@ -30,14 +31,16 @@ class QueueState:
     """What the broker keeps of a queue.
 
     ``earliest`` and ``latest`` are sequences (where nothing is kept, ``earliest`` is ``latest`` +
-    1), ``oldest_ms`` when the earliest came; ``at`` is the first sequence that came at the time
-    asked for or later, if one was asked for.
+    1), ``oldest_ms`` when the earliest came.  ``at`` is the first sequence that came at the time
+    asked for or later, ``committed`` where the cursor asked for is, -1 if there is none; both are
+    None if nothing was asked for.
     """
 
     __slots__ = (
         "at",
         "bytes",
         "channel",
+        "committed",
         "count",
         "earliest",
         "incarnation",
@@ -57,6 +60,7 @@ class QueueState:
         bytes: int,
         oldest_ms: int,
         at: int | None = None,
+        committed: int | None = None,
     ) -> None:
         self.channel = channel
         self.queue = queue
@@ -67,6 +71,7 @@ class QueueState:
         self.bytes = bytes
         self.oldest_ms = oldest_ms
         self.at = at
+        self.committed = committed
 
     def __repr__(self) -> str:
         return f"<QueueState {self.channel}/{self.queue} {self.earliest}..{self.latest}>"
@@ -182,15 +187,22 @@ class Catalog:
         self._link = link
         self.subscription = subscription
         self._filters = subscription.filters()
+        # Queues that pass the filters and are not the subscription's: they shall wake nobody.
+        self._others: set[str] = set()
 
-    def look(self, timestamp_ms: int | None = None) -> dict[str, QueueState]:
+    def look(
+        self, timestamp_ms: int | None = None, cursor: str | None = None
+    ) -> dict[str, QueueState]:
         """What is kept now, by ``channel/queue``.
 
         :param timestamp_ms: also find the first message that came then or later.
+        :param cursor: also find where this cursor is.
         :raises BrokerRefused: and BrokerUnreachable, as the link does.
         :raises DecodeFailed: when the answer cannot be read.
         """
-        more = () if timestamp_ms is None else (("Timestamp", str(timestamp_ms)),)
+        more = [] if timestamp_ms is None else [(HEADER_TIMESTAMP, str(timestamp_ms))]
+        if cursor is not None:
+            more.append((HEADER_CURSOR, cursor))
 
         def once() -> list[Frame]:
             ids = [
@@ -206,20 +218,20 @@ class Catalog:
 
         :raises BrokerRefused: as :meth:`look`.
         """
-        if wait_ms <= 0 or len(self._filters) != 1:
+        if wait_ms <= 0:
             return self.look()
-        channel, queue = self._filters[0]
-        known = [
-            {"Channel": parse_key(key)[0], "Queue": parse_key(key)[1], "Latest": place.next - 1}
-            for key, place in places.items()
-        ]
-        headers = (*_of_queue(queue), ("Wait", str(wait_ms)))
+        # One question is held, so one filter must do.
+        channel, queue = self._filters[0] if len(self._filters) == 1 else ("*", None)
+        known = [_known(key, place.next - 1, place.incarnation) for key, place in places.items()]
+        known += [_known(key, _NEVER, "") for key in self._others - places.keys()]
+        headers = (*_of_queue(queue), (HEADER_WAIT, str(wait_ms)))
         payload = json.dumps(known, separators=(",", ":")).encode()
         answer = self._link.ask(OP_OFFSETS, "offsets", channel, headers, payload, wait_ms)
         return self._states([answer])
 
     def _states(self, answers: list[Frame]) -> dict[str, QueueState]:
         found: dict[str, QueueState] = {}
+        others: set[str] = set()
         for answer in answers:
             if answer.content_type != 0:
                 raise refusal(self._link.options.url, "offsets", answer)
@@ -227,6 +239,9 @@ class Catalog:
                 state = _state(item)
                 if self.subscription.covers(state.key):
                     found[state.key] = state
+                else:
+                    others.add(state.key)
+        self._others = others
         return dict(sorted(found.items()))
 
 
@@ -248,9 +263,17 @@ def _of_queue(queue: int | None) -> tuple[tuple[str, str], ...]:
     return () if queue is None else ((HeaderName.QUEUE_ID.value, str(queue)),)
 
 
+def _known(key: str, latest: int, incarnation: str) -> dict[str, Any]:
+    channel, queue = parse_key(key)
+    known: dict[str, Any] = {"Channel": channel, "Queue": queue, "Latest": latest}
+    if incarnation:
+        known["Incarnation"] = incarnation
+    return known
+
+
 def _state(item: dict[str, Any]) -> QueueState:
     try:
-        at = item.get("At")
+        at, committed = item.get("At"), item.get("Committed")
         return QueueState(
             str(item["Channel"]),
             int(item["Queue"]),
@@ -261,6 +284,7 @@ def _state(item: dict[str, Any]) -> QueueState:
             int(item.get("Bytes", 0)),
             int(item.get("Oldest", 0)),
             None if at is None else int(at),
+            None if committed is None else int(committed),
         )
     except (KeyError, TypeError, ValueError):
         raise DecodeFailed(f"offsets that cannot be read: {item!r}") from None
