@@ -18,7 +18,9 @@ __all__ = [
     "HEADER_ROUTER_ENABLED",
     "HEADER_SEQUENCE",
     "HEADER_START",
+    "HEADER_TIMESTAMP",
     "HEADER_TO",
+    "HEADER_WAIT",
     "OP_COMMIT_CURSOR",
     "OP_DROP_CURSOR",
     "OP_LIST_CURSORS",
@@ -51,6 +53,9 @@ HEADER_INCARNATION: Final = "Incarnation"
 HEADER_CURSOR: Final = "Cursor"
 HEADER_SEQUENCE: Final = "Sequence"
 HEADER_START: Final = "Start"
+#: Unix time in milliseconds; and how many milliseconds the answer may be held.
+HEADER_TIMESTAMP: Final = "Timestamp"
+HEADER_WAIT: Final = "Wait"
 START_EARLIEST: Final = "earliest"
 START_LATEST: Final = "latest"
 

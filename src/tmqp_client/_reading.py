@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Self
 
 import anyio
@@ -17,7 +18,9 @@ from tmqp.extensions import (
     HEADER_MAX_BYTES,
     HEADER_SEQUENCE,
     HEADER_START,
+    HEADER_TIMESTAMP,
     HEADER_TO,
+    HEADER_WAIT,
     OP_COMMIT_CURSOR,
     OP_DROP_CURSOR,
     OP_LIST_CURSORS,
@@ -26,7 +29,13 @@ from tmqp.extensions import (
     START_EARLIEST,
     START_LATEST,
 )
-from tmqp.models import CursorInformation, OffsetsInformation, parse_list
+from tmqp.models import (
+    CursorInformation,
+    KnownOffsets,
+    OffsetsInformation,
+    dump_list,
+    parse_list,
+)
 from tmqp_client._requests import Request, check_channel, check_queue_id
 from tmqp_client.errors import OperationFailed, OutOfRange
 from tmqp_client.reading import KeptMessage, kept_messages
@@ -52,22 +61,45 @@ class Reading:
         channel_filter: str = "*",
         queue_id: int | None = None,
         *,
+        cursor: str = "",
+        timestamp_ms: int | None = None,
+        wait_ms: int = 0,
+        known: Iterable[OffsetsInformation] = (),
         timeout_s: float | None = None,
     ) -> list[OffsetsInformation]:
         """What can be read of many queues, in one round trip.
 
         :param channel_filter: ``*``, a name, ``x*``, ``*x`` or ``*x*`` (F53).
         :param queue_id: only queues with this id.
+        :param cursor: say where this reader is in each queue (``committed``).
+        :param timestamp_ms: Unix time: say what was the first to come then or later (``at``).
+        :param wait_ms: the server may hold the answer for so long (and for ``max_read_wait_ms`` at
+            most), until something that can be read is beyond what is ``known``, or a queue comes
+            or goes.
+        :param known: an earlier answer, or what of it counts.
+        :param timeout_s: by default the usual one, and ``wait_ms`` besides.
         :raises OperationFailed: when the server refuses: 482 for too many queues, 503.
         :raises ModelError: when the answer cannot be read.
         """
-        headers: tuple[tuple[str, str], ...] = ()
+        headers: list[tuple[str, str]] = []
+        payload = b""
         if queue_id is not None:
-            headers = ((HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),)
-        request = Request(OP_OFFSETS, "list offsets", channel_filter, headers)
+            headers.append((HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))))
+        if cursor:
+            headers.append((HEADER_CURSOR, cursor))
+        if timestamp_ms is not None:
+            headers.append((HEADER_TIMESTAMP, _number(HEADER_TIMESTAMP, timestamp_ms)))
+        if wait_ms:
+            headers.append((HEADER_WAIT, _number(HEADER_WAIT, wait_ms)))
+            payload = dump_list([_known(each) for each in known])
+            if timeout_s is None:
+                timeout_s = self._session.response_timeout_s + wait_ms / 1000
+        request = Request(OP_OFFSETS, "list offsets", channel_filter, tuple(headers), payload)
         pending = await self._session.ask(request, timeout_s)
         assert pending.answer is not None, "an operation is settled by an answer"
-        return parse_list(OffsetsInformation, pending.answer.payload)
+        answer = pending.answer.payload
+        most_bytes = max(len(answer), OffsetsInformation.max_bytes)
+        return parse_list(OffsetsInformation, answer, max_bytes=most_bytes)
 
     async def read_range(
         self,
@@ -292,6 +324,15 @@ class KeptMessages:
             await client.read_range(*place, first, limit=self._limit, incarnation=incarnation)
         )
         return bool(self._portion)
+
+
+def _known(offsets: OffsetsInformation) -> KnownOffsets:
+    return KnownOffsets(
+        channel=offsets.channel,
+        queue=offsets.queue,
+        latest=offsets.latest,
+        incarnation=offsets.incarnation,
+    )
 
 
 def _of_queue(queue_id: int, incarnation: str) -> list[tuple[str, str]]:

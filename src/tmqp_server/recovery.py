@@ -128,7 +128,11 @@ def answer_of(store: Store, journal: Journal, asked: StorageQuestion, now: float
     try:
         if isinstance(asked, ReadStored):
             return _range_read(store, asked)
-        return OffsetsFound(asked.number, RESULT_OK, _offsets(store, asked.keys))
+        offsets = _offsets(store, asked.keys)
+        if asked.timestamp_us >= 0:
+            for key, each in zip(asked.keys, offsets, strict=True):
+                each.at = store.find(key, asked.timestamp_us)
+        return OffsetsFound(asked.number, RESULT_OK, offsets)
     except DamageError as error:
         logger.error("a reader cannot have what is damaged: %s", error)
     if isinstance(asked, ReadStored):

@@ -80,6 +80,8 @@ class Link:
         self.options = options
         self.requests = 0
         self.connections = 0
+        #: The process that made it: a connection is of no use to a copy of that process.
+        self.owner = os.getpid()
         self._clock = clock
         self._sleep = sleep
         self._socket: socket.socket | None = None

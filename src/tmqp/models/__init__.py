@@ -52,7 +52,7 @@ from tmqp.models.information import (
 )
 from tmqp.models.nodes import NodeDecision
 from tmqp.models.options import BindingInformation, ChannelOptions, QueueOptions
-from tmqp.models.reading import CursorInformation, OffsetsInformation
+from tmqp.models.reading import CursorInformation, KnownOffsets, OffsetsInformation
 
 __all__ = [
     "EVENT_MODELS",
@@ -71,6 +71,7 @@ __all__ = [
     "ClientEvent",
     "ClientInformation",
     "CursorInformation",
+    "KnownOffsets",
     "MessageEvent",
     "Model",
     "ModelError",

@@ -5,9 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tmqp.models._model import MAX_LIST_BYTES, UINT16, UINT63, Model, integer, text
+from tmqp.models._model import (
+    MAX_LIST_BYTES,
+    UINT16,
+    UINT63,
+    Model,
+    extension,
+    integer,
+    text,
+)
 
-__all__ = ["CursorInformation", "OffsetsInformation"]
+__all__ = ["CursorInformation", "KnownOffsets", "OffsetsInformation"]
+
+#: A sequence, or -1 for none.
+_SEQUENCE_OR_NONE = (-1, UINT63[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +26,9 @@ class OffsetsInformation(Model):
     """What can be read of a queue; item of the answer of 711, and answer of 712 with code 416.
 
     Where nothing is kept, ``latest`` is the last sequence that was used and ``earliest`` the next.
-    ``oldest_ms`` is when the earliest message came, in milliseconds of Unix time.
+    ``oldest_ms`` is when the earliest message came, in milliseconds of Unix time.  ``committed`` is
+    where the cursor asked about is, -1 if there is none; ``at`` the first sequence that came at the
+    time asked about or later, ``latest`` + 1 if none; both are None when nothing was asked.
     """
 
     max_bytes: ClassVar[int] = MAX_LIST_BYTES
@@ -28,6 +41,25 @@ class OffsetsInformation(Model):
     count: int = field(default=0, metadata=integer("Count", UINT63))
     bytes: int = field(default=0, metadata=integer("Bytes", UINT63))
     oldest_ms: int = field(default=0, metadata=integer("Oldest", UINT63))
+    committed: int | None = field(
+        default=None, metadata=extension(integer("Committed", _SEQUENCE_OR_NONE))
+    )
+    at: int | None = field(default=None, metadata=extension(integer("At", UINT63)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownOffsets(Model):
+    """A queue, and how far whoever asks knows it; item of the payload of 711 with ``Wait``.
+
+    With an ``incarnation`` another queue of that name is something new.
+    """
+
+    max_bytes: ClassVar[int] = MAX_LIST_BYTES
+
+    channel: str = field(metadata=text("Channel"))
+    queue: int = field(metadata=integer("Queue", UINT16))
+    latest: int = field(default=0, metadata=integer("Latest", UINT63))
+    incarnation: str = field(default="", metadata=text("Incarnation"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,8 @@ Made by ``python -m tools.make_sync``: edit the async side, and run that.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tmqp.constants import RouteMethod
 from tmqp.extensions import START_EARLIEST
 from tmqp.models import (
@@ -327,11 +329,22 @@ class More(Blocking[Client]):
         channel_filter: str = "*",
         queue_id: int | None = None,
         *,
+        cursor: str = "",
+        timestamp_ms: int | None = None,
+        wait_ms: int = 0,
+        known: Iterable[OffsetsInformation] = (),
         timeout_s: float | None = None,
     ) -> list[OffsetsInformation]:
         """As :meth:`tmqp_client.Client.offsets`, blocking."""
         result: list[OffsetsInformation] = self._call(
-            self._twin.offsets, channel_filter, queue_id, timeout_s=timeout_s
+            self._twin.offsets,
+            channel_filter,
+            queue_id,
+            cursor=cursor,
+            timestamp_ms=timestamp_ms,
+            wait_ms=wait_ms,
+            known=known,
+            timeout_s=timeout_s,
         )
         return result
 

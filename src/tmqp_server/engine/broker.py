@@ -18,7 +18,8 @@ takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; 
 and ``information.py`` serve the operations; ``routing.py`` keeps routers and ``publishing.py``
 brings messages through them; ``direct.py`` passes on what clients say to each other;
 ``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers;
-``readers.py`` serves those who read what is kept;
+``readers.py`` serves those who read what is kept, ``asking.py`` knows what they have asked of the
+storage and ``watching.py`` which answers are held;
 ``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
 ``sharing.py`` are about other servers of a cluster.  This module lets
 clients in and out and hands every command to its part.
@@ -31,6 +32,7 @@ from typing import Final
 
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp_server.engine.administration import Administration
+from tmqp_server.engine.asking import Questions
 from tmqp_server.engine.client_commands import (
     PassAnswer,
     SendCustom,
@@ -112,6 +114,7 @@ from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import BrokerStatistics
 from tmqp_server.engine.subscribing import Subscribing
 from tmqp_server.engine.timers import NEVER
+from tmqp_server.engine.watching import Watching
 from tmqp_server.engine.workflow import Workflow
 
 __all__ = ["Broker"]
@@ -149,6 +152,7 @@ class Broker:
         "_readers",
         "_routing",
         "_sender",
+        "_watching",
         "_work_per_step",
         "_workflow",
     )
@@ -196,7 +200,9 @@ class Broker:
         self._information = Information(core)
         self._keeper = Keeper(core, self._outcomes, self._pump, self._routing)
         self._nodes = Nodes(core, directory, self._outcomes)
-        self._readers = Readers(core)
+        questions = Questions(core)
+        self._watching = Watching(core, questions)
+        self._readers = Readers(core, questions, self._watching)
         self._performers = self._table()
 
     def _table(self) -> dict[type, Callable[[Command, Session], None]]:
@@ -326,7 +332,7 @@ class Broker:
 
         At once, the time of the last step, when work was left over.
         """
-        if self._pump.has_work():
+        if self._pump.has_work() or self._watching.has_work():
             return self._core.now
         due = self._core.wakeups.next_due()
         return None if due == NEVER else due
@@ -345,6 +351,7 @@ class Broker:
         self._puller.go_on(now)
         self._administration.go_on()
         self._pump.go_on(now)
+        self._watching.go_on()
         self._serve_timers(now)
         if core.awake:
             self._pump.rouse(now)
@@ -357,8 +364,10 @@ class Broker:
             timer = core.wakeups.take_due(now)
             if timer is None:
                 return
-            assert isinstance(timer, QueueTimer)
-            self._workflow.wake(timer.queue, now)
+            if isinstance(timer, QueueTimer):
+                self._workflow.wake(timer.queue, now)
+            else:
+                self._watching.wake()
             core.budget -= 1  # afterwards, or the smallest budget would never get anything done
 
     # --- Clients ---------------------------------------------------------------------------------
@@ -411,6 +420,7 @@ class Broker:
         core = self._core
         session.alive = False
         self._puller.forget(session)
+        self._watching.forget(session)
         core.strike(session)
         self._administration.leave_all(session)
         core.notify_client(CLIENT_DISCONNECTED, session)

@@ -123,6 +123,10 @@ class Keeper:
         queue = pending.queue
         rare = message.rarely()
         rare.old = 0
+        if rare.stored > queue.safe:
+            queue.safe = rare.stored
+            if queue.watched:
+                self._core.news[queue.key] = queue
         if not pending.transient:
             if not message.marks & MARK_SAVED:
                 queue.saved += 1
@@ -317,6 +321,7 @@ class Keeper:
         queue.key = command.key
         queue.sequence = command.sequence
         queue.appended = command.sequence
+        queue.safe = command.sequence
         queue.suspect = command.suspect
         queue.accepted = command.high_count + command.regular_count
         queue.spilled = queue.accepted

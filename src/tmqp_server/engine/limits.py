@@ -81,6 +81,16 @@ class EngineLimits:
     max_reads_per_session: int = 8
     """Those of one client; one more is answered with 503."""
 
+    max_held_reads: int = 256
+    """Questions about offsets whose answer is held until there is something new; one more is
+    answered with 503."""
+
+    max_held_reads_per_session: int = 8
+    """Those of one client; one more is answered with 503."""
+
+    max_read_wait_ms: int = 60_000
+    """The longest such an answer is held, in milliseconds; who asks for longer gets so much."""
+
     max_read_messages: int = 10_000
     """Messages in the answer to one range read; a reader that asks for more gets so many."""
 

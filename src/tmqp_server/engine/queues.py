@@ -127,6 +127,8 @@ class Queue(QueueFacts):
         "regular_tail",
         "spilled",
         "appended",
+        "safe",
+        "watched",
         "cursors",
         "suspect",
         "sequence",
@@ -199,6 +201,9 @@ class Queue(QueueFacts):
         self.spilled = 0
         #: The last sequence under which the storage was asked to keep a message.
         self.appended = 0
+        #: The last sequence that is safe on the disk, and whether somebody waits for it to rise.
+        self.safe = 0
+        self.watched = False
         #: Readers of what is kept: their names, and up to which sequence each is done.
         self.cursors: dict[str, int] = {}
         #: Messages up to this sequence may have been sent before a restart.

@@ -13,6 +13,7 @@ __all__ = [
     "CommitCursor",
     "CursorCommand",
     "KeptOffsets",
+    "KnownQueue",
     "ListCursors",
     "ListOffsets",
     "NameStore",
@@ -29,17 +30,41 @@ class KeptOffsets(Record):
     """What is kept of a queue, as the storage says; all 0 for nothing.
 
     ``earliest`` and ``latest`` are sequences, ``oldest_us`` is when the earliest came, in
-    microseconds of Unix time.
+    microseconds of Unix time.  ``at`` is the first one that came at the time asked about or later.
     """
 
-    __slots__ = ("earliest", "latest", "count", "bytes", "oldest_us")
+    __slots__ = ("earliest", "latest", "count", "bytes", "oldest_us", "at")
 
-    def __init__(self, earliest: int, latest: int, count: int, bytes: int, oldest_us: int) -> None:
+    def __init__(
+        self,
+        earliest: int,
+        latest: int,
+        count: int,
+        bytes: int,
+        oldest_us: int,
+        at: int = 0,
+    ) -> None:
         self.earliest = earliest
         self.latest = latest
         self.count = count
         self.bytes = bytes
         self.oldest_us = oldest_us
+        self.at = at
+
+
+class KnownQueue(Record):
+    """A queue that whoever asks knows already, up to ``latest``.
+
+    With an ``incarnation``: this very one.
+    """
+
+    __slots__ = ("channel", "queue_id", "latest", "incarnation")
+
+    def __init__(self, channel: str, queue_id: int, latest: int, incarnation: str = "") -> None:
+        self.channel = channel
+        self.queue_id = queue_id
+        self.latest = latest
+        self.incarnation = incarnation
 
 
 # --- What clients ask ----------------------------------------------------------------------------
@@ -49,10 +74,22 @@ class ListOffsets(SessionCommand):
     """What can be read of the queues of all channels whose name passes a filter (F53).
 
     Of queues with that id only, if one is given.  ``visible`` are the channels that may be seen;
-    None for all.
+    None for all.  With a ``cursor`` the answer says where it is in each queue; with a
+    ``timestamp_ms`` (Unix time, negative for none) which message was the first to come then or
+    later.  With ``wait_ms`` the answer is held for so long, or until there is something else than
+    what is ``known``.
     """
 
-    __slots__ = ("request", "filter", "queue_id", "visible")
+    __slots__ = (
+        "request",
+        "filter",
+        "queue_id",
+        "visible",
+        "cursor",
+        "timestamp_ms",
+        "wait_ms",
+        "known",
+    )
 
     def __init__(
         self,
@@ -61,12 +98,20 @@ class ListOffsets(SessionCommand):
         filter: str,
         queue_id: int | None = None,
         visible: frozenset[str] | None = None,
+        cursor: str = "",
+        timestamp_ms: int = -1,
+        wait_ms: int = 0,
+        known: list[KnownQueue] | None = None,
     ) -> None:
         super().__init__(session)
         self.request = request
         self.filter = filter
         self.queue_id = queue_id
         self.visible = visible
+        self.cursor = cursor
+        self.timestamp_ms = timestamp_ms
+        self.wait_ms = wait_ms
+        self.known = [] if known is None else known
 
 
 class ReadRange(SessionCommand):

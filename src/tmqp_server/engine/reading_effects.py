@@ -38,13 +38,17 @@ class ForgetCursor(StoredChange):
 
 @mypyc_attr(acyclic=True)
 class FindOffsets(Effect):
-    """What is kept of these queues; answered by ``OffsetsFound``."""
+    """What is kept of these queues; answered by ``OffsetsFound``.
 
-    __slots__ = ("number", "keys")
+    And, unless ``timestamp_us`` (Unix time) is negative, what came then or later.
+    """
 
-    def __init__(self, number: int, keys: list[int]) -> None:
+    __slots__ = ("number", "keys", "timestamp_us")
+
+    def __init__(self, number: int, keys: list[int], timestamp_us: int = -1) -> None:
         self.number = number
         self.keys = keys
+        self.timestamp_us = timestamp_us
 
 
 @mypyc_attr(acyclic=True)

@@ -318,6 +318,14 @@ class MemoryStore:
             found.append(QueueOffsets(earliest, latest, len(messages), size, oldest_us))
         return found
 
+    def find(self, key: int, timestamp_us: int) -> int:
+        """The first sequence that is kept and came at a time or later; 0 if none."""
+        queue = self._queues.get(key)
+        for sequence in sorted(queue.messages) if queue is not None else ():
+            if queue is not None and queue.messages[sequence].timestamp_us >= timestamp_us:
+                return sequence
+        return 0
+
     def check(self) -> CheckReport:
         """Count; memory has no checksums."""
         count = sum([len(queue.owed) for queue in self._queues.values()])

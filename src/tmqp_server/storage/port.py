@@ -357,6 +357,13 @@ class Store(Protocol):
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
         """What can be read of these queues; zeros for one that is not known."""
 
+    def find(self, key: int, timestamp_us: int) -> int:
+        """The first sequence that is kept of a queue and came at a time (Unix) or later; 0 if none.
+
+        :raises DamageError: as :meth:`fetch`.
+        :raises StoreError: when it cannot be read.
+        """
+
     def check(self) -> CheckReport:
         """Read everything and compare it with its checksums; damage is reported, not raised."""
 

@@ -408,6 +408,30 @@ def test_retention_can_be_switched_on_and_off(home: Home) -> None:
     assert store.offsets([1])[0].count == 1
 
 
+def test_what_came_since_a_time_is_found(home: Home) -> None:
+    store = with_queue(home.open(), 1, Retention(10**9))
+    assert (store.find(1, 0), store.find(99, 0)) == (0, 0)
+    for first in (1, 41, 81):
+        part = [message(n, b"x", timestamp_us=NOW_US + 10 * n) for n in range(first, first + 40)]
+        store.write(batch(appended={1: part}), NOW_US)
+    assert store.find(1, 0) == 1
+    assert store.find(1, NOW_US + 10) == 1
+    assert store.find(1, NOW_US + 11) == 2
+    assert store.find(1, NOW_US + 400) == 40
+    assert store.find(1, NOW_US + 401) == 41
+    assert store.find(1, NOW_US + 1_200) == 120
+    assert store.find(1, NOW_US + 1_201) == 0
+    # The clock was put back, and what was saved late stands among the others.
+    late = [message(n, b"x", timestamp_us=NOW_US + 5) for n in (122, 124)]
+    store.write(batch(appended={1: late}), NOW_US)
+    store.write(batch(appended={1: [message(123, b"x", timestamp_us=NOW_US + 9_000)]}), NOW_US)
+    assert store.find(1, NOW_US + 1_201) == 123
+    store.write(batch(queue(1)), NOW_US)
+    store.write(batch(settled={1: [1, 2, 3, 123]}), NOW_US)
+    assert store.find(1, 0) == 4
+    assert store.find(1, NOW_US + 1_201) == 0
+
+
 def test_a_check_finds_nothing_wrong(home: Home) -> None:
     store = with_queue(home.open())
     push_each(store, range(1, 101))

@@ -104,6 +104,8 @@ def _model(item: object) -> Model:
             count=item.count,
             bytes=item.bytes,
             oldest_ms=item.oldest_us // 1_000,
+            committed=item.committed,
+            at=item.at,
         )
     if isinstance(item, CursorSnapshot):
         return CursorInformation(

@@ -48,7 +48,9 @@ from tmqp.extensions import (
     HEADER_ROUTER_ENABLED,
     HEADER_SEQUENCE,
     HEADER_START,
+    HEADER_TIMESTAMP,
     HEADER_TO,
+    HEADER_WAIT,
     OP_COMMIT_CURSOR,
     OP_DROP_CURSOR,
     OP_LIST_CURSORS,
@@ -59,7 +61,14 @@ from tmqp.extensions import (
     START_LATEST,
 )
 from tmqp.frames import Frame
-from tmqp.models import BindingInformation, ChannelOptions, ModelError, QueueOptions
+from tmqp.models import (
+    BindingInformation,
+    ChannelOptions,
+    KnownOffsets,
+    ModelError,
+    QueueOptions,
+    parse_list,
+)
 from tmqp_server.engine.commands import (
     ClearMessages,
     Command,
@@ -82,6 +91,7 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_server.engine.reading_commands import (
     CommitCursor,
+    KnownQueue,
     ListCursors,
     ListOffsets,
     OpenCursor,
@@ -105,6 +115,8 @@ _TRUE_WORDS = ("1", "true")
 _QUEUE_ID_BYTES = 2
 #: The largest number in a header about what is kept.
 _MOST = 2**63 - 1
+#: The latest time that is asked about: as microseconds it has 63 bits.
+_MOST_MS = _MOST // 1_000
 
 
 class BadRequestError(Exception):
@@ -369,7 +381,30 @@ def _incarnation(frame: Frame) -> str:
 
 
 def _list_offsets(session: int, frame: Frame) -> Command:
-    return ListOffsets(session, frame, frame.target, queue_id_header(frame))
+    timestamp_ms = _number(frame, HEADER_TIMESTAMP)
+    if timestamp_ms is not None and timestamp_ms > _MOST_MS:
+        raise BadRequestError(f"{HEADER_TIMESTAMP} is at most {_MOST_MS} milliseconds")
+    wait_ms = _number(frame, HEADER_WAIT) or 0
+    known: list[KnownQueue] = []
+    if wait_ms and frame.payload_size:
+        try:
+            most_bytes = max(frame.payload_size, KnownOffsets.max_bytes)
+            items = parse_list(KnownOffsets, frame.payload, max_bytes=most_bytes)
+        except ModelError as error:
+            raise BadRequestError(str(error)) from error
+        for item in items:
+            known.append(KnownQueue(item.channel, item.queue, item.latest, item.incarnation))
+    return ListOffsets(
+        session,
+        frame,
+        frame.target,
+        queue_id_header(frame),
+        None,
+        (frame.header(HEADER_CURSOR) or "").strip(),
+        -1 if timestamp_ms is None else timestamp_ms,
+        wait_ms,
+        known,
+    )
 
 
 def _read_range(session: int, frame: Frame) -> Command:

@@ -54,6 +54,7 @@ from tmqp_server.storage.port import (
 from tmqp_server.storage.records import encode_block
 from tmqp_server.storage.sqlite import topology
 from tmqp_server.storage.sqlite.extents import INFINITY, Extent, QueueState, retains
+from tmqp_server.storage.sqlite.looking import find
 from tmqp_server.storage.sqlite.schema import (
     DirectoryLock,
     connect,
@@ -563,6 +564,16 @@ class SqliteStore:
         if oldest is not None and (block := self._shelf.index(oldest)) is not None:
             oldest_us = block.timestamp_us(block.find(earliest))
         return QueueOffsets(earliest, latest, count, size, oldest_us)
+
+    def find(self, key: int, timestamp_us: int) -> int:
+        """The first sequence that is kept of a queue and came at a time or later; 0 if none.
+
+        :raises DamageError: as :meth:`fetch`.
+        :raises StoreError: when it cannot be read.
+        """
+        self._ready()
+        state = self._shelf.queues.get(key)
+        return 0 if state is None else find(self._shelf, state, timestamp_us)
 
     def check(self) -> CheckReport:
         """Read everything and compare it with its checksums; damage is reported, not raised."""

@@ -1,0 +1,111 @@
+"""Owns a named group: one cursor of the same name in each queue, kept by the broker.
+
+A group says up to where its reader is done, survives both, and (in queues with
+``RetainForReaders``) has the broker keep what lies behind.  A cursor holds the last sequence that
+is done with; places hold the next one to be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from tmqp import Frame, HeaderName, ResultCode
+from tmqp.extensions import (
+    HEADER_CURSOR,
+    HEADER_INCARNATION,
+    HEADER_SEQUENCE,
+    HEADER_START,
+    OP_COMMIT_CURSOR,
+)
+from tmqp.models import CursorInformation, ModelError
+from tmqp_spark.catalog import QueueState
+from tmqp_spark.errors import DecodeFailed
+from tmqp_spark.offsets import Place, Places, parse_key
+from tmqp_spark.transport import Link, refusal
+
+__all__ = ["Group"]
+
+#: Questions under way at once: the broker answers eight of one client.
+_UNDER_WAY: Final = 6
+
+
+class Group:
+    """A group of the broker's, by its name."""
+
+    def __init__(self, link: Link, name: str) -> None:
+        self._link = link
+        self.name = name
+        self._committed: dict[str, tuple[str, int]] = {}
+
+    def open(self, states: Iterable[QueueState], start: str) -> Places:
+        """Have the group begin in these queues; where it has begun it stays where it is.
+
+        :param start: ``earliest`` or ``latest``.
+        :returns: where it is, which the broker remembers from now on.
+        :raises BrokerRefused: and BrokerUnreachable, as the link does.
+        """
+        wanted = [(state.key, state.incarnation, (HEADER_START, start)) for state in states]
+        return self._move(wanted, "open")
+
+    def begin_at(self, places: Places) -> Places:
+        """Have the group begin at these places, or stay where it is if that is further.
+
+        :raises BrokerRefused: as :meth:`open`.
+        """
+        return self.commit(places)
+
+    def commit(self, places: Places) -> Places:
+        """Say that everything before these places is done with; a group never goes back.
+
+        What was said before is not said again.
+
+        :returns: where the group is in the queues that moved.
+        :raises BrokerRefused: as :meth:`open`, but not for a queue that is gone or another one.
+        """
+        wanted = []
+        for key, place in places.items():
+            if self._committed.get(key) != (place.incarnation, place.next):
+                sequence = (HEADER_SEQUENCE, str(max(0, place.next - 1)))
+                wanted.append((key, place.incarnation, sequence))
+        return self._move(wanted, "commit")
+
+    def _move(self, wanted: list[tuple[str, str, tuple[str, str]]], word: str) -> Places:
+        found: Places = {}
+        for start in range(0, len(wanted), _UNDER_WAY):
+            piece = wanted[start : start + _UNDER_WAY]
+            answers = self._link.patiently(
+                f"{word} group {self.name}", lambda piece=piece: self._ask(piece)
+            )
+            for (key, incarnation, _), answer in zip(piece, answers, strict=True):
+                if answer.content_type in (int(ResultCode.NOT_FOUND), int(ResultCode.CONFLICT)):
+                    continue
+                if answer.content_type != 0:
+                    raise refusal(
+                        self._link.options.url, f"{word} group {self.name} of {key}", answer
+                    )
+                place = Place(incarnation, _sequence(answer) + 1)
+                found[key] = place
+                self._committed[key] = (incarnation, place.next)
+        return found
+
+    def _ask(self, piece: list[tuple[str, str, tuple[str, str]]]) -> list[Frame]:
+        ids: list[str] = []
+        for key, incarnation, where in piece:
+            channel, queue = parse_key(key)
+            headers = [
+                (HeaderName.QUEUE_ID.value, str(queue)),
+                (HEADER_CURSOR, self.name),
+                where,
+            ]
+            if incarnation:
+                headers.append((HEADER_INCARNATION, incarnation))
+            ids.append(self._link.start(OP_COMMIT_CURSOR, channel, headers))
+        return [self._link.finish(message_id) for message_id in ids]
+
+
+def _sequence(answer: Frame) -> int:
+    try:
+        return CursorInformation.from_json(answer.payload).sequence
+    except ModelError as error:
+        raise DecodeFailed(f"a cursor that cannot be read: {error}") from None
