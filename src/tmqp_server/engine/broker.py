@@ -18,7 +18,8 @@ takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; 
 and ``information.py`` serve the operations; ``routing.py`` keeps routers and ``publishing.py``
 brings messages through them; ``direct.py`` passes on what clients say to each other;
 ``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers;
-``readers.py`` serves those who read what is kept;
+``readers.py`` serves those who read what is kept; ``transactions.py`` those who push in
+transactions;
 ``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
 ``sharing.py`` are about other servers of a cluster.  This module lets
 clients in and out and hands every command to its part.
@@ -112,6 +113,14 @@ from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import BrokerStatistics
 from tmqp_server.engine.subscribing import Subscribing
 from tmqp_server.engine.timers import NEVER
+from tmqp_server.engine.transaction_commands import (
+    AbortTransaction,
+    CommitTransaction,
+    ListTransactions,
+    OpenTransaction,
+    PushTransaction,
+)
+from tmqp_server.engine.transactions import Transactions
 from tmqp_server.engine.workflow import Workflow
 
 __all__ = ["Broker"]
@@ -149,6 +158,7 @@ class Broker:
         "_readers",
         "_routing",
         "_sender",
+        "_transactions",
         "_work_per_step",
         "_workflow",
     )
@@ -194,7 +204,8 @@ class Broker:
         self._publishing = Publishing(core, self._routing, self._direct, self._intake)
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
-        self._keeper = Keeper(core, self._outcomes, self._pump, self._routing)
+        self._transactions = Transactions(core, directory, self._pump)
+        self._keeper = Keeper(core, self._outcomes, self._pump, self._routing, self._transactions)
         self._nodes = Nodes(core, directory, self._outcomes)
         self._readers = Readers(core)
         self._performers = self._table()
@@ -243,6 +254,11 @@ class Broker:
             CommitCursor: self._readers.commit_cursor,
             ListCursors: self._readers.list_cursors,
             RemoveCursor: self._readers.remove_cursor,
+            OpenTransaction: self._transactions.open,
+            PushTransaction: self._transactions.push,
+            CommitTransaction: self._transactions.commit,
+            AbortTransaction: self._transactions.abort,
+            ListTransactions: self._transactions.list_transactions,
         }
 
     # --- The three ways in -----------------------------------------------------------------------
@@ -357,8 +373,10 @@ class Broker:
             timer = core.wakeups.take_due(now)
             if timer is None:
                 return
-            assert isinstance(timer, QueueTimer)
-            self._workflow.wake(timer.queue, now)
+            if isinstance(timer, QueueTimer):
+                self._workflow.wake(timer.queue, now)
+            else:
+                self._transactions.wake()
             core.budget -= 1  # afterwards, or the smallest budget would never get anything done
 
     # --- Clients ---------------------------------------------------------------------------------
