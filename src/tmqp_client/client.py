@@ -30,6 +30,7 @@ from tmqp_client._requests import Headers, Payload, PullRequest, Request, payloa
 from tmqp_client._routers import Routers
 from tmqp_client._supervisor import Supervisor
 from tmqp_client._talking import Talking
+from tmqp_client._transactions import Transactions
 from tmqp_client.binding import Converter, JsonConverter
 from tmqp_client.config import ClientLimits
 from tmqp_client.connection_events import ConnectionEvents, ConnectionState
@@ -112,7 +113,7 @@ def connect(
     )
 
 
-class Client(Talking, Routers, Managing, Nodes, Handling, Reading):
+class Client(Talking, Routers, Managing, Nodes, Handling, Reading, Transactions):
     """What talks to a server; made by :func:`connect` and used in ``async with``, once.
 
     When its connection is lost it makes another one, to any of its addresses, and goes on where it

@@ -36,7 +36,7 @@ from tmqp_client._requests import Headers, PullRequest, Request
 from tmqp_client._transport import Transport
 from tmqp_client.errors import ClientClosed, OperationTimeout, WouldBlock
 
-__all__ = ["Session"]
+__all__ = ["Asked", "Session"]
 
 #: Queued bytes worth a system call before the writer's turn.
 _FLUSH_BYTES: Final = 65_536
@@ -55,6 +55,16 @@ class _OneWaiter:
 
     def settled(self, pending: Pending) -> None:
         self.event.set()
+
+
+class Asked:
+    """An operation that was sent, whose answer somebody is going to wait for."""
+
+    __slots__ = ("pending", "waiter")
+
+    def __init__(self, pending: Pending, waiter: _OneWaiter) -> None:
+        self.pending = pending
+        self.waiter = waiter
 
 
 class Session:
@@ -324,6 +334,31 @@ class Session:
             self._gate.call()
         return await self._wait(pending)
 
+    def new_message_id(self) -> str:
+        """An id that no other message of this client has (F45)."""
+        return self._machine.new_message_id()
+
+    async def ask_ahead(self, request: Request, timeout_s: float | None = None) -> Asked:
+        """Send an operation, whose answer :meth:`answer_to` waits for; raises as :meth:`ask`."""
+        limit_s = self._machine.limits.response_timeout_s if timeout_s is None else timeout_s
+        await self._gate.admit(confirm=True, nowait=False, timeout_s=limit_s)
+        try:
+            pending = self._machine.request(request, anyio.current_time(), timeout_s)
+        finally:
+            self._gate.call()
+        return self._asked(pending)
+
+    async def answer_to(self, asked: Asked) -> Pending:
+        """Wait for an answer; raises as :meth:`ask`."""
+        pending = asked.pending
+        try:
+            await asked.waiter.event.wait()
+        finally:
+            self.abandon(pending)
+        if pending.error is not None:
+            raise pending.error
+        return pending
+
     async def post(self, request: Request, *, nowait: bool = False) -> Pending:
         """Send a message as soon as there is room, without asking for an answer; as :meth:`ask`."""
         limit_s = self._machine.limits.response_timeout_s
@@ -506,16 +541,13 @@ class Session:
         return True
 
     async def _wait(self, pending: Pending) -> Pending:
+        return await self.answer_to(self._asked(pending))
+
+    def _asked(self, pending: Pending) -> Asked:
         waiter = _OneWaiter()
         pending.waiter = waiter
         self._after_send(awaited=True)
-        try:
-            await waiter.event.wait()
-        finally:
-            self.abandon(pending)
-        if pending.error is not None:
-            raise pending.error
-        return pending
+        return Asked(pending, waiter)
 
     def abandon(self, pending: Pending) -> None:
         """Nobody waits for it any more."""

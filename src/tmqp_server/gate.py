@@ -82,6 +82,13 @@ from tmqp_server.engine.router_commands import (
     RemoveRouter,
     SetRouterEnabled,
 )
+from tmqp_server.engine.transaction_commands import (
+    AbortTransaction,
+    CommitTransaction,
+    ListTransactions,
+    OpenTransaction,
+    PushTransaction,
+)
 from tmqp_server.rights import (
     ANSWER,
     CLEAR_MESSAGES,
@@ -102,6 +109,7 @@ from tmqp_server.rights import (
     SEE_NODES,
     SEE_ROUTERS,
     SUBSCRIBE,
+    TRANSACT,
     UPDATE_QUEUE,
 )
 
@@ -289,6 +297,9 @@ class Gate:
         if kind is Batch:
             assert isinstance(command, Batch)
             return self._check_batch(number, command, 0, now)[0]
+        if kind is PushTransaction:
+            assert isinstance(command, PushTransaction)
+            return _check_parcels(kept, command, 0, now)[0]
         if kind is Connect or kind is ListChannels or kind is ListOffsets:
             return ASK
         if kind in _FREE:
@@ -343,6 +354,10 @@ class Gate:
             need = needed(command.commands[place])
             assert need is not None, "pushes and acknowledges need something"
             return self._about(number, need, command, place)
+        if isinstance(command, PushTransaction):
+            kept = self._kept.get(number)
+            place = 0 if kept is None else _check_parcels(kept, command, start, now)[1]
+            return self._about(number, _need_of_parcel(command, place), command, place)
         need = needed(command)
         assert need is not None, f"nothing is to be asked about {command!r}"
         return self._about(number, need, command, 0)
@@ -376,6 +391,11 @@ class Gate:
             if verdict == ASK:
                 return self._question(number, command, place, now)
             return verdict
+        if isinstance(command, PushTransaction) and kept is not None:
+            verdict, place = _check_parcels(kept, command, question.place + 1, now)
+            if verdict == ASK:
+                return self._question(number, command, place, now)
+            return verdict
         return ALLOWED
 
     # -- refusals -------------------------------------------------------------------------------
@@ -404,6 +424,27 @@ def _held(kept: dict[Need, float], need: Need, now: float) -> int:
     if until > now:
         return ALLOWED
     return REFUSED if -until > now else ASK
+
+
+def _check_parcels(
+    kept: dict[Need, float], command: PushTransaction, start: int, now: float
+) -> tuple[int, int]:
+    """What is to be said of a push into a transaction from a place on, and at which place.
+
+    The first place is the transaction, then come the parcels.
+    """
+    for place in range(start, len(command.parcels) + 1):
+        verdict = _held(kept, _need_of_parcel(command, place), now)
+        if verdict != ALLOWED:
+            return verdict, place
+    return ALLOWED, len(command.parcels)
+
+
+def _need_of_parcel(command: PushTransaction, place: int) -> Need:
+    if place == 0:
+        return (TRANSACT, command.application, NO_QUEUE, 0)
+    parcel = command.parcels[place - 1]
+    return (PUSH, parcel.channel, parcel.queue_id, 0)
 
 
 def _refused_push(command: Push) -> list[Effect]:
@@ -501,6 +542,11 @@ def _on_everything(right: str) -> _Needing:
     return need
 
 
+def _on_application(command: Command) -> Need:
+    application: str = getattr(command, "application")  # noqa: B009 - one of several classes
+    return (TRANSACT, application, NO_QUEUE, 0)
+
+
 def _direct(command: Command) -> Need:
     """The target as the client writes it (F113)."""
     assert isinstance(command, SendDirect)
@@ -532,10 +578,12 @@ def _subscribe(command: Command) -> Need:
 
 
 _NEEDS: Final[dict[type[Command], _Needing]] = {
+    AbortTransaction: _on_application,
     Acknowledge: _acknowledge,
     AddBinding: _on_router(MANAGE_ROUTERS),
     ClearMessages: _on_queue(CLEAR_MESSAGES),
     CommitCursor: _on_queue(PULL),
+    CommitTransaction: _on_application,
     CreateChannel: _on_channel(CREATE_CHANNEL),
     CreateQueue: _on_queue(CREATE_QUEUE),
     CreateRouter: _on_router(MANAGE_ROUTERS),
@@ -551,11 +599,14 @@ _NEEDS: Final[dict[type[Command], _Needing]] = {
     ListOffsets: _on_everything(SEE_CHANNEL),
     ListQueues: _on_channel(SEE_CHANNEL),
     ListRouters: _on_everything(SEE_ROUTERS),
+    ListTransactions: _on_everything(TRANSACT),
     OpenCursor: _on_queue(PULL),
+    OpenTransaction: _on_application,
     PassAnswer: _pass_answer,
     Publish: _on_router(PUBLISH),
     Pull: _on_queue(PULL),
     Push: _on_queue(PUSH),
+    PushTransaction: _on_application,
     ReadRange: _on_queue(PULL),
     RemoveBinding: _on_router(MANAGE_ROUTERS),
     RemoveChannel: _on_channel(REMOVE_CHANNEL),

@@ -12,7 +12,7 @@ hurt: a status must be a number, a queue id must fit 16 bits, a name may come on
 bounded before they are parsed; :class:`ModelError` is the only thing that reading raises.
 
 Reading order: ``_json`` (bounded text), ``_model`` (properties and the base class), then the
-declarations in ``options``, ``information``, ``reading`` and ``events``.
+declarations in ``options``, ``information``, ``reading``, ``transactions`` and ``events``.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ from tmqp.models.information import (
 from tmqp.models.nodes import NodeDecision
 from tmqp.models.options import BindingInformation, ChannelOptions, QueueOptions
 from tmqp.models.reading import CursorInformation, KnownOffsets, OffsetsInformation
+from tmqp.models.transactions import TransactionInformation
 
 __all__ = [
     "EVENT_MODELS",
@@ -84,6 +85,7 @@ __all__ = [
     "QueueOptions",
     "RouterInformation",
     "SubscriptionEvent",
+    "TransactionInformation",
     "dump_list",
     "parse_list",
     "properties_of",

@@ -19,7 +19,8 @@ and ``information.py`` serve the operations; ``routing.py`` keeps routers and ``
 brings messages through them; ``direct.py`` passes on what clients say to each other;
 ``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers;
 ``readers.py`` serves those who read what is kept, ``asking.py`` knows what they have asked of the
-storage and ``watching.py`` which answers are held;
+storage and ``watching.py`` which answers are held; ``transactions.py``
+serves those who push in transactions;
 ``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
 ``sharing.py`` are about other servers of a cluster.  This module lets
 clients in and out and hands every command to its part.
@@ -114,6 +115,14 @@ from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import BrokerStatistics
 from tmqp_server.engine.subscribing import Subscribing
 from tmqp_server.engine.timers import NEVER
+from tmqp_server.engine.transaction_commands import (
+    AbortTransaction,
+    CommitTransaction,
+    ListTransactions,
+    OpenTransaction,
+    PushTransaction,
+)
+from tmqp_server.engine.transactions import Transactions, TransactionTimer
 from tmqp_server.engine.watching import Watching
 from tmqp_server.engine.workflow import Workflow
 
@@ -152,6 +161,7 @@ class Broker:
         "_readers",
         "_routing",
         "_sender",
+        "_transactions",
         "_watching",
         "_work_per_step",
         "_workflow",
@@ -198,7 +208,8 @@ class Broker:
         self._publishing = Publishing(core, self._routing, self._direct, self._intake)
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
-        self._keeper = Keeper(core, self._outcomes, self._pump, self._routing)
+        self._transactions = Transactions(core, directory, self._pump)
+        self._keeper = Keeper(core, self._outcomes, self._pump, self._routing, self._transactions)
         self._nodes = Nodes(core, directory, self._outcomes)
         questions = Questions(core)
         self._watching = Watching(core, questions)
@@ -249,6 +260,11 @@ class Broker:
             CommitCursor: self._readers.commit_cursor,
             ListCursors: self._readers.list_cursors,
             RemoveCursor: self._readers.remove_cursor,
+            OpenTransaction: self._transactions.open,
+            PushTransaction: self._transactions.push,
+            CommitTransaction: self._transactions.commit,
+            AbortTransaction: self._transactions.abort,
+            ListTransactions: self._transactions.list_transactions,
         }
 
     # --- The three ways in -----------------------------------------------------------------------
@@ -366,6 +382,8 @@ class Broker:
                 return
             if isinstance(timer, QueueTimer):
                 self._workflow.wake(timer.queue, now)
+            elif isinstance(timer, TransactionTimer):
+                self._transactions.wake()
             else:
                 self._watching.wake()
             core.budget -= 1  # afterwards, or the smallest budget would never get anything done

@@ -64,6 +64,11 @@ from tmqp_server.doors.native.pulls import (
     pull_of,
     pulled_message,
 )
+from tmqp_server.doors.native.transactions import (
+    TRANSACTION_OPERATIONS,
+    transaction_command,
+    unpacked,
+)
 from tmqp_server.doors.port import Door, DoorSession, IdSource
 from tmqp_server.engine.client_commands import PassAnswer, SendCustom
 from tmqp_server.engine.commands import (
@@ -140,6 +145,13 @@ class NativeDoor(Door):
         assert isinstance(frame, Frame), "this door keeps what it received"
         size = frame.payload_size
         return frame.raw, len(frame.raw) - size, size
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """The frames that were staged, as :meth:`stored` has them, and whether one goes first.
+
+        :raises ValueError: when the bytes are not whole frames.
+        """
+        return unpacked(data)
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         """The frame again.
@@ -357,6 +369,8 @@ class NativeSession(DoorSession):
         try:
             if frame.content_type == OP_DECISION_OVER_NODE and self._node:
                 commands.append(decision_of(frame))
+            elif frame.content_type in TRANSACTION_OPERATIONS:
+                commands.append(self._transaction(frame))
             else:
                 command = command_of(self._number, frame)
                 if type(command) is ReadRange:
@@ -367,6 +381,13 @@ class NativeSession(DoorSession):
                 commands.append(command)
         except BadRequestError as error:
             self._reply(frame, error.code, b"")
+
+    def _transaction(self, frame: Frame) -> Command:
+        door = self._door
+        client_id = self._connection.client_id
+        return transaction_command(
+            self._number, frame, client_id, door.name, door.new_id, door.limits
+        )
 
     def _direct(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, DirectMessageReceived)

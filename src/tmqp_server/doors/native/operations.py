@@ -109,7 +109,7 @@ from tmqp_server.engine.router_commands import (
     SetRouterEnabled,
 )
 
-__all__ = ["BadRequestError", "command_of", "push_extras", "queue_id_header"]
+__all__ = ["BadRequestError", "command_of", "number_header", "push_extras", "queue_id_header"]
 
 _TRUE_WORDS = ("1", "true")
 _QUEUE_ID_BYTES = 2
@@ -362,7 +362,7 @@ def _remove_binding(session: int, frame: Frame) -> Command:
     return RemoveBinding(session, frame, frame.target, name)
 
 
-def _number(frame: Frame, name: str) -> int | None:
+def number_header(frame: Frame, name: str) -> int | None:
     """A header that holds a number; None when there is none.
 
     :raises BadRequestError: when it is not a number that 63 bits can hold.
@@ -409,12 +409,12 @@ def _list_offsets(session: int, frame: Frame) -> Command:
 
 def _read_range(session: int, frame: Frame) -> Command:
     queue_id = _queue_id_of(frame, body_may_hold_it=False)
-    first = _number(frame, HEADER_FROM) or 0
-    last = _number(frame, HEADER_TO) or 0
+    first = number_header(frame, HEADER_FROM) or 0
+    last = number_header(frame, HEADER_TO) or 0
     if last and last < first:
         raise BadRequestError(f"{HEADER_TO} {last} is before {HEADER_FROM} {first}")
-    limit = _number(frame, HEADER_LIMIT) or 0
-    max_bytes = _number(frame, HEADER_MAX_BYTES) or 0
+    limit = number_header(frame, HEADER_LIMIT) or 0
+    max_bytes = number_header(frame, HEADER_MAX_BYTES) or 0
     incarnation = _incarnation(frame)
     return ReadRange(
         session, frame, frame.target, queue_id, first, last, limit, max_bytes, incarnation
@@ -431,7 +431,7 @@ def _cursor_name(frame: Frame) -> str:
 def _commit_cursor(session: int, frame: Frame) -> Command:
     queue_id = _queue_id_of(frame, body_may_hold_it=False)
     name = _cursor_name(frame)
-    sequence = _number(frame, HEADER_SEQUENCE)
+    sequence = number_header(frame, HEADER_SEQUENCE)
     start = frame.header(HEADER_START)
     if (sequence is None) == (start is None):
         raise BadRequestError(f"either {HEADER_SEQUENCE} or {HEADER_START} is needed")
