@@ -323,7 +323,7 @@ class SinkOptions:
         "at least once: what is waited for before a task has succeeded",
         "stored",
     )
-    window: int = option("window", _number(1), "messages or blocks on their way unanswered", 64)
+    window: int = option("window", _number(1), "pieces on their way unanswered", 16)
     batch_bytes: int = option("batchBytes", parse_size, "bytes sent in one piece", 1 << 20, "1m")
     txn_timeout_ms: int = option(
         "txnTimeout",

@@ -68,13 +68,13 @@ class Pusher(Link):
     :param options: where to, and how patiently.
     :param window: blocks under way at most.
 
-    ``resent`` counts messages that were pushed again.
+    ``resent`` counts messages that were pushed again; ``window`` is what was given.
     """
 
     def __init__(self, options: ConnectionOptions, window: int) -> None:
         super().__init__(options)
         self.resent = 0
-        self._window = window
+        self.window = window
         self._blocks: deque[_Block] = deque()
         #: Matching by bytes is over until nothing is under way.
         self._by_id = False
@@ -113,7 +113,7 @@ class Pusher(Link):
                 _match_by_id(block)
             self._blocks.append(block)
         self._guarded(block)
-        while len(self._blocks) >= self._window:
+        while len(self._blocks) >= self.window:
             self._guarded(None)
 
     def settle(self, marker: str) -> None:
