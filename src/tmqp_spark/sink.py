@@ -189,7 +189,7 @@ class TmqpStreamArrowWriter(_Writes, DataSourceStreamArrowWriter):
     def abort(
         self,
         messages: list[WriterCommitMessage | None],
-        batchId: int,  # noqa: N803, ARG002 - Spark's name
+        batchId: int,  # noqa: N803 - Spark's name
     ) -> None:
         """Forget it."""
         self._abort(messages)
