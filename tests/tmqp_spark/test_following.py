@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.tmqp_spark.reading import LinkTo, sequences, source
+from tests.tmqp_spark.reading import LinkTo, look, sequences, source
 from tmqp_client import sync
 from tmqp_spark.errors import DataLost, InvalidOption
-from tmqp_spark.following import Following, share_out
+from tmqp_spark.following import Following, check_stream, share_out
+from tmqp_spark.planning import check_batch
 from tmqp_spark.testing import Broker
 from tmqp_spark.transport import Link
 
@@ -252,9 +253,7 @@ def test_a_queue_that_is_removed_or_created_anew_is_data_loss(
     assert query.trigger()
     with sync.connect(broker.url) as client:
         client.remove_queue("changed", 1)
-    with pytest.raises(
-        DataLost, match=r"changed/1: .* removed after message 3 was read"
-    ):
+    with pytest.raises(DataLost, match=r"changed/1: .* removed after message 3 was read"):
         query.trigger()
     broker.push("changed", 1, [b"y"] * 2)
     with pytest.raises(DataLost, match=r"changed/1: the queue was removed and created anew"):
@@ -323,6 +322,41 @@ def test_offsets_by_queue_and_time_say_where_to_begin(broker: Broker, link_to: L
     since = Query(link_to(broker), subscribe="begin/1", startingTimestamp=1)
     assert since.trigger()
     assert since.read == {"begin/1": [1, 2, 3, 4, 5]}
+
+
+def test_a_drained_queue_holds_what_is_not_committed_and_nothing_else(
+    broker: Broker, link_to: LinkTo
+) -> None:
+    options = {"subscribe": "drained/1", "startingOffsets": "earliest", "mode": "drain"}
+    broker.create("drained", 1, retain_time_ms=0, retain_for_readers=True, message_timeout_ms=300)
+    query = Query(link_to(broker), group="only", **options)
+    assert not query.trigger()
+    broker.push("drained", 1, [b"x"] * 20)
+    time.sleep(1)
+    assert look(query.link, subscribe="drained/1")["drained/1"].count == 20, "held for the group"
+    assert query.trigger()
+    assert query.read == {"drained/1": list(range(1, 21))}
+    assert not query.trigger(), "this one commits"
+    deadline = time.monotonic() + 20
+    while look(query.link, subscribe="drained/1")["drained/1"].count:
+        # The store gives up what nobody keeps beside its next writes.
+        broker.push("drained", 1, [b"y"])
+        query.trigger()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_drain_is_refused_where_messages_would_pile_up(broker: Broker, link_to: LinkTo) -> None:
+    broker.push("piled", 1, [b"x"])
+    drain = {"subscribe": "piled/1", "mode": "drain"}
+    with pytest.raises(InvalidOption, match=r"piled/1: mode=drain .* has no MessageTimeout"):
+        Query(link_to(broker), group="g", **drain).trigger()
+    with pytest.raises(InvalidOption, match="needs the option group"):
+        check_stream(source(**drain))
+    with pytest.raises(InvalidOption, match="commitMode must be eager or lagged"):
+        check_stream(source(group="g", commitMode="none", **drain))
+    with pytest.raises(InvalidOption, match="is for streams"):
+        check_batch(source(**drain))
 
 
 def test_a_queue_that_was_named_must_be_there(broker: Broker, link_to: LinkTo) -> None:
