@@ -16,9 +16,10 @@ from tmqp_spark.catalog import Subscription
 from tmqp_spark.errors import InvalidOption
 from tmqp_spark.filters import Filters
 from tmqp_spark.journal import read_portion
+from tmqp_spark.options import SourceOptions
 from tmqp_spark.ranges import QueueRange
 from tmqp_spark.splitting import bytes_up_to, split_evenly, split_ranges
-from tmqp_spark.starting import ending_edge, starting_edge
+from tmqp_spark.starting import Edge, ending_edge, starting_edge
 from tmqp_spark.testing import Broker
 
 # --- Subscriptions --------------------------------------------------------------------------------
@@ -33,12 +34,7 @@ from tmqp_spark.testing import Broker
         ({"subscribe": "x/y/1"}, ["x/y/1"], ["x/1"], [("x/y", 1)]),
         ({"assign": '{"a":[1,2]}'}, ["a/1", "a/2"], ["a/3"], [("a", None)]),
         ({"subscribe": "a,b,c,d,e"}, ["e/1"], ["f/1"], [("*", None)]),
-        (
-            {"subscribePattern": "orders-.*/7"},
-            ["orders-eu/7"],
-            ["orders-eu/8"],
-            [("orders-*", None)],
-        ),
+        ({"subscribePattern": "or-.*/7"}, ["or-eu/7"], ["or-eu/8"], [("or-*", None)]),
         ({"subscribePattern": "ab?/1"}, ["a/1", "ab/1"], ["b/1"], [("*", None)]),
         ({"subscribePattern": "abc*/1"}, ["ab/1", "abcc/1"], ["a/1"], [("*", None)]),
         ({"subscribePattern": "a/1|b/1"}, ["a/1", "b/1"], ["a/2"], [("*", None)]),
@@ -79,6 +75,10 @@ def test_a_subscription_that_cannot_be_is_said_so(options: dict[str, str], text:
         Subscription(source(**options))
 
 
+def _start(options: SourceOptions) -> Edge:
+    return starting_edge(options, "earliest")
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -92,9 +92,9 @@ def test_a_subscription_that_cannot_be_is_said_so(options: dict[str, str], text:
     ],
 )
 def test_an_edge_that_cannot_be_is_said_so(options: dict[str, Any], text: str) -> None:
+    edge = ending_edge if any(name.startswith("ending") for name in options) else _start
     with pytest.raises(InvalidOption, match=text):
-        starting_edge(source(**options), "earliest")
-        ending_edge(source(**options))
+        edge(source(**options))
 
 
 # --- Filters --------------------------------------------------------------------------------------
@@ -160,8 +160,6 @@ def test_what_cannot_be_applied_exactly_is_left_to_spark(
     column: str, comparison: str, value: Any
 ) -> None:
     applied = Filters()
-    if column == "timestamp" and value == 5:
-        return
     assert not applied.accept(column, comparison, value)
     assert applied.covers("any", 1)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -191,8 +191,9 @@ def test_data_loss_ends_the_query_with_what_to_do(
 def test_a_mistake_is_said_when_the_query_starts(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
-    with pytest.raises(Exception, match="did you mean maxOffsetsPerTrigger"):
-        follow(spark, broker, subscribe="a/1", maxOffsetPerTrigger=1)
+    misspelt = follow(spark, broker, subscribe="a/1", maxOffsetPerTrigger=1)
+    with pytest.raises(PySparkException, match="did you mean maxOffsetsPerTrigger"):
+        run_now(misspelt, Seen(), tmp_path / "checkpoint")
     with pytest.raises(StreamingQueryException, match="has no queue nowhere/1; create it"):
         run_now(follow(spark, broker, subscribe="nowhere/1"), Seen(), tmp_path / "checkpoint")
 
