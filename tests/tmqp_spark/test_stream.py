@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tmqp_client import sync
 from tmqp_spark.testing import Broker
