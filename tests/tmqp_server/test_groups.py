@@ -132,7 +132,7 @@ def whole(parts: list[PartInformation]) -> tuple[int, int, int]:
 
 
 async def test_a_range_is_split_without_reading_it(tmp_path: Path) -> None:
-    limits = EngineLimits(max_parts_per_split=3)
+    limits = EngineLimits(max_parts_per_split=8)
     async with serving(tmp_path, broker=limits) as (_, client):
         await client.create_queue("c", 1, KEPT, status="push")
         await client.open_cursor("c", 1, "r")
@@ -145,12 +145,12 @@ async def test_a_range_is_split_without_reading_it(tmp_path: Path) -> None:
         assert part.bytes == found.bytes
         parts = await client.split_range("c", 1, max_bytes=part.bytes // 3 + part.bytes // 20)
         assert whole(parts) == (1, 1_000, 1_000)
-        assert len(parts) == 3
+        assert 3 <= len(parts) <= 7, "blocks are not cut where they fit"
         parts = await client.split_range("c", 1, limit=100)
-        assert len(parts) == 3, "so many and no more"
+        assert len(parts) == 8, "so many and no more"
         first, last, count = whole(parts)
         assert first == 1
-        assert 0 < count <= 300
+        assert 0 < count <= 800
         following = await client.split_range("c", 1, last + 1, limit=100)
         assert following[0].first == last + 1
         (some,) = await client.split_range("c", 1, 11, 20, incarnation=found.incarnation)
