@@ -22,11 +22,17 @@ __all__ = [
     "HEADER_TO",
     "HEADER_WAIT",
     "OP_COMMIT_CURSOR",
+    "OP_COMMIT_GROUP",
     "OP_DROP_CURSOR",
+    "OP_DROP_GROUP",
     "OP_LIST_CURSORS",
+    "OP_LIST_GROUPS",
     "OP_OFFSETS",
+    "OP_OPEN_GROUP",
     "OP_READ_RANGE",
+    "OP_RESET_GROUP",
     "OP_SET_ROUTER_ENABLED",
+    "OP_SPLIT_RANGE",
     "START_EARLIEST",
     "START_LATEST",
     "ExtensionOperation",
@@ -38,6 +44,12 @@ OP_READ_RANGE: Final = 712
 OP_COMMIT_CURSOR: Final = 713
 OP_LIST_CURSORS: Final = 714
 OP_DROP_CURSOR: Final = 715
+OP_SPLIT_RANGE: Final = 716
+OP_OPEN_GROUP: Final = 717
+OP_COMMIT_GROUP: Final = 718
+OP_LIST_GROUPS: Final = 719
+OP_RESET_GROUP: Final = 720
+OP_DROP_GROUP: Final = 721
 
 #: ``1`` to enable the router that the target names, ``0`` to disable it.
 HEADER_ROUTER_ENABLED: Final = "Router-Enabled"
@@ -69,3 +81,9 @@ class ExtensionOperation(IntEnum):
     COMMIT_CURSOR = OP_COMMIT_CURSOR
     LIST_CURSORS = OP_LIST_CURSORS
     DROP_CURSOR = OP_DROP_CURSOR
+    SPLIT_RANGE = OP_SPLIT_RANGE
+    OPEN_GROUP = OP_OPEN_GROUP
+    COMMIT_GROUP = OP_COMMIT_GROUP
+    LIST_GROUPS = OP_LIST_GROUPS
+    RESET_GROUP = OP_RESET_GROUP
+    DROP_GROUP = OP_DROP_GROUP

@@ -52,7 +52,13 @@ from tmqp.models.information import (
 )
 from tmqp.models.nodes import NodeDecision
 from tmqp.models.options import BindingInformation, ChannelOptions, QueueOptions
-from tmqp.models.reading import CursorInformation, KnownOffsets, OffsetsInformation
+from tmqp.models.reading import (
+    CursorInformation,
+    GroupOffsets,
+    KnownOffsets,
+    OffsetsInformation,
+    PartInformation,
+)
 
 __all__ = [
     "EVENT_MODELS",
@@ -71,6 +77,7 @@ __all__ = [
     "ClientEvent",
     "ClientInformation",
     "CursorInformation",
+    "GroupOffsets",
     "KnownOffsets",
     "MessageEvent",
     "Model",
@@ -78,6 +85,7 @@ __all__ = [
     "NodeDecision",
     "NodeInformation",
     "OffsetsInformation",
+    "PartInformation",
     "Property",
     "QueueEvent",
     "QueueInformation",
