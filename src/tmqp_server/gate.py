@@ -1,4 +1,4 @@
-"""Owns the gate: which command needs which right, which answers are kept, how a refusal is told.
+"""Owns the gate: what is asked about a command, which answers are kept, how a refusal is told.
 
 Theory of operation.  The hub shows the gate every command of a session before the broker sees it.
 The gate says one of three things: go on; no, and then it knows the effects that tell the peer so,
@@ -11,76 +11,39 @@ A channel may have an authenticator of its own, which is asked about it instead 
 one (F70); the question names it.  Kept answers are forgotten when it may be another's turn, and an
 answer that comes after that is asked for again.
 
-What a command needs stands in one table.  A command that is not in it is refused: what is added to
-the engine later is closed to everybody until somebody has decided what it needs.
+What a command needs stands in one table (``needs.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol, TypeAlias, final
+from typing import Final, Protocol, final
 
 from tmqp.constants import (
     RESULT_FAILED,
     RESULT_UNAUTHORIZED,
-    TARGET_NAME_PREFIX,
-    TARGET_TYPE_PREFIX,
     NoContent,
 )
 from tmqp_server.engine.client_commands import (
-    BY_NAME,
-    BY_TYPE,
-    PassAnswer,
-    SendCustom,
-    SendDirect,
     SubscribeEvent,
 )
 from tmqp_server.engine.commands import (
     Acknowledge,
     Batch,
-    Block,
-    ClearMessages,
     Command,
     Connect,
-    CreateChannel,
-    CreateQueue,
-    DescribeChannel,
-    DescribeQueue,
-    Disconnect,
-    Grant,
-    Join,
-    Leave,
     ListChannels,
-    ListClients,
-    ListConsumers,
-    ListNodes,
-    ListQueues,
     Pull,
     Push,
-    RemoveChannel,
-    RemoveQueue,
-    Unblock,
-    UpdateQueue,
 )
 from tmqp_server.engine.effects import Confirm, Effect, EndPull, HandOver, Refuse, Reply
+from tmqp_server.engine.group_commands import (
+    GroupCommand,
+    ListGroups,
+)
 from tmqp_server.engine.intake import REFUSAL_REASONS
 from tmqp_server.engine.reading_commands import (
-    CommitCursor,
-    ListCursors,
     ListOffsets,
-    OpenCursor,
-    ReadRange,
-    RemoveCursor,
-)
-from tmqp_server.engine.router_commands import (
-    AddBinding,
-    CreateRouter,
-    ListBindings,
-    ListRouters,
-    Publish,
-    RemoveBinding,
-    RemoveRouter,
-    SetRouterEnabled,
 )
 from tmqp_server.engine.transaction_commands import (
     AbortTransaction,
@@ -89,20 +52,11 @@ from tmqp_server.engine.transaction_commands import (
     OpenTransaction,
     PushTransaction,
 )
+from tmqp_server.needs import FREE, NO_QUEUE, OF_CHANNELS, Need, need_of_place, needed
 from tmqp_server.rights import (
     ANSWER,
-    CLEAR_MESSAGES,
-    CREATE_CHANNEL,
-    CREATE_QUEUE,
-    CUSTOM,
-    DIRECT,
-    JOIN,
-    MANAGE_ROUTERS,
-    PUBLISH,
     PULL,
     PUSH,
-    REMOVE_CHANNEL,
-    REMOVE_QUEUE,
     SEE_CHANNEL,
     SEE_CLIENTS,
     SEE_CONSUMERS,
@@ -119,14 +73,11 @@ __all__ = [
     "AUTHENTICATE",
     "MAX_KEPT_ANSWERS",
     "MESSAGE",
-    "NO_QUEUE",
     "REFUSED",
     "Authorities",
     "Decision",
     "Gate",
-    "Need",
     "Question",
-    "needed",
 ]
 
 #: What the gate says of a command.
@@ -141,11 +92,8 @@ MESSAGE: Final = "message"
 #: Answers kept for one session; the oldest goes first.
 MAX_KEPT_ANSWERS: Final = 256
 
-#: Stands for no queue in particular.
-NO_QUEUE: Final = -1
-
-#: A right, the name of what it is about, a queue or NO_QUEUE, and one bit of ``events.py`` or 0.
-Need: TypeAlias = tuple[str, str, int, int]
+#: Lists, of which the decision says what may be seen.
+_LISTS: Final[frozenset[type[Command]]] = frozenset({ListChannels, ListGroups, ListOffsets})
 
 
 class Authorities(Protocol):
@@ -301,8 +249,11 @@ class Gate:
             assert isinstance(command, PushTransaction)
             return _check_parcels(kept, command, 0, now)[0]
         if kind is Connect or kind is ListChannels or kind is ListOffsets:
+        if kind is Connect or kind in _LISTS:
             return ASK
-        if kind in _FREE:
+        if isinstance(command, GroupCommand):
+            return self._check_group(kept, command, 0, now)[0]
+        if kind in FREE:
             return ALLOWED
         need = needed(command)
         if need is None:
@@ -321,6 +272,25 @@ class Gate:
                     return verdict, place
         return ALLOWED, len(commands)
 
+    def _check_group(
+        self, kept: dict[Need, float], command: GroupCommand, start: int, now: float
+    ) -> tuple[int, int]:
+        """What is to be said of the queues of a group from a place on, and at which place.
+
+        Of those that pass a filter, the ones that are not for this client are passed over.
+        """
+        places = command.places
+        if places is None:
+            return (ALLOWED if command.too_many else REFUSED), 0
+        for place in range(start, len(places)):
+            each = places[place]
+            verdict = _held(kept, (PULL, each.channel, each.queue_id, 0), now)
+            if verdict == REFUSED and command.filter is not None:
+                each.allowed = False
+            elif verdict != ALLOWED:
+                return verdict, place
+        return ALLOWED, len(places)
+
     def _refresh(self, authorities: Authorities) -> None:
         """Forget all answers when somebody else may have to give them now."""
         changes = authorities.authenticator_changes()
@@ -330,7 +300,7 @@ class Gate:
 
     def authenticator_of(self, need: Need) -> str:
         """Who is asked for a right: the channel's authenticator, or empty."""
-        if self._authorities is None or need[0] not in _OF_CHANNELS or not need[1]:
+        if self._authorities is None or need[0] not in OF_CHANNELS or not need[1]:
             return ""
         return self._authorities.authenticator_of(need[1])
 
@@ -358,6 +328,9 @@ class Gate:
             kept = self._kept.get(number)
             place = 0 if kept is None else _check_parcels(kept, command, start, now)[1]
             return self._about(number, _need_of_parcel(command, place), command, place)
+        if isinstance(command, GroupCommand):
+            place = self._check_group(self._kept[number] or {}, command, start, now)[1]
+            return self._about(number, need_of_place(command, place), command, place)
         need = needed(command)
         assert need is not None, f"nothing is to be asked about {command!r}"
         return self._about(number, need, command, 0)
@@ -384,7 +357,15 @@ class Gate:
                 del kept[next(iter(kept))]
             until = now + decision.keep_s
             kept[question.need] = until if decision.allowed else -until
-        if not decision.allowed:
+        following = question.place + 1
+        verdict = ALLOWED
+        if isinstance(command, GroupCommand) and kept is not None:
+            if not decision.allowed:
+                if command.filter is None or command.places is None:
+                    return REFUSED
+                command.places[question.place].allowed = False
+            verdict, following = self._check_group(kept, command, following, now)
+        elif not decision.allowed:
             return REFUSED
         if isinstance(command, Batch):
             verdict, place = self._check_batch(number, command, question.place + 1, now)
@@ -397,6 +378,12 @@ class Gate:
                 return self._question(number, command, place, now)
             return verdict
         return ALLOWED
+        elif isinstance(command, Batch):
+            verdict, following = self._check_batch(number, command, following, now)
+        if verdict == ASK:
+            assert command is not None, "a batch or a group"
+            return self._question(number, command, following, now)
+        return verdict
 
     # -- refusals -------------------------------------------------------------------------------
 

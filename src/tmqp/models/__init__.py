@@ -54,6 +54,13 @@ from tmqp.models.nodes import NodeDecision
 from tmqp.models.options import BindingInformation, ChannelOptions, QueueOptions
 from tmqp.models.reading import CursorInformation, KnownOffsets, OffsetsInformation
 from tmqp.models.transactions import TransactionInformation
+from tmqp.models.reading import (
+    CursorInformation,
+    GroupOffsets,
+    KnownOffsets,
+    OffsetsInformation,
+    PartInformation,
+)
 
 __all__ = [
     "EVENT_MODELS",
@@ -72,6 +79,7 @@ __all__ = [
     "ClientEvent",
     "ClientInformation",
     "CursorInformation",
+    "GroupOffsets",
     "KnownOffsets",
     "MessageEvent",
     "Model",
@@ -79,6 +87,7 @@ __all__ = [
     "NodeDecision",
     "NodeInformation",
     "OffsetsInformation",
+    "PartInformation",
     "Property",
     "QueueEvent",
     "QueueInformation",

@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tmqp.constants import RouteMethod
-from tmqp.extensions import START_EARLIEST
 from tmqp.models import (
     BindingInformation,
     ChannelInformation,
     ClientInformation,
-    CursorInformation,
     NodeInformation,
-    OffsetsInformation,
     QueueInformation,
     QueueOptions,
     RouterInformation,
@@ -27,8 +24,7 @@ from tmqp_client._requests import Headers, Payload
 from tmqp_client.client import Client
 from tmqp_client.direct import Response
 from tmqp_client.handling import _T
-from tmqp_client.reading import KeptMessage
-from tmqp_client.sync._received import CustomMessages, DirectMessages, Events, KeptMessages
+from tmqp_client.sync._received import CustomMessages, DirectMessages, Events
 
 __all__ = ["More"]
 

@@ -241,7 +241,7 @@ def test_no_limit_is_forgotten() -> None:
     elsewhere = {"max_work_per_step", "max_unsynced_bytes", "max_messages_in_memory"}
     elsewhere |= {"max_held_reads", "max_held_reads_per_session", "max_read_wait_ms"}
     elsewhere |= {"max_reads", "max_reads_per_session", "max_read_messages", "max_read_bytes"}
-    elsewhere |= {"max_queues_per_read", "max_cursors_per_queue"}
+    elsewhere |= {"max_queues_per_read", "max_cursors_per_queue", "max_parts_per_split"}
     assert {field.name for field in fields(EngineLimits)} == {*CASES, *elsewhere}
 
 

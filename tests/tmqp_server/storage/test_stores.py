@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -430,6 +431,46 @@ def test_what_came_since_a_time_is_found(home: Home) -> None:
     store.write(batch(settled={1: [1, 2, 3, 123]}), NOW_US)
     assert store.find(1, 0) == 4
     assert store.find(1, NOW_US + 1_201) == 0
+
+
+def test_a_range_is_split_into_parts_that_follow_one_another(home: Home) -> None:
+    store = with_queue(home.open(), 1, Retention(10**9))
+    everything = (1, 10**9)
+    assert store.split(1, *everything, 0, 0, 9) == store.split(99, *everything, 0, 0, 9) == []
+    for first in (1, 41, 81):
+        some = [message(n, bytes(n)) for n in range(first, first + 40)]
+        store.write(batch(appended={1: some}), NOW_US)
+    (whole,) = store.split(1, *everything, 0, 0, 9)
+    assert (whole.first, whole.last, whole.count, whole.bytes) == (1, 120, 120, 60 * 121)
+    (whole,) = store.split(1, 30, 90, 0, 0, 9)
+    assert (whole.first, whole.last, whole.count) == (30, 90, 61)
+    assert whole.bytes == sum(range(30, 91))
+    for limit, max_bytes in ((7, 0), (40, 0), (45, 0), (1, 0), (0, 100), (0, 4_000), (30, 2_000)):
+        parts = store.split(1, *everything, limit, max_bytes, 200)
+        assert parts[0].first == 1
+        assert parts[-1].last == 120
+        assert sum(part.count for part in parts) == 120
+        assert sum(part.bytes for part in parts) == 60 * 121
+        for before, part in pairwise(parts):
+            assert part.first == before.last + 1
+        for part in parts:
+            assert part.count == part.last - part.first + 1
+            assert part.bytes == sum(range(part.first, part.last + 1))
+            assert not limit or part.count <= limit
+            assert not max_bytes or part.bytes <= max_bytes or part.count == 1
+        begin = store.split(1, *everything, limit, max_bytes, 2)
+        assert list(map(repr, begin)) == list(map(repr, parts[:2]))
+    # Holes, and messages that were saved late, stand in their places.
+    store.write(batch(appended={1: [message(n, b"1") for n in (122, 124, 130)]}), NOW_US)
+    store.write(batch(appended={1: [message(n, b"22") for n in (123, 125)]}), NOW_US)
+    store.write(batch(queue(1)), NOW_US)
+    store.write(batch(settled={1: [*range(1, 41), 50, 124]}), NOW_US)
+    parts = store.split(1, *everything, 2, 0, 1_000)
+    assert sum(part.count for part in parts) == 79 + 4
+    assert [(p.first, p.last, p.count, p.bytes) for p in parts[-2:]] in (
+        [(120, 122, 2, 121), (123, 125, 2, 4), (130, 130, 1, 1)][-2:],
+        [(122, 123, 2, 3), (125, 130, 2, 3)],
+    )
 
 
 def test_a_check_finds_nothing_wrong(home: Home) -> None:

@@ -11,11 +11,9 @@ from tmqp.models import (
     BindingInformation,
     ChannelEvent,
     ClientEvent,
-    CursorInformation,
     MessageEvent,
     Model,
     NodeInformation,
-    OffsetsInformation,
     QueueEvent,
     RouterInformation,
     SubscriptionEvent,
@@ -42,6 +40,7 @@ from tmqp_server.engine.snapshots import (
     RouterSnapshot,
 )
 from tmqp_server.engine.transaction_effects import TransactionSnapshot
+from tmqp_server.engine.snapshots import NodeSnapshot, RouterSnapshot
 
 __all__ = ["AnswerTooLargeError", "event_frame", "rendered"]
 
