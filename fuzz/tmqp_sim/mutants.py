@@ -32,6 +32,8 @@ from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Audience, Session
 from tmqp_server.engine.timers import Wakeups
+from tmqp_server.engine.transaction_effects import CommitStored
+from tmqp_server.engine.transactions import Transactions
 from tmqp_server.outlets import Outlets
 from tmqp_server.runs import Runs
 from tmqp_server.storage.journal import Journal
@@ -99,6 +101,30 @@ def _only_the_new(original: Any) -> Any:
         return original(self)
 
     return take
+
+
+def _mark_outlives_its_messages(original: Any) -> Any:
+    def commit(self: Journal, effect: CommitStored) -> None:
+        original(self, effect)
+        self._changes.append(self._marks.pop())  # owed to the store, as other changes are
+
+    return commit
+
+
+def _mark_comes_later(original: Any) -> Any:
+    def take(self: Any) -> Any:
+        self._marks, self.late = getattr(self, "late", []), self._marks
+        return original(self)
+
+    return take
+
+
+def _commits_every_time(original: Any) -> Any:
+    def committed(self: Transactions, pending: Any) -> None:
+        original(self, pending)
+        self._marks[pending.application].epoch = -1  # whoever asks again is not known
+
+    return committed
 
 
 def _held_by(broker: Broker, session: Session) -> Iterator[tuple[Queue, Message]]:
@@ -519,6 +545,18 @@ _LIST: Final = (
     Mutant(
         "asks-no-answer", "a message that is sent again asks for no acknowledge",
         NativeDoor, "encode_delivery", _asks_no_answer,
+    ),
+    Mutant(
+        "mark-without-messages", "a commit's mark is kept although its messages could not be",
+        Journal, "_commit", _mark_outlives_its_messages,
+    ),
+    Mutant(
+        "mark-comes-later", "a commit's mark is written in the batch behind its messages",
+        Journal, "take", _mark_comes_later,
+    ),
+    Mutant(
+        "commits-every-time", "an epoch that is committed can be committed again",
+        Transactions, "_committed", _commits_every_time,
     ),
     Mutant(
         "always-first", "every consumer is told to be the first",

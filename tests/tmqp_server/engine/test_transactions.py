@@ -86,7 +86,7 @@ def commit(world: World, epoch: int, *numbers: int, counts: list[int] | None = N
     )
 
 
-def committed(world: World, epoch: int, *ids: str) -> None:
+def committed(world: KeptWorld, epoch: int, *ids: str) -> None:
     """Push and commit, and let it be safe."""
     number = opened(world, epoch)
     push(world, number, parcel(*ids))
