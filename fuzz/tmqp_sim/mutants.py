@@ -32,11 +32,15 @@ from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Audience, Session
 from tmqp_server.engine.timers import Wakeups
-from tmqp_server.engine.transaction_effects import CommitStored
 from tmqp_server.engine.transactions import Transactions
 from tmqp_server.outlets import Outlets
 from tmqp_server.runs import Runs
 from tmqp_server.storage.journal import Journal
+from tmqp_sim.commit_bugs import (
+    commits_every_time,
+    mark_comes_later,
+    mark_outlives_its_messages,
+)
 
 __all__ = ["MUTANTS", "Mutant", "planted"]
 
@@ -101,30 +105,6 @@ def _only_the_new(original: Any) -> Any:
         return original(self)
 
     return take
-
-
-def _mark_outlives_its_messages(original: Any) -> Any:
-    def commit(self: Journal, effect: CommitStored) -> None:
-        original(self, effect)
-        self._changes.append(self._marks.pop())  # owed to the store, as other changes are
-
-    return commit
-
-
-def _mark_comes_later(original: Any) -> Any:
-    def take(self: Any) -> Any:
-        self._marks, self.late = getattr(self, "late", []), self._marks
-        return original(self)
-
-    return take
-
-
-def _commits_every_time(original: Any) -> Any:
-    def committed(self: Transactions, pending: Any) -> None:
-        original(self, pending)
-        self._marks[pending.application].epoch = -1  # whoever asks again is not known
-
-    return committed
 
 
 def _held_by(broker: Broker, session: Session) -> Iterator[tuple[Queue, Message]]:
@@ -548,15 +528,15 @@ _LIST: Final = (
     ),
     Mutant(
         "mark-without-messages", "a commit's mark is kept although its messages could not be",
-        Journal, "_commit", _mark_outlives_its_messages,
+        Journal, "_commit", mark_outlives_its_messages,
     ),
     Mutant(
         "mark-comes-later", "a commit's mark is written in the batch behind its messages",
-        Journal, "take", _mark_comes_later,
+        Journal, "take", mark_comes_later,
     ),
     Mutant(
         "commits-every-time", "an epoch that is committed can be committed again",
-        Transactions, "_committed", _commits_every_time,
+        Transactions, "_committed", commits_every_time,
     ),
     Mutant(
         "always-first", "every consumer is told to be the first",
