@@ -113,8 +113,7 @@ def connect(
     )
 
 
-class Client(Talking, Routers, Managing, Nodes, Handling, Reading, Transactions):
-class Client(Talking, Routers, Managing, Nodes, Handling, Groups):
+class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
     """What talks to a server; made by :func:`connect` and used in ``async with``, once.
 
     When its connection is lost it makes another one, to any of its addresses, and goes on where it

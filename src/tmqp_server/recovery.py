@@ -39,7 +39,6 @@ from tmqp_server.engine.storage_commands import (
 )
 from tmqp_server.engine.storage_effects import Fetch, StoreQueue
 from tmqp_server.engine.transaction_commands import RestoreMark
-from tmqp_server.hub import Hub, StorageQuestion
 from tmqp_server.hub import Hub, ReaderQuestion, StorageQuestion
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import (

@@ -106,7 +106,7 @@ class TmqpEventsReader(DataSourceStreamReader):
         self._listening()
         return _offset(self._run, 0)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """How far the next batch goes; what is before ``start`` is done with."""
         feed = self._listening()
         done = start["n"] if start.get("r") == self._run else 0
@@ -179,7 +179,7 @@ class TmqpEventsDataSource(DataSource):
         """All columns."""
         return EVENTS.ddl()
 
-    def reader(self, schema: StructType) -> Any:  # noqa: ARG002 - refused before it matters
+    def reader(self, schema: StructType) -> Any:
         """Nothing to read: a broker keeps no events."""
         raise SparkError(
             "a broker keeps no events, so there is nothing to read in a batch: use"

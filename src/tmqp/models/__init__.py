@@ -52,8 +52,6 @@ from tmqp.models.information import (
 )
 from tmqp.models.nodes import NodeDecision
 from tmqp.models.options import BindingInformation, ChannelOptions, QueueOptions
-from tmqp.models.reading import CursorInformation, KnownOffsets, OffsetsInformation
-from tmqp.models.transactions import TransactionInformation
 from tmqp.models.reading import (
     CursorInformation,
     GroupOffsets,
@@ -61,6 +59,7 @@ from tmqp.models.reading import (
     OffsetsInformation,
     PartInformation,
 )
+from tmqp.models.transactions import TransactionInformation
 
 __all__ = [
     "EVENT_MODELS",

@@ -18,12 +18,10 @@ takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; 
 and ``information.py`` serve the operations; ``routing.py`` keeps routers and ``publishing.py``
 brings messages through them; ``direct.py`` passes on what clients say to each other;
 ``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers;
-``readers.py`` serves those who read what is kept, ``asking.py`` knows what they have asked of the
-storage and ``watching.py`` which answers are held; ``transactions.py``
-serves those who push in transactions;
 ``readers.py`` serves those who read what is kept and ``groups.py`` those who read many queues at
 once, ``cursors.py`` keeps where they are, ``asking.py`` knows what they have asked of the
-storage and ``watching.py`` which answers are held;
+storage and ``watching.py`` which answers are held; ``transactions.py`` serves those who push in
+transactions;
 ``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
 ``sharing.py`` are about other servers of a cluster.  This module lets
 clients in and out and hands every command to its part.

@@ -73,7 +73,6 @@ from tmqp_server.engine.router_commands import (
     SetRouterEnabled,
 )
 
-__all__ = ["BadRequestError", "command_of", "number_header", "push_extras", "queue_id_header"]
 __all__ = ["command_of", "push_extras"]
 
 _TRUE_WORDS = ("1", "true")
@@ -279,111 +278,6 @@ def _remove_binding(session: int, frame: Frame) -> Command:
     if name is None:
         raise BadRequestError("the header Binding-Name is missing")
     return RemoveBinding(session, frame, frame.target, name)
-
-
-def number_header(frame: Frame, name: str) -> int | None:
-    """A header that holds a number; None when there is none.
-
-    :raises BadRequestError: when it is not a number that 63 bits can hold.
-    """
-    text = frame.header(name)
-    if text is None:
-        return None
-    text = text.strip()
-    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > _MOST:
-        raise BadRequestError(f"{name} must be a number 0..{_MOST}, got {text[:32]!r}")
-    return int(text)
-
-
-def _incarnation(frame: Frame) -> str:
-    return (frame.header(HEADER_INCARNATION) or "").strip()
-
-
-def _list_offsets(session: int, frame: Frame) -> Command:
-    timestamp_ms = _number(frame, HEADER_TIMESTAMP)
-    if timestamp_ms is not None and timestamp_ms > _MOST_MS:
-        raise BadRequestError(f"{HEADER_TIMESTAMP} is at most {_MOST_MS} milliseconds")
-    wait_ms = _number(frame, HEADER_WAIT) or 0
-    known: list[KnownQueue] = []
-    if wait_ms and frame.payload_size:
-        try:
-            most_bytes = max(frame.payload_size, KnownOffsets.max_bytes)
-            items = parse_list(KnownOffsets, frame.payload, max_bytes=most_bytes)
-        except ModelError as error:
-            raise BadRequestError(str(error)) from error
-        for item in items:
-            known.append(KnownQueue(item.channel, item.queue, item.latest, item.incarnation))
-    return ListOffsets(
-        session,
-        frame,
-        frame.target,
-        queue_id_header(frame),
-        None,
-        (frame.header(HEADER_CURSOR) or "").strip(),
-        -1 if timestamp_ms is None else timestamp_ms,
-        wait_ms,
-        known,
-    )
-
-
-def _read_range(session: int, frame: Frame) -> Command:
-    queue_id = _queue_id_of(frame, body_may_hold_it=False)
-    first = number_header(frame, HEADER_FROM) or 0
-    last = number_header(frame, HEADER_TO) or 0
-    if last and last < first:
-        raise BadRequestError(f"{HEADER_TO} {last} is before {HEADER_FROM} {first}")
-    limit = number_header(frame, HEADER_LIMIT) or 0
-    max_bytes = number_header(frame, HEADER_MAX_BYTES) or 0
-    incarnation = _incarnation(frame)
-    return ReadRange(
-        session, frame, frame.target, queue_id, first, last, limit, max_bytes, incarnation
-    )
-
-
-def _cursor_name(frame: Frame) -> str:
-    name = (frame.header(HEADER_CURSOR) or "").strip()
-    if not name:
-        raise BadRequestError(f"the header {HEADER_CURSOR} is missing")
-    return name
-
-
-def _commit_cursor(session: int, frame: Frame) -> Command:
-    queue_id = _queue_id_of(frame, body_may_hold_it=False)
-    name = _cursor_name(frame)
-    sequence = number_header(frame, HEADER_SEQUENCE)
-    start = frame.header(HEADER_START)
-    if (sequence is None) == (start is None):
-        raise BadRequestError(f"either {HEADER_SEQUENCE} or {HEADER_START} is needed")
-    if sequence is not None:
-        return CommitCursor(
-            session, frame, frame.target, queue_id, name, sequence, _incarnation(frame)
-        )
-    assert start is not None, "one of both"
-    start = start.strip().lower()
-    if start != START_EARLIEST and start != START_LATEST:
-        raise BadRequestError(
-            f"{HEADER_START} is {START_EARLIEST} or {START_LATEST}, got {start[:32]!r}"
-        )
-    return OpenCursor(
-        session,
-        frame,
-        frame.target,
-        queue_id,
-        name,
-        start == START_EARLIEST,
-        _incarnation(frame),
-    )
-
-
-def _list_cursors(session: int, frame: Frame) -> Command:
-    queue_id = _queue_id_of(frame, body_may_hold_it=False)
-    return ListCursors(session, frame, frame.target, queue_id, _incarnation(frame))
-
-
-def _drop_cursor(session: int, frame: Frame) -> Command:
-    queue_id = _queue_id_of(frame, body_may_hold_it=False)
-    name = _cursor_name(frame)
-    return RemoveCursor(session, frame, frame.target, queue_id, name, _incarnation(frame))
 
 
 _BUILDERS: dict[int, Callable[[int, Frame], Command]] = {
