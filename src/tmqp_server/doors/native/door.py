@@ -58,7 +58,8 @@ from tmqp_server.doors.native.copies import add_copies, copy_addresses
 from tmqp_server.doors.native.http import http_answer
 from tmqp_server.doors.native.information import AnswerTooLargeError, event_frame, rendered
 from tmqp_server.doors.native.nodes import decision_of, passed_on
-from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
+from tmqp_server.doors.native.operations import command_of, push_extras
+from tmqp_server.doors.native.parameters import BadRequestError
 from tmqp_server.doors.native.pulls import (
     end_of_pull,
     problem_of_id,
@@ -67,6 +68,11 @@ from tmqp_server.doors.native.pulls import (
     pulled_message,
 )
 from tmqp_server.doors.native.runs import run_bytes, run_command
+from tmqp_server.doors.native.transactions import (
+    TRANSACTION_OPERATIONS,
+    transaction_command,
+    unpacked,
+)
 from tmqp_server.doors.port import Door, DoorSession, IdSource
 from tmqp_server.engine.client_commands import PassAnswer, SendCustom
 from tmqp_server.engine.commands import (
@@ -153,6 +159,13 @@ class NativeDoor(Door):
         assert isinstance(frame, Frame), "this door keeps what it received"
         size = frame.payload_size
         return frame.raw, len(frame.raw) - size, size
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """The frames that were staged, as :meth:`stored` has them, and whether one goes first.
+
+        :raises ValueError: when the bytes are not whole frames.
+        """
+        return unpacked(data)
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         """The frame again.
@@ -397,6 +410,8 @@ class NativeSession(DoorSession):
         try:
             if frame.content_type == OP_DECISION_OVER_NODE and self._node:
                 commands.append(decision_of(frame))
+            elif frame.content_type in TRANSACTION_OPERATIONS:
+                commands.append(self._transaction(frame))
             else:
                 command = command_of(self._number, frame)
                 if type(command) is ReadRange:
@@ -407,6 +422,13 @@ class NativeSession(DoorSession):
                 commands.append(command)
         except BadRequestError as error:
             self._reply(frame, error.code, b"")
+
+    def _transaction(self, frame: Frame) -> Command:
+        door = self._door
+        client_id = self._connection.client_id
+        return transaction_command(
+            self._number, frame, client_id, door.name, door.new_id, door.limits
+        )
 
     def _direct(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, DirectMessageReceived)

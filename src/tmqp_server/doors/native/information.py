@@ -11,16 +11,15 @@ from tmqp.models import (
     BindingInformation,
     ChannelEvent,
     ClientEvent,
-    CursorInformation,
     MessageEvent,
     Model,
     NodeInformation,
-    OffsetsInformation,
     QueueEvent,
     RouterInformation,
     SubscriptionEvent,
 )
 from tmqp_server.doors.native.listing import written
+from tmqp_server.doors.native.transactions import transaction_information
 from tmqp_server.engine.effects import Inform
 from tmqp_server.engine.events import (
     NODE_CONNECTED,
@@ -34,12 +33,8 @@ from tmqp_server.engine.events import (
     event_name,
 )
 from tmqp_server.engine.router_commands import BindingOptions
-from tmqp_server.engine.snapshots import (
-    CursorSnapshot,
-    NodeSnapshot,
-    OffsetsSnapshot,
-    RouterSnapshot,
-)
+from tmqp_server.engine.snapshots import NodeSnapshot, RouterSnapshot
+from tmqp_server.engine.transaction_effects import TransactionSnapshot
 
 __all__ = ["AnswerTooLargeError", "event_frame", "rendered"]
 
@@ -78,10 +73,10 @@ def rendered(body: object, wall_clock_offset_s: float, most_bytes: int) -> bytes
 
 def _json(item: object, offset_s: float) -> bytes:
     data = written(item, offset_s)
-    return _model(item).to_json() if data is None else data
+    return _model(item, offset_s).to_json() if data is None else data
 
 
-def _model(item: object) -> Model:
+def _model(item: object, offset_s: float) -> Model:
     if isinstance(item, RouterSnapshot):
         return RouterInformation(name=item.name, is_enabled=item.enabled, method=item.method)
     if isinstance(item, BindingOptions):
@@ -94,25 +89,8 @@ def _model(item: object) -> Model:
             binding_type=BindingType(item.kind),
             method=RouteMethod(item.method),
         )
-    if isinstance(item, OffsetsSnapshot):
-        return OffsetsInformation(
-            channel=item.channel,
-            queue=item.queue_id,
-            incarnation=item.incarnation,
-            earliest=item.earliest,
-            latest=item.latest,
-            count=item.count,
-            bytes=item.bytes,
-            oldest_ms=item.oldest_us // 1_000,
-        )
-    if isinstance(item, CursorSnapshot):
-        return CursorInformation(
-            name=item.name,
-            channel=item.channel,
-            queue=item.queue_id,
-            incarnation=item.incarnation,
-            sequence=item.sequence,
-        )
+    if isinstance(item, TransactionSnapshot):
+        return transaction_information(item, offset_s)
     assert isinstance(item, NodeSnapshot), f"no model renders {item!r}"
     return NodeInformation(
         id=item.node_id,
