@@ -1,7 +1,7 @@
 """The client against the recorded server side of the original: each question finds its answer.
 
-Every question the original client was recorded to ask is asked again under its recorded id, and the
-original server's bytes are fed in as they came; so what is told to the program is what was answered.
+Every question that the original client was recorded to ask is asked again under its recorded id,
+and the original server's bytes are fed in as they came: a program is told what was answered.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ __all__ = [
     "cursor_remove",
     "offsets",
     "read",
+    "to_json",
 ]
 
 OFFSET_COLUMNS = ("channel", "queue", "earliest", "latest", "count", "bytes", "oldest_ms")
