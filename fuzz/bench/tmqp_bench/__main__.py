@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Final
 
-from tmqp_bench import depth, idle, storage
+from tmqp_bench import depth, idle, ranges, storage
 from tmqp_bench.broker import command as brokers
 from tmqp_bench.clients import command as clients
 from tmqp_bench.codec import BUILDS, Plan, compare
@@ -105,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     depth.add_arguments(commands)
     idle.add_arguments(commands)
     clients.add_arguments(commands)
+    ranges.add_arguments(commands)
     return parser
 
 
@@ -116,6 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
         "clients": clients.run,
         "depth": depth.run,
         "idle": idle.run,
+        "ranges": ranges.run,
         "storage": storage.run,
     }
     run = others.get(options.command, _codec)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import anyio
 import anyio.abc
@@ -19,7 +19,10 @@ from anyio.streams.tls import TLSStream
 
 from tmqp_server.io.event_loop import asyncio_loop, context_for_callbacks
 
-__all__ = ["SocketTransport", "StreamTransport", "Transport", "peer_name"]
+__all__ = ["Bytes", "SocketTransport", "StreamTransport", "Transport", "peer_name"]
+
+#: What is sent: of a large piece, a window that shares its bytes.
+Bytes: TypeAlias = bytes | memoryview
 
 _READ_BYTES = 65_536
 #: What a stream is given at once, so that a slow peer's progress can be seen.
@@ -50,10 +53,10 @@ class Transport(Protocol):
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: Bytes) -> int:
         """Send what can be sent without waiting; return how many bytes that was."""
 
-    async def send_some(self, data: bytes) -> int:
+    async def send_some(self, data: Bytes) -> int:
         """Wait until at least one byte of ``data`` was sent; return how many were."""
 
     async def aclose(self) -> None:
@@ -113,14 +116,14 @@ class SocketTransport:
                 self._emptied = len(data) < _READ_BYTES
                 return data
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: Bytes) -> int:
         """Send what the kernel takes at once."""
         try:
             return self._socket.send(data)
         except (BlockingIOError, InterruptedError):
             return 0
 
-    async def send_some(self, data: bytes) -> int:
+    async def send_some(self, data: Bytes) -> int:
         """Wait until at least one byte was sent."""
         while True:
             sent = self.send_now(data)
@@ -171,13 +174,13 @@ class StreamTransport:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise ConnectionResetError("the stream broke") from error
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: Bytes) -> int:
         """A stream takes nothing without waiting: 0."""
         return 0
 
-    async def send_some(self, data: bytes) -> int:
+    async def send_some(self, data: Bytes) -> int:
         """Wait until some of it was sent: a stream says nothing before it has sent all it got."""
-        part = data[:_SEND_BYTES]
+        part = bytes(data[:_SEND_BYTES])
         try:
             await self._stream.send(part)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
