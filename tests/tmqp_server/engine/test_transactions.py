@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.tmqp_server.engine.kept import KeptWorld
@@ -521,6 +523,33 @@ def test_whoever_has_gone_is_told_nothing() -> None:
     assert [word for word in world.write() if "commit" in word] == []
     world.connect("t")
     assert listed(world) == [("app", 1, "committed")]
+
+
+# --- Work ----------------------------------------------------------------------------------------
+
+
+def test_a_commit_is_one_short_step_whatever_it_holds() -> None:
+    """F8 of docs/reliability.md: less than 20 ms of processor time, interpreted."""
+    world = ready()
+    number = opened(world)
+    for _ in range(300):
+        # What it holds is not looked at: it counts as a million messages, and weighs nothing.
+        many = parcel("m")
+        many.count = 3_334
+        push(world, number, many)
+    took: list[float] = []
+    for ticket in range(3):
+        began = time.process_time()
+        (word,) = commit(world, 1, number)
+        took.append(time.process_time() - began)
+        assert word == f"CommitStored {ticket + 3}"
+        assert world.queue().spilled == 1_000_200
+        began = time.process_time()
+        assert world.synced(ticket + 3, ok=False) == ["t commit: 503"]
+        took.append(time.process_time() - began)
+        assert world.queue().spilled == 0
+    assert min(took[0::2]) < 0.020
+    assert min(took[1::2]) < 0.020
 
 
 # --- Bounds --------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from tmqp.models import (
     SubscriptionEvent,
 )
 from tmqp_server.doors.native.listing import written
-from tmqp_server.doors.native.transactions import transaction_information
 from tmqp_server.engine.effects import Inform
 from tmqp_server.engine.events import (
     NODE_CONNECTED,
@@ -41,7 +40,6 @@ from tmqp_server.engine.snapshots import (
     OffsetsSnapshot,
     RouterSnapshot,
 )
-from tmqp_server.engine.transaction_effects import TransactionSnapshot
 
 __all__ = ["AnswerTooLargeError", "event_frame", "rendered"]
 
@@ -80,10 +78,10 @@ def rendered(body: object, wall_clock_offset_s: float, most_bytes: int) -> bytes
 
 def _json(item: object, offset_s: float) -> bytes:
     data = written(item, offset_s)
-    return _model(item, offset_s).to_json() if data is None else data
+    return _model(item).to_json() if data is None else data
 
 
-def _model(item: object, offset_s: float) -> Model:
+def _model(item: object) -> Model:
     if isinstance(item, RouterSnapshot):
         return RouterInformation(name=item.name, is_enabled=item.enabled, method=item.method)
     if isinstance(item, BindingOptions):
@@ -107,8 +105,6 @@ def _model(item: object, offset_s: float) -> Model:
             bytes=item.bytes,
             oldest_ms=item.oldest_us // 1_000,
         )
-    if isinstance(item, TransactionSnapshot):
-        return transaction_information(item, offset_s)
     if isinstance(item, CursorSnapshot):
         return CursorInformation(
             name=item.name,

@@ -12,10 +12,17 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import STATUS_INFORMATION_WORDS
-from tmqp.models import ChannelInformation, ClientInformation, Model, QueueInformation
+from tmqp.models import (
+    ChannelInformation,
+    ClientInformation,
+    Model,
+    QueueInformation,
+    TransactionInformation,
+)
 from tmqp.models._json import dump
 from tmqp.models._model import properties_of
 from tmqp_server.engine.snapshots import ChannelSnapshot, ClientSnapshot, QueueSnapshot
+from tmqp_server.engine.transaction_effects import TransactionSnapshot
 
 __all__ = ["unix_ms", "written"]
 
@@ -28,6 +35,7 @@ def _template(model: type[Model]) -> str:
 _CHANNEL: Final[str] = _template(ChannelInformation)
 _CLIENT: Final[str] = _template(ClientInformation)
 _QUEUE: Final[str] = _template(QueueInformation)
+_TRANSACTION: Final[str] = _template(TransactionInformation)
 _EXTENSIONS: Final[list[str]] = [
     f',"{each.name}":' for each in properties_of(QueueInformation) if each.extension
 ]
@@ -35,7 +43,7 @@ _STATUS: Final[tuple[str, ...]] = tuple(STATUS_INFORMATION_WORDS)
 
 
 def written(item: object, wall_clock_offset_s: float) -> bytes | None:
-    """The JSON object of a queue, a channel or a client; None for anything else.
+    """The JSON object of a queue, a channel, a client or a transaction; None for anything else.
 
     :param wall_clock_offset_s: what to add to the engine's times to get Unix time.
     """
@@ -45,6 +53,8 @@ def written(item: object, wall_clock_offset_s: float) -> bytes | None:
         return _client(item)
     if isinstance(item, ChannelSnapshot):
         return _channel(item)
+    if isinstance(item, TransactionSnapshot):
+        return _transaction(item, wall_clock_offset_s)
     return None
 
 
@@ -104,6 +114,21 @@ def _channel(item: ChannelSnapshot) -> bytes:
         _flag(options.destroy_when_empty),
     )
     return (_CHANNEL % values).encode()
+
+
+def _transaction(item: TransactionSnapshot, offset_s: float) -> bytes:
+    values = (
+        item.number,
+        _text(item.application),
+        item.epoch,
+        "null" if item.part is None else item.part,
+        item.attempt,
+        _text(item.state),
+        item.count,
+        item.size,
+        max(unix_ms(item.at, offset_s), 0),
+    )
+    return (_TRANSACTION % values).encode()
 
 
 def _queue(item: QueueSnapshot, offset_s: float) -> bytes:
