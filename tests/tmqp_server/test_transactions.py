@@ -125,7 +125,9 @@ async def test_a_large_push_goes_in_blocks_and_comes_back_in_order(tmp_path: Pat
         async with connect(str(server.addresses[0])) as other:
             transaction = await other.open_transaction("app", 1)
             transaction = await other.push_transaction(transaction, "c", 1, iter(many))
-            await other.push_transaction(transaction, "c", 1, [b"urgent"], high_priority=True)
+            await other.push_transaction(
+                transaction, "c", 1, [b"urgent"], high_priority=True, block_bytes=1
+            )
         # The one who pushed has gone, and somebody else commits.
         done = await client.commit_transaction("app", 1, [transaction.id])
         assert done.count == 9_001
