@@ -57,14 +57,11 @@ __all__ = [
     "AUTHENTICATE",
     "MAX_KEPT_ANSWERS",
     "MESSAGE",
-    "NO_QUEUE",
     "REFUSED",
     "Authorities",
     "Decision",
     "Gate",
-    "Need",
     "Question",
-    "needed",
 ]
 
 #: What the gate says of a command.

@@ -66,11 +66,11 @@ from tmqp_server.gate import (
     ASK,
     AUTHENTICATE,
     MESSAGE,
-    NO_QUEUE,
     Decision,
     Gate,
     Question,
 )
+from tmqp_server.needs import NO_QUEUE
 from tmqp_server.outlets import FOR_ONE, ForOne, Outlets
 from tmqp_server.storage.journal import Journal
 

@@ -26,7 +26,8 @@ from tmqp.limits import Limits
 from tmqp_server import rights
 from tmqp_server.doors.native.transactions import unpacked
 from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.gate import NO_QUEUE, Decision
+from tmqp_server.gate import Decision
+from tmqp_server.needs import NO_QUEUE
 
 EPOCH = [("Epoch", "1")]
 DURABLE = b'{"Durable":true,"Status":1}'
