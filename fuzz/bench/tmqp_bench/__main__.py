@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Final
 
-from tmqp_bench import depth, idle, ranges, storage
+from tmqp_bench import depth, idle, ranges, storage, transactions
 from tmqp_bench.broker import command as brokers
 from tmqp_bench.clients import command as clients
 from tmqp_bench.codec import BUILDS, Plan, compare
@@ -106,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     idle.add_arguments(commands)
     clients.add_arguments(commands)
     ranges.add_arguments(commands)
+    transactions.add_arguments(commands)
     return parser
 
 
@@ -119,6 +120,7 @@ def main(arguments: list[str] | None = None) -> int:
         "idle": idle.run,
         "ranges": ranges.run,
         "storage": storage.run,
+        "transactions": transactions.run,
     }
     run = others.get(options.command, _codec)
     return run(options)

@@ -31,7 +31,7 @@ class Pipe:
 
     ``room`` is how many bytes the other end takes before it has to read; once set, ``failure`` is
     raised by everything and ``send_failure`` by all that sends.  ``calls`` counts the sends,
-    ``copied`` how many bytes stood in other objects than those before. ``watched``: it
+    ``copied`` how many bytes stood in other objects than those before.  ``watched``: it
     can be watched.
     """
 
