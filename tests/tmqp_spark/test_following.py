@@ -140,18 +140,18 @@ def test_a_batch_has_so_many_messages_of_all_queues_together(
     broker: Broker, link_to: LinkTo
 ) -> None:
     for queue, count in ((1, 90), (2, 9), (3, 1)):
-        broker.push("shared", queue, [b"x"] * count)
+        broker.push("spread", queue, [b"x"] * count)
     query = Query(
-        link_to(broker), subscribe="shared", startingOffsets="earliest", maxOffsetsPerTrigger=10
+        link_to(broker), subscribe="spread", startingOffsets="earliest", maxOffsetsPerTrigger=10
     )
     sizes = []
     while query.trigger():
         sizes.append(sum(map(len, query.read.values())))
     assert [after - before for before, after in zip([0, *sizes], sizes, strict=False)] == [10] * 10
     assert query.read == {
-        "shared/1": list(range(1, 91)),
-        "shared/2": list(range(1, 10)),
-        "shared/3": [1],
+        "spread/1": list(range(1, 91)),
+        "spread/2": list(range(1, 10)),
+        "spread/3": [1],
     }
 
 
