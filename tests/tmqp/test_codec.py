@@ -259,6 +259,23 @@ def test_one_frame_of_a_stream_that_comes_in_pieces() -> None:
         assert decoder.feed(b"") == [second]
 
 
+@pytest.mark.parametrize("size", [0, 252, 253, 70_000])
+def test_what_is_wanted_is_enough_and_never_more_than_is_missing(size: int) -> None:
+    frame = Frame.build(PUSH, "c", 1, b"p" * size, headers=[("k", "v")])
+    for cut in {1, 7, 8, 9, 12, len(frame.raw) // 2, len(frame.raw) - 1}:
+        decoder = FrameDecoder()
+        assert decoder.wanted == 0
+        data = frame.raw[:cut]
+        reads = 0
+        while not decoder.feed(data):
+            cut += len(data) if reads else 0
+            assert 0 < decoder.wanted <= len(frame.raw) - cut
+            data = frame.raw[cut : cut + decoder.wanted]
+            reads += 1
+        assert reads <= 4
+        assert decoder.wanted == 0
+
+
 def test_held_bytes_are_not_looked_at_until_asked_for() -> None:
     frame = Frame.build(PUSH, payload=b"p" * 300)
     decoder = small_decoder()
