@@ -30,6 +30,12 @@ __all__ = ["Group"]
 
 #: Questions under way at once: the broker answers eight of one client.
 _UNDER_WAY: Final = 6
+#: All of the queues are gone, or one has less than was read of it: who reads them next is told, and
+#: in more words.
+_FOR_THE_READER: Final = (
+    int(ResultCode.NOT_FOUND),
+    int(ResultCode.REQUESTED_RANGE_NOT_SATISFIABLE),
+)
 
 
 class Group:
@@ -88,8 +94,8 @@ class Group:
         :raises BrokerRefused: as :meth:`open`.
         """
         answer = self._link.finish(asked)
-        if answer.content_type == int(ResultCode.NOT_FOUND):
-            return {}  # all of the queues are gone, and who reads them is told
+        if answer.content_type in _FOR_THE_READER:
+            return {}
         if answer.content_type != 0:
             raise refusal(self._link.options.url, f"commit group {self.name}", answer)
         found: Places = {}

@@ -264,6 +264,24 @@ def test_a_queue_that_is_removed_or_created_anew_is_data_loss(
     assert not going_on.trigger()
 
 
+def test_a_queue_that_has_less_than_was_read_is_data_loss(broker: Broker, link_to: LinkTo) -> None:
+    """As after an older copy of the broker's data was put back."""
+    broker.push("older", 1, [b"x"] * 3)
+    options = {"subscribe": "older/1", "startingOffsets": "earliest", "group": "g"}
+    query = Query(link_to(broker), **options)
+    assert query.trigger()
+    offset = json.loads(query.recorded[-1])
+    offset["q"]["older/1"]["s"] = 50
+    recorded = [json.dumps(offset)]
+    with pytest.raises(DataLost, match=r"message 49 was read, and .* not got further than 3"):
+        Query(link_to(broker), list(recorded), **options).trigger()
+    going_on = Query(link_to(broker), list(recorded), failOnDataLoss="false", **options)
+    going_on.trigger()
+    broker.push("older", 1, [b"y"] * 2)
+    going_on.trigger()
+    assert going_on.read == {"older/1": [4, 5]}
+
+
 def test_the_question_is_held_until_something_comes(broker: Broker, link_to: LinkTo) -> None:
     broker.push("held", 1, [b"x"])
     broker.push("heldother", 1, [b"x"])
