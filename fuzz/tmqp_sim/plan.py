@@ -112,6 +112,7 @@ class Plan:
         "lateness_s",
         "left_out",
         "max_in_flight",
+        "memory_bytes",
         "messages",
         "places",
         "producers",
@@ -139,6 +140,8 @@ class Plan:
         self.take_over = False
         self.max_in_flight = 10_000
         self.work_per_step = 1_000
+        #: What the messages of all queues may take.
+        self.memory_bytes = 1_073_741_824
         #: Output limits of the server: high and low water, the most.
         self.buffers = (262_144, 65_536, 4_194_304)
         self.left_out: tuple[str, ...] = ()
@@ -188,6 +191,7 @@ class Plan:
             (
                 f"server: lateness {self.lateness_s * 1000:.1f} ms, take-over {self.take_over},"
                 f" in flight {self.max_in_flight}, work {self.work_per_step},"
+                f" memory {self.memory_bytes},"
                 f" buffers {self.buffers}"
             ),
         ]
@@ -208,6 +212,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_clients(plan, chance)
     _draw_messages(plan, chance)
     _draw_meddlers(plan)
+    _draw_memory(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan
@@ -342,6 +347,13 @@ def _draw_meddlers(plan: Plan) -> None:
     if own.random() < 0.2:
         at = own.random() * plan.duration_s * 0.5
         plan.clients.append(ClientPlan("meddler", "meddler", 0, Habits(), at, True))
+
+
+def _draw_memory(plan: Plan) -> None:
+    """Now and then a server that has room for ten messages or so, in all its queues together."""
+    own = Random(f"{plan.seed}/memory")
+    if own.random() < 0.2:
+        plan.memory_bytes = own.choice((6_000, 6_000, 12_000))
 
 
 def _draw_messages(plan: Plan, chance: Random) -> None:

@@ -8,10 +8,15 @@ one above is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Final
 
 from tmqp.constants import MAX_NAME_BYTES, MAX_QUEUE_ID
 
-__all__ = ["EngineLimits"]
+__all__ = ["MESSAGE_OVERHEAD_BYTES", "EngineLimits"]
+
+#: What a message in memory takes beyond its own bytes: 410 to 470 measured for messages of 100 and
+#: of 2,000 bytes, compiled and interpreted.
+MESSAGE_OVERHEAD_BYTES: Final = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +114,9 @@ class EngineLimits:
     """Cursors of one queue; one more is answered with 482."""
 
     max_total_bytes: int = 1_073_741_824
-    """Bytes of the messages of all queues; pushes past it get 503, for it is the server's fault,
-    not the queue's."""
+    """Memory for the messages of all queues: their bytes, and 512 for each.  Pushes past it get
+    503, for it is the server's fault, not the queue's; consumers go on, and what they take makes
+    room."""
 
     max_in_flight_per_session: int = 10_000
     """Deliveries one client may leave unanswered.  A queue that keeps its messages sends it no
