@@ -239,12 +239,14 @@ class Catalog:
             asked = self._link.start(OP_OFFSETS, channel, headers, payload)
             if take is not None:
                 take()
-            answer = self._link.finish(asked, wait_ms)
-            if answer.content_type == int(ResultCode.BUSY):
-                raise refusal(self._link.options.url, "offsets", answer)
-            return answer
+            return self._link.finish(asked, wait_ms)
 
-        return self._states([self._link.patiently("offsets", once)])
+        answer = self._link.patiently("offsets", once)
+        if answer.content_type == int(ResultCode.BUSY):
+            # The broker holds as many answers as it may: wait here.
+            self._link.rest(wait_ms)
+            return self.look()
+        return self._states([answer])
 
     def _states(self, answers: list[Frame]) -> dict[str, QueueState]:
         found: dict[str, QueueState] = {}

@@ -84,14 +84,24 @@ def parse_size(text: str) -> int:
     return int(match[1]) * _SIZE_FACTOR[match[2]]
 
 
-def _number(least: int) -> Callable[[str], int]:
+def _number(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
+    bounds = f"from {least} on" if most == 2**63 - 1 else f"from {least} to {most}"
+
     def read(text: str) -> int:
         text = text.strip()
-        if not (text.isascii() and text.isdigit()) or not least <= int(text) < 2**63:
-            raise ValueError(f"a whole number from {least} on")
+        if not (text.isascii() and text.isdigit()) or not least <= int(text) <= most:
+            raise ValueError(f"a whole number {bounds}")
         return int(text)
 
     return read
+
+
+def _batch_size(text: str) -> int:
+    # A column of a batch has 31 bits for its bytes, and a message may come on top.
+    size = parse_size(text)
+    if size > 1 << 30:
+        raise ValueError("at most 1g")
+    return size
 
 
 def _switch(text: str) -> bool:
@@ -278,9 +288,9 @@ class SourceOptions:
         "targetPartitionBytes", parse_size, "bytes in a task, about", 64 << 20, "64m"
     )
     batch_bytes: int = option(
-        "batchBytes", parse_size, "bytes in an Arrow batch, about", 2 << 20, "2m"
+        "batchBytes", _batch_size, "bytes in an Arrow batch, about", 2 << 20, "2m"
     )
-    prefetch: int = option("prefetch", _number(0), "reads asked for ahead, 6 at most", 2)
+    prefetch: int = option("prefetch", _number(0, 6), "reads asked for ahead, up to 6", 2)
     poll_wait_ms: int = option(
         "pollWaitMs", parse_duration_ms, "stream: how long the broker may hold a question", 250
     )

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.tmqp_spark.reading import LinkTo, look
+from tests.tmqp_spark.reading import LinkTo, look, source
 from tmqp import Connection, Frame, HandshakeReceived, MessageType, Role, ServerMessageReceived
+from tmqp_spark.catalog import Catalog, Subscription
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken, DecodeFailed
 from tmqp_spark.options import ConnectionOptions
 from tmqp_spark.testing import Broker
@@ -171,6 +172,18 @@ def test_offsets_that_cannot_be_read_are_said_so(payload: bytes) -> None:
         pytest.raises(DecodeFailed),
     ):
         look(link, subscribe="a/1")
+
+
+def test_where_the_broker_holds_no_more_answers_the_link_waits() -> None:
+    rested: list[float] = []
+
+    def script(request: Frame, _count: int) -> bytes:
+        return answer(request, 503 if request.header("Wait") else 0, b"[]")
+
+    with scripted(script) as url, Link(options(url), sleep=rested.append) as link:
+        catalog = Catalog(link, Subscription(source(subscribe="a/1")))
+        assert catalog.wait({}, 250) == {}
+    assert rested == [0.25]
 
 
 def test_a_rested_connection_is_tried_before_it_is_used(
