@@ -169,7 +169,7 @@ class Following:
 
         def commit() -> Callable[[], object]:
             asked = group.start_commit(done)
-            return lambda: None if asked is None else group.finish_commit(asked)
+            return lambda: group.finish_commit(asked)
 
         return self._catalog.wait(known, wait_ms, commit)
 
