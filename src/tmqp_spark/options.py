@@ -300,8 +300,11 @@ class SourceOptions:
     commit_delay: int = option(
         "commitDelayBatches", _number(0), "stream: batches that the group stays behind", 0
     )
-    filter_pushdown: str = option(
-        "filterPushdown", _word("auto", "true", "false"), "batch: filter at the source", "auto"
+    filter_pushdown: bool = option(
+        "filterPushdown",
+        _switch,
+        "batch: filter at the source; [load anew for each query](#filters)",
+        False,
     )
     include_headers: bool = option("includeHeaders", _switch, "column `headers`", False)
     include_frame: bool = option(
