@@ -192,10 +192,10 @@ class ConnectionOptions:
     tls_cert: str = option("tls.cert", _text, "file with this client's certificate", "")
     tls_key: str = option("tls.key", _text, "file with its key", "")
     connect_timeout_ms: int = option(
-        "connectTimeoutMs", parse_duration_ms, "to reach the broker and be accepted", 10_000
+        "connectTimeoutMs", parse_duration_ms, "to reach the broker and be accepted", 10_000, "10s"
     )
     request_timeout_ms: int = option(
-        "requestTimeoutMs", parse_duration_ms, "to get an answer", 30_000
+        "requestTimeoutMs", parse_duration_ms, "to get an answer", 30_000, "30s"
     )
     retries: int = option(
         "retries", _number(0), "attempts to come back after a lost connection or a busy broker", 10
@@ -224,7 +224,10 @@ class SourceOptions:
     )
     assign: str = option("assign", _filled, 'queues as JSON: `{"orders":[7,8]}`', "")
     mode: str = option(
-        "mode", _word("tap", "drain"), "`tap` leaves the queue alone; `drain` empties it", "tap"
+        "mode",
+        _word("tap", "drain"),
+        "`tap`, or `drain` for [queues that nobody else empties](#tap-and-drain)",
+        "tap",
     )
     group: str = option(
         "group", _filled, "named group: a cursor in each queue, kept by the broker", ""
