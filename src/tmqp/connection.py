@@ -511,7 +511,7 @@ class Connection:
         What was queued in large pieces is given piece by piece, as it is: joining copies.
         """
         out = self._out
-        if not self._has_large or len(out) == 1:
+        if not self._has_large or len(out) <= 1:
             return self.data_to_send()
         if len(out[0]) >= _LARGE_BYTES:
             self._out = out[1:]
