@@ -182,15 +182,6 @@ def _run(spark: SparkSession, folder: Path, broker: Broker, channel: str) -> int
             query.awaitTermination()
         except PySparkException as error:
             why = str(error)
-            import time
-
-            print(
-                time.strftime("%X"),
-                failures,
-                why[:1500].splitlines()[-6:],
-                killing.armed(folder),
-                flush=True,
-            )  # DEBUG
         else:
             return failures
     raise AssertionError(f"the query fails again and again: {why}")
