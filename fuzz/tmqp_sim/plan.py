@@ -108,11 +108,11 @@ class Plan:
         "clients",
         "disk",
         "duration_s",
-        "epochs",
         "faults",
         "lateness_s",
         "left_out",
         "max_in_flight",
+        "memory_bytes",
         "messages",
         "places",
         "producers",
@@ -140,10 +140,10 @@ class Plan:
         self.take_over = False
         self.max_in_flight = 10_000
         self.work_per_step = 1_000
+        #: What the messages of all queues may take.
+        self.memory_bytes = 1_073_741_824
         #: Output limits of the server: high and low water, the most.
         self.buffers = (262_144, 65_536, 4_194_304)
-        #: So many epochs are written in transactions.
-        self.epochs = 0
         self.left_out: tuple[str, ...] = ()
 
     def names(self) -> list[str]:
@@ -151,8 +151,6 @@ class Plan:
         found = [each.name for each in self.faults]
         found += [each.name for each in self.clients if each.bad]
         found += [each.name for each in self.messages]
-        if self.epochs:
-            found.append("epochs")
         return found
 
     def without(self, names: Iterable[str]) -> None:
@@ -162,8 +160,6 @@ class Plan:
         self.faults = [each for each in self.faults if each.name not in gone]
         self.clients = [each for each in self.clients if each.name not in gone]
         self.messages = [each for each in self.messages if each.name not in gone]
-        if "epochs" in gone:
-            self.epochs = 0
 
     def use_handler(self, name: str, promise: str) -> None:
         """Let a delivery handler of your own serve the ordinary queues.
@@ -195,13 +191,12 @@ class Plan:
             (
                 f"server: lateness {self.lateness_s * 1000:.1f} ms, take-over {self.take_over},"
                 f" in flight {self.max_in_flight}, work {self.work_per_step},"
+                f" memory {self.memory_bytes},"
                 f" buffers {self.buffers}"
             ),
         ]
         lines += [f"place: {place!r} ({place.handler}, {place.promise})" for place in self.places]
         lines += [f"client: {each.name} ({each.role})" for each in self.clients]
-        if self.epochs:
-            lines.append(f"epochs: {self.epochs}")
         lines += [f"fault: {each!r}" for each in self.faults]
         return lines
 
@@ -217,7 +212,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_clients(plan, chance)
     _draw_messages(plan, chance)
     _draw_meddlers(plan)
-    _draw_epochs(plan)
+    _draw_memory(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan
@@ -354,10 +349,11 @@ def _draw_meddlers(plan: Plan) -> None:
         plan.clients.append(ClientPlan("meddler", "meddler", 0, Habits(), at, True))
 
 
-def _draw_epochs(plan: Plan) -> None:
-    own = Random(f"{plan.seed}/epochs")
-    if own.random() < 0.15:
-        plan.epochs = own.choice((3, 6, 12))
+def _draw_memory(plan: Plan) -> None:
+    """Now and then a server that has room for ten messages or so, in all its queues together."""
+    own = Random(f"{plan.seed}/memory")
+    if own.random() < 0.2:
+        plan.memory_bytes = own.choice((6_000, 6_000, 12_000))
 
 
 def _draw_messages(plan: Plan, chance: Random) -> None:

@@ -8,16 +8,25 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
-from importlib import metadata
+from collections.abc import Callable, Iterable
+from importlib import import_module, metadata
 from pathlib import Path
+from pkgutil import iter_modules
 
 import anyio
 
-from tmqp_client import ClientError, connect
-from tmqp_spark.java import OLDEST_JAVA, find_java, java_major
+from tmqp import ResultCode
+from tmqp_client import Client, ClientError, OperationFailed, connect
+from tmqp_spark.java import OLDEST_JAVA, java_major
 
-__all__ = ["Finding", "check_java", "check_package", "check_python", "check_server", "find_java"]
+__all__ = [
+    "Finding",
+    "check_formats",
+    "check_java",
+    "check_package",
+    "check_python",
+    "check_server",
+]
 
 _OLDEST_PYTHON = (3, 11)
 _SERVER_SECONDS = 10
@@ -79,14 +88,61 @@ def check_java(java: Path | None) -> Finding:
     return Finding("Java", True, f"{major} at {java}")
 
 
+def check_formats(
+    names: Iterable[str] | None = None, load: Callable[[str], object] = import_module
+) -> Finding:
+    """See whether Spark will find the formats by itself.
+
+    It imports every top-level module called ``pyspark_...``; one that fails hides all formats.
+
+    :param names: of the modules there are; those on the path if None.
+    """
+    found = [module.name for module in iter_modules()] if names is None else list(names)
+    ours = False
+    for name in found:
+        if not name.startswith("pyspark_"):
+            continue
+        try:
+            loaded = load(name)
+        except Exception as error:  # noqa: BLE001 - whatever a stranger's module raises
+            return Finding(
+                "formats",
+                False,
+                f"the module {name} cannot be imported ({error}) and hides all formats: remove it,"
+                " or call tmqp_spark.register(spark)",
+            )
+        ours |= name == "pyspark_tmqp" and hasattr(loaded, "DefaultSource")
+    if not ours:
+        return Finding("formats", False, "tmqp is not found; call tmqp_spark.register(spark)")
+    return Finding("formats", True, "tmqp is found by Spark itself")
+
+
 async def check_server(address: str) -> Finding:
     """See whether a TMQP server answers there."""
     try:
         with anyio.fail_after(_SERVER_SECONDS):
             async with connect(address, name="tmqp-spark doctor") as client:
                 seconds = await client.ping()
+                kept = await _kept(client)
     except TimeoutError:
         return Finding("server", False, f"{address}: no answer within {_SERVER_SECONDS} seconds")
     except ClientError as error:
         return Finding("server", False, f"{address}: {error}")
-    return Finding("server", True, f"{address} answered a ping in {seconds * 1000:.1f} ms")
+    if kept is None:
+        return Finding(
+            "server",
+            False,
+            f"{address} has no data directory, so there is nothing to read: tmqp-server --data DIR",
+        )
+    words = f"answered a ping in {seconds * 1000:.1f} ms and keeps messages of {kept} queues"
+    return Finding("server", True, f"{address} {words}")
+
+
+async def _kept(client: Client) -> int | None:
+    """Of how many queues there is something to read; None where nothing can be kept."""
+    try:
+        return sum(each.count > 0 for each in await client.offsets())
+    except OperationFailed as error:
+        if error.code == ResultCode.NOT_IMPLEMENTED:
+            return None
+        raise

@@ -173,6 +173,16 @@ def test_input_may_be_any_bytes_and_nothing_means_nothing() -> None:
         assert event.frame.payload == b"p"
 
 
+def test_a_connection_says_how_much_is_missing_of_a_message() -> None:
+    client = open_client()
+    raw = Frame.build(int(MessageType.QUEUE_MESSAGE), "c", 1, b"p" * 1_000).raw
+    assert client.wanted == 0
+    client.receive(raw[:100], 1.0)
+    assert client.wanted == len(raw) - 100
+    assert len(client.receive(raw[100:], 1.0)) == 1
+    assert client.wanted == 0
+
+
 def test_a_pull_is_followed_from_the_request_to_its_end() -> None:
     """The rest of it stands in ``test_pulls``."""
     connection = open_client()
