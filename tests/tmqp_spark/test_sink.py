@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROUNDS = 3
+#: A micro-batch is begun four times in each round, with new processes each time.
+KILLED_S = 600
 
 
 def _kept(broker: Broker, channel: str, queue: int = 1) -> list[Any]:
@@ -185,6 +187,7 @@ def _run(spark: SparkSession, folder: Path, broker: Broker, channel: str) -> int
     raise AssertionError(f"the query fails again and again: {why}")
 
 
+@pytest.mark.timeout(KILLED_S)
 @pytest.mark.parametrize("victim", ["itself", "broker"])
 def test_whatever_is_killed_every_row_is_there_once(
     spark: SparkSession, own_broker: Broker, tmp_path: Path, victim: str
