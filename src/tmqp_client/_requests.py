@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from tmqp._compat import mypyc_attr
 from tmqp.constants import (
     FORBIDDEN_NAME_CHARACTERS,
     HEADER_VALUE_YES,
@@ -41,6 +42,13 @@ from tmqp.constants import (
     queue_status_from_word,
 )
 from tmqp.errors import LocalProtocolError
+from tmqp.extensions import (
+    OP_LIST_CURSORS,
+    OP_LIST_GROUPS,
+    OP_OFFSETS,
+    OP_READ_RANGE,
+    OP_SPLIT_RANGE,
+)
 from tmqp.frames import Frame
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client._pending import NO_QUEUE, Kind
@@ -86,10 +94,16 @@ _REPEATABLE: Final = frozenset(
         OP_CLIENT_LIST,
         OP_LIST_ROUTERS,
         OP_LIST_BINDINGS,
+        OP_OFFSETS,
+        OP_READ_RANGE,
+        OP_SPLIT_RANGE,
+        OP_LIST_CURSORS,
+        OP_LIST_GROUPS,
     }
 )
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Request:
     """One operation, ready to be given an id: number, word for people, target, headers, payload."""
 

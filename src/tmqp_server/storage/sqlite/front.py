@@ -38,6 +38,7 @@ from tmqp_server.storage.port import (
     QueueOffsets,
     Recovered,
     StoreBatch,
+    StoredPart,
     StoreError,
 )
 from tmqp_server.storage.sqlite.recent import LOG_NAME, RecentLog
@@ -173,10 +174,11 @@ class SqliteStore:
         """
         self._ready()
         self._now_us = max(self._now_us, now_us)
-        if batch.appended:
+        if batch.appended or batch.portions:
             self._database.check_room()
         number = self._number + 1
-        if batch.changes or not (batch.appended or batch.settled or batch.notes):
+        is_small = not (batch.changes or batch.portions)
+        if not (is_small and (batch.appended or batch.settled or batch.notes)):
             self._carry(batch)
             return
         if self._pending.weight > _MOST_PENDING_BYTES:
@@ -278,6 +280,26 @@ class SqliteStore:
         """
         self._carry_for(keys)
         return self._database.offsets(keys)
+
+    def find(self, key: int, timestamp_us: int) -> int:
+        """The first sequence that is kept of a queue and came at a time or later; 0 if none.
+
+        :raises DamageError: as :meth:`fetch`.
+        :raises StoreError: when it cannot be read.
+        """
+        self._carry_for([key])
+        return self._database.find(key, timestamp_us)
+
+    def split(
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, most_parts: int
+    ) -> list[StoredPart]:
+        """Split what is kept of a queue from ``first`` to ``last``, without reading bodies.
+
+        :raises DamageError: as :meth:`fetch`.
+        :raises StoreError: when it cannot be read.
+        """
+        self._carry_for([key])
+        return self._database.split(key, first, last, limit, max_bytes, most_parts)
 
     def check(self) -> CheckReport:
         """Read everything and compare it with its checksums; damage is reported, not raised."""

@@ -1,14 +1,13 @@
-"""Owns the reading of one queue's messages out of its blocks."""
+"""Owns the reading of what is owed of a queue out of its blocks."""
 
 from __future__ import annotations
 
 from tmqp.blocks import Block, StoredMessage
-from tmqp_server.storage.port import QueueOffsets
-from tmqp_server.storage.records import encode_block
+from tmqp_server.storage.port import RecoveredQueue
 from tmqp_server.storage.sqlite.extents import Extent, QueueState
 from tmqp_server.storage.sqlite.shelf import Shelf, noted
 
-__all__ = ["fetch", "offsets_of", "read"]
+__all__ = ["fetch", "recovered"]
 
 
 def fetch(
@@ -41,61 +40,14 @@ def fetch(
     return found
 
 
-def read(
-    shelf: Shelf, state: QueueState, first: int, last: int, limit: int, max_bytes: int
-) -> list[bytes]:
-    """What is kept of a queue, as blocks, as :class:`.port.Store` has it."""
-    blocks: list[bytes] = []
-    count = total = 0
-    current: Extent | None = None
-    block: Block | None = None
-    run: list[StoredMessage] = []
-    for sequence, extent in shelf.sequences(state, first, last, None):
-        if extent is not current:
-            _finish(blocks, run, block, current)
-            run = []
-            current = extent
-            block = shelf.block(extent)
-        if block is None:
-            continue
-        message = noted(extent, block.message(block.find(sequence)))
-        total += len(message.body)
-        if count and total > max_bytes:
-            break
-        run.append(message)
-        count += 1
-        if count >= limit:
-            break
-    _finish(blocks, run, block, current)
-    return blocks
-
-
-def offsets_of(shelf: Shelf, state: QueueState) -> QueueOffsets:
-    """What can be read of a queue."""
-    earliest = latest = count = size = oldest_us = 0
-    oldest: Extent | None = None
+def recovered(shelf: Shelf, state: QueueState) -> RecoveredQueue:
+    """A queue as it is found: how much is owed of it."""
+    high = regular = size = 0
     for extent in state.extents:
-        visible = state.visible(extent)
-        if not visible or extent.damaged:
-            continue
-        begin = extent.first + (visible & -visible).bit_length() - 1
-        if not count or begin < earliest:
-            earliest, oldest = begin, extent
-        latest = max(latest, extent.first + visible.bit_length() - 1)
-        count += visible.bit_count()
-        size += shelf.size_of(extent, visible)
-    if oldest is not None and (block := shelf.index(oldest)) is not None:
-        oldest_us = block.timestamp_us(block.find(earliest))
-    return QueueOffsets(earliest, latest, count, size, oldest_us)
-
-
-def _finish(
-    blocks: list[bytes], run: list[StoredMessage], block: Block | None, extent: Extent | None
-) -> None:
-    """Add a run of messages of one block to what was read, as a block."""
-    if not run or block is None or extent is None:
-        return
-    if len(run) == block.count and extent.notes is None:
-        blocks.append(block.data)
-    else:
-        blocks.append(encode_block(block.key, run))
+        owed = extent.owed & ~extent.transient
+        if owed:
+            of_high = (owed & extent.high).bit_count()
+            high += of_high
+            regular += owed.bit_count() - of_high
+            size += shelf.size_of(extent, owed)
+    return RecoveredQueue(state.queue, state.sequence, high, regular, size)

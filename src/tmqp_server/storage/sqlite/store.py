@@ -36,24 +36,27 @@ from tmqp_server.storage.port import (
     CheckReport,
     DropChannel,
     DropCursor,
+    DropMark,
     DropQueue,
     DropRouter,
     KeepChannel,
     KeepCursor,
+    KeepMark,
     KeepQueue,
     KeepRouter,
     QueueOffsets,
     Recovered,
-    RecoveredQueue,
     SettleAll,
     StoreBatch,
+    StoredPart,
     StoreError,
     StoreFullError,
     TopologyChange,
 )
 from tmqp_server.storage.sqlite import topology
 from tmqp_server.storage.sqlite.extents import INFINITY, Extent, QueueState, retains
-from tmqp_server.storage.sqlite.reads import fetch, offsets_of, read
+from tmqp_server.storage.sqlite.looking import find, offsets, read, split
+from tmqp_server.storage.sqlite.reads import fetch, recovered
 from tmqp_server.storage.sqlite.schema import (
     DirectoryLock,
     connect,
@@ -169,9 +172,10 @@ class BlockStore:
                 clean,
                 int(meta["last_key"]),
                 topology.load_channels(self._db),
-                [self._recovered(state) for state in self._shelf.queues.values()],
+                [recovered(self._shelf, state) for state in self._shelf.queues.values()],
                 topology.load_routers(self._db),
                 topology.load_cursors(self._db),
+                topology.load_marks(self._db),
             )
 
     def carried(self) -> tuple[int, bytes]:
@@ -206,17 +210,6 @@ class BlockStore:
         self._touched = {}
         self._is_stale = False
 
-    def _recovered(self, state: QueueState) -> RecoveredQueue:
-        high = regular = size = 0
-        for extent in state.extents:
-            owed = extent.owed & ~extent.transient
-            if owed:
-                of_high = (owed & extent.high).bit_count()
-                high += of_high
-                regular += owed.bit_count() - of_high
-                size += self._shelf.size_of(extent, owed)
-        return RecoveredQueue(state.queue, state.sequence, high, regular, size)
-
     def close(self, clean: bool) -> None:
         """Give the store back; a second call does nothing.
 
@@ -245,7 +238,7 @@ class BlockStore:
         :raises StoreError: it failed otherwise; nothing of the batch is there.
         """
         self.ready()
-        if batch.appended:
+        if batch.appended or batch.portions:
             self.check_room()
         self.write_all([batch], now_us)
 
@@ -293,9 +286,11 @@ class BlockStore:
             self._change(change)
         for key, messages in batch.appended.items():
             self._append(key, messages, batch.settled.get(key))
+        for portion in batch.portions:
+            self._append(portion.key, portion.messages(), batch.settled.get(portion.key))
         for key, sequences in batch.settled.items():
             self._settle(key, sequences)
-        self._note(batch)
+        self._shelf.take_down(batch.notes)
 
     def known(self, keys: Iterable[int]) -> dict[int, int]:
         """Those of the queues that are there: the last sequence, or -1 if settled ones are kept."""
@@ -378,6 +373,10 @@ class BlockStore:
             topology.save_router(self._db, change)
         elif isinstance(change, DropRouter):
             self._db.execute("DELETE FROM routers WHERE name = ?", (change.name,))
+        elif isinstance(change, KeepMark):
+            topology.save_mark(self._db, change)
+        elif isinstance(change, DropMark):
+            self._db.execute("DELETE FROM marks WHERE name = ?", (change.application,))
         elif isinstance(change, SettleAll):
             self._settle_all(change)
         else:
@@ -507,16 +506,6 @@ class BlockStore:
         if extent.owed.bit_count() * 8 < extent.count:
             self._shelf.suspect(extent)
 
-    def _note(self, batch: StoreBatch) -> None:
-        for note in batch.notes:
-            state = self._shelf.queues.get(note.key)
-            extent = None if state is None else state.find(note.sequence)
-            if extent is not None:
-                if extent.notes is None:
-                    extent.notes = {}
-                extent.notes[note.sequence] = (note.attempts, note.put_backs)
-                self._shelf.dirty[extent.id] = extent
-
     def _tidy(self, now_us: int) -> None:
         """What accompanies each write; see ``upkeep``."""
         shelf = self._shelf
@@ -568,7 +557,7 @@ class BlockStore:
         state = self._shelf.queues.get(key)
         if state is None or limit < 1:
             return []
-        return read(self._shelf, state, first, last, limit, max_bytes)
+        return read(self._shelf, state, (first, last), (limit, max_bytes))
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
         """What can be read of these queues; zeros for one that is not known.
@@ -577,10 +566,31 @@ class BlockStore:
         """
         self.ready()
         queues = self._shelf.queues
-        return [
-            offsets_of(self._shelf, queues[key]) if key in queues else QueueOffsets(0, 0, 0, 0, 0)
-            for key in keys
-        ]
+        return [offsets(self._shelf, queues.get(key)) for key in keys]
+
+    def find(self, key: int, timestamp_us: int) -> int:
+        """The first sequence that is kept of a queue and came at a time or later; 0 if none.
+
+        :raises DamageError: as :meth:`fetch`.
+        :raises StoreError: when it cannot be read.
+        """
+        self.ready()
+        state = self._shelf.queues.get(key)
+        return 0 if state is None else find(self._shelf, state, timestamp_us)
+
+    def split(
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, most_parts: int
+    ) -> list[StoredPart]:
+        """Split what is kept of a queue from ``first`` to ``last``, without reading bodies.
+
+        :raises DamageError: as :meth:`fetch`.
+        :raises StoreError: when it cannot be read.
+        """
+        self.ready()
+        state = self._shelf.queues.get(key)
+        if state is None:
+            return []
+        return split(self._shelf, state, (first, last), (limit, max_bytes), most_parts)
 
     def check(self) -> CheckReport:
         """Read everything and compare it with its checksums; damage is reported, not raised."""
