@@ -45,7 +45,17 @@ from tmqp_server.engine.intake import REFUSAL_REASONS
 from tmqp_server.engine.reading_commands import (
     ListOffsets,
 )
-from tmqp_server.needs import FREE, NO_QUEUE, OF_CHANNELS, Need, need_of_place, needed
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
+from tmqp_server.engine.transaction_commands import PushTransaction
+from tmqp_server.needs import (
+    FREE,
+    NO_QUEUE,
+    OF_CHANNELS,
+    Need,
+    need_of_parcel,
+    need_of_place,
+    needed,
+)
 from tmqp_server.rights import (
     ANSWER,
     PULL,
@@ -223,14 +233,20 @@ class Gate:
         if kind is Push:
             assert isinstance(command, Push)
             return _held(kept, (PUSH, command.channel, command.queue_id, 0), now)
-        if kind is Acknowledge:
-            assert isinstance(command, Acknowledge)
+        if kind is PushRun:
+            assert isinstance(command, PushRun)
+            return _held(kept, (PUSH, command.channel, command.queue_id, 0), now)
+        if kind is Acknowledge or kind is AcknowledgeRun:
+            assert isinstance(command, (Acknowledge, AcknowledgeRun))
             if not self._passes_on(command.channel):
                 return ALLOWED
             return _held(kept, (ANSWER, command.channel, NO_QUEUE, 0), now)
         if kind is Batch:
             assert isinstance(command, Batch)
             return self._check_batch(number, command, 0, now)[0]
+        if kind is PushTransaction:
+            assert isinstance(command, PushTransaction)
+            return _check_parcels(kept, command, 0, now)[0]
         if kind is Connect or kind in _LISTS:
             return ASK
         if isinstance(command, GroupCommand):
@@ -306,6 +322,10 @@ class Gate:
             need = needed(command.commands[place])
             assert need is not None, "pushes and acknowledges need something"
             return self._about(number, need, command, place)
+        if isinstance(command, PushTransaction):
+            kept = self._kept.get(number)
+            place = 0 if kept is None else _check_parcels(kept, command, start, now)[1]
+            return self._about(number, need_of_parcel(command, place), command, place)
         if isinstance(command, GroupCommand):
             place = self._check_group(self._kept[number] or {}, command, start, now)[1]
             return self._about(number, need_of_place(command, place), command, place)
@@ -347,8 +367,10 @@ class Gate:
             return REFUSED
         elif isinstance(command, Batch):
             verdict, following = self._check_batch(number, command, following, now)
+        elif isinstance(command, PushTransaction) and kept is not None:
+            verdict, following = _check_parcels(kept, command, following, now)
         if verdict == ASK:
-            assert command is not None, "a batch or a group"
+            assert command is not None, "a batch, a group or a push"
             return self._question(number, command, following, now)
         return verdict
 
@@ -378,6 +400,20 @@ def _held(kept: dict[Need, float], need: Need, now: float) -> int:
     if until > now:
         return ALLOWED
     return REFUSED if -until > now else ASK
+
+
+def _check_parcels(
+    kept: dict[Need, float], command: PushTransaction, start: int, now: float
+) -> tuple[int, int]:
+    """What is to be said of a push into a transaction from a place on, and at which place.
+
+    The first place is the transaction, then come the parcels.
+    """
+    for place in range(start, len(command.parcels) + 1):
+        verdict = _held(kept, need_of_parcel(command, place), now)
+        if verdict != ALLOWED:
+            return verdict, place
+    return ALLOWED, len(command.parcels)
 
 
 def _refused_push(command: Push) -> list[Effect]:

@@ -73,6 +73,14 @@ from tmqp_server.engine.router_commands import (
     RemoveRouter,
     SetRouterEnabled,
 )
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
+from tmqp_server.engine.transaction_commands import (
+    AbortTransaction,
+    CommitTransaction,
+    ListTransactions,
+    OpenTransaction,
+    PushTransaction,
+)
 from tmqp_server.rights import (
     ANSWER,
     CLEAR_MESSAGES,
@@ -93,6 +101,7 @@ from tmqp_server.rights import (
     SEE_NODES,
     SEE_ROUTERS,
     SUBSCRIBE,
+    TRANSACT,
     UPDATE_QUEUE,
 )
 
@@ -102,6 +111,7 @@ __all__ = [
     "NO_QUEUE",
     "OF_CHANNELS",
     "Need",
+    "need_of_parcel",
     "need_of_place",
     "needed",
 ]
@@ -183,6 +193,11 @@ def _on_everything(right: str) -> _Needing:
     return need
 
 
+def _on_application(command: Command) -> Need:
+    application: str = getattr(command, "application")  # noqa: B009 - one of several classes
+    return (TRANSACT, application, NO_QUEUE, 0)
+
+
 def _direct(command: Command) -> Need:
     """The target as the client writes it (F113)."""
     assert isinstance(command, SendDirect)
@@ -200,7 +215,7 @@ def _pass_answer(command: Command) -> Need:
 
 
 def _acknowledge(command: Command) -> Need:
-    assert isinstance(command, Acknowledge)
+    assert isinstance(command, (Acknowledge, AcknowledgeRun))
     return (ANSWER, command.channel, NO_QUEUE, 0)
 
 
@@ -220,10 +235,13 @@ def _subscribe(command: Command) -> Need:
 
 
 NEEDS: Final[dict[type[Command], _Needing]] = {
+    AbortTransaction: _on_application,
     Acknowledge: _acknowledge,
+    AcknowledgeRun: _acknowledge,
     AddBinding: _on_router(MANAGE_ROUTERS),
     ClearMessages: _on_queue(CLEAR_MESSAGES),
     CommitCursor: _on_queue(PULL),
+    CommitTransaction: _on_application,
     CommitGroup: _group,
     CreateChannel: _on_channel(CREATE_CHANNEL),
     CreateQueue: _on_queue(CREATE_QUEUE),
@@ -242,12 +260,16 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     ListOffsets: _on_everything(SEE_CHANNEL),
     ListQueues: _on_channel(SEE_CHANNEL),
     ListRouters: _on_everything(SEE_ROUTERS),
+    ListTransactions: _on_everything(TRANSACT),
     OpenCursor: _on_queue(PULL),
     OpenGroup: _group,
+    OpenTransaction: _on_application,
     PassAnswer: _pass_answer,
     Publish: _on_router(PUBLISH),
     Pull: _on_queue(PULL),
     Push: _on_queue(PUSH),
+    PushRun: _on_queue(PUSH),
+    PushTransaction: _on_application,
     ReadRange: _on_queue(PULL),
     RemoveBinding: _on_router(MANAGE_ROUTERS),
     RemoveChannel: _on_channel(REMOVE_CHANNEL),
@@ -262,6 +284,15 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     SubscribeEvent: _subscribe,
     UpdateQueue: _on_queue(UPDATE_QUEUE),
 }
+
+
+def need_of_parcel(command: PushTransaction, place: int) -> Need:
+    """What a push into a transaction needs in one place: the first is the transaction, then come
+    the parcels."""
+    if place == 0:
+        return (TRANSACT, command.application, NO_QUEUE, 0)
+    parcel = command.parcels[place - 1]
+    return (PUSH, parcel.channel, parcel.queue_id, 0)
 
 
 def need_of_place(command: GroupCommand, place: int) -> Need:

@@ -39,6 +39,7 @@ from tmqp_server.engine.storage_commands import (
     RestoreRouter,
 )
 from tmqp_server.engine.storage_effects import Fetch, StoreQueue
+from tmqp_server.engine.transaction_commands import RestoreMark
 from tmqp_server.hub import Hub, ReaderQuestion, StorageQuestion
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import (
@@ -81,6 +82,9 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
                 channel_name, queue_id = queue_of.channel, queue_of.queue_id
                 restored = RestoreCursor(channel_name, queue_id, cursor.name, cursor.sequence)
                 hub.answer(restored, now)
+        for mark in found.marks:
+            at = journal.monotonic_s(mark.at_us)
+            hub.answer(RestoreMark(mark.application, mark.epoch, at), now)
         for router in found.routers:
             method, bindings, enabled = router_from_bytes(router.value)
             hub.answer(RestoreRouter(router.name, method, bindings, enabled), now)

@@ -50,6 +50,8 @@ _ENTRY: Final = np.dtype(
         ("hops", "<u2"),
     ]
 )
+#: Columns that stand in the index, and under which name.
+_COUNTS: Final = {"delivery_count": "attempts", "put_backs": "put_backs", "hops": "hops"}
 #: A string or binary view: length, then the value itself if it has at most 12 bytes, else its first
 #: four, the number of the buffer and the place in it.
 _VIEW: Final = np.dtype([("size", "<i4"), ("prefix", "<u4"), ("buffer", "<i4"), ("offset", "<i4")])
@@ -232,8 +234,8 @@ class BatchBuilder:
             return _fixed(pa.int64(), entry["sequence"].astype(np.int64))
         if name == "timestamp":
             return _fixed(pa.timestamp("us", tz="UTC"), np.ascontiguousarray(entry["timestamp"]))
-        if name == "delivery_count":
-            return _fixed(pa.int32(), entry["attempts"].astype(np.int32))
+        if name in _COUNTS:
+            return _fixed(pa.int32(), entry[_COUNTS[name]].astype(np.int32))
         if name == "value":
             return work.bytes_at("value", kind, work.payload, work.payload_size, None)
         if name == "frame":
@@ -254,6 +256,12 @@ class BatchBuilder:
             return work.text(name, work.names, work.head(2))
         if name == "source":
             return work.text(name, work.names + work.head(2), work.head(3))
+        if name == "pushed_channel":
+            # A dead letter keeps the form in which it was pushed, old address and all.
+            return work.text(name, work.names + work.head(2) + work.head(3), work.head(4))
+        if name == "pushed_queue":
+            queue = work.head(5) | work.head(6) << 8
+            return _fixed(pa.int32(), queue.astype(np.int32), work.native)
         assert name == "headers", f"the projection has checked {name}"
         return self._headers(work)
 

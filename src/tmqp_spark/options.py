@@ -57,6 +57,8 @@ _ELSEWHERE: Final = {
     "groupid": "group",
     "predefinedsubscription": "group",
 }
+#: What Spark itself is told by options of a streaming query, and hands on.
+_SPARKS_OWN: Final = ("checkpointlocation", "queryname")
 
 
 # --- Reading one value ----------------------------------------------------------------------------
@@ -339,7 +341,7 @@ class SinkOptions:
         "at least once: what is waited for before a task has succeeded",
         "stored",
     )
-    window: int = option("window", _number(1), "messages or blocks on their way unanswered", 64)
+    window: int = option("window", _number(1), "pieces on their way unanswered", 16)
     batch_bytes: int = option("batchBytes", parse_size, "bytes sent in one piece", 1 << 20, "1m")
     txn_timeout_ms: int = option(
         "txnTimeout",
@@ -385,7 +387,7 @@ def check_names(given: Iterable[str], what: str, *groups: type[Any]) -> None:
     known = {name.lower(): name for name in option_names(*groups)}
     for name in given:
         lower = name.lower()
-        if lower in known:
+        if lower in known or lower in _SPARKS_OWN:
             continue
         near = _ELSEWHERE.get(lower, "").lower()
         if near not in known:

@@ -9,7 +9,6 @@ reader opens its own when it is first asked something, and executors keep some b
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterable, Iterator, MutableMapping
 from typing import Any, Final
@@ -51,7 +50,9 @@ from tmqp_spark.options import (
 from tmqp_spark.planning import check_batch, plan_batch
 from tmqp_spark.ranges import QueueRange, read_range
 from tmqp_spark.schema import Projection, default_columns, project, to_ddl
+from tmqp_spark.sink import TmqpArrowWriter, TmqpStreamArrowWriter, batch_writer, stream_writer
 from tmqp_spark.transport import Link
+from tmqp_spark.workers import settle_memory
 
 __all__ = [
     "RangePartition",
@@ -61,7 +62,6 @@ __all__ = [
     "TmqpStreamReader",
     "borrow_link",
     "return_link",
-    "settle_memory",
 ]
 
 _COMPARISONS: Final[dict[type[Filter], str]] = {
@@ -77,22 +77,9 @@ _COMPARISONS: Final[dict[type[Filter], str]] = {
 #: Connections of this process that nobody uses at the moment.
 _IDLE: Final[dict[ConnectionOptions, list[Link]]] = {}
 _MOST_IDLE: Final = 4
-_settled_in: int = 0
 
 
 # --- What tasks share -----------------------------------------------------------------------------
-
-
-def settle_memory() -> None:
-    """Take what was loaded so far out of the garbage collector's sight, once a process.
-
-    Spark's Python workers collect garbage after each task: 25 ms of looking at modules.
-    """
-    global _settled_in  # noqa: PLW0603 - a fact about this process
-    if _settled_in != os.getpid():
-        _settled_in = os.getpid()
-        gc.collect()
-        gc.freeze()
 
 
 def borrow_link(options: ConnectionOptions) -> Link:
@@ -293,6 +280,14 @@ class TmqpDataSource(DataSource):
         options = self._source_options()
         check_stream(options)
         return TmqpStreamReader(self._connection, options, _projection(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> TmqpArrowWriter:
+        """A batch's writer, of rows with the columns in ``schema``."""
+        return batch_writer(self._given, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> TmqpStreamArrowWriter:  # noqa: N802 - Spark's name
+        """A streaming query's writer, of rows with the columns in ``schema``."""
+        return stream_writer(self._given, schema, overwrite)
 
     def _source_options(self) -> SourceOptions:
         check_names(self._given, "source", ConnectionOptions, SourceOptions)

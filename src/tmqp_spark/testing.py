@@ -47,6 +47,16 @@ class Broker:
         """Its address; the port is known from the first start on."""
         return f"tmq://127.0.0.1:{self._port}"
 
+    @property
+    def pid(self) -> int:
+        """The number of its process; 0 while it is stopped."""
+        return 0 if self._process is None else self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """It was started and has not ended, by itself or by a signal."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         """Start it, on the same address as before.
 

@@ -250,4 +250,5 @@ def test_model(model: type[models.Model]) -> None:
 
 
 def test_all_models_are_there() -> None:
+    assert len(MODELS) == 17
     assert len(MODELS) == 19

@@ -12,7 +12,7 @@ hurt: a status must be a number, a queue id must fit 16 bits, a name may come on
 bounded before they are parsed; :class:`ModelError` is the only thing that reading raises.
 
 Reading order: ``_json`` (bounded text), ``_model`` (properties and the base class), then the
-declarations in ``options``, ``information``, ``reading`` and ``events``.
+declarations in ``options``, ``information``, ``reading``, ``transactions`` and ``events``.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ from tmqp.models.reading import (
     OffsetsInformation,
     PartInformation,
 )
+from tmqp.models.transactions import TransactionInformation
 
 __all__ = [
     "EVENT_MODELS",
@@ -92,6 +93,7 @@ __all__ = [
     "QueueOptions",
     "RouterInformation",
     "SubscriptionEvent",
+    "TransactionInformation",
     "dump_list",
     "parse_list",
     "properties_of",

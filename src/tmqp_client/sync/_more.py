@@ -5,6 +5,8 @@ Made by ``python -m tools.make_sync``: edit the async side, and run that.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from tmqp.constants import RouteMethod
 from tmqp.models import (
     BindingInformation,
@@ -14,6 +16,7 @@ from tmqp.models import (
     QueueInformation,
     QueueOptions,
     RouterInformation,
+    TransactionInformation,
 )
 from tmqp_client._blocking import Blocking
 from tmqp_client._received import ReceivedMessage
@@ -316,4 +319,92 @@ class More(Blocking[Client]):
     def decode(self, message: ReceivedMessage | Response, kind: type[_T]) -> _T:
         """As :meth:`tmqp_client.Client.decode`, blocking."""
         result: _T = self._call(self._twin.decode, message, kind)
+        return result
+
+    def open_transaction(
+        self,
+        application: str,
+        epoch: int,
+        *,
+        part: int | None = None,
+        attempt: int = 0,
+        idle_timeout_s: float | None = None,
+        timeout_s: float | None = None,
+    ) -> TransactionInformation:
+        """As :meth:`tmqp_client.Client.open_transaction`, blocking."""
+        result: TransactionInformation = self._call(
+            self._twin.open_transaction,
+            application,
+            epoch,
+            part=part,
+            attempt=attempt,
+            idle_timeout_s=idle_timeout_s,
+            timeout_s=timeout_s,
+        )
+        return result
+
+    def push_transaction(
+        self,
+        transaction: TransactionInformation,
+        channel: str,
+        queue_id: int,
+        payloads: Iterable[Payload],
+        *,
+        headers: Headers = (),
+        high_priority: bool = False,
+        block_bytes: int = 524288,
+        timeout_s: float | None = None,
+    ) -> TransactionInformation:
+        """As :meth:`tmqp_client.Client.push_transaction`, blocking."""
+        result: TransactionInformation = self._call(
+            self._twin.push_transaction,
+            transaction,
+            channel,
+            queue_id,
+            payloads,
+            headers=headers,
+            high_priority=high_priority,
+            block_bytes=block_bytes,
+            timeout_s=timeout_s,
+        )
+        return result
+
+    def commit_transaction(
+        self,
+        application: str,
+        epoch: int,
+        transactions: Sequence[TransactionInformation | int] = (),
+        *,
+        timeout_s: float | None = None,
+    ) -> TransactionInformation:
+        """As :meth:`tmqp_client.Client.commit_transaction`, blocking."""
+        result: TransactionInformation = self._call(
+            self._twin.commit_transaction, application, epoch, transactions, timeout_s=timeout_s
+        )
+        return result
+
+    def abort_transaction(
+        self,
+        application: str,
+        epoch: int | None = None,
+        *,
+        transaction: TransactionInformation | int | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """As :meth:`tmqp_client.Client.abort_transaction`, blocking."""
+        self._call(
+            self._twin.abort_transaction,
+            application,
+            epoch,
+            transaction=transaction,
+            timeout_s=timeout_s,
+        )
+
+    def list_transactions(
+        self, application_filter: str = "*", *, timeout_s: float | None = None
+    ) -> list[TransactionInformation]:
+        """As :meth:`tmqp_client.Client.list_transactions`, blocking."""
+        result: list[TransactionInformation] = self._call(
+            self._twin.list_transactions, application_filter, timeout_s=timeout_s
+        )
         return result

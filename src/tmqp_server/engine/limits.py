@@ -115,6 +115,30 @@ class EngineLimits:
     max_cursors_per_queue: int = 100
     """Cursors of one queue; one more is answered with 482."""
 
+    max_transactions: int = 1_000
+    """Transactions that are open at one time; opening one more is answered with 482."""
+
+    max_transaction_bytes: int = 268_435_456
+    """Bytes staged in one transaction; a push past it is answered with 482.  Each block of messages
+    for one queue counts 512 bytes beyond its own."""
+
+    max_transactions_bytes: int = 536_870_912
+    """Bytes staged in all transactions; a push past it is answered with 503."""
+
+    max_queues_per_transaction: int = 100
+    """Queues that one transaction pushes into; one more is answered with 482."""
+
+    max_transaction_timeout_ms: int = 86_400_000
+    """The longest time without a push after which a transaction is given up, in milliseconds; more
+    is answered with 482.  One that asks for none has ten minutes, or this if it is less."""
+
+    max_transaction_marks: int = 10_000
+    """Applications whose last committed epoch is kept; a commit of one more gets 482."""
+
+    max_mark_age_ms: int = 2_592_000_000
+    """For how long after its last commit an application's epoch is kept, in milliseconds: an epoch
+    that is committed again after that is pushed again."""
+
     max_total_bytes: int = 1_073_741_824
     """Memory for the messages of all queues: their bytes, and 512 for each.  Pushes past it get
     503, for it is the server's fault, not the queue's; consumers go on, and what they take makes

@@ -354,6 +354,18 @@ class Queue(QueueFacts):
         else:
             self.regular_tail = tail
 
+    def close_tail(self, tail: Tail, high_priority: bool) -> None:
+        """Forget a tail that has come back; what is missing then cannot be read any more."""
+        if tail.unsynced:
+            return
+        if tail.count and tail.after >= tail.last:
+            self.damaged += tail.count
+            self.dropped += tail.count
+            self.spilled -= tail.count
+            tail.count = 0
+        if tail.count == 0:
+            self.set_tail(high_priority, None)
+
     def high_in_all(self) -> int:
         """High-priority messages waiting, those on disk included."""
         return self.high_count + (0 if self.high_tail is None else self.high_tail.count)

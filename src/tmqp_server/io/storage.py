@@ -158,7 +158,7 @@ class StorageTask:
             return
         commands = self._answers(writing, True)
         # There may be room for all else and none for messages: only one of those is the proof.
-        if self._reason and writing.batch.appended:
+        if self._reason and (writing.batch.appended or writing.batch.portions):
             logger.warning("the storage saves again")
             self._reason = ""
             commands.append(StorageState(True))

@@ -21,10 +21,12 @@ from tmqp_server.storage.port import (
     CheckReport,
     DropChannel,
     DropCursor,
+    DropMark,
     DropQueue,
     DropRouter,
     KeepChannel,
     KeepCursor,
+    KeepMark,
     KeepQueue,
     KeepRouter,
     QueueOffsets,
@@ -112,6 +114,7 @@ class MemoryStore:
         self._routers: dict[str, KeepRouter] = {}
         self._queues: dict[int, _Queue] = {}
         self._cursors: dict[tuple[int, str], KeepCursor] = {}
+        self._marks: dict[str, KeepMark] = {}
 
     def restarted(self) -> MemoryStore:
         """What is found after the process that used this one has ended."""
@@ -122,6 +125,7 @@ class MemoryStore:
         other._routers = dict(self._routers)
         other._queues = {key: queue.copy() for key, queue in self._queues.items()}
         other._cursors = dict(self._cursors)
+        other._marks = dict(self._marks)
         self._is_open = False
         return other
 
@@ -155,6 +159,7 @@ class MemoryStore:
             queues,
             list(self._routers.values()),
             list(self._cursors.values()),
+            list(self._marks.values()),
         )
 
     def close(self, clean: bool) -> None:
@@ -173,32 +178,45 @@ class MemoryStore:
         """
         if self.failures:
             raise self.failures.pop(0)
-        before = (self._channels, self._routers, self._queues, self._cursors, self._last_key)
+        before = (
+            self._channels,
+            self._routers,
+            self._queues,
+            self._cursors,
+            self._marks,
+            self._last_key,
+        )
         self._channels = dict(self._channels)
         self._routers = dict(self._routers)
         self._queues = dict(self._queues)
         self._cursors = dict(self._cursors)
+        self._marks = dict(self._marks)
         touched = {change.key for change in batch.changes if isinstance(change, _OF_QUEUE)}
         touched.update(batch.appended, batch.settled, [note.key for note in batch.notes])
+        touched.update([portion.key for portion in batch.portions])
         touched.update([key for key in self._queues if self._queues[key].ages()])
         for key in touched.intersection(self._queues):
             self._queues[key] = self._queues[key].copy()
         try:
             self._write(batch, now_us, touched)
         except BaseException:
-            (self._channels, self._routers, self._queues, self._cursors, self._last_key) = before
+            (
+                self._channels,
+                self._routers,
+                self._queues,
+                self._cursors,
+                self._marks,
+                self._last_key,
+            ) = before
             raise
 
     def _write(self, batch: StoreBatch, now_us: int, touched: set[int]) -> None:
         for change in batch.changes:
             self._change(change)
         for key, messages in batch.appended.items():
-            queue = self._queues.get(key)
-            if queue is not None and messages:
-                for message in messages:
-                    queue.messages[message.sequence] = message
-                    queue.owed.add(message.sequence)
-                queue.sequence = max(queue.sequence, messages[-1].sequence)
+            self._append(key, messages)
+        for portion in batch.portions:
+            self._append(portion.key, portion.messages())
         for key, sequences in batch.settled.items():
             queue = self._queues.get(key)
             if queue is not None:
@@ -210,8 +228,17 @@ class MemoryStore:
                 queue.messages[note.sequence] = _noted(found, note.attempts, note.put_backs)
         for key in touched.intersection(self._queues):
             self._queues[key].forget(now_us)
-        if self.capacity_bytes and batch.appended and self._size() > self.capacity_bytes:
+        brings = batch.appended or batch.portions
+        if self.capacity_bytes and brings and self._size() > self.capacity_bytes:
             raise StoreFullError(f"there is room for {self.capacity_bytes} bytes")
+
+    def _append(self, key: int, messages: list[StoredMessage]) -> None:
+        queue = self._queues.get(key)
+        if queue is not None and messages:
+            for message in messages:
+                queue.messages[message.sequence] = message
+                queue.owed.add(message.sequence)
+            queue.sequence = max(queue.sequence, messages[-1].sequence)
 
     def _size(self) -> int:
         return sum(
@@ -239,6 +266,11 @@ class MemoryStore:
             self._queues.pop(change.key, None)
             for place in [place for place in self._cursors if place[0] == change.key]:
                 del self._cursors[place]
+        elif isinstance(change, KeepMark):
+            self._marks.pop(change.application, None)
+            self._marks[change.application] = change
+        elif isinstance(change, DropMark):
+            self._marks.pop(change.application, None)
         elif isinstance(change, SettleAll):
             self._settle_all(change)
         else:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol, TypeAlias
 
+from tmqp._compat import mypyc_attr
 from tmqp.blocks import StoredMessage
 from tmqp_server.engine.records import Record
 
@@ -32,13 +33,16 @@ __all__ = [
     "DamageError",
     "DropChannel",
     "DropCursor",
+    "DropMark",
     "DropQueue",
     "DropRouter",
     "KeepChannel",
     "KeepCursor",
+    "KeepMark",
     "KeepQueue",
     "KeepRouter",
     "Note",
+    "Portion",
     "QueueOffsets",
     "Recovered",
     "RecoveredQueue",
@@ -173,6 +177,29 @@ class DropCursor(Record):
         self.key = key
 
 
+class KeepMark(Record):
+    """An application has committed this epoch, at a time in microseconds of Unix time.
+
+    It belongs to the messages of the same batch: all of them are there, or neither.
+    """
+
+    __slots__ = ("application", "epoch", "at_us")
+
+    def __init__(self, application: str, epoch: int, at_us: int) -> None:
+        self.application = application
+        self.epoch = epoch
+        self.at_us = at_us
+
+
+class DropMark(Record):
+    """What an application committed last is forgotten."""
+
+    __slots__ = ("application",)
+
+    def __init__(self, application: str) -> None:
+        self.application = application
+
+
 class SettleAll(Record):
     """All messages of a queue from ``first`` to ``last`` and of a priority are settled.
 
@@ -197,6 +224,8 @@ TopologyChange: TypeAlias = (
     | DropRouter
     | KeepCursor
     | DropCursor
+    | KeepMark
+    | DropMark
     | SettleAll
 )
 
@@ -213,26 +242,45 @@ class Note(Record):
         self.put_backs = put_backs
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Portion:
+    """Messages of one queue to be appended, made only when they are written."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+
+    def messages(self) -> list[StoredMessage]:
+        """The messages, in rising sequence.
+
+        :raises ValueError: when they cannot be made; the whole batch fails then.
+        """
+        raise NotImplementedError
+
+
 class StoreBatch:
     """What is written at once.
 
     First the ``changes`` are made, in order; then the ``appended`` messages of each queue added,
-    in rising sequence; then the ``settled`` sequences of each queue, in any order, are marked, and
-    the ``notes`` taken down.  A message that is appended and settled in one batch need not be
-    written at all, unless it is retained.  Sequences and queues that are not known are passed over.
+    in rising sequence, and behind them the ``portions``, in order; then the ``settled`` sequences
+    of each queue, in any order, are marked, and the ``notes`` taken down.  A message that is
+    appended and settled in one batch need not be written at all, unless it is retained.  Sequences
+    and queues that are not known are passed over.
     """
 
-    __slots__ = ("changes", "appended", "settled", "notes")
+    __slots__ = ("changes", "appended", "portions", "settled", "notes")
 
     def __init__(self) -> None:
         self.changes: list[TopologyChange] = []
         self.appended: dict[int, list[StoredMessage]] = {}
+        self.portions: list[Portion] = []
         self.settled: dict[int, list[int]] = {}
         self.notes: list[Note] = []
 
     def is_empty(self) -> bool:
         """Whether there is nothing to write."""
-        return not (self.changes or self.appended or self.settled or self.notes)
+        return not (self.changes or self.appended or self.portions or self.settled or self.notes)
 
 
 # --- What comes back -----------------------------------------------------------------------------
@@ -265,7 +313,16 @@ class Recovered(Record):
     been sent, and settled, without a trace.
     """
 
-    __slots__ = ("store_id", "clean", "last_key", "channels", "queues", "routers", "cursors")
+    __slots__ = (
+        "store_id",
+        "clean",
+        "last_key",
+        "channels",
+        "queues",
+        "routers",
+        "cursors",
+        "marks",
+    )
 
     def __init__(
         self,
@@ -276,6 +333,7 @@ class Recovered(Record):
         queues: list[RecoveredQueue],
         routers: list[KeepRouter],
         cursors: list[KeepCursor],
+        marks: list[KeepMark] | None = None,
     ) -> None:
         self.store_id = store_id
         self.clean = clean
@@ -284,6 +342,7 @@ class Recovered(Record):
         self.queues = queues
         self.routers = routers
         self.cursors = cursors
+        self.marks: list[KeepMark] = [] if marks is None else marks
 
 
 class QueueOffsets(Record):

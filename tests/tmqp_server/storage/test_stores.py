@@ -13,6 +13,7 @@ from tests.tmqp_server.storage.stores import (
     HOMES,
     NOW_US,
     Home,
+    Listed,
     batch,
     kept,
     message,
@@ -27,15 +28,18 @@ from tmqp_server.storage.port import (
     REGULAR_ONLY,
     DropChannel,
     DropCursor,
+    DropMark,
     DropQueue,
     DropRouter,
     KeepChannel,
     KeepCursor,
+    KeepMark,
     KeepRouter,
     Note,
     QueueOffsets,
     Retention,
     SettleAll,
+    StoreError,
 )
 from tmqp_server.storage.records import decode_block
 
@@ -479,3 +483,65 @@ def test_a_check_finds_nothing_wrong(home: Home) -> None:
     store.write(batch(settled={1: [1, 2, 3, 50]}), NOW_US)
     report = store.check()
     assert (report.channels, report.queues, report.messages, report.problems) == (1, 1, 96, [])
+
+
+# --- Portions and marks --------------------------------------------------------------------------
+
+
+def marks(home: Home) -> list[tuple[str, int, int]]:
+    return [(each.application, each.epoch, each.at_us) for each in home.open().recover().marks]
+
+
+def test_portions_come_behind_what_is_appended_in_their_order(home: Home) -> None:
+    store = with_queue(home.open())
+    store.write(
+        batch(
+            queue(2),
+            appended={1: [message(1), message(2)]},
+            portions=[
+                Listed(1, [message(3, b"three"), message(4)]),
+                Listed(2, [message(1)]),
+                Listed(9, [message(1)]),
+                Listed(1, [message(7, b"seven")]),
+            ],
+            settled={1: [4]},
+        ),
+        NOW_US,
+    )
+    for again in range(2):
+        if again:
+            store = home.open()
+            found = store.recover()
+            assert [each.sequence for each in found.queues] == [7, 1]
+        assert owed(store) == [1, 2, 3, 7]
+        assert owed(store, 2) == [1]
+        assert [each.body for each in store.fetch(1, 2, EVER, 10, EVER, 0)] == [b"three", b"seven"]
+
+
+def test_a_portion_that_cannot_be_made_leaves_nothing_of_its_batch(home: Home) -> None:
+    store = with_queue(home.open())
+    store.write(batch(KeepMark("app", 1, NOW_US), portions=[Listed(1, [message(1)])]), NOW_US)
+    with pytest.raises((StoreError, ValueError), match="no messages"):
+        store.write(
+            batch(
+                KeepMark("app", 2, NOW_US),
+                KeepMark("other", 1, NOW_US),
+                portions=[Listed(1, [message(2)]), Listed(1, [])],
+            ),
+            NOW_US,
+        )
+    assert owed(store) == [1]
+    assert marks(home) == [("app", 1, NOW_US)]
+    store = home.open()
+    store.recover()
+    assert owed(store) == [1]
+
+
+def test_marks_come_back_the_oldest_first(home: Home) -> None:
+    store = with_queue(home.open())
+    store.write(batch(KeepMark("a", 1, NOW_US), KeepMark("b", 2**62, NOW_US + 1)), NOW_US)
+    store.write(batch(KeepMark("c", 0, NOW_US + 2), KeepMark("gone", 1, NOW_US)), NOW_US)
+    store.write(batch(KeepMark("a", 2, NOW_US + 3), DropMark("gone"), DropMark("never")), NOW_US)
+    expected = [("b", 2**62, NOW_US + 1), ("c", 0, NOW_US + 2), ("a", 2, NOW_US + 3)]
+    assert marks(home) == expected
+    assert marks(home) == expected

@@ -36,10 +36,12 @@ from tmqp_server.storage.port import (
     CheckReport,
     DropChannel,
     DropCursor,
+    DropMark,
     DropQueue,
     DropRouter,
     KeepChannel,
     KeepCursor,
+    KeepMark,
     KeepQueue,
     KeepRouter,
     QueueOffsets,
@@ -162,6 +164,7 @@ class SqliteStore:
                 queues,
                 topology.load_routers(self._db),
                 topology.load_cursors(self._db),
+                topology.load_marks(self._db),
             )
 
     def _load(self) -> None:
@@ -227,7 +230,7 @@ class SqliteStore:
         :raises StoreError: it failed otherwise; nothing of the batch is there.
         """
         self._ready()
-        if batch.appended:
+        if batch.appended or batch.portions:
             self._check_room()
         try:
             self._db.execute("BEGIN IMMEDIATE")
@@ -235,6 +238,9 @@ class SqliteStore:
                 self._change(change)
             for key, messages in batch.appended.items():
                 self._append(key, messages, batch.settled.get(key))
+            for portion in batch.portions:
+                key = portion.key
+                self._append(key, portion.messages(), batch.settled.get(key))
             for key, sequences in batch.settled.items():
                 self._settle(key, sequences)
             self._note(batch)
@@ -310,6 +316,10 @@ class SqliteStore:
             topology.save_router(self._db, change)
         elif isinstance(change, DropRouter):
             self._db.execute("DELETE FROM routers WHERE name = ?", (change.name,))
+        elif isinstance(change, KeepMark):
+            topology.save_mark(self._db, change)
+        elif isinstance(change, DropMark):
+            self._db.execute("DELETE FROM marks WHERE name = ?", (change.application,))
         elif isinstance(change, SettleAll):
             self._settle_all(change)
         else:
