@@ -318,8 +318,8 @@ class SourceOptions:
     checksums: str = option(
         "checksums",
         _word("all", "index", "none"),
-        "what of each block is checked: all of it, head and index, nothing",
-        "index",
+        "what of each block is checked: `all` of it, head and `index`, or `none`",
+        "all",
     )
 
 
