@@ -57,6 +57,7 @@ from tmqp.events import (
     QueueMessageReceived,
     ResponseReceived,
     RouterMessageReceived,
+    RunReceived,
     ServerMessageReceived,
     TerminateReceived,
 )
@@ -99,6 +100,8 @@ _UNTOLD_RULES: Final = (
     "ping-timeout",
 )
 _PREAMBLE_BYTES: Final = 8
+#: Pieces from this size on are not joined with others: see ``next_to_send``.
+_LARGE_BYTES: Final = 65_536
 _UNLIMITED: Final = 1 << 60
 
 
@@ -129,6 +132,7 @@ class Connection:
         self._decoder: FrameDecoder = FrameDecoder(self.limits)
         self._greeting: bytes = b""
         self._out: list[bytes] = []
+        self._has_large = False
         self._started: float = now
         self._last_received: float = now
         self._quiet_since: float = now
@@ -139,6 +143,27 @@ class Connection:
     def state(self) -> State:
         """Where the connection stands."""
         return State(self._state)
+
+    @property
+    def bundles(self) -> bool:
+        """Whether queue messages, and acknowledges, that are alike come in runs; set it on an open
+        connection of a server that forwards more than it keeps.
+
+        Then :class:`~tmqp.RunReceived` stands for several messages.
+        """
+        return self._decoder.bundles
+
+    @bundles.setter
+    def bundles(self, wanted: bool) -> None:
+        self._decoder.bundles = wanted
+
+    @property
+    def wanted(self) -> int:
+        """Bytes still missing of the message that has begun, as far as is known; 0 for none.
+
+        A hint for those who read large messages: asking the transport for so many saves copies.
+        """
+        return self._decoder.wanted
 
     def __repr__(self) -> str:
         return f"<Connection {self.role.name} {self.state.name} client_id={self.client_id!r}>"
@@ -263,9 +288,25 @@ class Connection:
 
     def _work(self, chunk: bytes, events: list[Event]) -> None:
         """Decode a chunk and hand on each message: the hot path."""
+        decoder = self._decoder
+        frames = decoder.feed(chunk)
+        if not decoder.runs:
+            self._take(frames, events)
+        else:
+            at = 0
+            for run in decoder.runs:
+                self._take(frames[at : run.at], events)
+                if self._state == _CLOSED:
+                    return
+                events.append(RunReceived(run))
+                at = run.at + 1
+            self._take(frames[at:], events)
+        self._check_decoder(events)
+
+    def _take(self, frames: list[Frame], events: list[Event]) -> None:
         cells = self._cells
         inputs = INPUT_OF_TYPE
-        for frame in self._decoder.feed(chunk):
+        for frame in frames:
             kind = frame.type
             state = self._state
             if frame.ttl == 0:
@@ -279,7 +320,6 @@ class Connection:
                 self._take_special(kind, frame, events)
                 if self._state == _CLOSED:
                     return
-        self._check_decoder(events)
 
     def _deliver(self, kind: int, frame: Frame, events: list[Event]) -> None:
         if kind == TYPE_QUEUE_MESSAGE:
@@ -421,6 +461,8 @@ class Connection:
         if self._state != _OPEN:
             self._demand(Input.SEND, "send")
         self._out.append(data)
+        if len(data) >= _LARGE_BYTES:
+            self._has_large = True
 
     def ping(self) -> None:
         """Queue a ping (F37).
@@ -460,7 +502,25 @@ class Connection:
         if not out:
             return b""
         self._out = []
+        self._has_large = False
         return out[0] if len(out) == 1 else b"".join(out)
+
+    def next_to_send(self) -> bytes:
+        """As :meth:`data_to_send`, but in portions, until it is empty.
+
+        What was queued in large pieces is given piece by piece, as it is: joining copies.
+        """
+        out = self._out
+        if not self._has_large or len(out) <= 1:
+            return self.data_to_send()
+        if len(out[0]) >= _LARGE_BYTES:
+            self._out = out[1:]
+            return out[0]
+        end = 1
+        while end < len(out) and len(out[end]) < _LARGE_BYTES:
+            end += 1
+        self._out = out[end:]
+        return b"".join(out[:end])
 
     # -- time -----------------------------------------------------------------------------------
 

@@ -10,21 +10,39 @@ from enum import IntEnum
 from typing import Final
 
 __all__ = [
+    "HEADER_ATTEMPT",
     "HEADER_CURSOR",
+    "HEADER_EPOCH",
     "HEADER_FROM",
     "HEADER_INCARNATION",
     "HEADER_LIMIT",
     "HEADER_MAX_BYTES",
+    "HEADER_PART",
     "HEADER_ROUTER_ENABLED",
     "HEADER_SEQUENCE",
     "HEADER_START",
+    "HEADER_TIMEOUT",
+    "HEADER_TIMESTAMP",
     "HEADER_TO",
+    "HEADER_TRANSACTION",
+    "HEADER_WAIT",
+    "OP_ABORT_TRANSACTION",
     "OP_COMMIT_CURSOR",
+    "OP_COMMIT_GROUP",
+    "OP_COMMIT_TRANSACTION",
     "OP_DROP_CURSOR",
+    "OP_DROP_GROUP",
     "OP_LIST_CURSORS",
+    "OP_LIST_GROUPS",
+    "OP_LIST_TRANSACTIONS",
     "OP_OFFSETS",
+    "OP_OPEN_GROUP",
+    "OP_OPEN_TRANSACTION",
+    "OP_PUSH_TRANSACTION",
     "OP_READ_RANGE",
+    "OP_RESET_GROUP",
     "OP_SET_ROUTER_ENABLED",
+    "OP_SPLIT_RANGE",
     "START_EARLIEST",
     "START_LATEST",
     "ExtensionOperation",
@@ -36,6 +54,17 @@ OP_READ_RANGE: Final = 712
 OP_COMMIT_CURSOR: Final = 713
 OP_LIST_CURSORS: Final = 714
 OP_DROP_CURSOR: Final = 715
+OP_OPEN_TRANSACTION: Final = 731
+OP_PUSH_TRANSACTION: Final = 732
+OP_COMMIT_TRANSACTION: Final = 733
+OP_ABORT_TRANSACTION: Final = 734
+OP_LIST_TRANSACTIONS: Final = 735
+OP_SPLIT_RANGE: Final = 716
+OP_OPEN_GROUP: Final = 717
+OP_COMMIT_GROUP: Final = 718
+OP_LIST_GROUPS: Final = 719
+OP_RESET_GROUP: Final = 720
+OP_DROP_GROUP: Final = 721
 
 #: ``1`` to enable the router that the target names, ``0`` to disable it.
 HEADER_ROUTER_ENABLED: Final = "Router-Enabled"
@@ -51,8 +80,18 @@ HEADER_INCARNATION: Final = "Incarnation"
 HEADER_CURSOR: Final = "Cursor"
 HEADER_SEQUENCE: Final = "Sequence"
 HEADER_START: Final = "Start"
+#: Unix time in milliseconds; and how many milliseconds the answer may be held.
+HEADER_TIMESTAMP: Final = "Timestamp"
+HEADER_WAIT: Final = "Wait"
 START_EARLIEST: Final = "earliest"
 START_LATEST: Final = "latest"
+#: Of an application: which commit of it this is, which part of that, and the part's which attempt.
+HEADER_EPOCH: Final = "Epoch"
+HEADER_PART: Final = "Part"
+HEADER_ATTEMPT: Final = "Attempt"
+#: A transaction's number, and after how many milliseconds without a push it is given up.
+HEADER_TRANSACTION: Final = "Transaction"
+HEADER_TIMEOUT: Final = "Timeout"
 
 
 class ExtensionOperation(IntEnum):
@@ -64,3 +103,14 @@ class ExtensionOperation(IntEnum):
     COMMIT_CURSOR = OP_COMMIT_CURSOR
     LIST_CURSORS = OP_LIST_CURSORS
     DROP_CURSOR = OP_DROP_CURSOR
+    OPEN_TRANSACTION = OP_OPEN_TRANSACTION
+    PUSH_TRANSACTION = OP_PUSH_TRANSACTION
+    COMMIT_TRANSACTION = OP_COMMIT_TRANSACTION
+    ABORT_TRANSACTION = OP_ABORT_TRANSACTION
+    LIST_TRANSACTIONS = OP_LIST_TRANSACTIONS
+    SPLIT_RANGE = OP_SPLIT_RANGE
+    OPEN_GROUP = OP_OPEN_GROUP
+    COMMIT_GROUP = OP_COMMIT_GROUP
+    LIST_GROUPS = OP_LIST_GROUPS
+    RESET_GROUP = OP_RESET_GROUP
+    DROP_GROUP = OP_DROP_GROUP

@@ -21,12 +21,22 @@ from tmqp_client._pulls import PullUnderWay
 from tmqp_client._requests import Headers, PullRequest, Request
 from tmqp_client.errors import WouldBlock
 
-__all__ = ["Asking"]
+__all__ = ["Asked", "Asking"]
 
 #: Queued bytes worth a system call before the writer's turn.
 _FLUSH_BYTES: Final = 65_536
 #: Unconfirmed pushes that may be made before others are let run.
 _TURN_PUSHES: Final = 128
+
+
+class Asked:
+    """An operation that was sent, whose answer somebody is going to wait for."""
+
+    __slots__ = ("pending", "signal")
+
+    def __init__(self, pending: Pending, signal: Signal) -> None:
+        self.pending = pending
+        self.signal = signal
 
 
 class Asking:
@@ -107,6 +117,27 @@ class Asking:
         finally:
             self._gate.call()
         return await self._wait(pending)
+
+    def new_message_id(self) -> str:
+        """An id that no other message of this client has (F45)."""
+        return self._machine.new_message_id()
+
+    async def ask_ahead(self, request: Request, timeout_s: float | None = None) -> Asked:
+        """Send an operation, whose answer :meth:`answer_to` waits for; raises as :meth:`ask`."""
+        if not self._gate.passes(confirm=True):
+            limit_s = self._machine.limits.response_timeout_s if timeout_s is None else timeout_s
+            await self._gate.admit(confirm=True, timeout_s=limit_s)
+        try:
+            pending = self._machine.request(request, now(), timeout_s)
+        finally:
+            self._gate.call()
+        pending.waiter = signal = self._new_signal()
+        self._after_asking(pending)
+        return Asked(pending, signal)
+
+    async def answer_to(self, asked: Asked) -> Pending:
+        """Wait for an answer; raises as :meth:`ask`."""
+        return await self._answered(asked.pending, asked.signal)
 
     async def post(self, request: Request, *, nowait: bool = False) -> Pending:
         """Send a message as soon as there is room, without asking for an answer; as :meth:`ask`."""
@@ -389,6 +420,9 @@ class Asking:
 
     async def _settled(self, pending: Pending, signal: Signal) -> Pending:
         self._after_asking(pending)
+        return await self._answered(pending, signal)
+
+    async def _answered(self, pending: Pending, signal: Signal) -> Pending:
         try:
             await signal.wait()
         finally:

@@ -262,6 +262,10 @@ class ClientMachine(Reception):
             self._note(request, RESULT_OK)
         return pending
 
+    def new_message_id(self) -> str:
+        """An id that no other message of this client has (F45)."""
+        return self._new_id()
+
     def forget(self, request: Request) -> None:
         """What ``request`` would undo is not to be asked for on another connection."""
         self._note(request, RESULT_OK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Self
 
 import anyio
@@ -17,22 +18,32 @@ from tmqp.extensions import (
     HEADER_MAX_BYTES,
     HEADER_SEQUENCE,
     HEADER_START,
+    HEADER_TIMESTAMP,
     HEADER_TO,
+    HEADER_WAIT,
     OP_COMMIT_CURSOR,
     OP_DROP_CURSOR,
     OP_LIST_CURSORS,
     OP_OFFSETS,
     OP_READ_RANGE,
+    OP_SPLIT_RANGE,
     START_EARLIEST,
     START_LATEST,
 )
-from tmqp.models import CursorInformation, OffsetsInformation, parse_list
+from tmqp.models import (
+    CursorInformation,
+    KnownOffsets,
+    OffsetsInformation,
+    PartInformation,
+    dump_list,
+    parse_list,
+)
 from tmqp_client._requests import Request, check_channel, check_queue_id
 from tmqp_client.errors import OperationFailed, OutOfRange
 from tmqp_client.reading import KeptMessage, kept_messages
 from tmqp_client.session import Session
 
-__all__ = ["KeptMessages", "Reading"]
+__all__ = ["KeptMessages", "Reading", "number_text"]
 
 
 class Reading:
@@ -52,22 +63,45 @@ class Reading:
         channel_filter: str = "*",
         queue_id: int | None = None,
         *,
+        cursor: str = "",
+        timestamp_ms: int | None = None,
+        wait_ms: int = 0,
+        known: Iterable[OffsetsInformation] = (),
         timeout_s: float | None = None,
     ) -> list[OffsetsInformation]:
         """What can be read of many queues, in one round trip.
 
         :param channel_filter: ``*``, a name, ``x*``, ``*x`` or ``*x*`` (F53).
         :param queue_id: only queues with this id.
+        :param cursor: say where this reader is in each queue (``committed``).
+        :param timestamp_ms: Unix time: say what was the first to come then or later (``at``).
+        :param wait_ms: the server may hold the answer for so long (and for ``max_read_wait_ms`` at
+            most), until something that can be read is beyond what is ``known``, or a queue comes
+            or goes.
+        :param known: an earlier answer, or what of it counts.
+        :param timeout_s: by default the usual one, and ``wait_ms`` besides.
         :raises OperationFailed: when the server refuses: 482 for too many queues, 503.
         :raises ModelError: when the answer cannot be read.
         """
-        headers: tuple[tuple[str, str], ...] = ()
+        headers: list[tuple[str, str]] = []
+        payload = b""
         if queue_id is not None:
-            headers = ((HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),)
-        request = Request(OP_OFFSETS, "list offsets", channel_filter, headers)
+            headers.append((HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))))
+        if cursor:
+            headers.append((HEADER_CURSOR, cursor))
+        if timestamp_ms is not None:
+            headers.append((HEADER_TIMESTAMP, number_text(HEADER_TIMESTAMP, timestamp_ms)))
+        if wait_ms:
+            headers.append((HEADER_WAIT, number_text(HEADER_WAIT, wait_ms)))
+            payload = dump_list([_known(each) for each in known])
+            if timeout_s is None:
+                timeout_s = self._session.response_timeout_s + wait_ms / 1000
+        request = Request(OP_OFFSETS, "list offsets", channel_filter, tuple(headers), payload)
         pending = await self._session.ask(request, timeout_s)
         assert pending.answer is not None, "an operation is settled by an answer"
-        return parse_list(OffsetsInformation, pending.answer.payload)
+        answer = pending.answer.payload
+        most_bytes = max(len(answer), OffsetsInformation.max_bytes)
+        return parse_list(OffsetsInformation, answer, max_bytes=most_bytes)
 
     async def read_range(
         self,
@@ -87,22 +121,54 @@ class Reading:
         :param last: included; the latest if None.
         :param limit: at most so many; the server's bounds hold besides, so fewer may come than are
             there: go on behind the last one.
-        :param max_bytes: the largest answer, unless the first message alone is larger.
+        :param max_bytes: the largest answer, unless the first message alone is larger; as much as
+            this client takes if None.
         :raises OutOfRange: when ``first`` is before all that is kept, or far behind it.
         :raises OperationFailed: when the server refuses: 404, 409 for another incarnation, 482 for
             a message too large to be answered with, 500 for damage, 503.
         :raises BlockError: when the answer is not what was written.
         """
         headers = _of_queue(queue_id, incarnation)
-        for name, value in (
-            (HEADER_FROM, first),
-            (HEADER_TO, last),
-            (HEADER_LIMIT, limit),
-            (HEADER_MAX_BYTES, max_bytes),
-        ):
-            if value is not None:
-                headers.append((name, _number(name, value)))
-        request = Request(OP_READ_RANGE, "read", check_channel(channel), tuple(headers))
+        most_bytes = self._session.max_payload_bytes
+        most_bytes = most_bytes if max_bytes is None else min(max_bytes, most_bytes)
+        headers += _numbers(first, last, limit, most_bytes)
+        return kept_messages(await self._range(OP_READ_RANGE, "read", channel, headers, timeout_s))
+
+    async def split_range(
+        self,
+        channel: str,
+        queue_id: int,
+        first: int | None = None,
+        last: int | None = None,
+        *,
+        max_bytes: int | None = None,
+        limit: int | None = None,
+        incarnation: str = "",
+        timeout_s: float | None = None,
+    ) -> list[PartInformation]:
+        """Into which parts what is kept from ``first`` to ``last`` can be split; reads no message.
+
+        :param first: as in :meth:`read_range`, and ``last``, ``incarnation`` and errors as well.
+        :param max_bytes: of one part, unless its only message is larger; any number if None.
+        :param limit: messages of one part; any number if None.
+        :returns: parts that follow one another; the server has a bound, so go on behind the last
+            one where ``last`` is not reached.
+        """
+        headers = _of_queue(queue_id, incarnation)
+        headers += _numbers(first, last, limit, max_bytes)
+        answer = await self._range(OP_SPLIT_RANGE, "split", channel, headers, timeout_s)
+        most_bytes = max(len(answer), PartInformation.max_bytes)
+        return parse_list(PartInformation, answer, max_bytes=most_bytes)
+
+    async def _range(
+        self,
+        operation: int,
+        word: str,
+        channel: str,
+        headers: list[tuple[str, str]],
+        timeout_s: float | None,
+    ) -> bytes:
+        request = Request(operation, word, check_channel(channel), tuple(headers))
         try:
             pending = await self._session.ask(request, timeout_s)
         except OperationFailed as error:
@@ -110,7 +176,7 @@ class Reading:
                 raise
             raise OutOfRange(error.asked, error.message_id, error.code, error.body) from None
         assert pending.answer is not None, "an operation is settled by an answer"
-        return kept_messages(pending.answer.payload)
+        return pending.answer.payload
 
     async def open_cursor(
         self,
@@ -155,7 +221,10 @@ class Reading:
             used yet, 482, 503.
         """
         headers = _of_queue(queue_id, incarnation)
-        headers += [(HEADER_CURSOR, cursor), (HEADER_SEQUENCE, _number(HEADER_SEQUENCE, sequence))]
+        headers += [
+            (HEADER_CURSOR, cursor),
+            (HEADER_SEQUENCE, number_text(HEADER_SEQUENCE, sequence)),
+        ]
         return await self._move(channel, headers, "commit cursor of", timeout_s)
 
     async def _move(
@@ -294,6 +363,15 @@ class KeptMessages:
         return bool(self._portion)
 
 
+def _known(offsets: OffsetsInformation) -> KnownOffsets:
+    return KnownOffsets(
+        channel=offsets.channel,
+        queue=offsets.queue,
+        latest=offsets.latest,
+        incarnation=offsets.incarnation,
+    )
+
+
 def _of_queue(queue_id: int, incarnation: str) -> list[tuple[str, str]]:
     headers = [(HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id)))]
     if incarnation:
@@ -301,7 +379,20 @@ def _of_queue(queue_id: int, incarnation: str) -> list[tuple[str, str]]:
     return headers
 
 
-def _number(name: str, value: int) -> str:
+def _numbers(
+    first: int | None, last: int | None, limit: int | None, max_bytes: int | None
+) -> list[tuple[str, str]]:
+    """Those of the headers about a range that say something."""
+    given = [(HEADER_FROM, first), (HEADER_TO, last)]
+    given += [(HEADER_LIMIT, limit), (HEADER_MAX_BYTES, max_bytes)]
+    return [(name, number_text(name, value)) for name, value in given if value is not None]
+
+
+def number_text(name: str, value: int) -> str:
+    """A number for a header.
+
+    :raises LocalProtocolError: when it has no place in 63 bits.
+    """
     if not 0 <= value < 2**63:
         raise LocalProtocolError(f"{name} is a number 0..2**63-1, got {value!r}")
     return str(value)

@@ -90,6 +90,16 @@ class Session(Asking):
         return self._machine.over
 
     @property
+    def response_timeout_s(self) -> float:
+        """How long an answer is waited for, where nothing else is said."""
+        return self._machine.limits.response_timeout_s
+
+    @property
+    def max_payload_bytes(self) -> int:
+        """The largest payload that the server may send."""
+        return self._machine.limits.protocol.max_payload_bytes
+
+    @property
     def link(self) -> Link | None:
         """The connection there is, or was last."""
         return self._link

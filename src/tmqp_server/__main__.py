@@ -22,6 +22,7 @@ from tmqp_server.auth import load_access
 from tmqp_server.commands import backup, check, export_messages, import_messages
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.custom import load_hook
+from tmqp_server.io.event_loop import BACKENDS, how_to_run
 from tmqp_server.io.listener import ListenError
 from tmqp_server.io.tls import server_context
 from tmqp_server.settings.tls import TlsSettings
@@ -104,10 +105,10 @@ Without a command the broker runs.""",
 )
 @click.option(
     "--backend",
-    type=click.Choice(["asyncio", "trio"]),
+    type=click.Choice(BACKENDS),
     default="asyncio",
     show_default=True,
-    help="The event loop to run on.",
+    help="The event loop to run on; uvloop and trio must be installed.",
 )
 @click.option(
     "--log-level",
@@ -153,7 +154,7 @@ def main(
         if checked_path is not None:
             _print_check(config)
             return
-        anyio.run(serve_forever, config, _announce, backend=backend)
+        anyio.run(serve_forever, config, _announce, **how_to_run(backend))
     except (ConfigError, LocalProtocolError) as error:
         raise click.UsageError(str(error)) from error
     except (ListenError, StoreError) as error:

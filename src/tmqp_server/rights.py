@@ -18,6 +18,7 @@ __all__ = [
     "DIRECT",
     "JOIN",
     "MANAGE_ROUTERS",
+    "OF_APPLICATIONS",
     "OF_CHANNELS",
     "OF_CLIENTS",
     "OF_NOTHING",
@@ -34,6 +35,7 @@ __all__ = [
     "SEE_NODES",
     "SEE_ROUTERS",
     "SUBSCRIBE",
+    "TRANSACT",
     "UPDATE_QUEUE",
 ]
 
@@ -56,9 +58,11 @@ MANAGE_ROUTERS: Final = "manage-routers"
 SEE_ROUTERS: Final = "see-routers"
 SEE_CLIENTS: Final = "see-clients"
 SEE_NODES: Final = "see-nodes"
+TRANSACT: Final = "transact"
 CUSTOM: Final = "custom"
 
 #: What the subject of a right is the name of.
+OF_APPLICATIONS: Final = "applications"
 OF_CHANNELS: Final = "channels"
 OF_CLIENTS: Final = "clients"
 OF_ROUTERS: Final = "routers"
@@ -85,5 +89,6 @@ RIGHTS: Final[dict[str, str]] = {
     SEE_ROUTERS: OF_ROUTERS,
     SEE_CLIENTS: OF_NOTHING,
     SEE_NODES: OF_NOTHING,
+    TRANSACT: OF_APPLICATIONS,
     CUSTOM: OF_NOTHING,
 }

@@ -19,6 +19,7 @@ from tmqp.constants import MAX_QUEUE_ID
 from tmqp_server.rights import (
     CREATE_CHANNEL,
     JOIN,
+    OF_APPLICATIONS,
     OF_CHANNELS,
     OF_CLIENTS,
     OF_NOTHING,
@@ -92,6 +93,7 @@ class Role:
     queues: tuple[tuple[int, int], ...] = ()
     clients: tuple[str, ...] = ()
     routers: tuple[str, ...] = ()
+    applications: tuple[str, ...] = ()
 
     def allows(self, right: str, subject: str, queue_id: int) -> bool:
         """Whether it allows this.  What is about no name in particular (a list, an event of the
@@ -105,11 +107,15 @@ class Role:
             return fits(subject, self.channels, any_case=True)
         if of == OF_CLIENTS:
             return fits(subject, self.clients)
+        if of == OF_APPLICATIONS:
+            return fits(subject, self.applications)
         return of == OF_NOTHING or fits(subject, self.routers)
 
 
 #: The role that allows everything; it is there without being declared.
-ADMIN: Final = Role("admin", frozenset(RIGHTS), _EVERYTHING, (), _EVERYTHING, _EVERYTHING)
+ADMIN: Final = Role(
+    "admin", frozenset(RIGHTS), _EVERYTHING, (), _EVERYTHING, _EVERYTHING, _EVERYTHING
+)
 
 
 @attrs.frozen
@@ -193,7 +199,8 @@ def _role(name: str, fields: object) -> Role:
     where = f"roles.{name}"
     if not isinstance(fields, dict):
         raise AccessError(f"{where} is a table: [access.{where}]")
-    _check_keys(fields, ("rights", "channels", "queues", "clients", "routers"), f"{where}.")
+    known = ("rights", "channels", "queues", "clients", "routers", "applications")
+    _check_keys(fields, known, f"{where}.")
     rights = frozenset(_texts(fields, "rights", where))
     if _ALL in rights:
         rights = frozenset(RIGHTS)
@@ -217,6 +224,7 @@ def _role(name: str, fields: object) -> Role:
         queues,
         _patterns(fields, "clients", where),
         _patterns(fields, "routers", where),
+        _patterns(fields, "applications", where),
     )
 
 

@@ -12,12 +12,13 @@ from tmqp.address import parse_address
 from tmqp.errors import LocalProtocolError
 from tmqp_spark.doctor import (
     Finding,
+    check_formats,
     check_java,
     check_package,
     check_python,
     check_server,
-    find_java,
 )
+from tmqp_spark.java import find_java
 
 __all__ = ["doctor", "main"]
 
@@ -27,7 +28,7 @@ __all__ = ["doctor", "main"]
 def main() -> None:
     """TMQP queues and Spark.
 
-    This version can examine a machine; sources, sinks and pipelines are to come.
+    The sources are used in Spark itself: docs/spark.md.
     """
 
 
@@ -45,8 +46,10 @@ def doctor(address: str | None) -> None:
     """
     findings: list[Finding] = [
         check_python(),
-        check_package("pyspark", (4, 0)),
+        check_package("pyspark", (4, 2)),
         check_package("pyarrow", (18,)),
+        check_package("numpy", (1, 26)),
+        check_formats(),
         check_java(find_java()),
     ]
     if address is not None:

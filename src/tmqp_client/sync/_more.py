@@ -5,18 +5,18 @@ Made by ``python -m tools.make_sync``: edit the async side, and run that.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from tmqp.constants import RouteMethod
-from tmqp.extensions import START_EARLIEST
 from tmqp.models import (
     BindingInformation,
     ChannelInformation,
     ClientInformation,
-    CursorInformation,
     NodeInformation,
-    OffsetsInformation,
     QueueInformation,
     QueueOptions,
     RouterInformation,
+    TransactionInformation,
 )
 from tmqp_client._blocking import Blocking
 from tmqp_client._received import ReceivedMessage
@@ -24,8 +24,7 @@ from tmqp_client._requests import Headers, Payload
 from tmqp_client.client import Client
 from tmqp_client.direct import Response
 from tmqp_client.handling import _T
-from tmqp_client.reading import KeptMessage
-from tmqp_client.sync._received import CustomMessages, DirectMessages, Events, KeptMessages
+from tmqp_client.sync._received import CustomMessages, DirectMessages, Events
 
 __all__ = ["More"]
 
@@ -322,137 +321,90 @@ class More(Blocking[Client]):
         result: _T = self._call(self._twin.decode, message, kind)
         return result
 
-    def offsets(
+    def open_transaction(
         self,
-        channel_filter: str = "*",
-        queue_id: int | None = None,
+        application: str,
+        epoch: int,
         *,
+        part: int | None = None,
+        attempt: int = 0,
+        idle_timeout_s: float | None = None,
         timeout_s: float | None = None,
-    ) -> list[OffsetsInformation]:
-        """As :meth:`tmqp_client.Client.offsets`, blocking."""
-        result: list[OffsetsInformation] = self._call(
-            self._twin.offsets, channel_filter, queue_id, timeout_s=timeout_s
-        )
-        return result
-
-    def read_range(
-        self,
-        channel: str,
-        queue_id: int,
-        first: int | None = None,
-        last: int | None = None,
-        limit: int | None = None,
-        max_bytes: int | None = None,
-        *,
-        incarnation: str = "",
-        timeout_s: float | None = None,
-    ) -> list[KeptMessage]:
-        """As :meth:`tmqp_client.Client.read_range`, blocking."""
-        result: list[KeptMessage] = self._call(
-            self._twin.read_range,
-            channel,
-            queue_id,
-            first,
-            last,
-            limit,
-            max_bytes,
-            incarnation=incarnation,
+    ) -> TransactionInformation:
+        """As :meth:`tmqp_client.Client.open_transaction`, blocking."""
+        result: TransactionInformation = self._call(
+            self._twin.open_transaction,
+            application,
+            epoch,
+            part=part,
+            attempt=attempt,
+            idle_timeout_s=idle_timeout_s,
             timeout_s=timeout_s,
         )
         return result
 
-    def open_cursor(
+    def push_transaction(
         self,
+        transaction: TransactionInformation,
         channel: str,
         queue_id: int,
-        cursor: str,
-        start: str = START_EARLIEST,
+        payloads: Iterable[Payload],
         *,
-        incarnation: str = "",
+        headers: Headers = (),
+        high_priority: bool = False,
+        block_bytes: int = 524288,
         timeout_s: float | None = None,
-    ) -> CursorInformation:
-        """As :meth:`tmqp_client.Client.open_cursor`, blocking."""
-        result: CursorInformation = self._call(
-            self._twin.open_cursor,
+    ) -> TransactionInformation:
+        """As :meth:`tmqp_client.Client.push_transaction`, blocking."""
+        result: TransactionInformation = self._call(
+            self._twin.push_transaction,
+            transaction,
             channel,
             queue_id,
-            cursor,
-            start,
-            incarnation=incarnation,
+            payloads,
+            headers=headers,
+            high_priority=high_priority,
+            block_bytes=block_bytes,
             timeout_s=timeout_s,
         )
         return result
 
-    def commit_cursor(
+    def commit_transaction(
         self,
-        channel: str,
-        queue_id: int,
-        cursor: str,
-        sequence: int,
+        application: str,
+        epoch: int,
+        transactions: Sequence[TransactionInformation | int] = (),
         *,
-        incarnation: str = "",
         timeout_s: float | None = None,
-    ) -> CursorInformation:
-        """As :meth:`tmqp_client.Client.commit_cursor`, blocking."""
-        result: CursorInformation = self._call(
-            self._twin.commit_cursor,
-            channel,
-            queue_id,
-            cursor,
-            sequence,
-            incarnation=incarnation,
-            timeout_s=timeout_s,
+    ) -> TransactionInformation:
+        """As :meth:`tmqp_client.Client.commit_transaction`, blocking."""
+        result: TransactionInformation = self._call(
+            self._twin.commit_transaction, application, epoch, transactions, timeout_s=timeout_s
         )
         return result
 
-    def cursors(
-        self, channel: str, queue_id: int, *, incarnation: str = "", timeout_s: float | None = None
-    ) -> list[CursorInformation]:
-        """As :meth:`tmqp_client.Client.cursors`, blocking."""
-        result: list[CursorInformation] = self._call(
-            self._twin.cursors, channel, queue_id, incarnation=incarnation, timeout_s=timeout_s
-        )
-        return result
-
-    def drop_cursor(
+    def abort_transaction(
         self,
-        channel: str,
-        queue_id: int,
-        cursor: str,
+        application: str,
+        epoch: int | None = None,
         *,
-        incarnation: str = "",
+        transaction: TransactionInformation | int | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """As :meth:`tmqp_client.Client.drop_cursor`, blocking."""
+        """As :meth:`tmqp_client.Client.abort_transaction`, blocking."""
         self._call(
-            self._twin.drop_cursor,
-            channel,
-            queue_id,
-            cursor,
-            incarnation=incarnation,
+            self._twin.abort_transaction,
+            application,
+            epoch,
+            transaction=transaction,
             timeout_s=timeout_s,
         )
 
-    def read_from(
-        self,
-        channel: str,
-        queue_id: int,
-        cursor: str,
-        *,
-        start: str = START_EARLIEST,
-        follow: bool = True,
-        poll_s: float = 1.0,
-        limit: int | None = None,
-    ) -> KeptMessages:
-        """As :meth:`tmqp_client.Client.read_from`, blocking."""
-        result: KeptMessages = self._call(
-            self._twin.read_from,
-            channel,
-            queue_id,
-            cursor,
-            start=start,
-            follow=follow,
-            poll_s=poll_s,
-            limit=limit,
+    def list_transactions(
+        self, application_filter: str = "*", *, timeout_s: float | None = None
+    ) -> list[TransactionInformation]:
+        """As :meth:`tmqp_client.Client.list_transactions`, blocking."""
+        result: list[TransactionInformation] = self._call(
+            self._twin.list_transactions, application_filter, timeout_s=timeout_s
         )
         return result

@@ -13,6 +13,7 @@ from tmqp._compat import mypyc_attr
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Deliver, Effect, Forward, Inform
 from tmqp_server.engine.message import Message
+from tmqp_server.engine.run_effects import DeliverRun
 
 __all__ = ["Door", "DoorSession", "IdSource"]
 
@@ -60,6 +61,10 @@ class DoorSession:
         """Everything queued since the last call."""
         raise NotImplementedError
 
+    def next_to_send(self) -> bytes:
+        """As :meth:`data_to_send`, or a portion of it: called until it is empty."""
+        return self.data_to_send()
+
     def next_deadline(self) -> float | None:
         """When :meth:`on_deadline` wants to be called; None for never."""
         raise NotImplementedError
@@ -85,12 +90,27 @@ class Door:
         """The bytes of a delivery: made once, shared by all sessions that get it."""
         raise NotImplementedError
 
+    def encode_run(self, effect: DeliverRun) -> bytes:
+        """The bytes of the deliveries of a run: made once, shared like a delivery's.
+
+        A door that brings runs may have a quicker way.
+        """
+        return b"".join([self.encode_delivery(each) for each in effect.deliveries()])
+
     def encode_forward(self, effect: Forward) -> bytes:
         """The bytes of what another client said: made once, shared like a delivery's."""
         raise NotImplementedError
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         """What is kept of a message, and where in it the payload begins and how long it is."""
+        raise NotImplementedError
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """The messages of a parcel (see ``transaction_commands``): of each what is kept of it,
+        where in that the payload begins and how long it is, and whether it has high priority.
+
+        :raises ValueError: when it cannot be read.
+        """
         raise NotImplementedError
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:

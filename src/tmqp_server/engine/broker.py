@@ -18,7 +18,10 @@ takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; 
 and ``information.py`` serve the operations; ``routing.py`` keeps routers and ``publishing.py``
 brings messages through them; ``direct.py`` passes on what clients say to each other;
 ``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers;
-``readers.py`` serves those who read what is kept;
+``readers.py`` serves those who read what is kept and ``groups.py`` those who read many queues at
+once, ``cursors.py`` keeps where they are, ``asking.py`` knows what they have asked of the
+storage and ``watching.py`` which answers are held; ``transactions.py`` serves those who push in
+transactions;
 ``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
 ``sharing.py`` are about other servers of a cluster.  This module lets
 clients in and out and hands every command to its part.
@@ -31,6 +34,7 @@ from typing import Final
 
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp_server.engine.administration import Administration
+from tmqp_server.engine.asking import Questions
 from tmqp_server.engine.client_commands import (
     PassAnswer,
     SendCustom,
@@ -66,12 +70,22 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.cursors import Cursors
 from tmqp_server.engine.custom_routers import CustomRouter
 from tmqp_server.engine.delivery import HandlerRegistry
 from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Accept, CloseSession, Effect, Refuse
 from tmqp_server.engine.events import CLIENT_CONNECTED, CLIENT_DISCONNECTED
+from tmqp_server.engine.group_commands import (
+    CommitGroup,
+    DropGroup,
+    GroupCommand,
+    ListGroups,
+    OpenGroup,
+    ResetGroup,
+)
+from tmqp_server.engine.groups import Groups
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.information import Information
 from tmqp_server.engine.intake import Intake
@@ -85,6 +99,7 @@ from tmqp_server.engine.outcomes import Outcomes
 from tmqp_server.engine.publishing import Publishing
 from tmqp_server.engine.pulls import Puller
 from tmqp_server.engine.pump import Pump
+from tmqp_server.engine.push_runs import Runs
 from tmqp_server.engine.queues import Queue, QueueTimer
 from tmqp_server.engine.readers import Readers
 from tmqp_server.engine.reading_commands import (
@@ -94,6 +109,7 @@ from tmqp_server.engine.reading_commands import (
     OpenCursor,
     ReadRange,
     RemoveCursor,
+    SplitRange,
 )
 from tmqp_server.engine.router_commands import (
     AddBinding,
@@ -107,11 +123,21 @@ from tmqp_server.engine.router_commands import (
     SetRouterEnabled,
 )
 from tmqp_server.engine.routing import Routing
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import BrokerStatistics
 from tmqp_server.engine.subscribing import Subscribing
 from tmqp_server.engine.timers import NEVER
+from tmqp_server.engine.transaction_commands import (
+    AbortTransaction,
+    CommitTransaction,
+    ListTransactions,
+    OpenTransaction,
+    PushTransaction,
+)
+from tmqp_server.engine.transactions import Transactions, TransactionTimer
+from tmqp_server.engine.watching import Watching
 from tmqp_server.engine.workflow import Workflow
 
 __all__ = ["Broker"]
@@ -137,6 +163,7 @@ class Broker:
         "_core",
         "_direct",
         "_events",
+        "_groups",
         "_information",
         "_intake",
         "_keeper",
@@ -148,7 +175,10 @@ class Broker:
         "_pump",
         "_readers",
         "_routing",
+        "_runs",
         "_sender",
+        "_transactions",
+        "_watching",
         "_work_per_step",
         "_workflow",
     )
@@ -188,15 +218,21 @@ class Broker:
         self._direct = Direct(core)
         self._events = Subscribing(core)
         self._intake = Intake(core, directory, self._outcomes, self._workflow, self._direct)
+        self._runs = Runs(core, self._workflow)
         self._routing = Routing(core)
         for name, router in (routers or {}).items():
             self._routing.add_custom(name, router)
         self._publishing = Publishing(core, self._routing, self._direct, self._intake)
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
-        self._keeper = Keeper(core, self._outcomes, self._pump, self._routing)
+        self._transactions = Transactions(core, directory, self._pump)
+        self._keeper = Keeper(core, self._outcomes, self._pump, self._routing, self._transactions)
         self._nodes = Nodes(core, directory, self._outcomes)
-        self._readers = Readers(core)
+        questions = Questions(core)
+        self._watching = Watching(core, questions)
+        cursors = Cursors(core, questions)
+        self._groups = Groups(core, questions, cursors)
+        self._readers = Readers(core, questions, cursors, self._groups, self._watching)
         self._performers = self._table()
 
     def _table(self) -> dict[type, Callable[[Command, Session], None]]:
@@ -239,10 +275,21 @@ class Broker:
             SubscribeEvent: self._events.subscribe,
             ListOffsets: self._readers.list_offsets,
             ReadRange: self._readers.read_range,
+            SplitRange: self._readers.split_range,
             OpenCursor: self._readers.open_cursor,
             CommitCursor: self._readers.commit_cursor,
             ListCursors: self._readers.list_cursors,
             RemoveCursor: self._readers.remove_cursor,
+            OpenTransaction: self._transactions.open,
+            PushTransaction: self._transactions.push,
+            CommitTransaction: self._transactions.commit,
+            AbortTransaction: self._transactions.abort,
+            ListTransactions: self._transactions.list_transactions,
+            OpenGroup: self._groups.open,
+            CommitGroup: self._groups.commit,
+            ListGroups: self._groups.list_groups,
+            ResetGroup: self._groups.reset,
+            DropGroup: self._groups.drop,
         }
 
     # --- The three ways in -----------------------------------------------------------------------
@@ -262,6 +309,18 @@ class Broker:
             self._intake.push(command, now)
         elif isinstance(command, Acknowledge):
             self._intake.acknowledge(command, now)
+        elif isinstance(command, PushRun):
+            self._push_run(command, now, command.size)
+            while not command.is_over():
+                if core.awake:
+                    self._pump.rouse(now)
+                core.budget = self._work_per_step
+                self._push_run(command, now, 0)
+        elif isinstance(command, AcknowledgeRun):
+            while not command.is_over():
+                self._acknowledge_run(command, now)
+                if core.awake:
+                    self._pump.rouse(now)
         else:
             self._perform(command)
         if core.awake:
@@ -275,29 +334,61 @@ class Broker:
         come in a row, within bounds.  Returns the place behind them, and their effects in order.
 
         Each is a step of its own in all but the list of effects; raises as :meth:`step`.
-        *most_bytes* of messages end it, for somebody may have to send them.
+        *most_bytes* of messages end it, for somebody may have to send them.  Then the place may be
+        that of a run of which a part is left.
         """
+        portion = most_bytes
         core = self._core
         out: list[Effect] = []
         core.out = out
         core.now = now
-        end = min(len(commands), at + _MOST_STEPS)
+        count = len(commands)
+        steps = _MOST_STEPS
         while True:
             command = commands[at]
             core.budget = self._work_per_step
             at += 1
+            steps -= 1
             if isinstance(command, Push):
                 self._intake.push(command, now)
                 most_bytes -= command.size
             elif isinstance(command, Acknowledge):
                 self._intake.acknowledge(command, now)
+            elif isinstance(command, PushRun):
+                most_bytes -= self._push_run(command, now, portion)
+                if not command.is_over():
+                    at -= 1
+            elif isinstance(command, AcknowledgeRun):
+                self._acknowledge_run(command, now)
+                if not command.is_over():
+                    at -= 1
             else:
                 self._perform(command)
-                end = at
+                steps = 0
             if core.awake:
                 self._pump.rouse(now)
-            if at >= end or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
+            if at >= count or steps <= 0 or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
                 return at, out
+
+    def _push_run(self, run: PushRun, now: float, most_bytes: int) -> int:
+        """Carry out a run in one go, if it may be and has no more than *most_bytes*; else the next
+        of its pushes.  Returns how many bytes that was."""
+        if not run.left:
+            if run.size <= most_bytes and self._runs.push(run, now):
+                return run.size
+            run.divide()
+        push = run.left.pop()
+        self._intake.push(push, now)
+        return push.size
+
+    def _acknowledge_run(self, run: AcknowledgeRun, now: float) -> None:
+        """Take answers of a run, each a step: one if it is divided, else as many as come before one
+        that has much to follow."""
+        if not run.left:
+            if self._runs.acknowledge(run, now, self._work_per_step, _MOST_EFFECTS):
+                return
+            run.divide()
+        self._intake.acknowledge(run.left.pop(), now)
 
     def _perform(self, command: Command) -> None:
         self._core.change = 0
@@ -326,7 +417,7 @@ class Broker:
 
         At once, the time of the last step, when work was left over.
         """
-        if self._pump.has_work():
+        if self._pump.has_work() or self._readers.has_work() or self._watching.has_work():
             return self._core.now
         due = self._core.wakeups.next_due()
         return None if due == NEVER else due
@@ -345,6 +436,8 @@ class Broker:
         self._puller.go_on(now)
         self._administration.go_on()
         self._pump.go_on(now)
+        self._readers.go_on()
+        self._watching.go_on()
         self._serve_timers(now)
         if core.awake:
             self._pump.rouse(now)
@@ -357,8 +450,12 @@ class Broker:
             timer = core.wakeups.take_due(now)
             if timer is None:
                 return
-            assert isinstance(timer, QueueTimer)
-            self._workflow.wake(timer.queue, now)
+            if isinstance(timer, QueueTimer):
+                self._workflow.wake(timer.queue, now)
+            elif isinstance(timer, TransactionTimer):
+                self._transactions.wake()
+            else:
+                self._watching.wake()
             core.budget -= 1  # afterwards, or the smallest budget would never get anything done
 
     # --- Clients ---------------------------------------------------------------------------------
@@ -411,6 +508,8 @@ class Broker:
         core = self._core
         session.alive = False
         self._puller.forget(session)
+        self._readers.forget(session)
+        self._watching.forget(session)
         core.strike(session)
         self._administration.leave_all(session)
         core.notify_client(CLIENT_DISCONNECTED, session)
@@ -421,6 +520,7 @@ class Broker:
 
     def _unblock(self, command: Command, session: Session) -> None:
         assert isinstance(command, Unblock)
+        self._readers.unblock(session)
         self._sender.block(session, False)
 
     # --- Nodes -----------------------------------------------------------------------------------
@@ -481,9 +581,22 @@ class Broker:
         core = self._core
         return target in core.clients and core.channels.find(target) is None
 
+    def has_queue(self, channel: str, queue_id: int) -> bool:
+        """Whether there is such a queue."""
+        found = self._core.channels.find(channel)
+        return found is not None and queue_id in found.queues
+
+    def has_client(self, client_id: str) -> bool:
+        """Whether a client of that id is connected."""
+        return client_id in self._core.clients
+
     def channel_names(self, pattern: str) -> list[str]:
         """The names of the channels that pass a filter (F53), in the order of creation."""
         return self._readers.channel_names(pattern)
+
+    def resolve(self, command: GroupCommand) -> None:
+        """Find the queues that a command is about, before anybody is asked whether it may be."""
+        self._groups.resolve(command)
 
     @property
     def has_authenticators(self) -> bool:

@@ -158,6 +158,7 @@ class Core:
         "pulls",
         "trash",
         "removals",
+        "news",
         "stores",
         "storage_ok",
         "tickets",
@@ -211,6 +212,8 @@ class Core:
         self.trash: deque[Trash] = deque()
         #: Channels with so many queues that a step does not close them all.
         self.removals: deque[Removal] = deque()
+        #: Watched queues of which more is safe than before, by key.
+        self.news: dict[int, Queue] = {}
         #: The world has a storage, and it works.
         self.stores = options.storage
         self.storage_ok = True

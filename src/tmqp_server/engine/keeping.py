@@ -36,6 +36,7 @@ from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.routing import Routing
 from tmqp_server.engine.sharing import reindex, share
+from tmqp_server.engine.staging import PendingCommit
 from tmqp_server.engine.storage_commands import (
     Fetched,
     KeptMessage,
@@ -46,6 +47,8 @@ from tmqp_server.engine.storage_commands import (
     StorageState,
 )
 from tmqp_server.engine.tails import Tail
+from tmqp_server.engine.transaction_commands import RestoreMark
+from tmqp_server.engine.transactions import Transactions
 
 __all__ = ["Keeper"]
 
@@ -53,13 +56,21 @@ __all__ = ["Keeper"]
 class Keeper:
     """Takes the storage's commands."""
 
-    __slots__ = ("_core", "_outcomes", "_pump", "_routing")
+    __slots__ = ("_core", "_outcomes", "_pump", "_routing", "_transactions")
 
-    def __init__(self, core: Core, outcomes: Outcomes, pump: Pump, routing: Routing) -> None:
+    def __init__(
+        self,
+        core: Core,
+        outcomes: Outcomes,
+        pump: Pump,
+        routing: Routing,
+        transactions: Transactions,
+    ) -> None:
         self._core = core
         self._outcomes = outcomes
         self._pump = pump
         self._routing = routing
+        self._transactions = transactions
 
     def perform(self, command: Command) -> bool:
         """Carry out a command of the storage; False if it is none."""
@@ -77,6 +88,8 @@ class Keeper:
             self._restore_queue(command)
         elif isinstance(command, RestoreRouter):
             self._routing.restore(command)
+        elif isinstance(command, RestoreMark):
+            self._transactions.restore(command)
         else:
             return False
         return True
@@ -110,6 +123,8 @@ class Keeper:
                         reply.code = RESULT_BUSY
                         reply.body = None
                     core.out.append(reply)
+            elif isinstance(pending, PendingCommit):
+                self._transactions.synced(pending, command.ok)
             else:
                 core.unknown_tickets += 1
         for queue in touched.values():
@@ -124,6 +139,10 @@ class Keeper:
         queue = pending.queue
         rare = message.rarely()
         rare.old = 0
+        if rare.stored > queue.safe:
+            queue.safe = rare.stored
+            if queue.watched:
+                self._core.news[queue.key] = queue
         if not pending.transient:
             if not message.marks & MARK_SAVED:
                 queue.saved += 1
@@ -157,7 +176,7 @@ class Keeper:
                 return
             tail.count -= 1
             queue.spilled -= 1
-            self._close_tail(queue, tail, message.marks & MARK_HIGH != 0)
+            queue.close_tail(tail, message.marks & MARK_HIGH != 0)
             queue.put_last(message)
             if rare.stored > tail.after:
                 tail.skip[rare.stored] = None
@@ -222,23 +241,11 @@ class Keeper:
         tail.after = max(tail.after, command.up_to)
         if tail.skip and len(tail.skip) > 2 * core.limits.max_batch_length:
             tail.skip = {each: None for each in tail.skip if each > tail.after}
-        self._close_tail(queue, tail, asked.high_priority)
+        queue.close_tail(tail, asked.high_priority)
         core.arm(queue)
         self._pump.resume(queue, core.now)
         core.release_pull(queue)
         core.refill(queue)
-
-    def _close_tail(self, queue: Queue, tail: Tail, high_priority: bool) -> None:
-        """Forget a tail that has come back; what is missing then cannot be read any more."""
-        if tail.unsynced:
-            return
-        if tail.count and tail.after >= tail.last:
-            queue.damaged += tail.count
-            queue.dropped += tail.count
-            queue.spilled -= tail.count
-            tail.count = 0
-        if tail.count == 0:
-            queue.set_tail(high_priority, None)
 
     def _bring_back(
         self, queue: Queue, kept: KeptMessage, producer: Client, asked: PendingFetch
@@ -318,6 +325,7 @@ class Keeper:
         queue.key = command.key
         queue.sequence = command.sequence
         queue.appended = command.sequence
+        queue.safe = command.sequence
         queue.suspect = command.suspect
         queue.accepted = command.high_count + command.regular_count
         queue.spilled = queue.accepted

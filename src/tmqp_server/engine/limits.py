@@ -84,20 +84,60 @@ class EngineLimits:
     storage has not answered; one more is answered with 503."""
 
     max_reads_per_session: int = 8
+    """Those of one client, and of ranges that it waits for while one is read for it; one more is
+    answered with 503."""
+
+    max_held_reads: int = 256
+    """Questions about offsets whose answer is held until there is something new; one more is
+    answered with 503."""
+
+    max_held_reads_per_session: int = 8
     """Those of one client; one more is answered with 503."""
 
-    max_read_messages: int = 10_000
+    max_read_wait_ms: int = 60_000
+    """The longest such an answer is held, in milliseconds; who asks for longer gets so much."""
+
+    max_read_messages: int = 100_000
     """Messages in the answer to one range read; a reader that asks for more gets so many."""
 
-    max_read_bytes: int = 1_048_576
-    """Bytes of the answer to one range read, or its first message alone, and never more than
-    ``max_payload_bytes`` of connections; a reader that asks for more gets so much."""
+    max_read_bytes: int = 2_097_152
+    """Bytes of the answer to one range read, or its first message alone; a reader that asks for
+    more gets so much.  A reader that does not ask gets ``max_payload_bytes`` of connections at
+    most."""
 
     max_queues_per_read: int = 10_000
-    """Queues whose offsets can be asked for at once; more are answered with 482."""
+    """Queues whose offsets can be asked for at once, and cursors that can be moved, dropped or
+    listed as a group; more are answered with 482."""
+
+    max_parts_per_split: int = 10_000
+    """Parts in the answer to one split of a range; who wants more goes on behind the last."""
 
     max_cursors_per_queue: int = 100
     """Cursors of one queue; one more is answered with 482."""
+
+    max_transactions: int = 1_000
+    """Transactions that are open at one time; opening one more is answered with 482."""
+
+    max_transaction_bytes: int = 268_435_456
+    """Bytes staged in one transaction; a push past it is answered with 482.  Each block of messages
+    for one queue counts 512 bytes beyond its own."""
+
+    max_transactions_bytes: int = 536_870_912
+    """Bytes staged in all transactions; a push past it is answered with 503."""
+
+    max_queues_per_transaction: int = 100
+    """Queues that one transaction pushes into; one more is answered with 482."""
+
+    max_transaction_timeout_ms: int = 86_400_000
+    """The longest time without a push after which a transaction is given up, in milliseconds; more
+    is answered with 482.  One that asks for none has ten minutes, or this if it is less."""
+
+    max_transaction_marks: int = 10_000
+    """Applications whose last committed epoch is kept; a commit of one more gets 482."""
+
+    max_mark_age_ms: int = 2_592_000_000
+    """For how long after its last commit an application's epoch is kept, in milliseconds: an epoch
+    that is committed again after that is pushed again."""
 
     max_total_bytes: int = 1_073_741_824
     """Memory for the messages of all queues: their bytes, and 512 for each.  Pushes past it get

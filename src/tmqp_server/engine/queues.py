@@ -127,7 +127,10 @@ class Queue(QueueFacts):
         "regular_tail",
         "spilled",
         "appended",
+        "safe",
+        "watched",
         "cursors",
+        "cursor_ticket",
         "suspect",
         "sequence",
         "count",
@@ -199,8 +202,13 @@ class Queue(QueueFacts):
         self.spilled = 0
         #: The last sequence under which the storage was asked to keep a message.
         self.appended = 0
+        #: The last sequence that is safe on the disk, and whether somebody waits for it to rise.
+        self.safe = 0
+        self.watched = False
         #: Readers of what is kept: their names, and up to which sequence each is done.
         self.cursors: dict[str, int] = {}
+        #: The ticket of the last change of a cursor.
+        self.cursor_ticket = 0
         #: Messages up to this sequence may have been sent before a restart.
         self.suspect = 0
         #: Position in the audience of the consumer served last (F90).
@@ -345,6 +353,18 @@ class Queue(QueueFacts):
             self.high_tail = tail
         else:
             self.regular_tail = tail
+
+    def close_tail(self, tail: Tail, high_priority: bool) -> None:
+        """Forget a tail that has come back; what is missing then cannot be read any more."""
+        if tail.unsynced:
+            return
+        if tail.count and tail.after >= tail.last:
+            self.damaged += tail.count
+            self.dropped += tail.count
+            self.spilled -= tail.count
+            tail.count = 0
+        if tail.count == 0:
+            self.set_tail(high_priority, None)
 
     def high_in_all(self) -> int:
         """High-priority messages waiting, those on disk included."""

@@ -23,155 +23,206 @@ from typing import Final
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
     RESULT_BUSY,
-    RESULT_CONFLICT,
     RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
-    RESULT_NOT_IMPLEMENTED,
     RESULT_OK,
     RESULT_REQUESTED_RANGE_NOT_SATISFIABLE,
 )
-from tmqp_server.engine.channels import matches
+from tmqp_server.engine.asking import Asked, Questions
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.core import Core
-from tmqp_server.engine.effects import Effect
+from tmqp_server.engine.cursors import Cursors
+from tmqp_server.engine.group_commands import StoredMeasured
+from tmqp_server.engine.groups import AskedGroup, Groups
+from tmqp_server.engine.lines import Lines
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.reading_commands import (
+    Blocks,
     CommitCursor,
     CursorCommand,
     KeptOffsets,
+    KeptPart,
     ListCursors,
     ListOffsets,
     NameStore,
     OffsetsFound,
     OpenCursor,
     RangeRead,
+    RangeSplit,
     ReadRange,
     RemoveCursor,
     RestoreCursor,
+    SplitRange,
 )
-from tmqp_server.engine.reading_effects import FindOffsets, ForgetCursor, ReadStored, StoreCursor
+from tmqp_server.engine.reading_effects import FindOffsets, ReadStored, SplitStored
 from tmqp_server.engine.sessions import Session
-from tmqp_server.engine.snapshots import CursorSnapshot, OffsetsSnapshot
+from tmqp_server.engine.snapshots import OffsetsSnapshot
+from tmqp_server.engine.watching import AskedOffsets, Watching
 
 __all__ = ["Readers"]
 
-#: What a block costs beyond its messages' bodies, if it has only one message.
-_BLOCK_OVERHEAD_BYTES: Final = 128
 _NOTHING: Final = KeptOffsets(0, 0, 0, 0, 0)
 
 
-class _Asked:
-    """A question to the storage: who waits, about which queues, and where each of them ended."""
+class _AskedRange(Asked):
+    """A range that is being read."""
 
-    __slots__ = ("session", "request", "queues", "ends", "cursor")
+    __slots__ = ()
 
-    def __init__(
-        self, session: Session, request: object, queues: list[Queue], cursor: str = ""
-    ) -> None:
-        self.session = session
-        self.request = request
-        self.queues = queues
-        self.ends = [queue.appended for queue in queues]
-        #: The cursor that is being opened.
+
+class _AskedCursor(Asked):
+    """A cursor that is being opened."""
+
+    __slots__ = ("cursor",)
+
+    def __init__(self, session: Session, request: object, queue: Queue, cursor: str) -> None:
+        super().__init__(session, request, [queue])
         self.cursor = cursor
 
 
 class Readers:
     """Serves those who read what is kept."""
 
-    __slots__ = ("_asked", "_core", "_last", "_store_id")
+    __slots__ = ("_core", "_cursors", "_groups", "_lines", "_questions", "_watching")
 
-    def __init__(self, core: Core) -> None:
+    def __init__(
+        self,
+        core: Core,
+        questions: Questions,
+        cursors: Cursors,
+        groups: Groups,
+        watching: Watching,
+    ) -> None:
         self._core = core
-        self._store_id = ""
-        self._asked: dict[int, _Asked] = {}
-        self._last = 0
+        self._questions = questions
+        self._cursors = cursors
+        self._groups = groups
+        self._lines = Lines()
+        self._watching = watching
 
     # --- Offsets and ranges ----------------------------------------------------------------------
 
     def channel_names(self, pattern: str) -> list[str]:
         """The names of the channels that pass a filter."""
-        names: list[str] = []
-        for channel in self._core.channels.by_key.values():
-            if matches(channel.name, pattern):
-                names.append(channel.name)
-        return names
+        return [channel.name for channel in self._questions.channels(pattern, None)]
 
     def list_offsets(self, command: Command, session: Session) -> None:
-        """Ask for the offsets of many queues at once."""
+        """Ask for the offsets of many queues at once; the answer may be held."""
         assert isinstance(command, ListOffsets)
         core = self._core
-        code = self._problem(session)
-        queues: list[Queue] = []
-        if code == RESULT_OK:
-            for channel in core.channels.by_key.values():
-                if not matches(channel.name, command.filter):
-                    continue
-                if command.visible is not None and channel.name not in command.visible:
-                    continue
-                for queue in channel.queues.values():
-                    if command.queue_id is None or command.queue_id == queue.queue_id:
-                        queues.append(queue)
-                if len(queues) > core.limits.max_queues_per_read:
-                    code = RESULT_LIMIT_EXCEEDED
-                    break
+        code = self._questions.problem(session)
+        if code == RESULT_OK and command.wait_ms:
+            code = self._watching.problem(session)
         if code != RESULT_OK:
             core.reply(session, command.request, code)
             return
-        asked = _Asked(session, command.request, queues)
-        self._ask(asked, FindOffsets(self._last + 1, [queue.key for queue in queues]))
+        queues = self._questions.select(command.filter, command.queue_id, command.visible)
+        if queues is None or len(command.known) > core.limits.max_queues_per_read:
+            core.reply(session, command.request, RESULT_LIMIT_EXCEEDED)
+            return
+        watch = self._watching.begin(session, command) if command.wait_ms else None
+        self._watching.ask(session, command, queues, watch)
 
     def read_range(self, command: Command, session: Session) -> None:
-        """Ask for what is kept of a queue."""
+        """Ask for what is kept of a queue, now or in its turn."""
         assert isinstance(command, ReadRange)
+        if not self._lines.must_wait(session):
+            self._read_now(command, session)
+        elif self._lines.length(session) < self._core.limits.max_reads_per_session:
+            self._lines.wait(session, command)
+        else:
+            self._core.reply(session, command.request, RESULT_BUSY)
+
+    def _read_now(self, command: ReadRange, session: Session) -> bool:
+        """Ask the storage for a range; False when that is answered already."""
+        queue = self._of_range(command, session)
+        if queue is None:
+            return False
+        limits = self._core.limits
+        most_bytes = limits.max_read_bytes
+        if command.max_bytes:
+            most_bytes = min(most_bytes, command.max_bytes)
+        limit = limits.max_read_messages
+        if command.limit:
+            limit = min(limit, command.limit)
+        end = queue.appended
+        asked = _AskedRange(session, command.request, [queue])
+        question = ReadStored(
+            self._questions.next_number(),
+            queue.key,
+            command.first,
+            min(command.last, end) if command.last else end,
+            limit,
+            most_bytes,
+            end,
+            _holds(queue, command.first),
+        )
+        self._lines.begin(session)
+        self._questions.ask(asked, question)
+        return True
+
+    def unblock(self, session: Session) -> None:
+        """A session reads again what it is sent."""
+        self._lines.unblock(session)
+
+    def forget(self, session: Session) -> None:
+        """A session has ended."""
+        self._lines.forget(session)
+
+    def has_work(self) -> bool:
+        """Whether a range can be read that had to wait."""
+        return self._lines.has_work()
+
+    def go_on(self) -> None:
+        """Read what had to wait."""
+        if not self._lines.has_work():
+            return
+        self._core.change = 0  # no answer here waits for a change
+        for line in self._lines.take_ready():
+            command = self._lines.take(line)
+            while command is not None and not self._read_now(command, line.session):
+                command = self._lines.take(line)
+
+    def split_range(self, command: Command, session: Session) -> None:
+        """Ask in which parts what is kept of a queue can be read."""
+        assert isinstance(command, SplitRange)
+        queue = self._of_range(command, session)
+        if queue is None:
+            return
+        end = queue.appended
+        asked = _AskedRange(session, command.request, [queue])
+        question = SplitStored(
+            self._questions.next_number(),
+            queue.key,
+            command.first,
+            min(command.last, end) if command.last else end,
+            command.limit,
+            command.max_bytes,
+            self._core.limits.max_parts_per_split,
+            end,
+            _holds(queue, command.first),
+        )
+        self._questions.ask(asked, question)
+
+    def _of_range(self, command: ReadRange, session: Session) -> Queue | None:
+        """The queue of a range that must be asked for; None when that is answered already."""
         core = self._core
-        code = self._problem(session)
-        queue = self._queue(command.channel, command.queue_id)
+        code = self._questions.problem(session)
+        queue = self._questions.find(command.channel, command.queue_id)
         if code == RESULT_OK:
-            code = self._problem_of(queue, command.incarnation)
+            code = self._questions.problem_of(queue, command.incarnation)
         if command.first < 0 or command.last < 0 or command.limit < 0 or command.max_bytes < 0:
             code = RESULT_BAD_REQUEST
         if code != RESULT_OK or queue is None:
             core.reply(session, command.request, code)
-            return
-        end = queue.appended
-        first = command.first
-        last = min(command.last, end) if command.last else end
-        if first == end + 1:
-            core.reply(session, command.request, RESULT_OK, b"")  # nothing new: it costs no read
-            return
-        limits = core.limits
-        most_bytes = limits.max_read_bytes
-        if command.max_bytes:
-            most_bytes = min(most_bytes, command.max_bytes)
-        # Blocks have heads and an index: the answer is not to be larger than was asked for, unless
-        # the first message alone is.
-        limit = max(1, min(limits.max_read_messages, most_bytes // (2 * _BLOCK_OVERHEAD_BYTES)))
-        if command.limit:
-            limit = min(limit, command.limit)
-        most_bytes = max(1, most_bytes - limit * _BLOCK_OVERHEAD_BYTES)
-        asked = _Asked(session, command.request, [queue])
-        number = self._last + 1
-        held = _holds(queue, first)
-        self._ask(asked, ReadStored(number, queue.key, first, last, limit, most_bytes, end, held))
-
-    def _ask(self, asked: _Asked, question: Effect) -> None:
-        self._last += 1
-        self._asked[self._last] = asked
-        self._core.out.append(question)
-
-    def _problem(self, session: Session) -> int:
-        """0 when a question may be asked now."""
-        core = self._core
-        if not core.stores:
-            return RESULT_NOT_IMPLEMENTED
-        if len(self._asked) >= core.limits.max_reads:
-            return RESULT_BUSY
-        own = 0
-        for asked in self._asked.values():
-            if asked.session is session:
-                own += 1
-        return RESULT_BUSY if own >= core.limits.max_reads_per_session else RESULT_OK
+            return None
+        if command.first == queue.appended + 1:
+            # Nothing new: it costs no read.
+            nothing: list[KeptPart] = []
+            is_split = isinstance(command, SplitRange)
+            core.reply(session, command.request, RESULT_OK, nothing if is_split else Blocks([]))
+            return None
+        return queue
 
     # --- Cursors ---------------------------------------------------------------------------------
 
@@ -184,17 +235,18 @@ class Readers:
             self._tell(session, command.request, queue, command.cursor)
             return
         if code == RESULT_OK and command.earliest:
-            code = self._problem(session)
+            code = self._questions.problem(session)
         if code != RESULT_OK or queue is None:
             core.reply(session, command.request, code)
             return
         if not command.earliest:
-            self._place(queue, command.cursor, queue.appended)
+            self._cursors.place(queue, command.cursor, queue.appended)
             self._tell(session, command.request, queue, command.cursor)
             return
-        self._place(queue, command.cursor, 0)
-        asked = _Asked(session, command.request, [queue], command.cursor)
-        self._ask(asked, FindOffsets(self._last + 1, [queue.key]))
+        self._cursors.place(queue, command.cursor, 0)
+        asked = _AskedCursor(session, command.request, queue, command.cursor)
+        number = self._questions.next_number()
+        self._questions.ask(asked, FindOffsets(number, [queue.key]))
 
     def commit_cursor(self, command: Command, session: Session) -> None:
         """Move a cursor on, opened if need be; a smaller sequence than it has changes nothing."""
@@ -208,76 +260,45 @@ class Readers:
         if code != RESULT_OK or queue is None:
             self._core.reply(session, command.request, code)
             return
-        if command.sequence > queue.cursors.get(command.cursor, -1):
-            self._place(queue, command.cursor, command.sequence)
+        self._cursors.advance(queue, command.cursor, command.sequence)
         self._tell(session, command.request, queue, command.cursor)
 
     def list_cursors(self, command: Command, session: Session) -> None:
         """The cursors of a queue, in the order of creation."""
         assert isinstance(command, ListCursors)
-        queue = self._queue(command.channel, command.queue_id)
-        code = self._problem_of(queue, command.incarnation)
+        queue = self._questions.find(command.channel, command.queue_id)
+        code = self._questions.problem_of(queue, command.incarnation)
         if code != RESULT_OK or queue is None:
             self._core.reply(session, command.request, code)
             return
-        incarnation = self._incarnation(queue)
-        body: list[CursorSnapshot] = []
-        for name, sequence in queue.cursors.items():
-            body.append(CursorSnapshot(name, queue, incarnation, sequence))
+        body = [self._cursors.snapshot(queue, name) for name in queue.cursors]
         self._core.reply(session, command.request, RESULT_OK, body)
 
     def remove_cursor(self, command: Command, session: Session) -> None:
         """Forget a cursor, and let go of what is kept for it alone."""
         assert isinstance(command, RemoveCursor)
-        queue = self._queue(command.channel, command.queue_id)
-        code = self._problem_of(queue, command.incarnation)
+        queue = self._questions.find(command.channel, command.queue_id)
+        code = self._questions.problem_of(queue, command.incarnation)
         if queue is not None and code == RESULT_OK:
             if command.cursor in queue.cursors:
-                del queue.cursors[command.cursor]
-                self._core.keep(ForgetCursor(queue.key, command.cursor))
+                self._cursors.remove(queue, command.cursor)
             else:
                 code = RESULT_NOT_FOUND
         self._core.reply(session, command.request, code)
 
     def _of_cursor(self, command: CursorCommand, name: str) -> tuple[Queue | None, int]:
         """The queue that a cursor is, or can be, of; and 0, or the result code to answer."""
-        queue = self._queue(command.channel, command.queue_id)
-        code = self._problem_of(queue, command.incarnation)
-        if code != RESULT_OK or queue is None:
-            return None, code
-        limits = self._core.limits
-        if not name or len(name.encode("utf-8", "surrogatepass")) > limits.max_name_bytes:
-            return None, RESULT_BAD_REQUEST
-        if name not in queue.cursors and len(queue.cursors) >= limits.max_cursors_per_queue:
-            return None, RESULT_LIMIT_EXCEEDED
-        return queue, RESULT_OK
-
-    def _place(self, queue: Queue, name: str, sequence: int) -> None:
-        queue.cursors[name] = sequence
-        self._core.keep(StoreCursor(queue.key, name, sequence))
+        queue = self._questions.find(command.channel, command.queue_id)
+        code = self._questions.problem_of(queue, command.incarnation)
+        if code == RESULT_OK:
+            code = self._cursors.problem_of_name(name)
+        if code == RESULT_OK and queue is not None:
+            code = self._cursors.problem_of_new(queue, name)
+        return (queue if code == RESULT_OK else None), code
 
     def _tell(self, session: Session, request: object, queue: Queue, name: str) -> None:
-        body = CursorSnapshot(name, queue, self._incarnation(queue), queue.cursors[name])
-        self._core.reply(session, request, RESULT_OK, body)
-
-    # --- Queues ----------------------------------------------------------------------------------
-
-    def _queue(self, channel_name: str, queue_id: int) -> Queue | None:
-        channel = self._core.channels.find(channel_name)
-        return None if channel is None else channel.queues.get(queue_id)
-
-    def _problem_of(self, queue: Queue | None, incarnation: str) -> int:
-        """0 when something can be asked about this queue."""
-        if not self._core.stores:
-            return RESULT_NOT_IMPLEMENTED
-        if queue is None:
-            return RESULT_NOT_FOUND
-        if incarnation and incarnation != self._incarnation(queue):
-            return RESULT_CONFLICT
-        return RESULT_OK
-
-    def _incarnation(self, queue: Queue) -> str:
-        return f"{self._store_id}-{queue.key}"
+        self._cursors.advance(queue, name, 0)  # which waits for what is under way
+        self._core.reply(session, request, RESULT_OK, self._cursors.snapshot(queue, name))
 
     # --- What the storage says -------------------------------------------------------------------
 
@@ -287,45 +308,58 @@ class Readers:
             self._offsets_found(command)
         elif isinstance(command, RangeRead):
             self._range_read(command)
+        elif isinstance(command, RangeSplit):
+            self._range_split(command)
+        elif isinstance(command, StoredMeasured):
+            self._groups.measured(command)
         elif isinstance(command, NameStore):
-            self._store_id = command.store_id
+            self._questions.store_id = command.store_id
         elif isinstance(command, RestoreCursor):
-            queue = self._queue(command.channel, command.queue_id)
+            queue = self._questions.find(command.channel, command.queue_id)
             if queue is not None:
                 queue.cursors[command.cursor] = command.sequence
         else:
             return False
         return True
 
-    def _take(self, number: int) -> _Asked | None:
-        asked = self._asked.pop(number, None)
-        if asked is None:
-            self._core.unknown_tickets += 1
-            return None
-        return asked
-
     def _offsets_found(self, command: OffsetsFound) -> None:
-        asked = self._take(command.number)
-        if asked is None:
-            return
-        if asked.cursor:
+        asked = self._questions.take(command.number)
+        if isinstance(asked, _AskedCursor):
             self._opened(asked, command)
-            return
+        elif isinstance(asked, AskedOffsets):
+            self._found(asked, command)
+        elif isinstance(asked, AskedGroup):
+            self._groups.looked(asked, command)
+
+    def _found(self, asked: AskedOffsets, command: OffsetsFound) -> None:
+        core = self._core
         if not asked.session.alive:
             return
+        if command.code == RESULT_OK and self._watching.hold(asked, command.offsets):
+            return
+        if asked.watch is not None:
+            self._watching.end(asked.watch)
         if command.code != RESULT_OK:
-            self._core.reply(asked.session, asked.request, command.code)
+            core.reply(asked.session, asked.request, command.code)
             return
         body: list[OffsetsSnapshot] = []
         for place in range(len(asked.queues)):
             queue = asked.queues[place]
-            if not queue.closed:
-                incarnation = self._incarnation(queue)
-                kept = command.offsets[place]
-                body.append(OffsetsSnapshot(queue, incarnation, kept, asked.ends[place]))
-        self._core.reply(asked.session, asked.request, RESULT_OK, body)
+            if queue.closed:
+                continue
+            kept = command.offsets[place]
+            item = self._snapshot(queue, kept, asked.ends[place])
+            if asked.committed:
+                item.committed = asked.committed[place]
+            if asked.command.timestamp_ms >= 0:
+                item.at = kept.at or item.latest + 1
+            body.append(item)
+        core.reply(asked.session, asked.request, RESULT_OK, body)
 
-    def _opened(self, asked: _Asked, command: OffsetsFound) -> None:
+    def _snapshot(self, queue: Queue, kept: KeptOffsets, end: int) -> OffsetsSnapshot:
+        return OffsetsSnapshot(queue, self._questions.incarnation(queue), kept, end)
+
+    def _opened(self, asked: _AskedCursor, command: OffsetsFound) -> None:
         """Put a cursor that waits before everything behind what is not there any more."""
         queue = asked.queues[0]
         name = asked.cursor
@@ -337,25 +371,33 @@ class Readers:
             return
         kept = command.offsets[0]
         done = kept.earliest - 1 if kept.count else asked.ends[0]
-        if done > queue.cursors[name]:
-            self._place(queue, name, done)
+        self._cursors.advance(queue, name, done)
         self._tell(asked.session, asked.request, queue, name)
 
     def _range_read(self, command: RangeRead) -> None:
-        asked = self._take(command.number)
-        if asked is None or not asked.session.alive:
+        asked = self._questions.look_up(command.number)
+        if asked is not None:
+            self._lines.end(asked.session)
+        body = command.blocks if command.code == RESULT_OK else None
+        self._answer_range(command.number, command.code, command.offsets, body)
+
+    def _range_split(self, command: RangeSplit) -> None:
+        body = command.parts if command.code == RESULT_OK else None
+        self._answer_range(command.number, command.code, command.offsets, body)
+
+    def _answer_range(
+        self, number: int, code: int, offsets: KeptOffsets | None, body: object
+    ) -> None:
+        asked = self._questions.take(number)
+        if not isinstance(asked, _AskedRange) or not asked.session.alive:
             return
-        core = self._core
         queue = asked.queues[0]
         if queue.closed:
-            core.reply(asked.session, asked.request, RESULT_NOT_FOUND)
-        elif command.code == RESULT_REQUESTED_RANGE_NOT_SATISFIABLE:
-            kept = _NOTHING if command.offsets is None else command.offsets
-            body = OffsetsSnapshot(queue, self._incarnation(queue), kept, asked.ends[0])
-            core.reply(asked.session, asked.request, command.code, body)
-        else:
-            body_bytes = command.blocks if command.code == RESULT_OK else None
-            core.reply(asked.session, asked.request, command.code, body_bytes)
+            code, body = RESULT_NOT_FOUND, None
+        elif code == RESULT_REQUESTED_RANGE_NOT_SATISFIABLE:
+            kept = _NOTHING if offsets is None else offsets
+            body = self._snapshot(queue, kept, asked.ends[0])
+        self._core.reply(asked.session, asked.request, code, body)
 
 
 def _holds(queue: Queue, first: int) -> bool:

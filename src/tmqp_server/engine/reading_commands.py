@@ -10,18 +10,23 @@ from tmqp_server.engine.commands import Command, SessionCommand
 from tmqp_server.engine.records import Record
 
 __all__ = [
+    "Blocks",
     "CommitCursor",
     "CursorCommand",
     "KeptOffsets",
+    "KeptPart",
+    "KnownQueue",
     "ListCursors",
     "ListOffsets",
     "NameStore",
     "OffsetsFound",
     "OpenCursor",
     "RangeRead",
+    "RangeSplit",
     "ReadRange",
     "RemoveCursor",
     "RestoreCursor",
+    "SplitRange",
 ]
 
 
@@ -29,17 +34,53 @@ class KeptOffsets(Record):
     """What is kept of a queue, as the storage says; all 0 for nothing.
 
     ``earliest`` and ``latest`` are sequences, ``oldest_us`` is when the earliest came, in
-    microseconds of Unix time.
+    microseconds of Unix time.  ``at`` is the first one that came at the time asked about or later.
     """
 
-    __slots__ = ("earliest", "latest", "count", "bytes", "oldest_us")
+    __slots__ = ("earliest", "latest", "count", "bytes", "oldest_us", "at")
 
-    def __init__(self, earliest: int, latest: int, count: int, bytes: int, oldest_us: int) -> None:
+    def __init__(
+        self,
+        earliest: int,
+        latest: int,
+        count: int,
+        bytes: int,
+        oldest_us: int,
+        at: int = 0,
+    ) -> None:
         self.earliest = earliest
         self.latest = latest
         self.count = count
         self.bytes = bytes
         self.oldest_us = oldest_us
+        self.at = at
+
+
+class KeptPart(Record):
+    """A part of what is kept of a queue: ``count`` messages from ``first`` to ``last``."""
+
+    __slots__ = ("first", "last", "count", "bytes")
+
+    def __init__(self, first: int, last: int, count: int, bytes: int) -> None:
+        self.first = first
+        self.last = last
+        self.count = count
+        self.bytes = bytes
+
+
+class KnownQueue(Record):
+    """A queue that whoever asks knows already, up to ``latest``.
+
+    With an ``incarnation``: this very one.
+    """
+
+    __slots__ = ("channel", "queue_id", "latest", "incarnation")
+
+    def __init__(self, channel: str, queue_id: int, latest: int, incarnation: str = "") -> None:
+        self.channel = channel
+        self.queue_id = queue_id
+        self.latest = latest
+        self.incarnation = incarnation
 
 
 # --- What clients ask ----------------------------------------------------------------------------
@@ -49,10 +90,22 @@ class ListOffsets(SessionCommand):
     """What can be read of the queues of all channels whose name passes a filter (F53).
 
     Of queues with that id only, if one is given.  ``visible`` are the channels that may be seen;
-    None for all.
+    None for all.  With a ``cursor`` the answer says where it is in each queue; with a
+    ``timestamp_ms`` (Unix time, negative for none) which message was the first to come then or
+    later.  With ``wait_ms`` the answer is held for so long, or until there is something else than
+    what is ``known``.
     """
 
-    __slots__ = ("request", "filter", "queue_id", "visible")
+    __slots__ = (
+        "request",
+        "filter",
+        "queue_id",
+        "visible",
+        "cursor",
+        "timestamp_ms",
+        "wait_ms",
+        "known",
+    )
 
     def __init__(
         self,
@@ -61,12 +114,20 @@ class ListOffsets(SessionCommand):
         filter: str,
         queue_id: int | None = None,
         visible: frozenset[str] | None = None,
+        cursor: str = "",
+        timestamp_ms: int = -1,
+        wait_ms: int = 0,
+        known: list[KnownQueue] | None = None,
     ) -> None:
         super().__init__(session)
         self.request = request
         self.filter = filter
         self.queue_id = queue_id
         self.visible = visible
+        self.cursor = cursor
+        self.timestamp_ms = timestamp_ms
+        self.wait_ms = wait_ms
+        self.known = [] if known is None else known
 
 
 class ReadRange(SessionCommand):
@@ -108,6 +169,12 @@ class ReadRange(SessionCommand):
         self.limit = limit
         self.max_bytes = max_bytes
         self.incarnation = incarnation
+
+
+class SplitRange(ReadRange):
+    """Which parts such a range has, each with ``limit`` messages or ``max_bytes`` at most."""
+
+    __slots__ = ()
 
 
 class CursorCommand(SessionCommand):
@@ -229,8 +296,18 @@ class OffsetsFound(Command):
         self.offsets = offsets
 
 
+class Blocks(Record):
+    """What is kept of a queue, in pieces that follow one another; nobody has put them together."""
+
+    __slots__ = ("pieces", "size")
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self.pieces = pieces
+        self.size = sum([len(piece) for piece in pieces])
+
+
 class RangeRead(Command):
-    """The answer to ReadStored: blocks one after another.
+    """The answer to ReadStored.
 
     With the code 416 ``offsets`` are what is there instead.
     """
@@ -238,9 +315,27 @@ class RangeRead(Command):
     __slots__ = ("number", "code", "blocks", "offsets")
 
     def __init__(
-        self, number: int, code: int, blocks: bytes, offsets: KeptOffsets | None = None
+        self,
+        number: int,
+        code: int,
+        blocks: Blocks | None = None,
+        offsets: KeptOffsets | None = None,
     ) -> None:
         self.number = number
         self.code = code
         self.blocks = blocks
+        self.offsets = offsets
+
+
+class RangeSplit(Command):
+    """The answer to SplitStored; with the code 416 ``offsets`` are what is there instead."""
+
+    __slots__ = ("number", "code", "parts", "offsets")
+
+    def __init__(
+        self, number: int, code: int, parts: list[KeptPart], offsets: KeptOffsets | None = None
+    ) -> None:
+        self.number = number
+        self.code = code
+        self.parts = parts
         self.offsets = offsets

@@ -277,6 +277,8 @@ class OffsetsSnapshot(Record):
     """What can be read of a queue.
 
     Where nothing is kept, ``latest`` is the last sequence that was used and ``earliest`` the next.
+    ``committed`` (-1: no such cursor) and ``at`` (behind ``latest``: none) are None when nobody
+    asked for them.
     """
 
     __slots__ = (
@@ -288,6 +290,8 @@ class OffsetsSnapshot(Record):
         "count",
         "bytes",
         "oldest_us",
+        "committed",
+        "at",
     )
 
     def __init__(self, queue: Queue, incarnation: str, kept: KeptOffsets, end: int) -> None:
@@ -299,12 +303,25 @@ class OffsetsSnapshot(Record):
         self.count: int = kept.count
         self.bytes: int = kept.bytes
         self.oldest_us: int = kept.oldest_us
+        self.committed: int | None = None
+        self.at: int | None = None
 
 
 class CursorSnapshot(Record):
-    """Where a reader is: done with everything up to ``sequence``."""
+    """Where a reader is: done with everything up to ``sequence``.
 
-    __slots__ = ("name", "channel", "queue_id", "incarnation", "sequence")
+    ``behind`` and ``behind_bytes`` are what is kept after that, None when nobody asked.
+    """
+
+    __slots__ = (
+        "name",
+        "channel",
+        "queue_id",
+        "incarnation",
+        "sequence",
+        "behind",
+        "behind_bytes",
+    )
 
     def __init__(self, name: str, queue: Queue, incarnation: str, sequence: int) -> None:
         self.name = name
@@ -312,3 +329,5 @@ class CursorSnapshot(Record):
         self.queue_id: int = queue.queue_id
         self.incarnation = incarnation
         self.sequence = sequence
+        self.behind: int | None = None
+        self.behind_bytes: int | None = None

@@ -8,7 +8,12 @@ next one: many messages share one sync, and nobody waits for more to come.
 Every ``Append`` and every topology effect has a ticket, and tickets follow one another, so that one
 answer serves a batch.  When a batch fails, its messages are void: their producers are told.  All
 else (changes, settled messages, notes) is owed to the store and goes first into the next batch;
-but for the settling of an older copy by a newer one, which is void with that one.
+but for the settling of an older copy by a newer one, and the mark of a commit, which are void with
+the messages they belong to.
+
+A commit is one effect and so stands in one batch, whole.  Its messages are not made here but when
+they are written, by the store's own thread; behind them stands what is appended to their queues
+from then on.
 
 A message that is appended and settled within one batch is not written, unless its queue retains
 what is settled.
@@ -37,18 +42,23 @@ from tmqp_server.engine.storage_effects import (
     StoreQueue,
     StoreRouter,
 )
+from tmqp_server.engine.transaction_commands import Bundle
+from tmqp_server.engine.transaction_effects import CommitStored, ForgetMark
 from tmqp_server.storage.port import (
     HIGH_ONLY,
     REGULAR_ONLY,
     DropChannel,
     DropCursor,
+    DropMark,
     DropQueue,
     DropRouter,
     KeepChannel,
     KeepCursor,
+    KeepMark,
     KeepQueue,
     KeepRouter,
     Note,
+    Portion,
     SettleAll,
     StoreBatch,
     TopologyChange,
@@ -64,6 +74,8 @@ __all__ = ["BodyCodec", "Journal", "Writing"]
 
 _MAX_COUNT = 65_535
 _SECOND_US = 1_000_000
+#: No sequence is larger.
+_LAST = 2**63 - 1
 
 
 class BodyCodec(Protocol):
@@ -76,6 +88,13 @@ class BodyCodec(Protocol):
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         """What is kept of a message, and where in it the payload begins and how long it is."""
 
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """The messages of a parcel: what is kept of each, its payload as in :meth:`stored`, and
+        whether it has high priority.
+
+        :raises ValueError: when it cannot be read.
+        """
+
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         """The message again: its wire form, id, source, channel as spelt, and size.
 
@@ -83,15 +102,117 @@ class BodyCodec(Protocol):
         """
 
 
-class Writing:
-    """A batch that is being written, and the tickets that it answers: ``first`` and ``count``."""
+class _Gathered(Portion):
+    """A portion of the journal's, which knows its sequences."""
 
-    __slots__ = ("batch", "count", "first", "replaced")
+    __slots__ = ()
+
+    def within(self, first: int, last: int, high_priority: bool) -> list[int]:
+        """The sequences of its messages of a priority, from *first* to *last*."""
+        wanted = FLAG_HIGH if high_priority else 0
+        return [
+            each.sequence
+            for each in self.messages()
+            if first <= each.sequence <= last and each.flags & FLAG_HIGH == wanted
+        ]
+
+
+class _Sealed(_Gathered):
+    """Messages that came before a commit into the same queue, or behind it."""
+
+    __slots__ = ("_messages",)
+
+    def __init__(self, key: int, messages: list[StoredMessage]) -> None:
+        super().__init__(key)
+        self._messages = messages
+
+    def messages(self) -> list[StoredMessage]:
+        """The messages."""
+        return self._messages
+
+
+class _Bundled(_Gathered):
+    """What a commit pushes into a queue, or a part of it."""
+
+    __slots__ = ("_bundle", "_codec", "_expires_us", "_first", "_timestamp_us")
 
     def __init__(
-        self, batch: StoreBatch, first: int, count: int, replaced: list[tuple[int, int]]
+        self,
+        key: int,
+        codec: dict[str, BodyCodec],
+        bundle: Bundle,
+        first: int,
+        timestamp_us: int,
+        expires_us: int,
+    ) -> None:
+        super().__init__(key)
+        self._codec = codec
+        self._bundle = bundle
+        self._first = first
+        self._timestamp_us = timestamp_us
+        self._expires_us = expires_us
+
+    def messages(self) -> list[StoredMessage]:
+        """The messages.
+
+        :raises ValueError: when their door cannot read what it gave.
+        """
+        found: list[StoredMessage] = []
+        sequence = self._first
+        for parcel in self._bundle.parcels:
+            door = self._codec[parcel.door]
+            # Their producer was promised that they are kept: a handler is to treat them so.
+            flags = door.number << FLAG_DOOR_SHIFT | FLAG_WANTS
+            for body, payload_offset, payload_size, high in door.unpacked(parcel.data):
+                found.append(
+                    StoredMessage(
+                        sequence,
+                        self._timestamp_us,
+                        self._expires_us,
+                        0,
+                        flags | FLAG_HIGH if high else flags,
+                        0,
+                        0,
+                        0,
+                        payload_offset,
+                        payload_size,
+                        body,
+                    )
+                )
+                sequence += 1
+        if sequence != self._first + self._bundle.count:
+            raise ValueError("a parcel does not hold what it says")
+        return found
+
+    def within(self, first: int, last: int, high_priority: bool) -> list[int]:
+        """As :meth:`_Gathered.within`; nothing is made of a million messages to find it."""
+        bundle = self._bundle
+        if 0 < bundle.high < bundle.count:
+            return super().within(first, last, high_priority)
+        if high_priority != (bundle.high > 0):
+            return []
+        end = self._first + bundle.count - 1
+        return list(range(max(first, self._first), min(last, end) + 1))
+
+
+class Writing:
+    """A batch that is being written, and the tickets that it answers: ``first`` and ``count``.
+
+    ``changes`` are those of its changes that do not depend on its messages.
+    """
+
+    __slots__ = ("batch", "changes", "count", "first", "replaced")
+
+    def __init__(
+        self,
+        batch: StoreBatch,
+        first: int,
+        count: int,
+        replaced: list[tuple[int, int]],
+        changes: list[TopologyChange],
     ) -> None:
         self.batch = batch
+        self.changes = changes
         self.first = first
         self.count = count
         #: Older copies that are settled with their newer ones: key and sequence.
@@ -113,6 +234,10 @@ class Journal:
         self._retained: dict[int, None] = {}
         self._changes: list[TopologyChange] = []
         self._appended: dict[int, dict[int, StoredMessage]] = {}
+        self._portions: list[_Gathered] = []
+        #: Queues that have portions: what is appended to them goes behind those.
+        self._sealed: dict[int, None] = {}
+        self._marks: list[TopologyChange] = []
         self._settled: dict[int, list[int]] = {}
         self._replaced: list[tuple[int, int]] = []
         self._notes: list[Note] = []
@@ -205,6 +330,7 @@ class Journal:
             )
         elif isinstance(effect, ForgetQueue):
             self._appended.pop(effect.key, None)
+            self._portions = [each for each in self._portions if each.key != effect.key]
             self._settled.pop(effect.key, None)
             self.retains(effect.key, False)
             self._changes.append(DropQueue(effect.key))
@@ -217,11 +343,36 @@ class Journal:
             self._changes.append(KeepCursor(effect.cursor, effect.key, effect.sequence))
         elif isinstance(effect, ForgetCursor):
             self._changes.append(DropCursor(effect.cursor, effect.key))
+        elif isinstance(effect, CommitStored):
+            self._commit(effect)
+        elif isinstance(effect, ForgetMark):
+            self._changes.append(DropMark(effect.application))
         else:
             assert isinstance(effect, ClearStored)
             self._clear(effect)
         if effect.ticket:
             self._ticket(effect.ticket)
+
+    def _commit(self, effect: CommitStored) -> None:
+        """All of a commit, and its mark: they stand in one batch, for this is one call."""
+        timestamp_us = self._unix_us(effect.at)
+        for part in effect.parts:
+            key = part.key
+            self._seal(key)
+            self._sealed[key] = None
+            expires_us = self._unix_us(part.expires_at) if part.expires_at > 0.0 else 0
+            first = part.first
+            for bundle in part.bundles:
+                portion = _Bundled(key, self._by_name, bundle, first, timestamp_us, expires_us)
+                self._portions.append(portion)
+                first += bundle.count
+        self._marks.append(KeepMark(effect.application, effect.epoch, timestamp_us))
+
+    def _seal(self, key: int) -> None:
+        """Let what was appended to a queue stand behind its portions, and before the next one."""
+        appended = self._appended.pop(key, None)
+        if appended:
+            self._portions.append(_Sealed(key, list(appended.values())))
 
     def _clear(self, effect: ClearStored) -> None:
         """Changes are made before messages are appended: those of this batch are taken out here."""
@@ -229,6 +380,10 @@ class Journal:
         for sequence, kept in list(self._appended.get(effect.key, {}).items()):
             if effect.first <= sequence <= effect.last and kept.flags & FLAG_HIGH == wanted:
                 self.erase(Erase(0, effect.key, sequence))
+        for portion in self._portions:
+            if portion.key == effect.key:
+                within = portion.within(effect.first, effect.last, effect.high_priority)
+                self._settled.setdefault(effect.key, []).extend(within)
         priority = HIGH_ONLY if effect.high_priority else REGULAR_ONLY
         self._changes.append(SettleAll(effect.key, effect.last, priority, effect.first))
 
@@ -254,16 +409,22 @@ class Journal:
     def take(self) -> Writing:
         """The batch gathered so far; the next one begins."""
         batch = StoreBatch()
-        batch.changes = self._changes
+        batch.changes = self._changes + self._marks
+        for key in self._sealed:
+            self._seal(key)
         for key, appended in self._appended.items():
             if appended:
                 batch.appended[key] = list(appended.values())
+        batch.portions.extend(self._portions)
         batch.settled = self._settled
         for key, sequence in self._replaced:
             batch.settled.setdefault(key, []).append(sequence)
         batch.notes = self._notes
-        writing = Writing(batch, self._first, self._count, self._replaced)
+        writing = Writing(batch, self._first, self._count, self._replaced, self._changes)
         self._changes = []
+        self._portions = []
+        self._sealed = {}
+        self._marks = []
         self._appended = {}
         self._settled = {}
         self._replaced = []
@@ -281,11 +442,18 @@ class Journal:
 
     def _owe(self, writing: Writing) -> None:
         batch = writing.batch
-        self._changes = batch.changes + self._changes
+        self._changes = writing.changes + self._changes
         self._notes = batch.notes + self._notes
         for key, sequence in writing.replaced:
             batch.settled[key].remove(sequence)
         void = {key: {each.sequence for each in batch.appended[key]} for key in batch.appended}
+        for portion in batch.portions:
+            # Few are settled before they are safe: only those of a queue that was cleared.
+            if portion.key in batch.settled:
+                there = void.setdefault(portion.key, set())
+                assert isinstance(portion, _Gathered), "the journal made it"
+                there.update(portion.within(0, _LAST, True))
+                there.update(portion.within(0, _LAST, False))
         for key, sequences in batch.settled.items():
             gone = void.get(key)
             owed = [each for each in sequences if gone is None or each not in gone]
@@ -317,6 +485,10 @@ class Journal:
             stored.expires_us / _SECOND_US - offset_s if stored.expires_us else 0.0,
             stored.due_us / _SECOND_US - offset_s if stored.due_us else 0.0,
         )
+
+    def monotonic_s(self, unix_us: int) -> float:
+        """A time of the store as the engine counts it."""
+        return unix_us / _SECOND_US - self._offset_s
 
     def _unix_us(self, at: float) -> int:
         return int((at + self._offset_s) * _SECOND_US)

@@ -14,17 +14,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tmqp.blocks import FLAG_HIGH, FLAG_TRANSIENT, StoredMessage
+from tmqp.blocks import ENTRY_SIZE, FLAG_HIGH, FLAG_TRANSIENT, HEAD_SIZE, StoredMessage
 from tmqp_server.storage.port import (
     HIGH_ONLY,
     REGULAR_ONLY,
     CheckReport,
     DropChannel,
     DropCursor,
+    DropMark,
     DropQueue,
     DropRouter,
     KeepChannel,
     KeepCursor,
+    KeepMark,
     KeepQueue,
     KeepRouter,
     QueueOffsets,
@@ -32,6 +34,7 @@ from tmqp_server.storage.port import (
     RecoveredQueue,
     SettleAll,
     StoreBatch,
+    StoredPart,
     StoreError,
     StoreFullError,
     TopologyChange,
@@ -111,6 +114,7 @@ class MemoryStore:
         self._routers: dict[str, KeepRouter] = {}
         self._queues: dict[int, _Queue] = {}
         self._cursors: dict[tuple[int, str], KeepCursor] = {}
+        self._marks: dict[str, KeepMark] = {}
 
     def restarted(self) -> MemoryStore:
         """What is found after the process that used this one has ended."""
@@ -121,6 +125,7 @@ class MemoryStore:
         other._routers = dict(self._routers)
         other._queues = {key: queue.copy() for key, queue in self._queues.items()}
         other._cursors = dict(self._cursors)
+        other._marks = dict(self._marks)
         self._is_open = False
         return other
 
@@ -154,6 +159,7 @@ class MemoryStore:
             queues,
             list(self._routers.values()),
             list(self._cursors.values()),
+            list(self._marks.values()),
         )
 
     def close(self, clean: bool) -> None:
@@ -172,32 +178,45 @@ class MemoryStore:
         """
         if self.failures:
             raise self.failures.pop(0)
-        before = (self._channels, self._routers, self._queues, self._cursors, self._last_key)
+        before = (
+            self._channels,
+            self._routers,
+            self._queues,
+            self._cursors,
+            self._marks,
+            self._last_key,
+        )
         self._channels = dict(self._channels)
         self._routers = dict(self._routers)
         self._queues = dict(self._queues)
         self._cursors = dict(self._cursors)
+        self._marks = dict(self._marks)
         touched = {change.key for change in batch.changes if isinstance(change, _OF_QUEUE)}
         touched.update(batch.appended, batch.settled, [note.key for note in batch.notes])
+        touched.update([portion.key for portion in batch.portions])
         touched.update([key for key in self._queues if self._queues[key].ages()])
         for key in touched.intersection(self._queues):
             self._queues[key] = self._queues[key].copy()
         try:
             self._write(batch, now_us, touched)
         except BaseException:
-            (self._channels, self._routers, self._queues, self._cursors, self._last_key) = before
+            (
+                self._channels,
+                self._routers,
+                self._queues,
+                self._cursors,
+                self._marks,
+                self._last_key,
+            ) = before
             raise
 
     def _write(self, batch: StoreBatch, now_us: int, touched: set[int]) -> None:
         for change in batch.changes:
             self._change(change)
         for key, messages in batch.appended.items():
-            queue = self._queues.get(key)
-            if queue is not None and messages:
-                for message in messages:
-                    queue.messages[message.sequence] = message
-                    queue.owed.add(message.sequence)
-                queue.sequence = max(queue.sequence, messages[-1].sequence)
+            self._append(key, messages)
+        for portion in batch.portions:
+            self._append(portion.key, portion.messages())
         for key, sequences in batch.settled.items():
             queue = self._queues.get(key)
             if queue is not None:
@@ -209,8 +228,17 @@ class MemoryStore:
                 queue.messages[note.sequence] = _noted(found, note.attempts, note.put_backs)
         for key in touched.intersection(self._queues):
             self._queues[key].forget(now_us)
-        if self.capacity_bytes and batch.appended and self._size() > self.capacity_bytes:
+        brings = batch.appended or batch.portions
+        if self.capacity_bytes and brings and self._size() > self.capacity_bytes:
             raise StoreFullError(f"there is room for {self.capacity_bytes} bytes")
+
+    def _append(self, key: int, messages: list[StoredMessage]) -> None:
+        queue = self._queues.get(key)
+        if queue is not None and messages:
+            for message in messages:
+                queue.messages[message.sequence] = message
+                queue.owed.add(message.sequence)
+            queue.sequence = max(queue.sequence, messages[-1].sequence)
 
     def _size(self) -> int:
         return sum(
@@ -238,6 +266,11 @@ class MemoryStore:
             self._queues.pop(change.key, None)
             for place in [place for place in self._cursors if place[0] == change.key]:
                 del self._cursors[place]
+        elif isinstance(change, KeepMark):
+            self._marks.pop(change.application, None)
+            self._marks[change.application] = change
+        elif isinstance(change, DropMark):
+            self._marks.pop(change.application, None)
         elif isinstance(change, SettleAll):
             self._settle_all(change)
         else:
@@ -294,7 +327,9 @@ class MemoryStore:
             if not first <= sequence <= last or queue is None:
                 continue
             message = queue.messages[sequence]
-            total += len(message.body)
+            if len(found) % _BLOCK_COUNT == 0:
+                total += HEAD_SIZE
+            total += ENTRY_SIZE + len(message.body)
             if len(found) >= limit or (found and total > max_bytes):
                 break
             found.append(message)
@@ -317,6 +352,39 @@ class MemoryStore:
             oldest_us = messages[earliest].timestamp_us
             found.append(QueueOffsets(earliest, latest, len(messages), size, oldest_us))
         return found
+
+    def find(self, key: int, timestamp_us: int) -> int:
+        """The first sequence that is kept and came at a time or later; 0 if none."""
+        queue = self._queues.get(key)
+        for sequence in sorted(queue.messages) if queue is not None else ():
+            if queue is not None and queue.messages[sequence].timestamp_us >= timestamp_us:
+                return sequence
+        return 0
+
+    def split(
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, most_parts: int
+    ) -> list[StoredPart]:
+        """Split what is kept of a queue from ``first`` to ``last``."""
+        queue = self._queues.get(key)
+        parts: list[StoredPart] = []
+        for sequence in sorted(queue.messages) if queue is not None else ():
+            if queue is None or not first <= sequence <= last:
+                continue
+            size = len(queue.messages[sequence].body)
+            part = parts[-1] if parts else None
+            if (
+                part is None
+                or (limit and part.count >= limit)
+                or (max_bytes and part.bytes + size > max_bytes)
+            ):
+                if len(parts) >= most_parts:
+                    break
+                parts.append(StoredPart(sequence, sequence, 1, size))
+            else:
+                part.last = sequence
+                part.count += 1
+                part.bytes += size
+        return parts
 
     def check(self) -> CheckReport:
         """Count; memory has no checksums."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol, TypeAlias
 
+from tmqp._compat import mypyc_attr
 from tmqp.blocks import StoredMessage
 from tmqp_server.engine.records import Record
 
@@ -32,13 +33,16 @@ __all__ = [
     "DamageError",
     "DropChannel",
     "DropCursor",
+    "DropMark",
     "DropQueue",
     "DropRouter",
     "KeepChannel",
     "KeepCursor",
+    "KeepMark",
     "KeepQueue",
     "KeepRouter",
     "Note",
+    "Portion",
     "QueueOffsets",
     "Recovered",
     "RecoveredQueue",
@@ -48,6 +52,7 @@ __all__ = [
     "StoreBatch",
     "StoreError",
     "StoreFullError",
+    "StoredPart",
     "TopologyChange",
 ]
 
@@ -172,6 +177,29 @@ class DropCursor(Record):
         self.key = key
 
 
+class KeepMark(Record):
+    """An application has committed this epoch, at a time in microseconds of Unix time.
+
+    It belongs to the messages of the same batch: all of them are there, or neither.
+    """
+
+    __slots__ = ("application", "epoch", "at_us")
+
+    def __init__(self, application: str, epoch: int, at_us: int) -> None:
+        self.application = application
+        self.epoch = epoch
+        self.at_us = at_us
+
+
+class DropMark(Record):
+    """What an application committed last is forgotten."""
+
+    __slots__ = ("application",)
+
+    def __init__(self, application: str) -> None:
+        self.application = application
+
+
 class SettleAll(Record):
     """All messages of a queue from ``first`` to ``last`` and of a priority are settled.
 
@@ -196,6 +224,8 @@ TopologyChange: TypeAlias = (
     | DropRouter
     | KeepCursor
     | DropCursor
+    | KeepMark
+    | DropMark
     | SettleAll
 )
 
@@ -212,26 +242,45 @@ class Note(Record):
         self.put_backs = put_backs
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Portion:
+    """Messages of one queue to be appended, made only when they are written."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+
+    def messages(self) -> list[StoredMessage]:
+        """The messages, in rising sequence.
+
+        :raises ValueError: when they cannot be made; the whole batch fails then.
+        """
+        raise NotImplementedError
+
+
 class StoreBatch:
     """What is written at once.
 
     First the ``changes`` are made, in order; then the ``appended`` messages of each queue added,
-    in rising sequence; then the ``settled`` sequences of each queue, in any order, are marked, and
-    the ``notes`` taken down.  A message that is appended and settled in one batch need not be
-    written at all, unless it is retained.  Sequences and queues that are not known are passed over.
+    in rising sequence, and behind them the ``portions``, in order; then the ``settled`` sequences
+    of each queue, in any order, are marked, and the ``notes`` taken down.  A message that is
+    appended and settled in one batch need not be written at all, unless it is retained.  Sequences
+    and queues that are not known are passed over.
     """
 
-    __slots__ = ("changes", "appended", "settled", "notes")
+    __slots__ = ("changes", "appended", "portions", "settled", "notes")
 
     def __init__(self) -> None:
         self.changes: list[TopologyChange] = []
         self.appended: dict[int, list[StoredMessage]] = {}
+        self.portions: list[Portion] = []
         self.settled: dict[int, list[int]] = {}
         self.notes: list[Note] = []
 
     def is_empty(self) -> bool:
         """Whether there is nothing to write."""
-        return not (self.changes or self.appended or self.settled or self.notes)
+        return not (self.changes or self.appended or self.portions or self.settled or self.notes)
 
 
 # --- What comes back -----------------------------------------------------------------------------
@@ -264,7 +313,16 @@ class Recovered(Record):
     been sent, and settled, without a trace.
     """
 
-    __slots__ = ("store_id", "clean", "last_key", "channels", "queues", "routers", "cursors")
+    __slots__ = (
+        "store_id",
+        "clean",
+        "last_key",
+        "channels",
+        "queues",
+        "routers",
+        "cursors",
+        "marks",
+    )
 
     def __init__(
         self,
@@ -275,6 +333,7 @@ class Recovered(Record):
         queues: list[RecoveredQueue],
         routers: list[KeepRouter],
         cursors: list[KeepCursor],
+        marks: list[KeepMark] | None = None,
     ) -> None:
         self.store_id = store_id
         self.clean = clean
@@ -283,6 +342,7 @@ class Recovered(Record):
         self.queues = queues
         self.routers = routers
         self.cursors = cursors
+        self.marks: list[KeepMark] = [] if marks is None else marks
 
 
 class QueueOffsets(Record):
@@ -299,6 +359,18 @@ class QueueOffsets(Record):
         self.count = count
         self.bytes = bytes
         self.oldest_us = oldest_us
+
+
+class StoredPart(Record):
+    """Messages kept of a queue: ``count`` of them from ``first`` to ``last``, and their bytes."""
+
+    __slots__ = ("first", "last", "count", "bytes")
+
+    def __init__(self, first: int, last: int, count: int, bytes: int) -> None:
+        self.first = first
+        self.last = last
+        self.count = count
+        self.bytes = bytes
 
 
 class CheckReport(Record):
@@ -348,7 +420,10 @@ class Store(Protocol):
         """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
 
         The blocks are in the format of ``tmqp.blocks``; they hold exactly the messages asked
-        for, up to ``limit`` and about ``max_bytes``, but one at least if there is one.
+        for, in order, up to ``limit`` and to ``max_bytes`` of the blocks together, but one at least
+        if there is one.  They may end sooner, where more would mean to cut a large block, but not
+        before half of either bound is reached.  A block that is wanted as a whole may be given as
+        it is, without a look at its checksums: that is for whoever reads it.
 
         :raises DamageError: as :meth:`fetch`.
         :raises StoreError: when it cannot be read.
@@ -356,6 +431,26 @@ class Store(Protocol):
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
         """What can be read of these queues; zeros for one that is not known."""
+
+    def find(self, key: int, timestamp_us: int) -> int:
+        """The first sequence that is kept of a queue and came at a time (Unix) or later; 0 if none.
+
+        :raises DamageError: as :meth:`fetch`.
+        :raises StoreError: when it cannot be read.
+        """
+
+    def split(
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, most_parts: int
+    ) -> list[StoredPart]:
+        """Split what is kept of a queue from ``first`` to ``last``, without reading bodies.
+
+        Each message is in one part; parts follow one another.  Each has up to ``limit`` messages
+        and ``max_bytes`` of bodies, 0 for any number, but one message at least; and there are
+        ``most_parts`` at most, so that what is behind the last may be missing.
+
+        :raises DamageError: as :meth:`fetch`.
+        :raises StoreError: when it cannot be read.
+        """
 
     def check(self) -> CheckReport:
         """Read everything and compare it with its checksums; damage is reported, not raised."""

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
+import sniffio
+import trio
 
 from tmqp_server.config import OutboundLimits
 from tmqp_server.io.session import Session
+from tmqp_server.io.transport import Bytes
 
 __all__ = ["Ears", "Pipe", "Stage", "running_session"]
+
+
+def _call_soon(what: Callable[[], None]) -> None:
+    """Have it called by the event loop, in no task."""
+    if sniffio.current_async_library() == "trio":
+        trio.lowlevel.current_trio_token().run_sync_soon(what)
+    else:
+        asyncio.get_running_loop().call_soon(what)
 
 
 class Pipe:
@@ -19,8 +31,11 @@ class Pipe:
 
     ``room`` is how many bytes the other end takes before it has to read; once set, ``failure`` is
     raised by everything and ``send_failure`` by all that sends.  ``calls`` counts the sends,
-    ``largest`` is the most that one waited with.
+    ``copied`` how many bytes stood in other objects than those before.  ``watched``: it
+    can be watched.
     """
+
+    watched = False
 
     def __init__(self, room: int = 1_000_000_000) -> None:
         self.peer = "pipe"
@@ -29,11 +44,13 @@ class Pipe:
         self.room = room
         self.sent = bytearray()
         self.calls = 0
-        self.largest = 0
+        self.copied = 0
+        self._whole: object = None
         self.failure: OSError | None = None
         self.send_failure: OSError | None = None
         self.closed = 0
         self._in: deque[bytes] = deque()
+        self._ready: Callable[[], None] | None = None
         self._arrived = anyio.Event()
         self._writable = anyio.Event()
 
@@ -41,6 +58,8 @@ class Pipe:
         """The peer sends; nothing is its end of stream."""
         self._in.append(data)
         self._arrived.set()
+        if self._ready is not None:
+            _call_soon(self._tell)
 
     def read(self, count: int) -> None:
         """The peer reads: so many more bytes find room."""
@@ -51,7 +70,32 @@ class Pipe:
         """The connection breaks."""
         self.failure = failure
         self._arrived.set()
+        if self._ready is not None:
+            _call_soon(self._tell)
         self._writable.set()
+
+    def watch(self, ready: Callable[[], None]) -> bool:
+        if not self.watched:
+            return False
+        self._ready = ready
+        _call_soon(self._tell)
+        return True
+
+    def unwatch(self) -> None:
+        self._ready = None
+
+    def receive_now(self) -> bytes | None:
+        if self._in:
+            return self._in.popleft()
+        if self.failure is not None:
+            raise self.failure
+        return None
+
+    def _tell(self) -> None:
+        """As an event loop does: again and again, as long as something is there."""
+        if self._ready is not None and (self._in or self.failure is not None):
+            self._ready()
+            _call_soon(self._tell)
 
     async def receive(self) -> bytes:
         while not self._in:
@@ -61,7 +105,7 @@ class Pipe:
             await self._arrived.wait()
         return self._in.popleft()
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: Bytes) -> int:
         failure = self.failure or self.send_failure
         if failure is not None:
             raise failure
@@ -71,8 +115,11 @@ class Pipe:
         self.sent += data[:count]
         return count
 
-    async def send_some(self, data: bytes) -> int:
-        self.largest = max(self.largest, len(data))
+    async def send_some(self, data: Bytes) -> int:
+        whole = data.obj if isinstance(data, memoryview) else data
+        if whole is not self._whole:
+            self._whole = whole
+            self.copied += len(data)
         while not (count := self.send_now(data)):
             self._writable = anyio.Event()
             await self._writable.wait()

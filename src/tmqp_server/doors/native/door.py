@@ -34,16 +34,20 @@ from tmqp.events import (
     QueueMessageReceived,
     ResponseReceived,
     RouterMessageReceived,
+    RunReceived,
     ServerMessageReceived,
 )
+from tmqp.extensions import HEADER_MAX_BYTES
 from tmqp.frames import Frame
 from tmqp.limits import Limits
+from tmqp.runs import FrameRun
 from tmqp.state import Role
 from tmqp_server.doors.native.answers import (
+    ConfirmWriter,
     acknowledge_frame,
-    confirm_frame,
     forwarded,
     response_frame,
+    response_head,
     router_answer,
 )
 from tmqp_server.doors.native.clients import (
@@ -56,13 +60,20 @@ from tmqp_server.doors.native.copies import add_copies, copy_addresses
 from tmqp_server.doors.native.http import http_answer
 from tmqp_server.doors.native.information import AnswerTooLargeError, event_frame, rendered
 from tmqp_server.doors.native.nodes import decision_of, passed_on
-from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
+from tmqp_server.doors.native.operations import command_of, push_extras
+from tmqp_server.doors.native.parameters import BadRequestError, number_header
 from tmqp_server.doors.native.pulls import (
     end_of_pull,
     problem_of_id,
     pull_answer,
     pull_of,
     pulled_message,
+)
+from tmqp_server.doors.native.runs import run_bytes, run_command
+from tmqp_server.doors.native.transactions import (
+    TRANSACTION_OPERATIONS,
+    transaction_command,
+    unpacked,
 )
 from tmqp_server.doors.port import Door, DoorSession, IdSource
 from tmqp_server.engine.client_commands import PassAnswer, SendCustom
@@ -89,12 +100,17 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.engine.message import Message
-from tmqp_server.engine.reading_commands import ReadRange
+from tmqp_server.engine.reading_commands import Blocks, ReadRange
 from tmqp_server.engine.router_effects import AnswerRouted
+from tmqp_server.engine.run_commands import RunNotes
+from tmqp_server.engine.run_effects import ConfirmRun, DeliverRun
 
 __all__ = ["NativeDoor", "NativeSession"]
 
 _NOTHING: tuple[Command, ...] = ()
+#: For so many chunks no runs are brought after the engine had to divide one: that costs more than
+#: it would have saved.
+_SINGLY_CHUNKS = 64
 #: What was kept was accepted once, whatever the limits are now.
 _KEPT = Limits(max_payload_bytes=1 << 40)
 
@@ -114,6 +130,7 @@ class NativeDoor(Door):
         self.new_id = new_id
         self.limits = limits
         self.wall_clock_offset_s = wall_clock_offset_s
+        self.confirms = ConfirmWriter()
         self._decoder = FrameDecoder(_KEPT)
 
     def open(self, session: int, now: float) -> NativeSession:
@@ -134,12 +151,23 @@ class NativeDoor(Door):
             )
         return frame.forwarded(effect.first_acquirer, effect.wants_acknowledge, ttl)
 
+    def encode_run(self, effect: DeliverRun) -> bytes:
+        """The received bytes of all with flags and time to live rewritten."""
+        return run_bytes(effect)
+
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         """The frame as it was received."""
         frame = message.wire
         assert isinstance(frame, Frame), "this door keeps what it received"
         size = frame.payload_size
         return frame.raw, len(frame.raw) - size, size
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """The frames that were staged, as :meth:`stored` has them, and whether one goes first.
+
+        :raises ValueError: when the bytes are not whole frames.
+        """
+        return unpacked(data)
 
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         """The frame again.
@@ -182,11 +210,21 @@ class NativeSession(DoorSession):
         self._forged = False
         #: The peer is a slave of this server (F133).
         self._node = False
+        #: What the engine says of runs, and for how many chunks more it is brought none.
+        self._run_notes = RunNotes()
+        self._singly = 0
 
     # -- bytes and time in ----------------------------------------------------------------------
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """Turn bytes into commands."""
+        if self._run_notes.divided:
+            self._run_notes.divided = False
+            self._singly = _SINGLY_CHUNKS
+            self._connection.bundles = False
+        elif self._singly > 0:
+            self._singly -= 1
+            self._connection.bundles = self._singly == 0
         return self._commands(self._connection.receive(data, now), now)
 
     def receive_eof(self, now: float) -> Sequence[Command]:
@@ -211,6 +249,11 @@ class NativeSession(DoorSession):
         self.outbound_bytes = 0
         return self._connection.data_to_send()
 
+    def next_to_send(self) -> bytes:
+        """What was queued since the last call, large pieces one by one."""
+        self.outbound_bytes = 0
+        return self._connection.next_to_send()
+
     def _send(self, data: bytes) -> None:
         """Queue a message, unless the connection has closed: then nobody waits for it.
 
@@ -234,7 +277,10 @@ class NativeSession(DoorSession):
                 self._push(event.frame, commands)
             elif kind is AcknowledgeReceived:
                 assert isinstance(event, AcknowledgeReceived)
-                self._acknowledge(event, commands)
+                self._acknowledge(event.frame, commands)
+            elif kind is RunReceived:
+                assert isinstance(event, RunReceived)
+                self._run(event.run, commands)
             else:
                 handle = _HANDLERS.get(kind)
                 if handle is not None:
@@ -307,14 +353,28 @@ class NativeSession(DoorSession):
         if copies:
             add_copies(self._number, own, copies, self._door.new_id, commands)
 
+    def _run(self, run: FrameRun, commands: list[Command]) -> None:
+        """Messages that need nothing of the door, if they bear their sender's name."""
+        if run.first.source == self._connection.client_id:
+            commands.append(run_command(self._number, run, self._run_notes))
+            return
+        self._run_notes.divided = True
+        for frame in run.frames():
+            if run.first.type == TYPE_QUEUE_MESSAGE:
+                self._push(frame, commands)
+            else:
+                self._acknowledge(frame, commands)
+            if self._forged:
+                return
+
     def _refuse_push(self, frame: Frame, code: int) -> None:
         """A push the engine never sees is refused as the engine would (F75, contradiction 22)."""
         self._send(response_frame(frame, code, frame.target).raw)
         if frame.pending_acknowledge:
             self._send(acknowledge_frame(frame, code).raw)
 
-    def _acknowledge(self, event: AcknowledgeReceived, commands: list[Command]) -> None:
-        frame = self._own(event.frame, commands)
+    def _acknowledge(self, received: Frame, commands: list[Command]) -> None:
+        frame = self._own(received, commands)
         if frame is None:
             return
         if frame.high_priority:  # marks the acknowledge of a direct message (F116)
@@ -357,16 +417,26 @@ class NativeSession(DoorSession):
         try:
             if frame.content_type == OP_DECISION_OVER_NODE and self._node:
                 commands.append(decision_of(frame))
+            elif frame.content_type in TRANSACTION_OPERATIONS:
+                commands.append(self._transaction(frame))
             else:
                 command = command_of(self._number, frame)
                 if type(command) is ReadRange:
                     assert isinstance(command, ReadRange)
-                    # Who takes no larger messages than we do could not read a larger answer.
-                    most_bytes = self._door.limits.max_payload_bytes
-                    command.max_bytes = min(command.max_bytes or most_bytes, most_bytes)
+                    # Who takes no larger messages than we do, and does not say that it does, could
+                    # not read a larger answer.
+                    if not command.max_bytes:
+                        command.max_bytes = self._door.limits.max_payload_bytes
                 commands.append(command)
         except BadRequestError as error:
             self._reply(frame, error.code, b"")
+
+    def _transaction(self, frame: Frame) -> Command:
+        door = self._door
+        client_id = self._connection.client_id
+        return transaction_command(
+            self._number, frame, client_id, door.name, door.new_id, door.limits
+        )
 
     def _direct(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, DirectMessageReceived)
@@ -443,7 +513,9 @@ class NativeSession(DoorSession):
         if self._node and self._answers_message(effect):
             return _NOTHING
         if isinstance(effect, Confirm):
-            self._send(confirm_frame(effect))
+            self._send(self._door.confirms.write(effect))
+        elif isinstance(effect, ConfirmRun):
+            self._send(self._door.confirms.write_run(effect))
         elif isinstance(effect, (DeliverPulled, EndPull, AnswerPull)):
             self._answer_pull(effect)
         elif isinstance(effect, Reply):
@@ -454,6 +526,8 @@ class NativeSession(DoorSession):
             self._connected = True
             self._node = effect.node
             events = self._connection.accept(effect.client_id, self._door.new_id())
+            # A node's messages are passed on one by one, and what came early is worked off so.
+            self._connection.bundles = not effect.node
             return self._commands(events, now)
         elif isinstance(effect, Refuse):
             return self._commands(self._connection.refuse(effect.code, self._door.new_id()), now)
@@ -496,6 +570,9 @@ class NativeSession(DoorSession):
         door = self._door
         code = effect.code
         body = b""
+        if isinstance(effect.body, Blocks):
+            self._answer_blocks(frame, code, effect.body)
+            return
         if effect.body is not None and (frame.pending_response or answered_always(frame)):
             try:
                 # Who takes no larger messages than we do could not read a larger answer.
@@ -504,6 +581,22 @@ class NativeSession(DoorSession):
             except AnswerTooLargeError:
                 code = RESULT_LIMIT_EXCEEDED
         self._reply(frame, code, body)
+
+    def _answer_blocks(self, frame: Frame, code: int, blocks: Blocks) -> None:
+        """Answer with what is kept: its pieces are put together only when they are sent."""
+        # Its first message may be larger than was asked for.
+        asked_bytes = number_header(frame, HEADER_MAX_BYTES) or 0
+        if blocks.size > max(self._door.limits.max_payload_bytes, asked_bytes):
+            self._reply(frame, RESULT_LIMIT_EXCEEDED, b"")
+        elif not blocks.size or not (frame.message_id and frame.pending_response):
+            self._reply(frame, code, b"")
+        else:
+            client_id = self._connection.client_id
+            self._send(response_head(frame, code, client_id, blocks.size))
+            for piece in blocks.pieces:
+                self._send(piece)
+            if frame.pending_acknowledge:
+                self._send(acknowledge_frame(frame, code).raw)
 
     def _reply(self, frame: Frame, code: int, body: bytes) -> None:
         """Answer a request in each way it asks for.

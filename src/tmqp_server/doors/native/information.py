@@ -11,11 +11,9 @@ from tmqp.models import (
     BindingInformation,
     ChannelEvent,
     ClientEvent,
-    CursorInformation,
     MessageEvent,
     Model,
     NodeInformation,
-    OffsetsInformation,
     QueueEvent,
     RouterInformation,
     SubscriptionEvent,
@@ -34,12 +32,7 @@ from tmqp_server.engine.events import (
     event_name,
 )
 from tmqp_server.engine.router_commands import BindingOptions
-from tmqp_server.engine.snapshots import (
-    CursorSnapshot,
-    NodeSnapshot,
-    OffsetsSnapshot,
-    RouterSnapshot,
-)
+from tmqp_server.engine.snapshots import NodeSnapshot, RouterSnapshot
 
 __all__ = ["AnswerTooLargeError", "event_frame", "rendered"]
 
@@ -93,25 +86,6 @@ def _model(item: object) -> Model:
             interaction=BindingInteraction(item.interaction),
             binding_type=BindingType(item.kind),
             method=RouteMethod(item.method),
-        )
-    if isinstance(item, OffsetsSnapshot):
-        return OffsetsInformation(
-            channel=item.channel,
-            queue=item.queue_id,
-            incarnation=item.incarnation,
-            earliest=item.earliest,
-            latest=item.latest,
-            count=item.count,
-            bytes=item.bytes,
-            oldest_ms=item.oldest_us // 1_000,
-        )
-    if isinstance(item, CursorSnapshot):
-        return CursorInformation(
-            name=item.name,
-            channel=item.channel,
-            queue=item.queue_id,
-            incarnation=item.incarnation,
-            sequence=item.sequence,
         )
     assert isinstance(item, NodeSnapshot), f"no model renders {item!r}"
     return NodeInformation(

@@ -38,7 +38,11 @@ APPLICATION_ID: Final = 0x544D5150
 #: Raised whenever an older program could misread what a newer one writes.
 FORMAT_VERSION: Final = 1
 
-_TABLES: Final = """
+_MARKS: Final = """CREATE TABLE marks (
+    name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, at_us INTEGER NOT NULL, crc INTEGER NOT NULL)
+    WITHOUT ROWID"""
+_TABLES: Final = f"""
+{_MARKS};
 CREATE TABLE meta (name TEXT PRIMARY KEY, value, crc INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE channels (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, options BLOB NOT NULL, crc INTEGER NOT NULL);
@@ -226,6 +230,10 @@ def prepare_database(db: sqlite3.Connection, directory: Path) -> None:
     check_version(db, directory)
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version:
+        # A store of an earlier release has no such table; that release passes over it.
+        (there,) = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'marks'").fetchone()
+        if not there:
+            db.execute(_MARKS)
         return
     db.execute("BEGIN IMMEDIATE")
     try:

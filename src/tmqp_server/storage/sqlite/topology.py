@@ -9,6 +9,7 @@ from tmqp_server.storage.port import (
     DamageError,
     KeepChannel,
     KeepCursor,
+    KeepMark,
     KeepQueue,
     KeepRouter,
     Retention,
@@ -19,12 +20,14 @@ __all__ = [
     "load_channels",
     "load_counters",
     "load_cursors",
+    "load_marks",
     "load_meta",
     "load_queues",
     "load_routers",
     "save_channel",
     "save_counter",
     "save_cursor",
+    "save_mark",
     "save_meta",
     "save_queue",
     "save_router",
@@ -123,6 +126,18 @@ def save_cursor(db: sqlite3.Connection, cursor: KeepCursor) -> None:
 def load_cursors(db: sqlite3.Connection) -> list[KeepCursor]:
     """All cursors, in the order of creation."""
     return [KeepCursor(*row) for row in _rows(db, "cursors", "name, key, sequence")]
+
+
+def save_mark(db: sqlite3.Connection, mark: KeepMark) -> None:
+    """Write the last epoch that an application has committed."""
+    values = (mark.application, mark.epoch, mark.at_us)
+    db.execute("REPLACE INTO marks VALUES (?, ?, ?, ?)", (*values, digest(*values)))
+
+
+def load_marks(db: sqlite3.Connection) -> list[KeepMark]:
+    """The last epochs of applications, the oldest commit first."""
+    rows = _rows(db, "marks", "name, epoch, at_us", "at_us, name")
+    return [KeepMark(*row) for row in rows]
 
 
 def save_counter(db: sqlite3.Connection, key: int, sequence: int) -> None:

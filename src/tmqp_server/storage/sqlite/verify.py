@@ -35,6 +35,7 @@ def verify(db: sqlite3.Connection, directory: Path) -> CheckReport:
         topology.load_routers,
         topology.load_cursors,
         topology.load_counters,
+        topology.load_marks,
     ):
         try:
             with translated(directory, "read"):

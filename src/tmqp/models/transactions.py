@@ -1,0 +1,33 @@
+"""Owns the body about transactions (an extension)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from tmqp.models._model import MAX_LIST_BYTES, UINT63, Model, integer, text
+
+__all__ = ["TransactionInformation"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionInformation(Model):
+    """A transaction, or an epoch that is committed; answer of 731 to 733, item of that of 735.
+
+    ``state`` is ``open``, ``committing``, ``broken`` (a push into it was refused) or ``committed``;
+    that last one has no number (``id`` is 0).  ``count`` and ``bytes`` are about the messages
+    staged or committed by this.  ``time_ms`` is when it is given up, or when it was committed, in
+    milliseconds of Unix time.
+    """
+
+    max_bytes: ClassVar[int] = MAX_LIST_BYTES
+
+    id: int = field(metadata=integer("Id", UINT63))
+    application: str = field(metadata=text("Application"))
+    epoch: int = field(metadata=integer("Epoch", UINT63))
+    part: int | None = field(default=None, metadata=integer("Part", UINT63))
+    attempt: int = field(default=0, metadata=integer("Attempt", UINT63))
+    state: str = field(metadata=text("State"))
+    count: int = field(default=0, metadata=integer("Count", UINT63))
+    bytes: int = field(default=0, metadata=integer("Bytes", UINT63))
+    time_ms: int = field(default=0, metadata=integer("Time", UINT63))

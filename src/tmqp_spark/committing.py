@@ -1,0 +1,258 @@
+"""Owns exactly once: what a task stages in a transaction, and the commit that makes it count.
+
+Theory of operation.  Each task opens a transaction of its own and pushes into it; nobody sees that.
+Then one place names the transactions of the attempts that count, and the broker makes all of them
+visible at once, together with the mark that this *epoch* of this *application* is committed.  Done
+again, in part or whole, after whatever failed, it comes to the same: an epoch that is committed
+takes nothing more, and what was staged without being named is never seen (docs/protocol.md,
+"Transactions").
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from tmqp import Frame, MessageType
+from tmqp.constants import (
+    RESULT_BAD_REQUEST,
+    RESULT_BUSY,
+    RESULT_CONFLICT,
+    RESULT_LIMIT_EXCEEDED,
+    RESULT_NOT_FOUND,
+    RESULT_NOT_IMPLEMENTED,
+    RESULT_UNACCEPTABLE,
+    RESULT_UNAUTHORIZED,
+)
+from tmqp.extensions import (
+    HEADER_ATTEMPT,
+    HEADER_EPOCH,
+    HEADER_PART,
+    HEADER_TIMEOUT,
+    HEADER_TRANSACTION,
+    OP_ABORT_TRANSACTION,
+    OP_COMMIT_TRANSACTION,
+    OP_OPEN_TRANSACTION,
+    OP_PUSH_TRANSACTION,
+)
+from tmqp.models import ModelError, TransactionInformation
+from tmqp_spark.errors import BrokerRefused, ConnectionBroken, DecodeFailed, SparkError
+from tmqp_spark.transport import Link, code_words
+
+__all__ = ["Staging", "TaskKey", "abort", "commit"]
+
+_COMMITTED: Final = "committed"
+
+
+class TaskKey:
+    """What a task stages for: the ``application`` and its ``epoch``, the ``part`` of that, and
+    which ``attempt`` at the part this is; all but the name are numbers from 0 on."""
+
+    __slots__ = ("application", "attempt", "epoch", "part")
+
+    def __init__(self, application: str, epoch: int, part: int, attempt: int) -> None:
+        self.application = application
+        self.epoch = epoch
+        self.part = part
+        self.attempt = attempt
+
+    def __repr__(self) -> str:
+        return f"{self.application} epoch {self.epoch} part {self.part} attempt {self.attempt}"
+
+
+class Staging:
+    """A task's transaction.
+
+    :param link: what it is pushed through; nobody else may use it meanwhile.
+    :param places: where the rows go, for errors.
+    :param window: blocks under way at most.
+
+    ``number`` is the transaction's, 0 when there is none; ``committed`` says that the epoch is
+    committed already, so that nothing needs to be pushed.
+    """
+
+    def __init__(self, link: Link, key: TaskKey, places: str, window: int) -> None:
+        self._link = link
+        self._key = key
+        self._places = places
+        self._window = window
+        self._under_way: deque[str] = deque()
+        self._largest = 0
+        self._staged = 0
+        self.number = 0
+        self.committed = False
+
+    def open(self, timeout_ms: int) -> None:
+        """Begin the transaction.
+
+        :param timeout_ms: the broker gives it up after so long without a push.
+        :raises BrokerRefused: and :class:`BrokerUnreachable`.
+        """
+        key = self._key
+        headers = [
+            (HEADER_EPOCH, str(key.epoch)),
+            (HEADER_PART, str(key.part)),
+            (HEADER_ATTEMPT, str(key.attempt)),
+            (HEADER_TIMEOUT, str(timeout_ms)),
+        ]
+        what = f"open transaction of {key}"
+        try:
+            answer = self._link.ask(OP_OPEN_TRANSACTION, what, key.application, headers)
+        except BrokerRefused as error:
+            raise _explained(error, _OPEN_ADVICE) from None
+        found = _information(answer, what)
+        self.number = found.id
+        self.committed = found.state == _COMMITTED
+
+    def push(self, block: memoryview) -> None:
+        """Stage whole messages; does not wait unless the window is full.
+
+        :raises BrokerRefused: when the broker does not take these or earlier ones.
+        :raises SparkError: when the connection is lost: what arrived is not known, so the attempt
+            is over.
+        """
+        self._largest = max(self._largest, len(block))
+        try:
+            frame = Frame.build(
+                int(MessageType.SERVER),
+                self._key.application,
+                OP_PUSH_TRANSACTION,
+                bytes(block),
+                message_id=self._link.next_id(),
+                headers=((HEADER_TRANSACTION, str(self.number)),),
+                pending_response=True,
+            )
+            self._link.send([frame.raw], [frame.message_id])
+            self._under_way.append(frame.message_id)
+            while len(self._under_way) >= self._window:
+                self._finish_one()
+        except ConnectionBroken as error:
+            raise self._lost(error) from None
+
+    def finish(self, count: int) -> None:
+        """Wait until everything is staged.
+
+        :param count: how many messages that must be.
+        :raises SparkError: as :meth:`push`, or when the broker counts otherwise.
+        """
+        try:
+            while self._under_way:
+                self._finish_one()
+        except ConnectionBroken as error:
+            raise self._lost(error) from None
+        if self._staged != count:
+            raise SparkError(
+                f"{self._link.options.url}: {self._key}: the broker staged {self._staged} messages"
+                f" of {count}"
+            )
+
+    def give_up(self) -> None:
+        """Have the broker forget it, if it can still be told; else the time-out does."""
+        if self.number and not self.committed and self._link.is_open:
+            abort(self._link, self._key.application, [self.number])
+
+    def _finish_one(self) -> None:
+        answer = self._link.finish(self._under_way.popleft())
+        if answer.content_type != 0:
+            code = answer.content_type
+            raise BrokerRefused(
+                f"{self._link.options.url}: push into {self._places} ({self._key}):"
+                f" {code_words(code)}{_PUSH_ADVICE.get(code, '')}",
+                code,
+                answer.payload,
+            )
+        self._staged = _information(answer, "push into transaction").count
+
+    def _lost(self, error: ConnectionBroken) -> SparkError:
+        text = (
+            f"{error}; {self._key} is to be tried again as a whole (spark.task.maxFailures);"
+            " nothing of it was written"
+        )
+        if self._largest > _USUAL_PAYLOAD_BYTES:
+            text += (
+                f". A piece of {self._largest} bytes was sent: does the broker take so much"
+                " (max_payload_bytes)? Lower batchBytes; a single message must fit with its head"
+            )
+        return SparkError(text)
+
+
+def commit(link: Link, application: str, epoch: int, named: Iterable[tuple[int, int]]) -> int:
+    """Make all that some transactions hold visible, at once, and mark the epoch as committed.
+
+    Done again it does nothing; after a lost connection it is done again by itself.
+
+    :param named: number and message count of each transaction.
+    :returns: messages pushed by this; 0 if the epoch was committed before.
+    :raises SparkError: when that cannot be; then nothing is pushed.
+    """
+    listed = [{"Id": number, "Count": count} for number, count in named]
+    headers = ((HEADER_EPOCH, str(epoch)),)
+    what = f"commit {application} epoch {epoch} ({len(listed)} parts)"
+    payload = json.dumps(listed).encode()
+    try:
+        answer = link.ask(OP_COMMIT_TRANSACTION, what, application, headers, payload)
+    except BrokerRefused as error:
+        raise _explained(error, _COMMIT_ADVICE) from None
+    return _information(answer, what).count
+
+
+def abort(link: Link, application: str, numbers: Iterable[int]) -> None:
+    """Have the broker forget some transactions; those that it does not know are forgotten.
+
+    What cannot be said now is done by the time-outs.
+    """
+    for number in numbers:
+        headers = ((HEADER_TRANSACTION, str(number)),)
+        try:
+            link.finish(link.start(OP_ABORT_TRANSACTION, application, headers))
+        except (ConnectionBroken, SparkError):
+            return
+
+
+def _information(answer: Frame, what: str) -> TransactionInformation:
+    try:
+        return TransactionInformation.from_json(answer.payload)
+    except ModelError as error:
+        raise DecodeFailed(f"{what}: the broker's answer cannot be read: {error}") from None
+
+
+def _explained(error: BrokerRefused, advice: dict[int, str]) -> BrokerRefused:
+    text = str(error).partition(";")[0]
+    return BrokerRefused(f"{text}{advice.get(error.code, '')}", error.code, error.body)
+
+
+#: What a broker takes in one message unless it is told otherwise.
+_USUAL_PAYLOAD_BYTES: Final = 1 << 20
+_RIGHTS: Final = "; the token lacks the right to push there"
+_OPEN_ADVICE: Final = {
+    RESULT_UNAUTHORIZED: _RIGHTS,
+    RESULT_NOT_IMPLEMENTED: "; exactly once needs a broker with a data directory (tmqp-server"
+    " --data DIR) that is in no cluster; else set guarantee=at_least_once",
+    RESULT_BAD_REQUEST: "; is the broker older than this package, or txnAppId no name? Else set"
+    " guarantee=at_least_once",
+    RESULT_LIMIT_EXCEEDED: "; the broker's max_transactions are open, or txnTimeout is over its"
+    " max_transaction_timeout_ms",
+}
+_PUSH_ADVICE: Final = {
+    RESULT_UNAUTHORIZED: _RIGHTS,
+    RESULT_NOT_FOUND: "; there is no such queue (createQueue=true makes it), or the transaction"
+    " was given up: the broker was restarted, or txnTimeout went by without a push",
+    RESULT_UNACCEPTABLE: "; exactly once needs a durable queue that stores what is pushed, and"
+    " whose delivery handler has no say in that: createQueue=true makes one,"
+    " guarantee=at_least_once does without",
+    RESULT_LIMIT_EXCEEDED: "; the queue or the transaction is full (max_transaction_bytes), or a"
+    " message too large: let consumers catch up, or write in smaller batches",
+    RESULT_BUSY: "; all transactions together hold max_transactions_bytes, or the disk is full:"
+    " write in smaller batches",
+}
+_COMMIT_ADVICE: Final = {
+    RESULT_UNAUTHORIZED: _RIGHTS,
+    RESULT_NOT_FOUND: "; what was staged is gone, because the broker was restarted or txnTimeout"
+    " went by. Nothing was written. Start the query again: it computes this batch again",
+    RESULT_CONFLICT: "; a part is being committed or was given up meanwhile: does another run of"
+    " the same query still live? Nothing was written",
+    RESULT_LIMIT_EXCEEDED: "; a queue cannot take all of it (message_limit, max_queue_bytes)."
+    " Nothing was written. Let consumers catch up, or write in smaller batches",
+}

@@ -1,0 +1,67 @@
+"""Owns what the package says when something cannot be done.
+
+Spark shows little more of a Python error than its text, so every text names the broker, the channel
+and queue, the range and what to do about it.
+"""
+
+# ruff: noqa: N818 - they are named for what happened, as in tmqp_client.errors
+
+from __future__ import annotations
+
+from tmqp.errors import TmqpError
+
+__all__ = [
+    "BrokerRefused",
+    "BrokerUnreachable",
+    "ConnectionBroken",
+    "DataLost",
+    "DecodeFailed",
+    "InvalidOption",
+    "InvalidSchema",
+    "JavaMissing",
+    "SparkError",
+]
+
+
+class SparkError(TmqpError):
+    """Base of what this package raises on purpose."""
+
+
+class InvalidOption(SparkError):
+    """An option is unknown, missing, or has a value that it cannot have."""
+
+
+class InvalidSchema(SparkError):
+    """The schema given by the user has a column that the source does not, or another type."""
+
+
+class BrokerUnreachable(SparkError):
+    """No connection came about, or it broke more often than ``retries`` allows."""
+
+
+class BrokerRefused(SparkError):
+    """The broker answered with a result code; ``code`` is it, ``body`` the answer's payload."""
+
+    def __init__(self, text: str, code: int, body: bytes = b"") -> None:
+        super().__init__(text)
+        self.code = code
+        self.body = body
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (str(self), self.code, self.body))
+
+
+class DataLost(SparkError):
+    """Messages that were to be read are not kept any more, or the queue is another one."""
+
+
+class DecodeFailed(SparkError):
+    """What the broker sent is not what was asked for, or was damaged on its way."""
+
+
+class ConnectionBroken(SparkError):
+    """The connection is gone; what was asked on it may be asked again on another."""
+
+
+class JavaMissing(SparkError):
+    """No Java that Spark runs on was found."""

@@ -1,0 +1,176 @@
+"""Owns a named group: one cursor of the same name in each queue, kept by the broker.
+
+A group says up to where its reader is done, survives both, and (in queues with
+``RetainForReaders``) has the broker keep what lies behind.  A cursor holds the last sequence that
+is done with; places hold the next one to be read.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable
+from typing import Final
+
+from tmqp import Frame, HeaderName, ResultCode
+from tmqp.extensions import (
+    HEADER_CURSOR,
+    HEADER_INCARNATION,
+    HEADER_START,
+    OP_COMMIT_CURSOR,
+    OP_COMMIT_GROUP,
+)
+from tmqp.models import CursorInformation, ModelError, parse_list
+from tmqp_spark.catalog import QueueState
+from tmqp_spark.errors import DecodeFailed
+from tmqp_spark.offsets import Place, Places, parse_key, queue_key
+from tmqp_spark.transport import Link, refusal
+
+__all__ = ["Group"]
+
+#: Questions under way at once: the broker answers eight of one client.
+_UNDER_WAY: Final = 6
+#: Named in one commit: a broker takes messages of 1 MiB unless it was told otherwise.
+_QUEUES_A_PIECE: Final = 1_000
+#: All of the queues are gone, or one has less than was read of it: who reads them next is told, and
+#: in more words.
+_FOR_THE_READER: Final = (
+    int(ResultCode.NOT_FOUND),
+    int(ResultCode.REQUESTED_RANGE_NOT_SATISFIABLE),
+)
+
+
+class Group:
+    """A group of the broker's, by its name."""
+
+    def __init__(self, link: Link, name: str) -> None:
+        self._link = link
+        self.name = name
+        self._committed: dict[str, tuple[str, int]] = {}
+
+    def open(self, states: Iterable[QueueState], start: str) -> Places:
+        """Have the group begin in these queues; where it has begun it stays where it is.
+
+        :param start: ``earliest`` or ``latest``.
+        :returns: where it is, which the broker remembers from now on.
+        :raises BrokerRefused: and BrokerUnreachable, as the link does.
+        """
+        wanted = [(state.key, state.incarnation, (HEADER_START, start)) for state in states]
+        return self._move(wanted, "open")
+
+    def commit(self, places: Places) -> Places:
+        """Say that everything before these places is done with; a group never goes back.
+
+        It begins in queues where it was not, and what was said before is not said again.
+
+        :returns: where the group is in the queues of which something was said; those that are gone
+            or another one by now are not among them.
+        :raises BrokerRefused: as :meth:`open`.
+        """
+
+        def once() -> Places:
+            return self.finish_commit(self.start_commit(places))
+
+        return self._link.patiently(f"commit group {self.name}", once)
+
+    def start_commit(self, places: Places) -> list[str]:
+        """Send a commit, to be finished later: in pieces, for a message has its bounds.
+
+        :raises ConnectionBroken: when the connection is gone.
+        """
+        payload = [
+            _offset(key, place)
+            for key, place in places.items()
+            if self._committed.get(key) != (place.incarnation, place.next)
+        ]
+        asked: list[str] = []
+        for start in range(0, len(payload), _QUEUES_A_PIECE):
+            piece = payload[start : start + _QUEUES_A_PIECE]
+            body = json.dumps(piece, separators=(",", ":")).encode()
+            asked.append(
+                self._link.start(OP_COMMIT_GROUP, "*", ((HEADER_CURSOR, self.name),), body)
+            )
+        return asked
+
+    def finish_commit(self, asked: list[str]) -> Places:
+        """Take the answers to a commit: it is safe on the broker's disk.
+
+        :raises ConnectionBroken: when the connection is gone.
+        :raises BrokerRefused: as :meth:`open`.
+        """
+        found: Places = {}
+        for message_id in asked:
+            found.update(self._take(self._link.finish(message_id)))
+        return found
+
+    def _take(self, answer: Frame) -> Places:
+        if answer.content_type in _FOR_THE_READER:
+            return {}
+        if answer.content_type != 0:
+            raise refusal(self._link.options.url, f"commit group {self.name}", answer)
+        found: Places = {}
+        for cursor in _cursors(answer):
+            place = Place(cursor.incarnation, cursor.sequence + 1)
+            found[queue_key(cursor.channel, cursor.queue)] = place
+            self._committed[queue_key(cursor.channel, cursor.queue)] = (
+                place.incarnation,
+                place.next,
+            )
+        return found
+
+    def _move(self, wanted: list[tuple[str, str, tuple[str, str]]], word: str) -> Places:
+        found: Places = {}
+        for start in range(0, len(wanted), _UNDER_WAY):
+            piece = wanted[start : start + _UNDER_WAY]
+            answers = self._link.patiently(
+                f"{word} group {self.name}", functools.partial(self._ask, piece)
+            )
+            for (key, incarnation, _), answer in zip(piece, answers, strict=True):
+                if answer.content_type in (int(ResultCode.NOT_FOUND), int(ResultCode.CONFLICT)):
+                    continue
+                if answer.content_type != 0:
+                    raise refusal(
+                        self._link.options.url, f"{word} group {self.name} of {key}", answer
+                    )
+                place = Place(incarnation, _sequence(answer) + 1)
+                found[key] = place
+                self._committed[key] = (incarnation, place.next)
+        return found
+
+    def _ask(self, piece: list[tuple[str, str, tuple[str, str]]]) -> list[Frame]:
+        ids: list[str] = []
+        for key, incarnation, where in piece:
+            channel, queue = parse_key(key)
+            headers = [
+                (HeaderName.QUEUE_ID.value, str(queue)),
+                (HEADER_CURSOR, self.name),
+                where,
+            ]
+            if incarnation:
+                headers.append((HEADER_INCARNATION, incarnation))
+            ids.append(self._link.start(OP_COMMIT_CURSOR, channel, headers))
+        return [self._link.finish(message_id) for message_id in ids]
+
+
+def _offset(key: str, place: Place) -> dict[str, object]:
+    channel, queue = parse_key(key)
+    return {
+        "Channel": channel,
+        "Queue": queue,
+        "Incarnation": place.incarnation,
+        "Sequence": max(0, place.next - 1),
+    }
+
+
+def _cursors(answer: Frame) -> list[CursorInformation]:
+    try:
+        return parse_list(CursorInformation, answer.payload)
+    except ModelError as error:
+        raise DecodeFailed(f"cursors that cannot be read: {error}") from None
+
+
+def _sequence(answer: Frame) -> int:
+    try:
+        return CursorInformation.from_json(answer.payload).sequence
+    except ModelError as error:
+        raise DecodeFailed(f"a cursor that cannot be read: {error}") from None

@@ -1,0 +1,162 @@
+"""Owns places in queues: how Spark's checkpoints and the user's options write them.
+
+A place is the sequence of the *next* message to be read, so that what a reader is done with (its
+cursor at the broker) is one less.  In a checkpoint the places of all queues are one JSON object::
+
+    {"q": {"orders/7": {"i": "<incarnation>", "s": 12345}}, "v": 1}
+
+``i`` says which queue of that name it was.  ``b`` is there in the batch in which a queue was first
+seen, and says where it began.  Keys are sorted, for Spark compares the text.  Unknown keys are
+passed over, so that a later version can add some.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tmqp_spark.errors import InvalidOption, SparkError
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "Place",
+    "Places",
+    "parse_key",
+    "parse_places",
+    "queue_key",
+    "read_checkpoint",
+    "write_checkpoint",
+]
+
+_VERSION: Final = 1
+#: Instead of a sequence, as in Kafka's connector.
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+
+class Place:
+    """Where a reader is in a queue: ``next`` is the first sequence that it has not read.
+
+    ``begin`` is where it began, in the batch in which the queue was new; else None.
+    """
+
+    __slots__ = ("begin", "incarnation", "next")
+
+    def __init__(self, incarnation: str, next: int, begin: int | None = None) -> None:
+        self.incarnation = incarnation
+        self.next = next
+        self.begin = begin
+
+    def __repr__(self) -> str:
+        begun = "" if self.begin is None else f" begun at {self.begin}"
+        return f"<Place {self.next} of {self.incarnation}{begun}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Place):
+            return NotImplemented
+        mine = (self.incarnation, self.next, self.begin)
+        return mine == (other.incarnation, other.next, other.begin)
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+
+#: Places by ``channel/queue``.
+Places = dict[str, Place]
+
+
+def queue_key(channel: str, queue: int) -> str:
+    """How a queue is named in offsets and options: ``orders/7``."""
+    return f"{channel}/{queue}"
+
+
+def parse_key(text: str) -> tuple[str, int]:
+    """Channel and queue of ``orders/7``.
+
+    :raises ValueError: when it is not that.
+    """
+    channel, slash, queue = text.strip().rpartition("/")
+    if not slash or not channel or not (queue.isascii() and queue.isdigit()):
+        raise ValueError(f"{text!r} is not channel/queue, such as orders/7")
+    number = int(queue)
+    if number > 65_535:
+        raise ValueError(f"{text!r}: a queue id is 0 to 65535")
+    return channel, number
+
+
+def write_checkpoint(places: Places) -> dict[str, Any]:
+    """What Spark keeps: plain data, keys sorted."""
+    queues: dict[str, Any] = {}
+    for key in sorted(places):
+        place = places[key]
+        entry: dict[str, Any] = {} if place.begin is None else {"b": place.begin}
+        queues[key] = {**entry, "i": place.incarnation, "s": place.next}
+    return {"q": queues, "v": _VERSION}
+
+
+def read_checkpoint(data: Mapping[str, Any]) -> Places:
+    """The places that Spark kept.
+
+    :raises SparkError: when it was not written by this format, or by a later version of it.
+    """
+    version, queues = data.get("v"), data.get("q")
+    if not isinstance(version, int) or not isinstance(queues, Mapping):
+        raise SparkError(
+            "the checkpoint holds offsets of another source; give the query a checkpoint of its own"
+        )
+    if version > _VERSION:
+        raise SparkError(
+            f"the checkpoint was written by a later version of tmqp (offsets version {version},"
+            f" this one knows {_VERSION}): install that"
+        )
+    places: Places = {}
+    for key, entry in queues.items():
+        try:
+            parse_key(key)
+            begin = entry.get("b")
+            places[key] = Place(
+                str(entry["i"]), int(entry["s"]), None if begin is None else int(begin)
+            )
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise SparkError(
+                f"the checkpoint's offset of {key!r} is unreadable: {entry!r}"
+            ) from None
+    return places
+
+
+def parse_places(name: str, text: str, least: int = EARLIEST) -> dict[str, int]:
+    """Numbers by queue, as an option writes them: ``{"orders/7": 120, "orders/8": -2}``.
+
+    Nested as the Kafka connector has it, ``{"orders": {"7": 120}}``, will do too.
+
+    :param name: of the option.
+    :param least: the smallest number.
+    :raises InvalidOption: when it is not that.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise InvalidOption(
+            f'option {name} must be JSON such as {{"orders/7":120}}: {error}'
+        ) from None
+    if not isinstance(data, dict) or not data:
+        raise InvalidOption(f'option {name} must be a JSON object such as {{"orders/7":120}}')
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        if isinstance(value, dict):
+            flat.update({f"{key}/{queue}": number for queue, number in value.items()})
+        else:
+            flat[key] = value
+    found: dict[str, int] = {}
+    for key, value in flat.items():
+        try:
+            channel, queue = parse_key(key)
+        except ValueError as error:
+            raise InvalidOption(f"option {name}: {error}") from None
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63:
+            raise InvalidOption(
+                f"option {name}: {key} needs a number from {least} on, got {value!r}"
+            )
+        found[queue_key(channel, queue)] = value
+    return found

@@ -1,0 +1,392 @@
+"""Owns the pushing of messages one by one: a task's blocks on their way, and what became of each.
+
+Theory of operation.  A block of whole messages goes out in one piece, and the next without waiting;
+the broker acknowledges each message, in the order in which it was kept.  What it will say is known
+beforehand (:class:`tmqp_spark.encoding.EncodedBatch`), so what comes is compared with that as
+bytes, up to the mark that says whether a consumer has the message by now.  That costs nothing for
+each message, and is right as long as nothing is refused and one queue does not overtake another.
+What differs goes through the decoder, and from there on the messages under way are matched by
+their ids, until all of them are settled.
+
+While a block goes out, what comes is read: a broker that cannot get rid of its acknowledges would
+stop reading.  A message that the broker has no room for at the moment (503) is pushed again, a
+little later, behind the others.  After a lost connection all blocks that are not settled are pushed
+again; so a message may be there twice, and none is missing.
+"""
+
+from __future__ import annotations
+
+import select
+import ssl
+from collections import deque
+from typing import Any, Final
+
+import numpy as np
+
+from tmqp import AcknowledgeReceived, Event, Frame, FrameDecoder, Limits, ResponseReceived
+from tmqp.constants import OP_CHANNEL_INFORMATION, RESULT_BUSY, TYPE_QUEUE_MESSAGE
+from tmqp_spark.encoding import EncodedBatch
+from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken
+from tmqp_spark.options import ConnectionOptions
+from tmqp_spark.transport import Link, code_words
+
+__all__ = ["Pusher"]
+
+_SEND_BYTES: Final = 1 << 18
+_READ_BYTES: Final = 1 << 18
+_ANY_SIZE: Final = Limits(max_payload_bytes=(1 << 63) - 1)
+_FIRST_ACQUIRER: Final = 0x80
+_WOULD_BLOCK: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class _Block:
+    """Messages that went out together.
+
+    ``data`` are they, ``answers`` the acknowledges awaited, the next byte of which is ``at``.  Once
+    they are matched by id, ``waiting`` has the ids not settled yet, ``again`` the messages to push
+    again.
+    """
+
+    __slots__ = ("again", "answers", "at", "data", "offsets", "waiting")
+
+    def __init__(self, data: bytes, answers: bytes, offsets: Any) -> None:
+        self.data = data
+        self.answers = answers
+        self.offsets = offsets
+        self.at = 0
+        self.waiting: dict[str, list[Frame]] | None = None
+        self.again: list[Frame] = []
+
+    def begun(self) -> int:
+        """Where the acknowledge begins that ``at`` is in, and the number of those before it."""
+        return int(np.searchsorted(self.offsets, self.at, side="right")) - 1
+
+
+class Pusher(Link):
+    """A connection that pushes.
+
+    :param options: where to, and how patiently.
+    :param window: blocks under way at most.
+
+    ``resent`` counts messages that were pushed again; ``window`` is what was given.
+    """
+
+    def __init__(self, options: ConnectionOptions, window: int) -> None:
+        super().__init__(options)
+        self.resent = 0
+        self.window = window
+        self._blocks: deque[_Block] = deque()
+        #: Matching by bytes is over until nothing is under way.
+        self._by_id = False
+        #: What the broker answered to messages whose negative acknowledge is still to come.
+        self._codes: dict[str, int] = {}
+        self._attempts = 0
+        self._refusal: BrokerRefused | None = None
+
+    @property
+    def client_id(self) -> str:
+        """The id by which the broker knows this connection; empty when there is none."""
+        return "" if self._connection is None else self._connection.client_id
+
+    def connect(self) -> None:
+        """Open the connection, as often as ``retries`` allows.
+
+        :raises BrokerUnreachable: when it does not come about.
+        :raises BrokerRefused: when the broker does not want this client.
+        """
+        self.patiently(f"connect to {self.options.url}", self.open)
+
+    def push(self, batch: EncodedBatch, start: int, end: int) -> None:
+        """Send messages ``start`` to ``end`` of a batch; waits while the window is full.
+
+        :raises BrokerRefused: when the broker refuses this message or an earlier one.
+        :raises BrokerUnreachable: when ``retries`` are used up.
+        """
+        offsets = batch.acknowledge_offsets[start : end + 1]
+        data = bytes(batch.block(start, end))
+        if batch.source != self.client_id and self.is_open:
+            # It was made before the connection was lost, for another name.
+            data = _renamed(_frames(data), self.client_id)
+        block = _Block(data, batch.expected(start, end), offsets - offsets[0])
+        if block.answers:
+            if self._by_id:
+                _match_by_id(block)
+            self._blocks.append(block)
+        self._guarded(block)
+        while len(self._blocks) >= self.window:
+            self._guarded(None)
+
+    def settle(self, marker: str) -> None:
+        """Wait until everything pushed is acknowledged.
+
+        :param marker: a channel; where no acknowledges were asked for, its information is, because
+            the broker answers in order: by then every refusal has come.
+        :raises BrokerRefused: and :class:`BrokerUnreachable`, as :meth:`push`.
+        """
+        while self._blocks:
+            self._guarded(None)
+        if marker:
+            self.finish(self.start(OP_CHANNEL_INFORMATION, marker))
+            self._check()
+
+    # --- Going on after a loss -------------------------------------------------------------------
+
+    def _guarded(self, block: _Block | None) -> None:
+        """Send a block, or wait for what comes; reconnect and send everything again if need be."""
+        try:
+            if block is not None:
+                self._send(memoryview(block.data))
+            elif any(each.waiting is None or each.waiting for each in self._blocks):
+                self._await()
+        except ConnectionBroken as error:
+            if not self._blocks:
+                raise  # without acknowledges nobody knows what is missing
+            self._check()
+            self._restart(str(error))
+        self._check()
+        self._push_again()
+
+    def _restart(self, why: str) -> None:
+        """Connect anew, and push again what is not settled."""
+        what = f"pushing to {self.options.url}"
+        while True:
+            self.pause(self._attempts, what, why)
+            self._attempts += 1
+            try:
+                self.open()
+                source = self.client_id
+                self._by_id = True
+                self._codes.clear()
+                for block in self._blocks:
+                    _match_by_id(block)
+                for block in list(self._blocks):  # acknowledges come while they are sent
+                    frames = _unsettled(block)
+                    self.resent += len(frames)
+                    self._send_frames(frames, source)
+            except ConnectionBroken as error:
+                why = str(error)
+            else:
+                return
+
+    def _push_again(self) -> None:
+        """Push what the broker had no room for, when nothing else of its block is under way."""
+        if not self._by_id:
+            return
+        blocks = [block for block in self._blocks if block.again and not block.waiting]
+        if not blocks:
+            return
+        self.pause(self._attempts, f"pushing to {self.options.url}", "the broker is busy (503)")
+        self._attempts += 1
+        try:
+            for block in blocks:
+                frames = _unsettled(block)
+                self.resent += len(frames)
+                self._send_frames(frames, self.client_id)
+        except ConnectionBroken as error:
+            self._restart(str(error))
+
+    def _check(self) -> None:
+        if self._refusal is not None:
+            refusal, self._refusal = self._refusal, None
+            raise refusal
+
+    # --- Bytes -----------------------------------------------------------------------------------
+
+    def _send(self, data: memoryview) -> None:
+        """Send, and take meanwhile what comes."""
+        self.open()
+        wait_s = self.options.request_timeout_ms / 1000
+        while data:
+            sock = self._socket
+            if sock is None:
+                raise ConnectionBroken(f"the connection to {self.options.url} is closed")
+            try:
+                sock.setblocking(False)
+                data = data[sock.send(data[:_SEND_BYTES]) :]
+                blocked = False
+            except _WOULD_BLOCK:
+                blocked = True
+            except OSError as error:
+                self.close()
+                raise ConnectionBroken(
+                    f"the connection to {self.options.url} broke: {error}"
+                ) from None
+            self._take_waiting()
+            if blocked and self._socket is not None:
+                readable, writable, _ = select.select([sock], [sock], [], wait_s)
+                if not readable and not writable:
+                    self.close()
+                    raise ConnectionBroken(
+                        f"{self.options.url} took nothing for {wait_s:g} s (requestTimeoutMs)"
+                    )
+
+    def _take_waiting(self) -> None:
+        """Take what has come, without waiting."""
+        while self._socket is not None:
+            try:
+                self._socket.setblocking(False)
+                data = self._socket.recv(_READ_BYTES)
+            except _WOULD_BLOCK:
+                return
+            except OSError as error:
+                self.close()
+                raise ConnectionBroken(
+                    f"the connection to {self.options.url} broke: {error}"
+                ) from None
+            self._take(data)
+
+    def _await(self) -> None:
+        """Wait for more acknowledges."""
+        self.open()
+        wait_s = self.options.request_timeout_ms / 1000
+        if not self._receive(self._clock() + wait_s):
+            # Pushing all of it once more would not make it better.
+            self.close()
+            raise BrokerUnreachable(
+                f"{self.options.url} acknowledged nothing for {wait_s:g} s (requestTimeoutMs); does"
+                " the queue's delivery handler acknowledge at all? ack=none does not wait"
+            )
+
+    def _send_frames(self, frames: list[Frame], source: str) -> None:
+        """Send messages under another name than they were made for."""
+        self._send(memoryview(_renamed(frames, source)))
+
+    def _take(self, data: bytes) -> None:
+        connection = self._connection
+        if data and self._blocks and not self._by_id and connection and connection.wanted == 0:
+            data = self._take_expected(data)
+            if not data:
+                return
+        super()._take(data)
+
+    # --- Acknowledges ----------------------------------------------------------------------------
+
+    def _take_expected(self, data: bytes) -> bytes:
+        """Match what came with what is awaited; return what has to go through the decoder."""
+        pos = 0
+        while pos < len(data) and self._blocks:
+            block = self._blocks[0]
+            piece = data[pos : pos + len(block.answers) - block.at]
+            if not _same(block, piece):
+                break
+            block.at += len(piece)
+            pos += len(piece)
+            if block.at < len(block.answers):
+                return b""
+            self._blocks.popleft()
+            self._attempts = 0
+        if pos == len(data):
+            return b""
+        rest = data[pos:]
+        if self._blocks:
+            block = self._blocks[0]
+            begin = int(block.offsets[block.begun()])
+            rest = block.answers[begin : block.at] + rest
+            block.at = begin
+            self._by_id = True
+            for each in self._blocks:
+                _match_by_id(each)
+        return rest
+
+    def _handle(self, events: list[Event]) -> None:
+        for event in events:
+            if isinstance(event, AcknowledgeReceived):
+                self._settle_one(event)
+            elif (
+                isinstance(event, ResponseReceived) and event.frame.message_id not in self._waiting
+            ):
+                if self._blocks:
+                    self._codes[event.frame.message_id] = event.code
+                elif event.code:
+                    self._refuse(event.frame, event.code, "")
+        super()._handle(events)
+
+    def _settle_one(self, event: AcknowledgeReceived) -> None:
+        """One message is acknowledged, or refused."""
+        message_id = event.frame.message_id
+        for block in self._blocks:
+            if block.waiting is None or message_id not in block.waiting:
+                continue
+            frame = block.waiting[message_id].pop()
+            if not block.waiting[message_id]:
+                del block.waiting[message_id]
+            code = self._codes.pop(message_id, 0)
+            if event.positive:
+                self._attempts = 0
+            elif code == RESULT_BUSY:
+                block.again.append(frame)
+            else:
+                self._refuse(frame, code, event.reason or "")
+            if not block.waiting and not block.again:
+                self._blocks.remove(block)
+                self._by_id = bool(self._blocks)
+            return
+
+    def _refuse(self, frame: Frame, code: int, reason: str) -> None:
+        if self._refusal is None:
+            words = code_words(code) if code else f"negative acknowledge ({reason})"
+            place = frame.target
+            if frame.type == TYPE_QUEUE_MESSAGE:  # a response bears its code instead
+                place = f"{place}/{frame.content_type}"
+            self._refusal = BrokerRefused(
+                f"{self.options.url}: push into {place}: {words}"
+                f" (message {frame.message_id}){_ADVICE.get(code, '')}",
+                code,
+            )
+
+
+_ADVICE: Final = {
+    401: "; the token lacks the right to push there, or the queue is stopped",
+    404: "; create the queue, or set the option createQueue=true",
+    482: "; the queue is full or the message too large for it: see its message_limit and"
+    " message_size_limit, or let its consumers catch up",
+}
+
+
+def _same(block: _Block, piece: bytes) -> bool:
+    """The piece is what is awaited next, whether consumers have those messages or not (F78)."""
+    awaited = block.answers[block.at : block.at + len(piece)]
+    if piece == awaited:
+        return True
+    got = np.frombuffer(piece, np.uint8) ^ np.frombuffer(awaited, np.uint8)
+    places = np.flatnonzero(got)
+    if (got[places] != _FIRST_ACQUIRER).any():
+        return False
+    places = places + block.at
+    found = np.searchsorted(block.offsets, places)
+    return bool((block.offsets[found] == places).all())
+
+
+def _match_by_id(block: _Block) -> None:
+    """Have what is left of a block matched by id from now on."""
+    if block.waiting is not None:
+        return
+    first = block.begun() if block.at else 0
+    block.waiting = _index(_frames(block.data)[first:])
+
+
+def _unsettled(block: _Block) -> list[Frame]:
+    """The messages of a block to push again after a loss, all of them under way from now on."""
+    assert block.waiting is not None, "it is matched by id"
+    frames = [frame for frames in block.waiting.values() for frame in frames]
+    frames += block.again
+    block.again = []
+    block.waiting = _index(frames)
+    return frames
+
+
+def _frames(data: bytes) -> list[Frame]:
+    decoder = FrameDecoder(_ANY_SIZE)
+    return decoder.feed(data)
+
+
+def _renamed(frames: list[Frame], source: str) -> bytes:
+    """The messages, from another sender."""
+    return b"".join([frame.replace(source=source).raw for frame in frames])
+
+
+def _index(frames: list[Frame]) -> dict[str, list[Frame]]:
+    found: dict[str, list[Frame]] = {}
+    for frame in frames:
+        found.setdefault(frame.message_id, []).append(frame)
+    return found

@@ -1,0 +1,269 @@
+"""Owns reading one range of one queue: asked for ahead, resumed when the broker goes and comes.
+
+Theory of operation.  The range is asked for in *spans* of sequences, several of them on their way
+at once; their answers are taken in order.  An answer that ends before its span does was cut by one
+of the broker's bounds, or ends in a gap: the rest of the span is asked for before anything else.
+The next spans are as long as what came, and grow again while answers are small, so that a broker's
+bounds are found without being known.
+
+When the connection breaks, everything that was on its way is forgotten and asked for again on
+another one from behind the last message that was handed on: no message comes twice, and none is
+left out.  The number of attempts counts from the last answer.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+from tmqp import Frame, HeaderName, ResultCode
+from tmqp.blocks import HEAD_SIZE, index_end
+from tmqp.extensions import (
+    HEADER_FROM,
+    HEADER_INCARNATION,
+    HEADER_MAX_BYTES,
+    HEADER_TO,
+    OP_READ_RANGE,
+)
+from tmqp_spark.errors import BrokerRefused, ConnectionBroken, DataLost, DecodeFailed
+from tmqp_spark.journal import Portion, read_portion
+from tmqp_spark.options import SourceOptions
+from tmqp_spark.transport import Link, refusal
+
+__all__ = ["QueueRange", "read_range"]
+
+_FIRST_SPAN: Final = 4_096
+_LONGEST_SPAN: Final = 1 << 20
+#: After so many whole answers a longer span than the one that was cut is tried again.
+_TRY_AGAIN: Final = 64
+
+
+#: Of a block's head: count, size of an entry, key, first and last sequence, size of all bodies.
+_HEAD: Final = struct.Struct("<IIQQQQ")
+_FIRST: Final = struct.Struct("<Q")
+
+
+class QueueRange:
+    """What is to be read: sequences ``start`` up to, not including, ``end`` of a queue."""
+
+    __slots__ = ("bytes", "channel", "end", "incarnation", "queue", "start")
+
+    def __init__(
+        self, channel: str, queue: int, incarnation: str, start: int, end: int, bytes: int = 0
+    ) -> None:
+        self.channel = channel
+        self.queue = queue
+        self.incarnation = incarnation
+        self.start = start
+        self.end = end
+        #: About how many bytes that is; 0 where it is not known.
+        self.bytes = bytes
+
+    def __repr__(self) -> str:
+        return f"<QueueRange {self.channel}/{self.queue} {self.start}..{self.end - 1}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, QueueRange):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    def __hash__(self) -> int:
+        return hash((self.channel, self.queue, self.start, self.end))
+
+
+def read_range(link: Link, wanted: QueueRange, options: SourceOptions) -> Iterator[Portion]:
+    """The messages of a range, in portions of about ``batchBytes``.
+
+    :raises DataLost: when its beginning is not kept any more, or the queue is another one, and
+        ``failOnDataLoss`` is set; else what is left is read.
+    :raises BrokerUnreachable: when the broker stays away longer than ``retries`` allow.
+    :raises BrokerRefused: when it answers with another code.
+    :raises DecodeFailed: when what it sends is damaged.
+    """
+    reader = _Reader(link, wanted, options)
+    what = f"{link.options.url} {wanted.channel}/{wanted.queue}"
+    answers: list[tuple[bytes, int]] = []
+    size = 0
+    try:
+        while True:
+            answer = reader.next()
+            more = 0 if answer is None else len(answer[0])
+            if answers and (answer is None or size + more > options.batch_bytes):
+                yield read_portion(answers, options.checksums, what)
+                answers, size = [], 0
+            if answer is None:
+                return
+            answers.append(answer)
+            size += more
+    finally:
+        reader.forget()
+
+
+class _Reader:
+    """The answers of a range, in order, each whole."""
+
+    def __init__(self, link: Link, wanted: QueueRange, options: SourceOptions) -> None:
+        self._link = link
+        self._wanted = wanted
+        self._options = options
+        self._what = (
+            f"messages {wanted.start} to {wanted.end - 1} of {wanted.channel}/{wanted.queue}"
+        )
+        #: Up to where spans were asked for, and up to where messages were handed on.
+        self._asked = wanted.start
+        self._done = wanted.start
+        self._under_way: deque[tuple[str, int, int]] = deque()
+        self._span = self._first_span()
+        self._ceiling = _LONGEST_SPAN
+        self._whole = 0
+        self._attempt = 0
+
+    def _first_span(self) -> int:
+        wanted = self._wanted
+        count = wanted.end - wanted.start
+        if wanted.bytes <= 0 or count <= 0:
+            return _FIRST_SPAN
+        # A broker's bound is 1 MiB unless it was set; longer spans are found by growing.
+        return max(1, min(_LONGEST_SPAN, (1 << 20) * count // wanted.bytes, 10_000))
+
+    def forget(self) -> None:
+        """Leave the link usable for others: what is on its way is not wanted any more."""
+        for message_id, _, _ in self._under_way:
+            self._link.forget(message_id)
+        self._under_way.clear()
+
+    def next(self) -> tuple[bytes, int] | None:
+        """The next answer and where its blocks begin; None when all is read."""
+        while True:
+            if self._done >= self._wanted.end:
+                return None
+            try:
+                found = self._try()
+            except ConnectionBroken as error:
+                self._start_over(str(error))
+                continue
+            except BrokerRefused as error:
+                if error.code != int(ResultCode.BUSY):
+                    raise
+                self._start_over(str(error))
+                continue
+            if found is not None:
+                return found
+
+    def _start_over(self, why: str) -> None:
+        self.forget()
+        self._link.pause(self._attempt, self._what, why)
+        self._attempt += 1
+        self._asked = self._done
+
+    def _try(self) -> tuple[bytes, int] | None:
+        """Ask ahead, and take the answer of the first span; None when it held nothing."""
+        self._ask_ahead()
+        message_id, first, last = self._under_way[0]
+        answer = self._link.finish(message_id)
+        self._under_way.popleft()
+        if answer.content_type != 0:
+            self._refused(answer)
+            return None
+        self._attempt = 0
+        size = answer.payload_size
+        if size < HEAD_SIZE:
+            # Nothing between here and the end of the span: a gap.
+            self._done = last + 1
+            return None
+        raw = answer.raw
+        start = len(raw) - size
+        got = _last_sequence(raw, start)
+        if not first <= _FIRST.unpack_from(raw, start + 24)[0] <= got <= last:
+            raise DecodeFailed(
+                f"{self._link.options.url}: asked for messages {first} to {last} of"
+                f" {self._wanted.channel}/{self._wanted.queue}, got others"
+            )
+        self._done = got + 1
+        if got < last:
+            self._cut(first, got, last)
+        else:
+            self._whole += 1
+            if self._whole >= _TRY_AGAIN:
+                self._whole = 0
+                self._ceiling = min(_LONGEST_SPAN, self._ceiling * 2)
+            if size < self._options.batch_bytes // 2:
+                self._span = min(self._span * 2, self._ceiling)
+        return raw, start
+
+    def _ask_ahead(self) -> None:
+        most = 1 + self._options.prefetch
+        end = self._wanted.end
+        while len(self._under_way) < most and self._asked < end:
+            last = min(end, self._asked + self._span) - 1
+            self._under_way.append((self._ask(self._asked, last), self._asked, last))
+            self._asked = last + 1
+
+    def _ask(self, first: int, last: int) -> str:
+        wanted = self._wanted
+        headers = [
+            (HeaderName.QUEUE_ID.value, str(wanted.queue)),
+            (HEADER_FROM, str(first)),
+            (HEADER_TO, str(last)),
+            (HEADER_MAX_BYTES, str(self._options.batch_bytes)),
+        ]
+        if wanted.incarnation:
+            headers.append((HEADER_INCARNATION, wanted.incarnation))
+        return self._link.start(OP_READ_RANGE, wanted.channel, headers)
+
+    def _cut(self, first: int, got: int, last: int) -> None:
+        """An answer ended early: ask for the rest first, and for less from now on."""
+        self._whole = 0
+        self._ceiling = self._span = max(1, got - first + 1)
+        self._under_way.appendleft((self._ask(got + 1, last), got + 1, last))
+
+    def _refused(self, answer: Frame) -> None:
+        code = answer.content_type
+        wanted = self._wanted
+        lost = (
+            ResultCode.REQUESTED_RANGE_NOT_SATISFIABLE,
+            ResultCode.CONFLICT,
+            ResultCode.NOT_FOUND,
+        )
+        if code not in map(int, lost):
+            raise refusal(self._link.options.url, self._what, answer)
+        name = f"{self._link.options.url} {wanted.channel}/{wanted.queue}"
+        if code != int(ResultCode.REQUESTED_RANGE_NOT_SATISFIABLE):
+            if self._options.fail_on_data_loss:
+                raise DataLost(
+                    f"{name}: the queue with {self._what} was removed"
+                    f"{' and created anew' if code == int(ResultCode.CONFLICT) else ''}; start from"
+                    " a new checkpoint, or set failOnDataLoss=false to go on without them"
+                )
+            self._done = wanted.end
+            return
+        earliest = int(_information(answer).get("Earliest", 0))
+        if self._options.fail_on_data_loss:
+            raise DataLost(
+                f"{name}: {self._what} are not all kept any more, the earliest is {earliest};"
+                " let the queue keep more (RetainForReaders with the option group, RetainTime,"
+                " RetainBytes), or set failOnDataLoss=false to go on behind them"
+            )
+        self.forget()
+        # At least one further, so that this ends whatever the broker says.
+        self._done = self._asked = max(earliest, self._done + 1)
+
+
+def _last_sequence(data: bytes, start: int) -> int:
+    """The last sequence of blocks one after another, from their heads alone; -1 for none."""
+    last = -1
+    while len(data) - start >= HEAD_SIZE:
+        count, _, _, _, last, size = _HEAD.unpack_from(data, start + 8)
+        start += index_end(count) + size
+    return last
+
+
+def _information(answer: Frame) -> dict[str, Any]:
+    try:
+        found = json.loads(answer.payload)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,149 @@
+"""Owns the columns of a kept message: names, types, and which of them a reader asked for.
+
+Spark prunes no columns of a Python source, so a schema that the user gives is taken as the
+projection: any of the columns, in any order.  Types are Spark's simple names (``bigint``), so that
+this module needs no pyspark.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
+
+from tmqp_spark.errors import InvalidSchema
+
+__all__ = [
+    "COLUMNS",
+    "HEADERS_TYPE",
+    "Column",
+    "Projection",
+    "default_columns",
+    "project",
+    "to_ddl",
+]
+
+HEADERS_TYPE: Final = "array<struct<key:string,value:string>>"
+_ARROW: Final = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    HEADERS_TYPE: pa.list_(
+        pa.field(
+            "element",
+            pa.struct([pa.field("key", pa.string()), pa.field("value", pa.string())]),
+        )
+    ),
+}
+
+
+class Column:
+    """One column: its name, the types that it may be asked for as, and whether it can be null.
+
+    ``opt_in`` columns are there when asked for, by an option or by a schema.
+    """
+
+    __slots__ = ("about", "name", "nullable", "opt_in", "types")
+
+    def __init__(
+        self, name: str, types: tuple[str, ...], nullable: bool, opt_in: bool, about: str
+    ) -> None:
+        self.name = name
+        self.types = types
+        self.nullable = nullable
+        self.opt_in = opt_in
+        self.about = about
+
+
+#: In the order in which they come when nothing else was asked for.
+COLUMNS: Final = (
+    Column("channel", ("string",), False, False, "the channel"),
+    Column("queue", ("int",), False, False, "the queue's id (the content type)"),
+    Column("seq", ("bigint",), False, False, "place in the queue: rises, with gaps"),
+    Column("timestamp", ("timestamp",), False, False, "when the broker got it"),
+    Column("message_id", ("string",), True, False, "the producer's id for it"),
+    Column("source", ("string",), True, False, "the producer's client id"),
+    Column("high_priority", ("boolean",), True, False, "it was pushed with high priority"),
+    Column("one_delivery", ("boolean",), True, False, "the first-acquirer bit as it came"),
+    Column("pending_ack", ("boolean",), True, False, "the producer wanted an acknowledge"),
+    Column("pending_response", ("boolean",), True, False, "the producer wanted a response"),
+    Column("ttl", ("int",), True, False, "time to live as it came, in hops"),
+    Column("delivery_count", ("int",), True, False, "deliveries before it was written"),
+    Column("headers", (HEADERS_TYPE,), True, True, "its headers in order (`includeHeaders`)"),
+    Column("value", ("binary", "string"), True, False, "the payload"),
+    Column("frame", ("binary",), True, True, "the whole message as it came (`includeFrame`)"),
+    Column("incarnation", ("string",), True, True, "which queue of that name"),
+    Column("put_backs", ("int",), True, True, "times it was put back before it was written"),
+    Column("hops", ("int",), True, True, "queues it went through as a dead letter"),
+    Column("pushed_channel", ("string",), True, True, "where it was pushed to at first"),
+    Column("pushed_queue", ("int",), True, True, "the queue there"),
+)
+_BY_NAME: Final = {column.name: column for column in COLUMNS}
+
+
+class Projection:
+    """The columns to make, in order: ``names``, ``types`` and ``nullable`` of each, and ``schema``,
+    what Arrow calls them."""
+
+    __slots__ = ("names", "nullable", "schema", "types")
+
+    def __init__(self, fields: Iterable[tuple[str, str, bool]]) -> None:
+        listed = list(fields)
+        self.names = [name for name, _, _ in listed]
+        self.types = [kind for _, kind, _ in listed]
+        self.nullable = [nullable for _, _, nullable in listed]
+        self.schema = pa.schema(
+            [pa.field(name, _ARROW[kind], nullable) for name, kind, nullable in listed]
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Projection, (list(zip(self.names, self.types, self.nullable, strict=True)),))
+
+
+def default_columns(headers: bool = False, frame: bool = False) -> list[tuple[str, str, bool]]:
+    """What a source has when the user gives no schema: name, type, nullable of each column."""
+    wanted = {"headers": headers, "frame": frame}
+    return [
+        (column.name, column.types[0], column.nullable)
+        for column in COLUMNS
+        if not column.opt_in or wanted.get(column.name, False)
+    ]
+
+
+def to_ddl(columns: Iterable[tuple[str, str, bool]]) -> str:
+    """A schema as Spark reads it: ``channel string not null, ...``."""
+    return ", ".join(
+        f"{name} {kind}{'' if nullable else ' NOT NULL'}" for name, kind, nullable in columns
+    )
+
+
+def project(fields: Iterable[tuple[str, str, bool]]) -> Projection:
+    """Check a schema against the columns there are.
+
+    :param fields: name, Spark's simple type, and whether it may be null, of each column.
+    :raises InvalidSchema: for an unknown or repeated column, naming the nearest, or a type that the
+        column cannot have, naming those it can.
+    """
+    listed = list(fields)
+    seen: set[str] = set()
+    for name, kind, _ in listed:
+        column = _BY_NAME.get(name)
+        if column is None:
+            near = difflib.get_close_matches(name, _BY_NAME, 1, 0.5)
+            advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(_BY_NAME)}"
+            raise InvalidSchema(f"a tmqp source has no column {name!r}; {advice}")
+        if kind not in column.types:
+            raise InvalidSchema(
+                f"column {name} is {' or '.join(column.types)}, not {kind}; cast it in the query"
+            )
+        if name in seen:
+            raise InvalidSchema(f"column {name} stands in the schema twice")
+        seen.add(name)
+    if not listed:
+        raise InvalidSchema("the schema has no columns")
+    return Projection(listed)

@@ -1,0 +1,72 @@
+"""Owns the Spark session that suits these sources: its settings, and registration."""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module, util
+from typing import TYPE_CHECKING, Any, Final
+
+from tmqp_spark.errors import SparkError
+from tmqp_spark.java import ensure_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SETTINGS", "register", "session"]
+
+#: What :func:`session` sets unless told otherwise.
+SETTINGS: Final = {
+    # Planning and Python workers talk to the JVM by Unix sockets: TCP costs 30 ms a small query.
+    "spark.python.unix.domain.socket.enabled": "true",
+    # What workers log can be queried: spark.tvf.python_worker_logs().
+    "spark.sql.pyspark.worker.logging.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.ui.showConsoleProgress": "false",
+}
+_SOURCES: Final = (
+    ("tmqp_spark.source", "TmqpDataSource"),
+    ("tmqp_spark.events", "TmqpEventsDataSource"),
+    ("tmqp_spark.capture", "TmqpCaptureDataSource"),
+)
+
+
+def register(spark: SparkSession) -> list[str]:
+    """Make the formats known to a session, classic or Connect; their names.
+
+    Where the package is installed Spark finds them by itself; this is for sessions whose executors
+    got it by ``--py-files``, and for those where another package's broken ``pyspark_*`` module
+    hides all formats.
+    """
+    names: list[str] = []
+    for module, name in _SOURCES:
+        if util.find_spec(module) is not None:
+            source = getattr(import_module(module), name)
+            spark.dataSource.register(source)
+            names.append(source.name())
+    return names
+
+
+def session(
+    name: str = "tmqp", master: str | None = None, settings: dict[str, Any] | None = None
+) -> SparkSession:
+    """A session with the settings that suit these sources, and the formats registered.
+
+    :param master: as Spark writes it, ``local[4]``; what Spark is configured for if None.
+    :param settings: further settings; they win over ours.
+    :raises JavaMissing: when there is no Java for it.
+    :raises SparkError: when pyspark is not installed.
+    """
+    try:
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - absent where only data is read
+    except ImportError:
+        raise SparkError("pyspark is not installed: pip install 'tmqp[spark]'") from None
+    ensure_java()
+    builder: Any = SparkSession.builder
+    builder = builder.appName(name)
+    if master is not None:
+        builder = builder.master(master)
+    for key, value in {**SETTINGS, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    spark: SparkSession = builder.getOrCreate()
+    logging.getLogger("tmqp_spark").debug("formats: %s", ", ".join(register(spark)))
+    return spark

@@ -1,0 +1,300 @@
+"""Owns the format ``tmqp`` as Spark sees it: batch and streaming sources of what a broker keeps.
+
+Theory of operation.  Spark makes these objects in several processes: the data source and the batch
+reader in a planning process, from where they are pickled to executors; the streaming reader in a
+process of the driver that lives as long as the query, and once more in a planning process, for the
+executors.  So nothing here holds a connection: planning opens one for its questions, a streaming
+reader opens its own when it is first asked something, and executors keep some between tasks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, MutableMapping
+from typing import Any, Final
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from tmqp_spark.filters import Filters
+from tmqp_spark.following import Following, check_stream
+from tmqp_spark.journal import BatchBuilder
+from tmqp_spark.options import (
+    ConnectionOptions,
+    SinkOptions,
+    SourceOptions,
+    check_names,
+    read_options,
+)
+from tmqp_spark.planning import check_batch, plan_batch
+from tmqp_spark.ranges import QueueRange, read_range
+from tmqp_spark.schema import Projection, default_columns, project, to_ddl
+from tmqp_spark.sink import TmqpArrowWriter, TmqpStreamArrowWriter, batch_writer, stream_writer
+from tmqp_spark.transport import Link
+from tmqp_spark.workers import settle_memory
+
+__all__ = [
+    "RangePartition",
+    "TmqpDataSource",
+    "TmqpFilteringReader",
+    "TmqpReader",
+    "TmqpStreamReader",
+    "borrow_link",
+    "return_link",
+]
+
+_COMPARISONS: Final[dict[type[Filter], str]] = {
+    EqualTo: "=",
+    EqualNullSafe: "=",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+    In: "in",
+}
+
+#: Connections of this process that nobody uses at the moment.
+_IDLE: Final[dict[ConnectionOptions, list[Link]]] = {}
+_MOST_IDLE: Final = 4
+
+
+# --- What tasks share -----------------------------------------------------------------------------
+
+
+def borrow_link(options: ConnectionOptions) -> Link:
+    """A connection for a task: one that another left, if it is still good."""
+    idle = _IDLE.get(options, [])
+    while idle:
+        link = idle.pop()
+        if link.owner == os.getpid() and link.is_quiet():
+            return link
+        link.close()
+    return Link(options)
+
+
+def return_link(link: Link) -> None:
+    """Leave a connection for other tasks of this process."""
+    idle = _IDLE.setdefault(link.options, [])
+    if len(idle) < _MOST_IDLE and link.is_quiet():
+        idle.append(link)
+    else:
+        link.close()
+
+
+class RangePartition(InputPartition):
+    """A part of a queue for one task."""
+
+    def __init__(self, wanted: QueueRange) -> None:
+        super().__init__(repr(wanted))
+        self.range = wanted
+
+
+class _Reads:
+    """What executors do for both kinds of readers."""
+
+    def __init__(
+        self, connection: ConnectionOptions, options: SourceOptions, projection: Projection
+    ) -> None:
+        self._connection = connection
+        self._options = options
+        self._projection = projection
+        self._filters = Filters()
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The messages of a part, as record batches."""
+        settle_memory()
+        # Spark replaces "no partitions" by one without a value.
+        if not isinstance(partition, RangePartition):
+            return
+        wanted = partition.range
+        link = borrow_link(self._connection)
+        try:
+            what = f"{self._connection.url} {wanted.channel}/{wanted.queue}"
+            builder = BatchBuilder(
+                self._projection, wanted.channel, wanted.queue, wanted.incarnation, what
+            )
+            for portion in read_range(link, wanted, self._options):
+                chosen = self._filters.apply(portion)
+                if len(chosen):
+                    yield builder.build(chosen)
+        finally:
+            return_link(link)
+
+
+# --- Batch ----------------------------------------------------------------------------------------
+
+
+class TmqpReader(_Reads, DataSourceReader):
+    """A batch query's reader."""
+
+    def partitions(self) -> list[InputPartition]:
+        """Ask the broker what is there, and divide it."""
+        link = Link(self._connection)
+        try:
+            parts = plan_batch(link, self._options, self._filters)
+        finally:
+            link.close()
+        return [RangePartition(part) for part in parts]
+
+
+class TmqpFilteringReader(TmqpReader):
+    """A batch query's reader that applies filters itself.
+
+    Only made when asked for.  Spark refuses a reader with ``pushFilters`` unless its configuration
+    allows it; and it keeps the plan of a filtered read with the loaded DataFrame and uses it again
+    for other queries of that DataFrame, whatever their filters are.
+    """
+
+    def pushFilters(  # noqa: N802 - Spark's name
+        self, filters: list[Filter]
+    ) -> Iterable[Filter]:
+        """Take the filters that can be applied exactly; the others are returned."""
+        return [each for each in filters if not self._takes(each)]
+
+    def _takes(self, each: Filter) -> bool:
+        column: tuple[str, ...] = getattr(each, "attribute", ())
+        if len(column) != 1:
+            return False
+        if isinstance(each, IsNotNull):
+            return self._filters.accept(column[0], "not null", None)
+        comparison = _COMPARISONS.get(type(each))
+        if comparison is None:
+            return False
+        return self._filters.accept(column[0], comparison, getattr(each, "value", None))
+
+
+# --- Streaming ------------------------------------------------------------------------------------
+
+
+class TmqpStreamReader(_Reads, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A streaming query's reader; see :mod:`tmqp_spark.following`."""
+
+    _planner: Following | None = None
+    _link: Link | None = None
+
+    @property
+    def _following(self) -> Following:
+        if self._planner is None:
+            self._link = Link(self._connection)
+            self._planner = Following(self._link, self._options)
+        return self._planner
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """What the options bound a batch by; both bounds count, one is told."""
+        if self._options.max_offsets is not None:
+            return ReadMaxRows(self._options.max_offsets)
+        if self._options.max_bytes is not None:
+            return ReadMaxBytes(self._options.max_bytes)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Note what there is: the query ends when that is read."""
+        self._following.prepare_available_now()
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Where a new query begins."""
+        return self._following.initial()
+
+    def latestOffset(  # noqa: N802 - Spark's name
+        self, start: dict[str, Any], limit: ReadLimit
+    ) -> dict[str, Any]:
+        """How far the next batch goes.  Everything before ``start`` is done with."""
+        return self._following.latest(start, isinstance(limit, ReadAllAvailable))
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
+        """What there is, for the query's progress."""
+        return self._following.report()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """The ranges between two offsets."""
+        return [RangePartition(part) for part in self._following.plan(start, end)]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Everything up to there is done with, said a batch late."""
+        self._following.commit(end)
+
+    def stop(self) -> None:
+        """Close the connection, where Spark says that the query is over."""
+        if self._link is not None:
+            self._link.close()
+
+
+# --- The format -----------------------------------------------------------------------------------
+
+
+class TmqpDataSource(DataSource):
+    """The format ``tmqp``.
+
+    :raises InvalidOption: for an option that is unknown or cannot be.
+    """
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        given = dict(options.items())
+        check_names(given, "format", ConnectionOptions, SourceOptions, SinkOptions)
+        super().__init__(options)
+        self._given = given
+        self._connection = read_options(ConnectionOptions, given)
+
+    @classmethod
+    def name(cls) -> str:
+        """What it is called in ``format(...)``."""
+        return "tmqp"
+
+    def schema(self) -> str:
+        """The columns of a source for which the user gives no schema."""
+        options = self._source_options()
+        return to_ddl(default_columns(options.include_headers, options.include_frame))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A batch query's reader, of the columns in ``schema``."""
+        options = self._source_options()
+        check_batch(options)
+        kind = TmqpFilteringReader if options.filter_pushdown else TmqpReader
+        return kind(self._connection, options, _projection(schema))
+
+    def streamReader(  # noqa: N802 - Spark's name
+        self, schema: StructType
+    ) -> DataSourceStreamReader:
+        """A streaming query's reader, of the columns in ``schema``."""
+        options = self._source_options()
+        check_stream(options)
+        return TmqpStreamReader(self._connection, options, _projection(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> TmqpArrowWriter:
+        """A batch's writer, of rows with the columns in ``schema``."""
+        return batch_writer(self._given, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> TmqpStreamArrowWriter:  # noqa: N802 - Spark's name
+        """A streaming query's writer, of rows with the columns in ``schema``."""
+        return stream_writer(self._given, schema, overwrite)
+
+    def _source_options(self) -> SourceOptions:
+        check_names(self._given, "source", ConnectionOptions, SourceOptions)
+        return read_options(SourceOptions, self._given)
+
+
+def _projection(schema: StructType) -> Projection:
+    return project(
+        (field.name, field.dataType.simpleString(), field.nullable) for field in schema.fields
+    )

@@ -1,0 +1,139 @@
+"""Owns the division of ranges into tasks: by bytes, by messages, and into enough of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tmqp import HeaderName, ResultCode
+from tmqp.extensions import (
+    HEADER_FROM,
+    HEADER_INCARNATION,
+    HEADER_LIMIT,
+    HEADER_MAX_BYTES,
+    HEADER_TO,
+    OP_SPLIT_RANGE,
+)
+from tmqp_spark.catalog import answer_list
+from tmqp_spark.errors import BrokerRefused
+from tmqp_spark.options import SourceOptions
+from tmqp_spark.ranges import QueueRange
+from tmqp_spark.transport import Link
+
+__all__ = ["bytes_up_to", "split_evenly", "split_ranges"]
+
+#: A range is not divided finer than this to make more tasks: a task costs more than it would read.
+_SMALLEST_PART: Final = 1
+
+
+def split_ranges(link: Link, ranges: list[QueueRange], options: SourceOptions) -> list[QueueRange]:
+    """The parts of some ranges, each of about ``targetPartitionBytes`` and at most
+    ``maxRecordsPerPartition`` messages; at least ``minPartitions`` of them, if there are so many
+    messages.
+
+    :raises BrokerRefused: and BrokerUnreachable, as the link does.
+    """
+    target = options.target_bytes
+    parts = _split(link, ranges, target, options.max_records)
+    least = options.min_partitions or 0
+    if not parts or len(parts) >= least:
+        return parts
+    # Not enough: each range gets a share by the bytes it has, or by its messages.
+    weights = [max(1, part.bytes or part.end - part.start) for part in parts]
+    total = sum(weights)
+    finer: list[QueueRange] = []
+    for part, weight in zip(parts, weights, strict=True):
+        finer += split_evenly(part, max(1, -(-weight * least // total)))
+    return finer
+
+
+def split_evenly(whole: QueueRange, count: int) -> list[QueueRange]:
+    """A range in so many parts, with as many sequences each; fewer, if it has not so many."""
+    length = whole.end - whole.start
+    count = max(1, min(count, length // _SMALLEST_PART))
+    edges = [whole.start + length * number // count for number in range(count + 1)]
+    return [
+        QueueRange(
+            whole.channel,
+            whole.queue,
+            whole.incarnation,
+            edges[number],
+            edges[number + 1],
+            whole.bytes // count,
+        )
+        for number in range(count)
+    ]
+
+
+def _split(
+    link: Link, ranges: Sequence[QueueRange], target: int, most: int | None
+) -> list[QueueRange]:
+    parts: list[QueueRange] = []
+    for whole in ranges:
+        small = whole.bytes <= target and (most is None or whole.end - whole.start <= most)
+        parts += [whole] if small else _ask(link, whole, target, most)
+    return parts
+
+
+def _ask(link: Link, whole: QueueRange, target: int, most: int | None) -> list[QueueRange]:
+    """Have the broker divide a range by its index; without its help, evenly."""
+    found = _parts(link, whole, target, most)
+    if found is None:
+        length = whole.end - whole.start
+        count = max(-(-whole.bytes // target), -(-length // most) if most else 1)
+        return split_evenly(whole, count)
+    parts: list[QueueRange] = []
+    start = whole.start
+    for number, (_, last, size) in enumerate(found):
+        # Gaps belong to a part too, and nothing is left out between two.
+        end = whole.end if number == len(found) - 1 else last + 1
+        parts.append(QueueRange(whole.channel, whole.queue, whole.incarnation, start, end, size))
+        start = end
+    return parts or [whole]
+
+
+def _parts(
+    link: Link, whole: QueueRange, target: int, most: int | None
+) -> list[tuple[int, int, int]] | None:
+    """First, last and bytes of each part; None where the broker does not know the question, or the
+    range is not there any more (reading it will say so)."""
+    headers = [
+        (HeaderName.QUEUE_ID.value, str(whole.queue)),
+        (HEADER_TO, str(whole.end - 1)),
+        (HEADER_MAX_BYTES, str(target)),
+        (HEADER_INCARNATION, whole.incarnation),
+    ]
+    if most is not None:
+        headers.append((HEADER_LIMIT, str(most)))
+    found: list[tuple[int, int, int]] = []
+    start = whole.start
+    while start < whole.end:
+        asked = [*headers, (HEADER_FROM, str(start))]
+        try:
+            answer = link.ask(OP_SPLIT_RANGE, f"split {whole!r}", whole.channel, asked)
+        except BrokerRefused as error:
+            if error.code in (int(ResultCode.UNAUTHORIZED), int(ResultCode.FAILED)):
+                raise
+            return None
+        parts = answer_list(link, answer)
+        if not parts:
+            break
+        # There may be more than the broker puts into one answer.
+        for part in parts:
+            found.append((int(part["First"]), int(part["Last"]), int(part.get("Bytes", 0))))
+        start = found[-1][1] + 1
+    return found
+
+
+def bytes_up_to(link: Link, whole: QueueRange, most_bytes: int) -> tuple[int, int]:
+    """How far one gets in a range with so many bytes: where it ends (not included), and the bytes
+    up to there.  One message at least, however large."""
+    found = _parts(link, whole, most_bytes, None)
+    if not found:
+        length = whole.end - whole.start
+        if whole.bytes <= most_bytes:
+            return whole.end, whole.bytes
+        count = max(1, length * most_bytes // whole.bytes)
+        return whole.start + count, whole.bytes * count // length
+    end = whole.end if len(found) == 1 else found[0][1] + 1
+    return end, found[0][2]

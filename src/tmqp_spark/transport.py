@@ -1,0 +1,442 @@
+"""Owns one blocking connection to the broker: requests, many at a time, and their answers.
+
+Theory of operation.  Executors and Spark's planning processes run plain, blocking Python, so this
+is the protocol's sans-I/O connection on a plain socket, without threads.  A request is written and
+remembered by its message id; answers are taken in whatever order they come, so any number of
+requests can be on their way (*pipelined*).  A read asks the kernel for all that is missing of the
+message that has begun, so a large answer is copied once out of the kernel and once into one piece,
+and never looked into.
+
+Nothing answers the broker's pings while the program is busy elsewhere.  So a connection that
+rested may be gone: :meth:`Link.ask` opens another and asks again (every operation used here may be
+asked twice), and readers go on from where they are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final, Self, TypeVar
+
+from tmqp import (
+    AcknowledgeReceived,
+    Connection,
+    ConnectionInformation,
+    Event,
+    Frame,
+    HandshakeAccepted,
+    HandshakeRefused,
+    Limits,
+    MessageType,
+    ResponseReceived,
+    ResultCode,
+    Role,
+)
+from tmqp.address import parse_address
+from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken
+from tmqp_spark.options import ConnectionOptions
+
+__all__ = ["Link", "code_words", "refusal"]
+
+_T = TypeVar("_T")
+_SMALL_READ: Final = 65_536
+_LARGEST_READ: Final = 8 << 20
+_LONGEST_PAUSE_S: Final = 5.0
+#: An answer is as large as was asked for; the wire's own bounds remain.
+_LIMITS: Final = Limits(max_payload_bytes=1 << 31)
+_NUMBERS: Final = itertools.count(1)
+
+
+def code_words(code: int) -> str:
+    """A result code with its name, for people: ``404 not found``."""
+    try:
+        return f"{int(code)} {ResultCode(code).name.lower().replace('_', ' ')}"
+    except ValueError:
+        return str(int(code))
+
+
+class Link:
+    """A connection to the broker, opened when it is needed and again when it was lost.
+
+    :param options: where to, and how patiently.
+    :param clock: seconds, monotonic.
+    :param sleep: waits for seconds.
+
+    Not safe for threads.  ``requests`` counts what was asked, ``connections`` how often it was
+    opened.
+    """
+
+    def __init__(
+        self,
+        options: ConnectionOptions,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.options = options
+        self.requests = 0
+        self.connections = 0
+        #: The process that made it: a connection is of no use to a copy of that process.
+        self.owner = os.getpid()
+        self._clock = clock
+        self._sleep = sleep
+        self._socket: socket.socket | None = None
+        self._connection: Connection | None = None
+        self._accepted = False
+        self._low_water = 1
+        self._answers: dict[str, Frame] = {}
+        self._waiting: set[str] = set()
+        self._last_id = 0
+
+    def __repr__(self) -> str:
+        return f"<Link {self.options.url} {'open' if self.is_open else 'closed'}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def is_open(self) -> bool:
+        """There is a connection, as far as is known."""
+        return self._socket is not None
+
+    # --- Asking ----------------------------------------------------------------------------------
+
+    def start(
+        self,
+        operation: int,
+        target: str,
+        headers: Iterable[tuple[str, str]] = (),
+        payload: bytes = b"",
+    ) -> str:
+        """Send a Server operation; its id, for :meth:`finish`.
+
+        :raises ConnectionBroken: when the connection is gone; nothing is asked again by itself.
+        :raises BrokerUnreachable: when there was none and none comes about.
+        """
+        frame = Frame.build(
+            int(MessageType.SERVER),
+            target,
+            operation,
+            payload,
+            message_id=self.next_id(),
+            headers=tuple(headers),
+            pending_response=True,
+        )
+        self.send([frame.raw], [frame.message_id])
+        return frame.message_id
+
+    def next_id(self) -> str:
+        """An id for a message on this connection."""
+        self._last_id += 1
+        return f"{self._last_id:x}"
+
+    def send(self, pieces: list[bytes], expected: Iterable[str] = ()) -> None:
+        """Send whole frames that are encoded already, as one write.
+
+        :param expected: ids of those whose answer or acknowledge will be asked for.
+        :raises ConnectionBroken: and :class:`BrokerUnreachable`, as :meth:`start`.
+        """
+        self.open()
+        ids = list(expected)
+        self.requests += len(ids)
+        self._waiting.update(ids)
+        self._write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+
+    def finish(self, message_id: str, extra_ms: int = 0) -> Frame:
+        """Wait for the answer to a request, whatever its code; the others' are kept.
+
+        :param extra_ms: how much longer than usual the broker was asked to take.
+        :raises ConnectionBroken: when the connection is gone or too slow.
+        """
+        wait_s = (self.options.request_timeout_ms + extra_ms) / 1000
+        deadline = self._clock() + wait_s
+        while message_id not in self._answers:
+            if not self._receive(deadline):
+                self.close()
+                raise ConnectionBroken(
+                    f"{self.options.url} did not answer within {wait_s:g} s (requestTimeoutMs)"
+                )
+        return self._answers.pop(message_id)
+
+    def answered(self, message_id: str) -> bool:
+        """The answer is here: :meth:`finish` returns at once."""
+        return message_id in self._answers
+
+    def finish_any(self, ids: Iterable[str]) -> str:
+        """Wait until one of some requests is answered; its id.
+
+        :raises ConnectionBroken: as :meth:`finish`.
+        """
+        waited = list(ids)
+        deadline = self._clock() + self.options.request_timeout_ms / 1000
+        while True:
+            for message_id in waited:
+                if message_id in self._answers:
+                    return message_id
+            if not self._receive(deadline):
+                self.close()
+                raise ConnectionBroken(f"{self.options.url} did not answer (requestTimeoutMs)")
+
+    def forget(self, message_id: str) -> None:
+        """Say that an answer is not wanted any more."""
+        self._waiting.discard(message_id)
+        self._answers.pop(message_id, None)
+
+    def ask(
+        self,
+        operation: int,
+        what: str,
+        target: str,
+        headers: Iterable[tuple[str, str]] = (),
+        payload: bytes = b"",
+        extra_ms: int = 0,
+    ) -> Frame:
+        """Ask and wait, again when the connection breaks or the broker is busy; the answer.
+
+        :param what: what this is, for people: ``offsets of orders``.
+        :raises BrokerRefused: for any code but 0.
+        :raises BrokerUnreachable: when ``retries`` are used up.
+        """
+        pairs = tuple(headers)
+
+        def once() -> Frame:
+            answer = self.finish(self.start(operation, target, pairs, payload), extra_ms)
+            if answer.content_type != 0:
+                raise refusal(self.options.url, what, answer)
+            return answer
+
+        return self.patiently(what, once)
+
+    def patiently(self, what: str, once: Callable[[], _T]) -> _T:
+        """Do something until it succeeds, as often as ``retries`` allows.
+
+        :raises BrokerUnreachable: then.
+        """
+        attempt = 0
+        while True:
+            try:
+                return once()
+            except ConnectionBroken as error:
+                self.pause(attempt, what, str(error))
+            except BrokerRefused as error:
+                if error.code != int(ResultCode.BUSY):
+                    raise
+                self.pause(attempt, what, str(error))
+            attempt += 1
+
+    def rest(self, wait_ms: int) -> None:
+        """Wait so long."""
+        self._sleep(wait_ms / 1000)
+
+    def pause(self, attempt: int, what: str, why: str) -> None:
+        """Wait before the next attempt, a little longer each time.
+
+        :param attempt: how many have failed before this one.
+        :raises BrokerUnreachable: when there are no more.
+        """
+        if attempt >= self.options.retries:
+            raise BrokerUnreachable(
+                f"{what}: {why}; given up after {attempt} more attempts"
+                " (options retries, retryBackoffMs)"
+            )
+        self._sleep(min(_LONGEST_PAUSE_S, self.options.retry_backoff_ms / 1000 * 2**attempt))
+
+    # --- The connection --------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Connect and be accepted, unless that was done.
+
+        :raises ConnectionBroken: when that fails in a way that may pass.
+        :raises BrokerRefused: when the broker does not want this client.
+        """
+        if self._socket is not None:
+            return
+        options = self.options
+        now = self._clock()
+        deadline = now + options.connect_timeout_ms / 1000
+        try:
+            self._socket = _connect(options, options.connect_timeout_ms / 1000)
+        except OSError as error:
+            raise ConnectionBroken(f"cannot connect to {options.url}: {error}") from None
+        self._low_water = 1
+        self._connection = Connection(Role.CLIENT, _LIMITS, now=now)
+        self._answers.clear()
+        self._waiting.clear()
+        self.connections += 1
+        client_id = ""
+        if options.client_id:
+            client_id = f"{options.client_id}-{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
+        information = ConnectionInformation(
+            client_id, options.client_name, options.client_type, _token(options)
+        )
+        self._connection.initiate(information, self.next_id())
+        self._flush()
+        while not self._accepted:
+            if not self._receive(deadline):
+                self.close()
+                raise ConnectionBroken(f"{options.url} did not accept in time (connectTimeoutMs)")
+
+    def close(self) -> None:
+        """Close at once; the next request opens it again."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
+        self._connection = None
+        self._accepted = False
+        self._answers.clear()
+        self._waiting.clear()
+
+    def is_quiet(self) -> bool:
+        """It is open, nothing has come that nobody asked for, and nothing is awaited."""
+        if self._socket is None or self._waiting or self._answers:
+            return False
+        try:
+            self._socket.settimeout(0)
+            self._take(self._socket.recv(_SMALL_READ))
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return True
+        except (OSError, ConnectionBroken):
+            self.close()
+        return self.is_open
+
+    def _receive(self, deadline: float) -> bool:
+        """Take what comes next; False when nothing does before the deadline."""
+        sock, connection = self._socket, self._connection
+        if sock is None or connection is None:
+            raise ConnectionBroken(f"the connection to {self.options.url} is closed")
+        while True:
+            now = self._clock()
+            if now >= deadline:
+                return False
+            due = connection.next_deadline()
+            until = deadline if due is None else min(deadline, due)
+            try:
+                wanted = min(_LARGEST_READ, max(_SMALL_READ, connection.wanted))
+                self._wake_at(sock, wanted if wanted > _SMALL_READ else 1)
+                sock.settimeout(max(0.001, until - now))
+                data = sock.recv(wanted)
+            except TimeoutError:
+                self._handle(connection.on_deadline(self._clock()))
+                self._flush()
+                continue
+            except OSError as error:
+                self.close()
+                raise ConnectionBroken(
+                    f"the connection to {self.options.url} broke: {error}"
+                ) from None
+            self._take(data)
+            return True
+
+    def _wake_at(self, sock: socket.socket, count: int) -> None:
+        """Have the kernel wake us when so many bytes are there, not for each packet."""
+        if count != self._low_water and not isinstance(sock, ssl.SSLSocket):
+            self._low_water = count
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
+
+    def _take(self, data: bytes) -> None:
+        connection = self._connection
+        assert connection is not None, "it is read from"
+        if not data:
+            self.close()
+            raise ConnectionBroken(f"{self.options.url} closed the connection")
+        events = connection.receive(data, self._clock())
+        self._handle(events)
+        self._flush()
+
+    def _handle(self, events: list[Event]) -> None:
+        for event in events:
+            if isinstance(event, ResponseReceived | AcknowledgeReceived):
+                frame = event.frame
+                if frame.message_id in self._waiting:
+                    self._waiting.discard(frame.message_id)
+                    self._answers[frame.message_id] = frame
+            elif isinstance(event, HandshakeAccepted):
+                self._accepted = True
+            elif isinstance(event, HandshakeRefused):
+                self.close()
+                raise BrokerRefused(
+                    f"{self.options.url} refused the connection: {code_words(event.code)};"
+                    " see the options token, tokenFile and clientName",
+                    event.code,
+                )
+        connection = self._connection
+        if connection is not None and connection.state.name == "CLOSED":
+            error = connection.error
+            self.close()
+            raise ConnectionBroken(
+                f"the connection to {self.options.url} ended{'' if error is None else f': {error}'}"
+            )
+
+    def _flush(self) -> None:
+        if self._connection is not None:
+            data = self._connection.data_to_send()
+            if data:
+                self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        sock = self._socket
+        if sock is None:
+            raise ConnectionBroken(f"the connection to {self.options.url} is closed")
+        try:
+            sock.settimeout(self.options.request_timeout_ms / 1000)
+            sock.sendall(data)
+        except OSError as error:
+            self.close()
+            raise ConnectionBroken(f"the connection to {self.options.url} broke: {error}") from None
+
+
+def refusal(url: str, what: str, answer: Frame) -> BrokerRefused:
+    """The error that an answer with a code is."""
+    code = answer.content_type
+    advice = ""
+    if code == int(ResultCode.UNAUTHORIZED):
+        advice = "; the token lacks the right to read kept messages (pull) or to see the channel"
+    elif code == int(ResultCode.NOT_IMPLEMENTED):
+        advice = "; start the broker with a data directory (tmqp-server --data DIR)"
+    elif code == int(ResultCode.BAD_REQUEST):
+        advice = "; is the broker older than this package?"
+    return BrokerRefused(f"{url}: {what}: {code_words(code)}{advice}", code, answer.payload)
+
+
+def _token(options: ConnectionOptions) -> str:
+    if not options.token_file:
+        return options.token
+    try:
+        return Path(options.token_file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BrokerUnreachable(
+            f"option tokenFile: {options.token_file} cannot be read on"
+            f" {socket.gethostname()}: {error}"
+        ) from None
+
+
+def _connect(options: ConnectionOptions, timeout_s: float) -> socket.socket:
+    address = parse_address(options.url)
+    if address.socket_path:
+        plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            plain.settimeout(timeout_s)
+            plain.connect(address.socket_path)
+        except BaseException:
+            plain.close()
+            raise
+        return plain
+    sock = socket.create_connection((address.host, address.port), timeout_s)
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not (address.tls or options.tls):
+            return sock
+        context = ssl.create_default_context(cafile=options.tls_ca or None)
+        if options.tls_cert:
+            context.load_cert_chain(options.tls_cert, options.tls_key or None)
+        return context.wrap_socket(sock, server_hostname=address.host)
+    except BaseException:
+        sock.close()
+        raise

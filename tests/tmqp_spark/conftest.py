@@ -1,0 +1,109 @@
+"""Owns what the tests with Spark share: one session a process, a real broker, quick JVM settings.
+
+A test that asks for ``spark`` is marked ``alone`` (one JVM at a time, nothing beside it) and
+``cold`` (it does not care which build is loaded).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.project import ROOT
+from tests.tmqp_spark.reading import LinkTo
+from tmqp_spark.java import ensure_java
+from tmqp_spark.options import ConnectionOptions, read_options
+from tmqp_spark.session import session
+from tmqp_spark.testing import Broker
+from tmqp_spark.transport import Link
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK_TIMEOUT_S: Final = 180
+CACHE: Final = ROOT / "build" / "cache" / "spark"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start a JVM."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("alone")
+            item.add_marker("cold")
+            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
+            # What pyspark warns of is not ours to mend.
+            item.add_marker(pytest.mark.filterwarnings("ignore"))
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker that runs as long as the tests do: give each test channels of its own."""
+    with Broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[Broker]:
+    """A broker for one test, which may stop and start it."""
+    with Broker(tmp_path / "broker") as running:
+        yield running
+
+
+@pytest.fixture
+def link_to() -> Iterator[LinkTo]:
+    """Makes links to brokers and closes them."""
+    made: list[Link] = []
+
+    def link(broker: Broker, **options: object) -> Link:
+        given = {"url": broker.url, **{name: str(value) for name, value in options.items()}}
+        made.append(Link(read_options(ConnectionOptions, given)))
+        return made[-1]
+
+    yield link
+    for each in made:
+        each.close()
+
+
+def spark_environment() -> None:
+    """Make JVM and workers find this checkout, and each other on the loopback."""
+    ensure_java(cache=CACHE)
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    places = [str(ROOT / "src"), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(places))
+
+
+def jvm_options() -> str:
+    """What makes a JVM quick that lives a minute: no second compiler, and its classes from a file.
+
+    The file is made once, by the first run, and belongs to one Java and one Spark.
+    """
+    return "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session: two threads, each task tried up to three times."""
+    spark_environment()
+    folder = tmp_path_factory.mktemp("spark")
+    found = session(
+        "tests",
+        "local[2,3]",
+        {
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.extraJavaOptions": jvm_options(),
+            "spark.driver.memory": "1g",
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.local.dir": str(folder / "local"),
+            "spark.sql.session.timeZone": "UTC",
+            "spark.log.level": "ERROR",
+        },
+    )
+    yield found
+    found.stop()
