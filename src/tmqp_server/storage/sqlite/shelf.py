@@ -35,9 +35,10 @@ from tmqp_server.storage.sqlite.schema import translated
 
 __all__ = ["MAX_BLOCK_BYTES", "MAX_BLOCK_COUNT", "Shelf", "bits", "mask_of", "noted"]
 
-#: Messages and bytes of bodies in one block; a single message may be larger.
+#: Messages and bytes of bodies in one block; a single message may be larger.  With head and index a
+#: block has at most 1 MiB, so that it is not cut for a reader that takes no larger payloads.
 MAX_BLOCK_COUNT: Final = 1_024
-MAX_BLOCK_BYTES: Final = 1 << 20
+MAX_BLOCK_BYTES: Final = 960 << 10
 
 _CACHE_BYTES: Final = 4 << 20
 _COLUMNS: Final = (
