@@ -251,4 +251,3 @@ def test_model(model: type[models.Model]) -> None:
 
 def test_all_models_are_there() -> None:
     assert len(MODELS) == 20
-    assert len(MODELS) == 20
