@@ -407,6 +407,7 @@ class Transactions:
                 continue
             if ok:
                 queue.saved += entry.count
+                core.became_safe(queue, entry.last)
             self._release(entry, entry.high_tail, entry.high, True, ok)
             self._release(entry, entry.regular_tail, entry.count - entry.high, False, ok)
             core.refill(queue)
