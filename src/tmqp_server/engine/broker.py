@@ -511,6 +511,10 @@ class Broker:
         self._core.change = 0
         return self._routing.enable(name, enabled)
 
+    def bindings_left_out(self) -> list[tuple[str, str]]:
+        """Router and name of each kept binding that is not allowed any more."""
+        return self._routing.left_out
+
     def take_effects(self) -> list[Effect]:
         """The effects of what was done otherwise than by a command."""
         effects = self._core.out

@@ -10,7 +10,7 @@ import pytest
 from tests.tmqp_server.storage.stores import EVER, NOW_US, batch, message, with_queue
 from tmqp.blocks import BlockError, decode_block, head_of
 from tmqp_server.storage.port import DamageError, Note, Retention
-from tmqp_server.storage.sqlite import SqliteStore
+from tmqp_server.storage.sqlite.store import BlockStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,9 +20,9 @@ SIZE = 1_000
 COUNT = 300
 
 
-def filled(folder: Path, blocks: int = 4, *, settled: bool = True) -> SqliteStore:
+def filled(folder: Path, blocks: int = 4, *, settled: bool = True) -> BlockStore:
     """A queue that retains all, each block with its own messages."""
-    made = SqliteStore(folder, floor_bytes=0)
+    made = BlockStore(folder, floor_bytes=0)
     with_queue(made, 1, Retention(1 << 40))
     for start in range(1, blocks * COUNT + 1, COUNT):
         sequences = range(start, start + COUNT)
@@ -123,7 +123,7 @@ def test_who_reads_a_whole_block_finds_the_damage_in_it(tmp_path: Path) -> None:
     db.execute("UPDATE bodies SET block = ? WHERE id = 3", (short,))
     db.commit()
     db.close()
-    made = SqliteStore(tmp_path, floor_bytes=0)
+    made = BlockStore(tmp_path, floor_bytes=0)
     made.recover()
     _, damaged = made.read(1, 0, 600, EVER, EVER)
     with pytest.raises(BlockError, match="the checksum of the bodies does not fit"):
