@@ -67,13 +67,14 @@ def test_what_is_wanted_of_a_block_is_cut_out(tmp_path: Path) -> None:
     made.close(clean=True)
 
 
-def test_an_answer_ends_with_a_block_when_half_of_it_is_there(tmp_path: Path) -> None:
+def test_an_answer_ends_with_a_block_where_another_would_be_cut(tmp_path: Path) -> None:
     made = filled(tmp_path)
     whole = len(made.read(1, 1, COUNT, EVER, EVER)[0])
     bounds = [
         (EVER, 2 * whole, [(1, 300), (301, 600)]),
         (EVER, 3 * whole - 1, [(1, 300), (301, 600)]),
-        (EVER, 2 * whole - 1, [(1, 300)]),  # half of it
+        (EVER, 2 * whole - 1, [(1, 300)]),
+        (EVER, whole + SIZE * 2, [(1, 300)]),
         (599, EVER, [(1, 300)]),
         (700, EVER, [(1, 300), (301, 600)]),
         (299, EVER, [(1, 299)]),  # what comes first is cut, whatever its size

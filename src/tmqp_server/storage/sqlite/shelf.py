@@ -43,12 +43,13 @@ __all__ = [
     "portions",
 ]
 
-#: Messages and bytes of bodies in one block; a single message may be larger.
+#: Messages and bytes of bodies in one block; a single message may be larger.  With head and index a
+#: block has at most 1 MiB, so that it is not cut for a reader that takes no larger payloads.
 MAX_BLOCK_COUNT: Final = 1_024
+MAX_BLOCK_BYTES: Final = 960 << 10
 #: Where settled messages are retained, a block has this share of what is: it is retained as a whole
 #: or not.
 _RETAINED_SHARE: Final = 8
-MAX_BLOCK_BYTES: Final = 1 << 20
 
 _CACHE_BYTES: Final = 4 << 20
 _COLUMNS: Final = (
