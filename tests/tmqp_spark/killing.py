@@ -55,7 +55,9 @@ def strike(folder: str, point: str) -> None:
         victim = Path(folder, victim).read_text()
     number = os.getpid() if victim == "itself" else int(victim)
     if number < 0:
+        # Spark's workers are in a group of their own.
         os.killpg(-number, signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
     else:
         os.kill(number, signal.SIGKILL)
 
@@ -112,7 +114,9 @@ class KillingSource(TmqpDataSource):
         writer.folder = self._folder
         return writer
 
-    def streamWriter(self, schema: Any, overwrite: bool) -> KillingWriter:  # noqa: N802 - Spark's name
+    def streamWriter(  # noqa: N802 - Spark's name
+        self, schema: Any, overwrite: bool
+    ) -> KillingWriter:
         """The writer, with orders."""
         strike(self._folder, "plan")
         made = super().streamWriter(schema, overwrite)
