@@ -1,9 +1,18 @@
-"""TMQP and Spark: what a data pipeline needs of the machine it runs on.
+"""TMQP and Spark: queues as Spark sources, in pure Python.
 
-So far this package holds one thing, :mod:`tmqp_spark.doctor`: it says whether PySpark, Arrow, Java
-and a TMQP server are there.  Sources and sinks are to come.
+Where this package is installed, ``spark.read.format("tmqp")`` and ``spark.readStream`` find it by
+themselves; :func:`register` makes it known elsewhere, :func:`session` makes a session that suits
+it, and :func:`ensure_java` a Java for Spark.  ``docs/spark.md`` is the manual.
+
+Reading order: ``options``, ``schema``, ``journal`` (blocks to Arrow), ``transport`` (a connection),
+``ranges``, ``offsets``, ``catalog``, ``planning`` (batch), ``following`` (streaming), ``source``
+(what Spark sees).  All but the last and ``session`` work without pyspark.
 """
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from tmqp_spark.errors import SparkError
+from tmqp_spark.java import ensure_java
+from tmqp_spark.session import register, session
+
+__all__ = ["SparkError", "ensure_java", "register", "session"]

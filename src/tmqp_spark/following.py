@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from tmqp_spark.catalog import Catalog, QueueState, Subscription
+from tmqp_spark.draining import check_drain_options, check_drained
 from tmqp_spark.errors import DataLost
 from tmqp_spark.groups import Group
 from tmqp_spark.offsets import Place, Places, parse_key, read_checkpoint, write_checkpoint
@@ -39,6 +40,7 @@ def check_stream(options: SourceOptions) -> None:
     """
     Subscription(options)
     starting_edge(options, _DEFAULT_START)
+    check_drain_options(options)
 
 
 class Following:
@@ -83,6 +85,7 @@ class Following:
         edge = starting_edge(self._options, _DEFAULT_START)
         states = self._catalog.look(cursor=self._options.group or None)
         check_there(self._link, self._subscription, states)
+        self._check_mode(states.values())
         strategy = self._options.starting_strategy
         if self._group is None:
             return edge.resolve(states, self._catalog.look, _DEFAULT_START, strategy)
@@ -98,6 +101,10 @@ class Following:
         fresh = {key: state for key, state in states.items() if key not in begun}
         places = edge.resolve(states, self._catalog.look, _DEFAULT_START, strategy)
         return {**begun, **self._group.begin_at({key: places[key] for key in fresh})}
+
+    def _check_mode(self, states: Iterable[QueueState]) -> None:
+        if self._options.mode == "drain":
+            check_drained(self._link, states)
 
     # --- How far a batch goes --------------------------------------------------------------------
 
@@ -180,6 +187,7 @@ class Following:
         ]
         if not fresh:
             return end
+        self._check_mode(fresh)
         begun = self._group.open(fresh, "earliest") if self._group is not None else {}
         for state in fresh:
             place = begun.get(state.key, Place(state.incarnation, state.earliest))

@@ -7,6 +7,7 @@ is done with; places hold the next one to be read.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import Final
 
@@ -75,7 +76,7 @@ class Group:
         for start in range(0, len(wanted), _UNDER_WAY):
             piece = wanted[start : start + _UNDER_WAY]
             answers = self._link.patiently(
-                f"{word} group {self.name}", lambda piece=piece: self._ask(piece)
+                f"{word} group {self.name}", functools.partial(self._ask, piece)
             )
             for (key, incarnation, _), answer in zip(piece, answers, strict=True):
                 if answer.content_type in (int(ResultCode.NOT_FOUND), int(ResultCode.CONFLICT)):

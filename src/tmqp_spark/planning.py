@@ -20,6 +20,8 @@ def check_batch(options: SourceOptions) -> None:
     :raises InvalidOption: when they do not.
     """
     Subscription(options)
+    if options.mode == "drain":
+        raise InvalidOption("mode=drain is for streams: a batch has nothing to commit")
     if starting_edge(options, "earliest").word == "latest":
         raise InvalidOption(
             "startingOffsets=latest reads nothing in a batch; give earliest or JSON"

@@ -92,14 +92,14 @@ def read_range(link: Link, wanted: QueueRange, options: SourceOptions) -> Iterat
     try:
         while True:
             answer = reader.next()
-            if answer is not None:
-                answers.append(answer)
-                size += len(answer[0])
-            if answers and (answer is None or size >= options.batch_bytes):
+            more = 0 if answer is None else len(answer[0])
+            if answers and (answer is None or size + more > options.batch_bytes):
                 yield read_portion(answers, options.checksums, what)
                 answers, size = [], 0
             if answer is None:
                 return
+            answers.append(answer)
+            size += more
     finally:
         reader.forget()
 
@@ -168,7 +168,8 @@ class _Reader:
         answer = self._link.finish(message_id)
         self._under_way.popleft()
         if answer.content_type != 0:
-            return self._refused(answer)
+            self._refused(answer)
+            return None
         self._attempt = 0
         size = answer.payload_size
         if size < HEAD_SIZE:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, MutableMapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -65,7 +65,6 @@ __all__ = [
     "return_link",
 ]
 
-_T = TypeVar("_T")
 #: The process in which Spark plans a read with filters, by what it was started for.
 _FILTERING_PLANNER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 _COMPARISONS: Final[dict[type[Filter], str]] = {
@@ -169,12 +168,14 @@ class TmqpFilteringReader(TmqpReader):
     only made where that is known.
     """
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+    def pushFilters(  # noqa: N802 - Spark's name
+        self, filters: list[Filter]
+    ) -> Iterable[Filter]:
         """Take the filters that can be applied exactly; the others are returned."""
         return [each for each in filters if not self._takes(each)]
 
     def _takes(self, each: Filter) -> bool:
-        column = getattr(each, "attribute", ())
+        column: tuple[str, ...] = getattr(each, "attribute", ())
         if len(column) != 1:
             return False
         if isinstance(each, IsNotNull):
@@ -210,7 +211,7 @@ class TmqpStreamReader(_Reads, DataSourceStreamReader, SupportsTriggerAvailableN
             self._planner = Following(self._link, self._options)
         return self._planner
 
-    def getDefaultReadLimit(self) -> ReadLimit:
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """What the options bound a batch by; both bounds count, one is told."""
         if self._options.max_offsets is not None:
             return ReadMaxRows(self._options.max_offsets)
@@ -218,19 +219,21 @@ class TmqpStreamReader(_Reads, DataSourceStreamReader, SupportsTriggerAvailableN
             return ReadMaxBytes(self._options.max_bytes)
         return ReadAllAvailable()
 
-    def prepareForTriggerAvailableNow(self) -> None:
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Note what there is: the query ends when that is read."""
         self._following.prepare_available_now()
 
-    def initialOffset(self) -> dict[str, Any]:
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where a new query begins."""
         return self._following.initial()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(  # noqa: N802 - Spark's name
+        self, start: dict[str, Any], limit: ReadLimit
+    ) -> dict[str, Any]:
         """How far the next batch goes.  Everything before ``start`` is done with."""
         return self._following.latest(start, isinstance(limit, ReadAllAvailable))
 
-    def reportLatestOffset(self) -> dict[str, Any] | None:
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
         """What there is, for the query's progress."""
         return self._following.report()
 
@@ -284,7 +287,9 @@ class TmqpDataSource(DataSource):
         kind = TmqpFilteringReader if pushes else TmqpReader
         return kind(self._connection, options, _projection(schema))
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+    def streamReader(  # noqa: N802 - Spark's name
+        self, schema: StructType
+    ) -> DataSourceStreamReader:
         """A streaming query's reader, of the columns in ``schema``."""
         options = self._source_options()
         check_stream(options)

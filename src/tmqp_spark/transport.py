@@ -21,7 +21,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 from tmqp import (
     AcknowledgeReceived,
@@ -86,12 +86,19 @@ class Link:
         self._sleep = sleep
         self._socket: socket.socket | None = None
         self._connection: Connection | None = None
+        self._accepted = False
         self._answers: dict[str, Frame] = {}
         self._waiting: set[str] = set()
         self._last_id = 0
 
     def __repr__(self) -> str:
         return f"<Link {self.options.url} {'open' if self.is_open else 'closed'}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def is_open(self) -> bool:
@@ -265,12 +272,10 @@ class Link:
         )
         self._connection.initiate(information, self.next_id())
         self._flush()
-        while self._connection is not None and not self._accepted:
+        while not self._accepted:
             if not self._receive(deadline):
                 self.close()
                 raise ConnectionBroken(f"{options.url} did not accept in time (connectTimeoutMs)")
-
-    _accepted = False
 
     def close(self) -> None:
         """Close at once; the next request opens it again."""

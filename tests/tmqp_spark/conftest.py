@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.project import ROOT
+from tests.tmqp_spark.reading import LinkTo
 from tmqp_spark.java import ensure_java
+from tmqp_spark.options import ConnectionOptions, read_options
 from tmqp_spark.session import session
 from tmqp_spark.testing import Broker
+from tmqp_spark.transport import Link
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +52,21 @@ def own_broker(tmp_path: Path) -> Iterator[Broker]:
     """A broker for one test, which may stop and start it."""
     with Broker(tmp_path / "broker") as running:
         yield running
+
+
+@pytest.fixture
+def link_to() -> Iterator[LinkTo]:
+    """Makes links to brokers and closes them."""
+    made: list[Link] = []
+
+    def link(broker: Broker, **options: object) -> Link:
+        given = {"url": broker.url, **{name: str(value) for name, value in options.items()}}
+        made.append(Link(read_options(ConnectionOptions, given)))
+        return made[-1]
+
+    yield link
+    for each in made:
+        each.close()
 
 
 def spark_environment() -> None:

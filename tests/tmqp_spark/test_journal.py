@@ -69,7 +69,7 @@ def rows(batch: Any) -> list[dict[str, Any]]:
 
 
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n:"), max_size=20)
-messages = st.builds(
+messages: st.SearchStrategy[dict[str, Any]] = st.builds(
     dict,
     payload=st.one_of(
         st.binary(max_size=16),

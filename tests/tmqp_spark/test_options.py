@@ -1,0 +1,109 @@
+"""Options: what each may be, what is said of mistakes, and that the documentation has them all."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from typing import Any
+
+import pytest
+
+from tests.project import ROOT
+from tmqp_spark.errors import InvalidOption
+from tmqp_spark.options import (
+    ConnectionOptions,
+    SinkOptions,
+    SourceOptions,
+    check_names,
+    option_names,
+    parse_duration_ms,
+    parse_size,
+    read_options,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"), [("250", 250), ("15s", 15_000), ("1.5 m", 90_000), ("1H", 3_600_000)]
+)
+def test_a_duration_has_a_unit_or_is_in_milliseconds(text: str, ms: int) -> None:
+    assert parse_duration_ms(text) == ms
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("100", 100), ("64m", 64 << 20), ("2 KiB", 2048), ("1G", 1 << 30)]
+)
+def test_a_size_has_a_unit_or_is_in_bytes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "-1", "5 years", "m", "1e3"])
+def test_what_is_no_duration_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match="a duration such as"):
+        parse_duration_ms(text)
+
+
+@pytest.mark.parametrize("text", ["", "0", "64x", "-5"])
+def test_what_is_no_size_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match="a positive size"):
+        parse_size(text)
+
+
+def test_names_count_whatever_their_case() -> None:
+    found = read_options(SourceOptions, {"STARTINGOFFSETS": "latest", "maxbytespertrigger": "2k"})
+    assert found.starting_offsets == "latest"
+    assert found.max_bytes == 2048
+    assert found.batch_bytes == 2 << 20
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("startOffsets", "did you mean startingOffsets"),
+        ("kafka.bootstrap.servers", "did you mean url"),
+        ("topic", "no option 'topic'"),
+        ("qwxyz", "known: url, clientId"),
+    ],
+)
+def test_an_unknown_option_names_the_nearest(name: str, text: str) -> None:
+    with pytest.raises(InvalidOption, match=text):
+        check_names([name], "source", ConnectionOptions, SourceOptions)
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "value", "text"),
+    [
+        (ConnectionOptions, "url", "http://x", "url must be an address such as"),
+        (ConnectionOptions, "retries", "many", "retries must be a whole number from 0 on, got"),
+        (ConnectionOptions, "tls", "maybe", "tls must be true or false"),
+        (SourceOptions, "mode", "tip", "mode must be tap or drain, got 'tip'"),
+        (SourceOptions, "subscribePattern", "(", "a regular expression for channel/queue"),
+        (SourceOptions, "batchBytes", "none", "a positive size"),
+        (SinkOptions, "queue", "70000", "a queue id"),
+    ],
+)
+def test_a_value_that_cannot_be_is_said_so(group: Any, name: str, value: str, text: str) -> None:
+    with pytest.raises(InvalidOption, match=re.escape(text)):
+        read_options(group, {name: value})
+
+
+def test_the_address_must_be_given() -> None:
+    with pytest.raises(InvalidOption, match="url is missing"):
+        read_options(ConnectionOptions, {})
+
+
+def test_a_token_is_not_shown_and_options_travel() -> None:
+    found = read_options(ConnectionOptions, {"url": "tmq://b", "token": "secret"})
+    assert "secret" not in repr(found)
+    copy = pickle.loads(pickle.dumps(found))  # noqa: S301 - our own
+    assert copy == found
+    assert hash(copy) == hash(found)
+
+
+def test_the_documentation_has_every_option_and_no_other() -> None:
+    text = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
+    _, _, tables = text.partition("\n## Options\n")
+    tables, _, _ = tables.partition("\n## ")
+    documented = re.findall(r"^\| `([A-Za-z.]+)` \|", tables, re.MULTILINE)
+    known = option_names(ConnectionOptions) + option_names(SourceOptions)
+    known += [name for name in option_names(SinkOptions) if name not in known]
+    assert set(documented) == set(known)

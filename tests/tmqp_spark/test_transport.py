@@ -1,0 +1,243 @@
+"""The blocking link, against brokers that misbehave in every way and one that speaks TLS."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tmqp_spark.reading import LinkTo, look
+from tmqp import Connection, Frame, HandshakeReceived, MessageType, Role, ServerMessageReceived
+from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken, DecodeFailed
+from tmqp_spark.options import ConnectionOptions
+from tmqp_spark.testing import Broker
+from tmqp_spark.transport import Link
+
+#: What a scripted broker does with a request: the bytes to answer with; None to hang up.
+Script = Callable[[Frame, int], bytes | None]
+
+
+def answer(request: Frame, code: int = 0, payload: bytes = b"") -> bytes:
+    kind = int(MessageType.RESPONSE)
+    return Frame.build(kind, "", code, payload, message_id=request.message_id).raw
+
+
+@contextmanager
+def scripted(script: Script, context: ssl.SSLContext | None = None) -> Iterator[str]:
+    """A broker that accepts everybody and answers by a script; its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    count = [0]
+    ended = threading.Event()
+
+    def serve(plain: socket.socket) -> None:
+        try:
+            sock = plain if context is None else context.wrap_socket(plain, server_side=True)
+        except OSError:
+            plain.close()
+            return
+        with sock:
+            connection = Connection(Role.SERVER)
+            while not ended.is_set():
+                data = sock.recv(65_536)
+                if not data:
+                    return
+                for event in connection.receive(data, 0.0):
+                    if isinstance(event, HandshakeReceived):
+                        connection.accept("you")
+                    elif isinstance(event, ServerMessageReceived):
+                        count[0] += 1
+                        said = script(event.frame, count[0])
+                        if said is None:
+                            return
+                        connection.send_bytes(said)
+                sock.sendall(connection.data_to_send())
+
+    def listen() -> None:
+        while True:
+            try:
+                plain, _ = listener.accept()
+            except OSError:
+                return
+            thread = threading.Thread(target=serve_quietly, args=(plain,), daemon=True)
+            threads.append(thread)
+            thread.start()
+
+    def serve_quietly(plain: socket.socket) -> None:
+        try:
+            serve(plain)
+        except OSError:
+            plain.close()
+
+    threads: list[threading.Thread] = []
+    accepting = threading.Thread(target=listen, daemon=True)
+    accepting.start()
+    try:
+        scheme = "tmq" if context is None else "tmqs"
+        yield f"{scheme}://localhost:{listener.getsockname()[1]}"
+    finally:
+        ended.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        accepting.join(5)
+        for thread in threads:
+            thread.join(5)
+
+
+def options(url: str, **more: Any) -> ConnectionOptions:
+    return ConnectionOptions(url=url, retry_backoff_ms=1, **more)
+
+
+def test_answers_are_taken_in_any_order() -> None:
+    held: list[Frame] = []
+
+    def backwards(request: Frame, _count: int) -> bytes:
+        held.append(request)
+        if len(held) < 3:
+            return b""
+        return b"".join(answer(each, 0, each.target.encode()) for each in reversed(held))
+
+    with scripted(backwards) as url, Link(options(url)) as link:
+        ids = [link.start(711, name) for name in "abc"]
+        assert [link.finish(each).payload for each in ids] == [b"a", b"b", b"c"]
+        assert link.requests == 3
+
+
+def test_a_large_answer_is_one_piece() -> None:
+    payload = bytes(range(256)) * 40_000
+    with (
+        scripted(lambda request, _: answer(request, 0, payload)) as url,
+        Link(options(url)) as link,
+    ):
+        assert link.finish(link.start(712, "a")).payload == payload
+
+
+def test_a_busy_broker_is_asked_again() -> None:
+    with scripted(lambda request, count: answer(request, 503 if count < 4 else 0)) as url:
+        with Link(options(url)) as link:
+            assert link.ask(711, "offsets", "a").content_type == 0
+            assert link.requests == 4
+        with scripted(lambda request, _: answer(request, 503)) as busy:
+            with Link(options(busy, retries=2)) as link:
+                with pytest.raises(
+                    BrokerUnreachable, match=r"offsets: .*503 busy; given up after 2"
+                ):
+                    link.ask(711, "offsets", "a")
+
+
+def test_a_broker_that_hangs_up_is_asked_again_on_another_connection() -> None:
+    with (
+        scripted(lambda request, count: answer(request) if count == 3 else None) as url,
+        Link(options(url)) as link,
+    ):
+        assert link.ask(711, "offsets", "a").content_type == 0
+        assert link.connections == 3
+
+
+def test_no_answer_in_time_is_said_so() -> None:
+    with (
+        scripted(lambda _request, _count: b"") as url,
+        Link(options(url, request_timeout_ms=50, retries=1)) as link,
+    ):
+        with pytest.raises(BrokerUnreachable, match=r"did not answer within 0.05 s"):
+            link.ask(711, "offsets", "a")
+        number = link.start(711, "a")
+        with pytest.raises(ConnectionBroken, match="requestTimeoutMs"):
+            link.finish_any([number])
+
+
+@pytest.mark.parametrize("garbage", [b"\x15" * 40, Frame.build(int(MessageType.TERMINATE)).raw])
+def test_what_is_no_answer_ends_the_connection(garbage: bytes) -> None:
+    with scripted(lambda _request, _count: garbage) as url, Link(options(url, retries=0)) as link:
+        with pytest.raises(BrokerUnreachable, match="given up after 0"):
+            link.ask(711, "offsets", "a")
+        assert not link.is_open
+
+
+@pytest.mark.parametrize("payload", [b"{}", b"[1]", b"[", b'[{"Channel":"a"}]'])
+def test_offsets_that_cannot_be_read_are_said_so(payload: bytes) -> None:
+    with (
+        scripted(lambda request, _: answer(request, 0, payload)) as url,
+        Link(options(url)) as link,
+        pytest.raises(DecodeFailed),
+    ):
+        look(link, subscribe="a/1")
+
+
+def test_a_rested_connection_is_tried_before_it_is_used(
+    own_broker: Broker, link_to: LinkTo
+) -> None:
+    link = link_to(own_broker)
+    assert not link.is_quiet(), "it is not open yet"
+    look(link, subscribe="a")
+    assert link.is_quiet()
+    number = link.start(711, "a")
+    assert not link.is_quiet(), "an answer is on its way"
+    link.finish(number)
+    own_broker.kill()
+    assert not link.is_quiet()
+
+
+def test_a_token_is_taken_from_its_file(tmp_path: Path, link_to: LinkTo) -> None:
+    settings = """
+[access.roles.reader]
+rights = ["pull", "see-channel"]
+channels = ["*"]
+
+[[access.tokens]]
+token = "the secret"
+roles = ["reader"]
+"""
+    token = tmp_path / "token"
+    token.write_text("the secret\n")
+    with Broker(tmp_path / "broker", settings) as broker:
+        assert look(link_to(broker, tokenFile=token), subscribe="a") == {}
+        with pytest.raises(BrokerRefused, match="refused the connection: 401 unauthorized; see"):
+            look(link_to(broker), subscribe="a")
+        with pytest.raises(BrokerUnreachable, match=r"option tokenFile: .* cannot be read on"):
+            look(link_to(broker, tokenFile=tmp_path / "none"), subscribe="a")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for localhost and its key, in one file."""
+    program = shutil.which("openssl")
+    if program is None:
+        pytest.skip("there is no openssl here to make a certificate with")
+    folder = tmp_path_factory.mktemp("tls")
+    command = [program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    command += ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    subprocess.run(command, check=True, capture_output=True)
+    both = folder / "both.pem"
+    both.write_bytes((folder / "key.pem").read_bytes() + (folder / "cert.pem").read_bytes())
+    return both
+
+
+def test_tls_is_spoken_and_the_certificate_checked(certificate: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    payload = b"secret" * 100_000
+    with scripted(lambda request, _: answer(request, 0, payload), context) as url:
+        with Link(options(url, tls_ca=str(certificate))) as link:
+            assert link.ask(712, "read", "a").payload == payload
+            assert link.is_quiet()
+        with (
+            Link(options(url, retries=0)) as link,
+            pytest.raises(BrokerUnreachable, match="certificate"),
+        ):
+            link.ask(712, "read", "a")
+
+
+def test_a_refusal_says_why() -> None:
+    with scripted(lambda request, _: answer(request, 401)) as url, Link(options(url)) as link:
+        with pytest.raises(BrokerRefused, match="offsets: 401 unauthorized; the token lacks") as it:
+            link.ask(711, "offsets", "a")
+        assert it.value.code == 401
