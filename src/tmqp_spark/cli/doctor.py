@@ -1,4 +1,4 @@
-"""The command ``tmqp-spark``."""
+"""Owns the command ``tmqp-spark doctor``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 import anyio
 import click
 
-import tmqp
 from tmqp.address import parse_address
 from tmqp.errors import LocalProtocolError
 from tmqp_spark.doctor import (
@@ -19,19 +18,10 @@ from tmqp_spark.doctor import (
     find_java,
 )
 
-__all__ = ["doctor", "main"]
+__all__ = ["doctor"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(tmqp.__version__, prog_name="tmqp-spark")
-def main() -> None:
-    """TMQP queues and Spark.
-
-    This version can examine a machine; sources, sinks and pipelines are to come.
-    """
-
-
-@main.command(
+@click.command(
     epilog="""\b
 Examples:
   tmqp-spark doctor
@@ -58,7 +48,3 @@ def doctor(address: str | None) -> None:
     for finding in findings:
         click.echo(f"{'ok' if finding.ok else 'MISSING':8}{finding.what:9}{finding.text}")
     sys.exit(0 if all(finding.ok for finding in findings) else 1)
-
-
-if __name__ == "__main__":
-    main()
