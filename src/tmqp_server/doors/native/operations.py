@@ -381,10 +381,10 @@ def _incarnation(frame: Frame) -> str:
 
 
 def _list_offsets(session: int, frame: Frame) -> Command:
-    timestamp_ms = _number(frame, HEADER_TIMESTAMP)
+    timestamp_ms = number_header(frame, HEADER_TIMESTAMP)
     if timestamp_ms is not None and timestamp_ms > _MOST_MS:
         raise BadRequestError(f"{HEADER_TIMESTAMP} is at most {_MOST_MS} milliseconds")
-    wait_ms = _number(frame, HEADER_WAIT) or 0
+    wait_ms = number_header(frame, HEADER_WAIT) or 0
     known: list[KnownQueue] = []
     if wait_ms and frame.payload_size:
         try:
