@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
-from click.testing import CliRunner
 
-from tmqp_spark.cli import cli
+from tests.tmqp_spark.commands import run
 from tmqp_spark.testing import Broker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-def run(*arguments: str, code: int = 0) -> Any:
-    """Run the command in this process, with the session of the tests; its summary."""
-    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
-    assert done.exit_code == code, done.stderr
-    return json.loads(done.stdout) if done.stdout else done.stderr
 
 
 def archived(folder: Path) -> list[tuple[str, int, bytes]]:
@@ -31,9 +22,7 @@ def archived(folder: Path) -> list[tuple[str, int, bytes]]:
         place = str(file.parent.relative_to(folder)).partition("/")[2]
         found += [
             (place, seq, value)
-            for seq, value in zip(
-                table["seq"].to_pylist(), table["value"].to_pylist(), strict=True
-            )
+            for seq, value in zip(table["seq"].to_pylist(), table["value"].to_pylist(), strict=True)
         ]
     return sorted(found)
 
@@ -61,3 +50,19 @@ def test_what_is_kept_is_archived_once_and_then_only_what_is_new(
     assert run(*command)["messages"] == 500
     assert archived(folder) == expected("arc", 7, 3_500)
     assert spark.read.parquet(str(folder)).count() == 3_500
+
+
+def test_spark_itself_archives_the_same(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    for queue in (1, 2):
+        broker.push("arcs", queue, [b"%06d" % number for number in range(1_200)])
+    folder = tmp_path / "archive"
+    command = ["archive", "arcs", "--to", str(folder), "-a", broker.url, "--engine", "spark"]
+    summary = run(*command)
+    assert summary["messages"] == 2_400
+    assert summary["end"] == {"arcs/1": 1_201, "arcs/2": 1_201}
+    assert archived(folder) == expected("arcs", 1, 1_200) + expected("arcs", 2, 1_200)
+    broker.push("arcs", 2, [b"%06d" % number for number in range(1_200, 1_300)])
+    assert run(*command)["messages"] == 100
+    assert archived(folder) == expected("arcs", 1, 1_200) + expected("arcs", 2, 1_300)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from tmqp_server.app import running
 from tmqp_server.config import ServerConfig
-from tmqp_spark.cli import main
+from tmqp_spark.cli import cli
 from tmqp_spark.doctor import check_java, check_package, check_python, check_server, find_java
 
 
@@ -90,7 +90,7 @@ async def test_a_server_that_is_not_there_is_said_so() -> None:
 
 
 def test_the_command_lists_its_findings() -> None:
-    result = CliRunner().invoke(main, ["doctor"])
+    result = CliRunner().invoke(cli, ["doctor"])
     lines = result.output.splitlines()
     assert [line.split()[1] for line in lines] == ["Python", "pyspark", "pyarrow", "Java"]
     assert lines[0] == f"ok      Python   {sys.version_info[0]}.{sys.version_info[1]}"
@@ -99,6 +99,6 @@ def test_the_command_lists_its_findings() -> None:
 
 
 def test_a_bad_address_is_a_usage_error() -> None:
-    result = CliRunner().invoke(main, ["doctor", "--address", "ftp://x"])
+    result = CliRunner().invoke(cli, ["doctor", "--address", "ftp://x"])
     assert result.exit_code == 2
     assert "tmq://" in result.output

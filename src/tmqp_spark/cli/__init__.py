@@ -11,6 +11,7 @@ import click
 import tmqp
 from tmqp_spark.cli.archive import archive
 from tmqp_spark.cli.doctor import doctor
+from tmqp_spark.cli.replay import replay
 
 __all__ = ["cli", "main"]
 
@@ -21,6 +22,7 @@ __all__ = ["cli", "main"]
 Examples:
   tmqp-spark doctor --address tmq://127.0.0.1:2622
   tmqp-spark archive orders/7 --to archive
+  tmqp-spark replay archive --to orders-copy/7 --create-queue
 """,
 )
 @click.version_option(tmqp.__version__, prog_name="tmqp-spark")
@@ -32,7 +34,7 @@ def cli() -> None:
     """
 
 
-_COMMANDS: tuple[click.Command, ...] = (archive, doctor)
+_COMMANDS: tuple[click.Command, ...] = (archive, replay, doctor)
 for _command in _COMMANDS:
     cli.add_command(_command)
 

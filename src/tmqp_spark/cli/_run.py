@@ -16,7 +16,13 @@ import click
 from tmqp.address import parse_address
 from tmqp.errors import LocalProtocolError, TmqpError
 from tmqp_client.errors import ConnectFailed, ConnectionLost
-from tmqp_spark.options import ConnectionOptions, SourceOptions, check_names, read_options
+from tmqp_spark.options import (
+    ConnectionOptions,
+    SinkOptions,
+    SourceOptions,
+    check_names,
+    read_options,
+)
 from tmqp_spark.pipelines.reporting import Reporter, explain
 
 __all__ = [
@@ -31,6 +37,7 @@ __all__ = [
     "print_table",
     "read_pairs",
     "reported",
+    "sink_options",
     "source_options",
 ]
 
@@ -179,6 +186,16 @@ def source_options(
     return read_options(SourceOptions, whole)
 
 
+def sink_options(more: Mapping[str, str], **given: str) -> SinkOptions:
+    """The sink that a command was told, as :func:`source_options`.
+
+    :raises InvalidOption: for options that are unknown or cannot be.
+    """
+    whole = {**given, **more}
+    check_names(whole, "sink", ConnectionOptions, SinkOptions)
+    return read_options(SinkOptions, whole)
+
+
 # --- Output and the end -------------------------------------------------------------------------
 
 
@@ -216,7 +233,9 @@ def _cell(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.1f}"
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(value))
+    return "".join(
+        each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(value)
+    )
 
 
 def ends_well(command: _C) -> _C:

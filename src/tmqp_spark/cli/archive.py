@@ -37,7 +37,9 @@ tmqp-spark archive orders/7 --to archive --json-logs 2>progress.jsonl >summary.j
 @click.option("--pattern", help="Queues whose channel/queue matches this regular expression.")
 @click.option("--to", "folder", required=True, metavar="FOLDER", help="Where the archive is.")
 @click.option(
-    "--once/--follow", default=True, help="End with what there is [default], or go on with what comes."
+    "--once/--follow",
+    default=True,
+    help="End with what there is [default], or go on with what comes.",
 )
 @click.option(
     "--engine",
@@ -74,7 +76,9 @@ tmqp-spark archive orders/7 --to archive --json-logs 2>progress.jsonl >summary.j
     show_default=True,
     help="Of the Parquet files.",
 )
-@click.option("--headers/--no-headers", default=True, help="Archive the messages' headers [default].")
+@click.option(
+    "--headers/--no-headers", default=True, help="Archive the messages' headers [default]."
+)
 @connected
 @on_spark
 @reported
@@ -135,7 +139,21 @@ def archive(
                 compression=compression,
             )
         else:
-            raise click.UsageError("to come")
+            from tmqp_spark.pipelines.archive_stream import archive_with_spark  # noqa: PLC0415
+
+            chosen = {"subscribePattern": pattern} if pattern else {"subscribe": ",".join(queues)}
+            secret = {"token": token} if token else {}
+            summary = archive_with_spark(
+                spark,
+                {"url": address, **secret, **given, **chosen, **more},
+                folder,
+                stop=stop,
+                reporter=reporter,
+                headers=headers,
+                follow=not once,
+                every_s=every_s,
+                compression=compression,
+            )
     print_json(summary)
 
 

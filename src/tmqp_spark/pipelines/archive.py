@@ -37,7 +37,7 @@ COMPRESSIONS: Final = ("zstd", "snappy", "lz4", "gzip", "none")
 @dataclass(slots=True, kw_only=True)
 class ArchiveSummary:
     """What a run archived: ``queues`` has messages by ``channel/queue``, ``end`` the places behind
-    the last of them."""
+    the last of them.  The engine spark counts neither files and bytes nor by queue."""
 
     engine: str
     folder: str

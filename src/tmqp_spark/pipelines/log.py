@@ -242,9 +242,7 @@ class ArchiveLog:
 
     def _recover(self) -> None:
         """Finish the last batch, and forget what was staged beyond it."""
-        numbers = sorted(
-            int(file.stem) for file in self._log.glob("*.json") if file.stem.isdigit()
-        )
+        numbers = sorted(int(file.stem) for file in self._log.glob("*.json") if file.stem.isdigit())
         if numbers:
             file = self._log / f"{numbers[-1]:08d}.json"
             record = _read(file)
