@@ -21,7 +21,8 @@ from types import FunctionType
 from typing import Any, Final
 
 from tmqp_client._custom import CustomMessage, CustomMessages
-from tmqp_client._reading import KeptMessages
+from tmqp_client._groups import Groups
+from tmqp_client._reading import KeptMessages, Reading
 from tmqp_client.client import Client
 from tmqp_client.connection_events import ConnectionEvents
 from tmqp_client.consumer import Consumer, ConsumerIterator
@@ -225,13 +226,16 @@ def render() -> dict[str, str]:
 
 
 def _operations() -> dict[str, str]:
-    """The client's methods, in two modules: those of the class itself, and all others."""
+    """The client's methods, in modules: those of the class itself, about what is kept, others."""
     result: dict[str, str] = {}
     own = {name for name in vars(Client) if not name.startswith("_")}
+    kept = {name for name in (*vars(Reading), *vars(Groups)) if not name.startswith("_")}
+    other = set(members(Client)) - own - kept
     received = [kind.__name__ for kind in CLASSES]
     for file, base, words, mine in (
-        ("_own.py", "Own", "the client's own operations, blocking", True),
-        ("_more.py", "More", "what else a client can do, blocking", False),
+        ("_own.py", "Own", "the client's own operations, blocking", own),
+        ("_kept.py", "Kept", "what a client can do with what is kept, blocking", kept),
+        ("_more.py", "More", "what else a client can do, blocking", other),
     ):
         names: dict[str, str] = {}
         skip = BY_HAND | _SPECIAL
@@ -240,7 +244,7 @@ def _operations() -> dict[str, str]:
             skip,
             f"{base}(Blocking[Client])",
             names,
-            lambda name, m=mine: (name in own) is m,
+            mine.__contains__,
         )
         for name in list(names):
             if name in received:

@@ -13,6 +13,7 @@ from typing import Final
 from tmqp.blocks import FLAG_TRANSIENT
 from tmqp_server.engine.effects import Append, Effect, Erase
 from tmqp_server.engine.storage_effects import ClearStored, ForgetQueue
+from tmqp_server.engine.transaction_effects import CommitStored
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import ANY_PRIORITY, Recovered
 from tmqp_sim.world import Violation
@@ -38,7 +39,7 @@ class Audit:
     def see(self, effects: list[Effect]) -> None:
         """The broker has said something."""
         for effect in effects:
-            if isinstance(effect, (Append, Erase, ForgetQueue, ClearStored)):
+            if isinstance(effect, (Append, CommitStored, Erase, ForgetQueue, ClearStored)):
                 self._gathered.append(effect)
 
     def taken(self) -> None:
@@ -63,6 +64,10 @@ class Audit:
                 self.owed[effect.key, effect.sequence] = (uid, effect.message.high_priority)
                 if effect.old:
                     self.owed.pop((effect.old_key, effect.old), None)
+            elif isinstance(effect, CommitStored):
+                for part in effect.parts:
+                    for sequence in range(part.first, part.first + part.count):
+                        self.owed[part.key, sequence] = ("a commit's", False)
             elif isinstance(effect, Erase):
                 self.owed.pop((effect.key, effect.sequence), None)
             elif isinstance(effect, ForgetQueue):

@@ -25,6 +25,9 @@ MARKS: Final[dict[str, str]] = {
     "confirm timed out": "a producer did not wait any longer",
     "consumer forgot to answer": "a careless consumer",
     "dead letter delivered": "a message was put back too often",
+    "epoch committed": "a writer of epochs was told so",
+    "epoch committed twice at once": "one commit waited for the other",
+    "epoch was committed before": "an epoch was done again, and nothing was pushed",
     "flushed at the end": "a session that was closed had bytes to send",
     "join failed": "a channel was not joined in time",
     "joined again after a loss": "a client's machine remembered its channels",
@@ -58,6 +61,7 @@ MARKS: Final[dict[str, str]] = {
     "sync failed": "a batch could not be written",
     "unanswered batch lost in a crash": "the crash came before the write",
     "unanswered batch survived a crash": "the crash came after it, and before its answer",
+    "transaction refused or lost": "a part of an epoch, or its commit, did not go through",
     "work left for another step": "a step had more to do than it may",
 }
 

@@ -32,9 +32,15 @@ from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Audience, Session
 from tmqp_server.engine.timers import Wakeups
+from tmqp_server.engine.transactions import Transactions
 from tmqp_server.outlets import Outlets
 from tmqp_server.runs import Runs
 from tmqp_server.storage.journal import Journal
+from tmqp_sim.commit_bugs import (
+    commits_every_time,
+    mark_comes_later,
+    mark_outlives_its_messages,
+)
 
 __all__ = ["MUTANTS", "Mutant", "planted"]
 
@@ -519,6 +525,18 @@ _LIST: Final = (
     Mutant(
         "asks-no-answer", "a message that is sent again asks for no acknowledge",
         NativeDoor, "encode_delivery", _asks_no_answer,
+    ),
+    Mutant(
+        "mark-without-messages", "a commit's mark is kept although its messages could not be",
+        Journal, "_commit", mark_outlives_its_messages,
+    ),
+    Mutant(
+        "mark-comes-later", "a commit's mark is written in the batch behind its messages",
+        Journal, "take", mark_comes_later,
+    ),
+    Mutant(
+        "commits-every-time", "an epoch that is committed can be committed again",
+        Transactions, "_committed", commits_every_time,
     ),
     Mutant(
         "always-first", "every consumer is told to be the first",

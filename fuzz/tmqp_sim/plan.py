@@ -108,6 +108,7 @@ class Plan:
         "clients",
         "disk",
         "duration_s",
+        "epochs",
         "faults",
         "lateness_s",
         "left_out",
@@ -141,6 +142,8 @@ class Plan:
         self.work_per_step = 1_000
         #: Output limits of the server: high and low water, the most.
         self.buffers = (262_144, 65_536, 4_194_304)
+        #: So many epochs are written in transactions.
+        self.epochs = 0
         self.left_out: tuple[str, ...] = ()
 
     def names(self) -> list[str]:
@@ -148,6 +151,8 @@ class Plan:
         found = [each.name for each in self.faults]
         found += [each.name for each in self.clients if each.bad]
         found += [each.name for each in self.messages]
+        if self.epochs:
+            found.append("epochs")
         return found
 
     def without(self, names: Iterable[str]) -> None:
@@ -157,6 +162,8 @@ class Plan:
         self.faults = [each for each in self.faults if each.name not in gone]
         self.clients = [each for each in self.clients if each.name not in gone]
         self.messages = [each for each in self.messages if each.name not in gone]
+        if "epochs" in gone:
+            self.epochs = 0
 
     def use_handler(self, name: str, promise: str) -> None:
         """Let a delivery handler of your own serve the ordinary queues.
@@ -193,6 +200,8 @@ class Plan:
         ]
         lines += [f"place: {place!r} ({place.handler}, {place.promise})" for place in self.places]
         lines += [f"client: {each.name} ({each.role})" for each in self.clients]
+        if self.epochs:
+            lines.append(f"epochs: {self.epochs}")
         lines += [f"fault: {each!r}" for each in self.faults]
         return lines
 
@@ -208,6 +217,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_clients(plan, chance)
     _draw_messages(plan, chance)
     _draw_meddlers(plan)
+    _draw_epochs(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan
@@ -342,6 +352,12 @@ def _draw_meddlers(plan: Plan) -> None:
     if own.random() < 0.2:
         at = own.random() * plan.duration_s * 0.5
         plan.clients.append(ClientPlan("meddler", "meddler", 0, Habits(), at, True))
+
+
+def _draw_epochs(plan: Plan) -> None:
+    own = Random(f"{plan.seed}/epochs")
+    if own.random() < 0.15:
+        plan.epochs = own.choice((3, 6, 12))
 
 
 def _draw_messages(plan: Plan, chance: Random) -> None:

@@ -27,6 +27,7 @@ from tmqp_sim.checkers import judge
 from tmqp_sim.clients import SimClient
 from tmqp_sim.consumers import Consumer, Meddler, Puller
 from tmqp_sim.disk import Disk
+from tmqp_sim.epochs import CHANNEL, EpochWriter, complaints, found_on
 from tmqp_sim.faults import strike
 from tmqp_sim.history import History, Place, Sent
 from tmqp_sim.ledger import Ledger
@@ -145,6 +146,12 @@ class Simulation:
             for number in range(plan.producers)
         ]
         self.good: list[SimClient] = [*self.producers]
+        self.writers: list[EpochWriter] = []
+        if plan.epochs:
+            writer = EpochWriter(self, "writer", limits, plan.epochs)
+            self.writers.append(writer)
+            self.good.append(writer)
+            self.world.at(0.005, writer.connect)
         self.bad: list[Consumer | Stranger | Meddler] = []
         for each in plan.clients:
             self._add_client(each, limits)
@@ -201,8 +208,23 @@ class Simulation:
 
     def _began(self) -> None:
         self.disk.begin(self.server.lives, self.server.hub)
+        self.check_epochs()
         self.server.wake_storage = self.disk.wake
         self.operator.begin()
+
+    def check_epochs(self) -> None:
+        """Of each epoch all is on the disk, once, or nothing.
+
+        :raises Violation: when that is not so.
+        """
+        for queue in self.broker.queues():
+            if queue.channel_name != CHANNEL:
+                continue
+            ids = found_on(self.disk.store, queue.key)
+            for writer in self.writers:
+                wrong = list(complaints(ids, writer.answered))
+                if wrong:
+                    raise Violation("epochs", "\n".join(wrong))
 
     def crash_server(self) -> None:
         """The server and what the disk had not yet."""
@@ -276,6 +298,9 @@ class Simulation:
         for producer in self.producers:
             if producer.ready or producer.under_way:
                 return False
+        for writer in self.writers:
+            if writer.owes:
+                return False
         for client in self.good:
             if not client.usable or client.link.dead:
                 return False
@@ -289,6 +314,8 @@ class Simulation:
         left: dict[str, int] = {}
         for producer in self.producers:
             left[producer.name] = producer.owes
+        for writer in self.writers:
+            left[writer.name] = writer.owes
         for queue in self.broker.queues():
             if self._matters(queue):
                 left[repr(queue)] = queue.live()
@@ -310,14 +337,15 @@ class Simulation:
             self.world.run(self.world.now + QUIET_S)
             if not home:
                 self.world.note("stuck", "not everything has come home")
-            checker, complaints = judge(
+            self.check_epochs()
+            checker, found = judge(
                 self.history,
                 self.server.lives,
                 self.sent if self.watched else None,
                 self.ledger.accepted,
                 self.owed(),
             )
-            text = "\n".join(complaints)
+            text = "\n".join(found)
         except Violation as violation:
             checker, text = violation.checker, violation.text
         except Exception:  # noqa: BLE001 - whatever our code raises is a finding

@@ -26,6 +26,7 @@ from tmqp.extensions import (
     OP_LIST_CURSORS,
     OP_OFFSETS,
     OP_READ_RANGE,
+    OP_SPLIT_RANGE,
     START_EARLIEST,
     START_LATEST,
 )
@@ -33,6 +34,7 @@ from tmqp.models import (
     CursorInformation,
     KnownOffsets,
     OffsetsInformation,
+    PartInformation,
     dump_list,
     parse_list,
 )
@@ -41,7 +43,7 @@ from tmqp_client.errors import OperationFailed, OutOfRange
 from tmqp_client.reading import KeptMessage, kept_messages
 from tmqp_client.session import Session
 
-__all__ = ["KeptMessages", "Reading"]
+__all__ = ["KeptMessages", "Reading", "number_text"]
 
 
 class Reading:
@@ -88,9 +90,9 @@ class Reading:
         if cursor:
             headers.append((HEADER_CURSOR, cursor))
         if timestamp_ms is not None:
-            headers.append((HEADER_TIMESTAMP, _number(HEADER_TIMESTAMP, timestamp_ms)))
+            headers.append((HEADER_TIMESTAMP, number_text(HEADER_TIMESTAMP, timestamp_ms)))
         if wait_ms:
-            headers.append((HEADER_WAIT, _number(HEADER_WAIT, wait_ms)))
+            headers.append((HEADER_WAIT, number_text(HEADER_WAIT, wait_ms)))
             payload = dump_list([_known(each) for each in known])
             if timeout_s is None:
                 timeout_s = self._session.response_timeout_s + wait_ms / 1000
@@ -126,15 +128,44 @@ class Reading:
         :raises BlockError: when the answer is not what was written.
         """
         headers = _of_queue(queue_id, incarnation)
-        for name, value in (
-            (HEADER_FROM, first),
-            (HEADER_TO, last),
-            (HEADER_LIMIT, limit),
-            (HEADER_MAX_BYTES, max_bytes),
-        ):
-            if value is not None:
-                headers.append((name, _number(name, value)))
-        request = Request(OP_READ_RANGE, "read", check_channel(channel), tuple(headers))
+        headers += _numbers(first, last, limit, max_bytes)
+        return kept_messages(await self._range(OP_READ_RANGE, "read", channel, headers, timeout_s))
+
+    async def split_range(
+        self,
+        channel: str,
+        queue_id: int,
+        first: int | None = None,
+        last: int | None = None,
+        *,
+        max_bytes: int | None = None,
+        limit: int | None = None,
+        incarnation: str = "",
+        timeout_s: float | None = None,
+    ) -> list[PartInformation]:
+        """Into which parts what is kept from ``first`` to ``last`` can be split; reads no message.
+
+        :param first: as in :meth:`read_range`, and ``last``, ``incarnation`` and errors as well.
+        :param max_bytes: of one part, unless its only message is larger; any number if None.
+        :param limit: messages of one part; any number if None.
+        :returns: parts that follow one another; the server has a bound, so go on behind the last
+            one where ``last`` is not reached.
+        """
+        headers = _of_queue(queue_id, incarnation)
+        headers += _numbers(first, last, limit, max_bytes)
+        answer = await self._range(OP_SPLIT_RANGE, "split", channel, headers, timeout_s)
+        most_bytes = max(len(answer), PartInformation.max_bytes)
+        return parse_list(PartInformation, answer, max_bytes=most_bytes)
+
+    async def _range(
+        self,
+        operation: int,
+        word: str,
+        channel: str,
+        headers: list[tuple[str, str]],
+        timeout_s: float | None,
+    ) -> bytes:
+        request = Request(operation, word, check_channel(channel), tuple(headers))
         try:
             pending = await self._session.ask(request, timeout_s)
         except OperationFailed as error:
@@ -142,7 +173,7 @@ class Reading:
                 raise
             raise OutOfRange(error.asked, error.message_id, error.code, error.body) from None
         assert pending.answer is not None, "an operation is settled by an answer"
-        return kept_messages(pending.answer.payload)
+        return pending.answer.payload
 
     async def open_cursor(
         self,
@@ -187,7 +218,10 @@ class Reading:
             used yet, 482, 503.
         """
         headers = _of_queue(queue_id, incarnation)
-        headers += [(HEADER_CURSOR, cursor), (HEADER_SEQUENCE, _number(HEADER_SEQUENCE, sequence))]
+        headers += [
+            (HEADER_CURSOR, cursor),
+            (HEADER_SEQUENCE, number_text(HEADER_SEQUENCE, sequence)),
+        ]
         return await self._move(channel, headers, "commit cursor of", timeout_s)
 
     async def _move(
@@ -342,7 +376,20 @@ def _of_queue(queue_id: int, incarnation: str) -> list[tuple[str, str]]:
     return headers
 
 
-def _number(name: str, value: int) -> str:
+def _numbers(
+    first: int | None, last: int | None, limit: int | None, max_bytes: int | None
+) -> list[tuple[str, str]]:
+    """Those of the headers about a range that say something."""
+    given = [(HEADER_FROM, first), (HEADER_TO, last)]
+    given += [(HEADER_LIMIT, limit), (HEADER_MAX_BYTES, max_bytes)]
+    return [(name, number_text(name, value)) for name, value in given if value is not None]
+
+
+def number_text(name: str, value: int) -> str:
+    """A number for a header.
+
+    :raises LocalProtocolError: when it has no place in 63 bits.
+    """
     if not 0 <= value < 2**63:
         raise LocalProtocolError(f"{name} is a number 0..2**63-1, got {value!r}")
     return str(value)

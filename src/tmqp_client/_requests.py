@@ -41,6 +41,13 @@ from tmqp.constants import (
     queue_status_from_word,
 )
 from tmqp.errors import LocalProtocolError
+from tmqp.extensions import (
+    OP_LIST_CURSORS,
+    OP_LIST_GROUPS,
+    OP_OFFSETS,
+    OP_READ_RANGE,
+    OP_SPLIT_RANGE,
+)
 from tmqp.frames import Frame
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client._pending import NO_QUEUE, Kind
@@ -86,6 +93,11 @@ _REPEATABLE: Final = frozenset(
         OP_CLIENT_LIST,
         OP_LIST_ROUTERS,
         OP_LIST_BINDINGS,
+        OP_OFFSETS,
+        OP_READ_RANGE,
+        OP_SPLIT_RANGE,
+        OP_LIST_CURSORS,
+        OP_LIST_GROUPS,
     }
 )
 

@@ -18,13 +18,13 @@ from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client import _requests
 from tmqp_client._batch import Batch
 from tmqp_client._gate import Dropped, WhenFull
+from tmqp_client._groups import Groups
 from tmqp_client._ids import IdSource, new_client_id
 from tmqp_client._listening import Listening
 from tmqp_client._machine import ClientMachine
 from tmqp_client._managing import Managing
 from tmqp_client._nodes import Nodes
 from tmqp_client._pending import time_limit
-from tmqp_client._reading import Reading
 from tmqp_client._report import BatchReport
 from tmqp_client._requests import Headers, Payload, PullRequest, Request, payload_bytes
 from tmqp_client._routers import Routers
@@ -113,7 +113,7 @@ def connect(
     )
 
 
-class Client(Talking, Routers, Managing, Nodes, Handling, Reading, Transactions):
+class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
     """What talks to a server; made by :func:`connect` and used in ``async with``, once.
 
     When its connection is lost it makes another one, to any of its addresses, and goes on where it

@@ -48,6 +48,7 @@ from tmqp_server.rights import (
     SEE_NODES,
     SEE_ROUTERS,
     SUBSCRIBE,
+    TRANSACT,
     UPDATE_QUEUE,
 )
 from tmqp_server.roles import OPEN, TABLE, AccessConfig, Entry, Role, fits
@@ -241,6 +242,11 @@ class Access:
     async def may_publish(self, who: Identity, router: str) -> bool | Answer:
         """Send to a router.  Where its bindings lead is not asked about."""
         return await self.may(who, PUBLISH, router, NO_QUEUE)
+
+    async def may_transact(self, who: Identity, application: str) -> bool | Answer:
+        """Open, fill, commit and give up transactions of an application; with an empty name, list
+        those of all.  What is pushed in them needs the right to push besides."""
+        return await self.may(who, TRANSACT, application, NO_QUEUE)
 
     async def may_manage_router(self, who: Identity, router: str) -> bool | Answer:
         """Create and remove a router and its bindings; so a message may be led anywhere."""

@@ -1,4 +1,4 @@
-"""Owns the gate: which command needs which right, which answers are kept, how a refusal is told.
+"""Owns the gate: what is asked about a command, which answers are kept, how a refusal is told.
 
 Theory of operation.  The hub shows the gate every command of a session before the broker sees it.
 The gate says one of three things: go on; no, and then it knows the effects that tell the peer so,
@@ -11,106 +11,55 @@ A channel may have an authenticator of its own, which is asked about it instead 
 one (F70); the question names it.  Kept answers are forgotten when it may be another's turn, and an
 answer that comes after that is asked for again.
 
-What a command needs stands in one table.  A command that is not in it is refused: what is added to
-the engine later is closed to everybody until somebody has decided what it needs.
+What a command needs stands in one table (``needs.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol, TypeAlias, final
+from typing import Final, Protocol, final
 
 from tmqp.constants import (
     RESULT_FAILED,
     RESULT_UNAUTHORIZED,
-    TARGET_NAME_PREFIX,
-    TARGET_TYPE_PREFIX,
     NoContent,
 )
 from tmqp_server.engine.client_commands import (
-    BY_NAME,
-    BY_TYPE,
-    PassAnswer,
-    SendCustom,
-    SendDirect,
     SubscribeEvent,
 )
 from tmqp_server.engine.commands import (
     Acknowledge,
     Batch,
-    Block,
-    ClearMessages,
     Command,
     Connect,
-    CreateChannel,
-    CreateQueue,
-    DescribeChannel,
-    DescribeQueue,
-    Disconnect,
-    Grant,
-    Join,
-    Leave,
     ListChannels,
-    ListClients,
-    ListConsumers,
-    ListNodes,
-    ListQueues,
     Pull,
     Push,
-    RemoveChannel,
-    RemoveQueue,
-    Unblock,
-    UpdateQueue,
 )
 from tmqp_server.engine.effects import Confirm, Effect, EndPull, HandOver, Refuse, Reply
+from tmqp_server.engine.group_commands import (
+    GroupCommand,
+    ListGroups,
+)
 from tmqp_server.engine.intake import REFUSAL_REASONS
 from tmqp_server.engine.reading_commands import (
-    CommitCursor,
-    ListCursors,
     ListOffsets,
-    OpenCursor,
-    ReadRange,
-    RemoveCursor,
 )
-from tmqp_server.engine.router_commands import (
-    AddBinding,
-    CreateRouter,
-    ListBindings,
-    ListRouters,
-    Publish,
-    RemoveBinding,
-    RemoveRouter,
-    SetRouterEnabled,
-)
-from tmqp_server.engine.transaction_commands import (
-    AbortTransaction,
-    CommitTransaction,
-    ListTransactions,
-    OpenTransaction,
-    PushTransaction,
+from tmqp_server.engine.transaction_commands import PushTransaction
+from tmqp_server.needs import (
+    FREE,
+    NO_QUEUE,
+    OF_CHANNELS,
+    Need,
+    need_of_parcel,
+    need_of_place,
+    needed,
 )
 from tmqp_server.rights import (
     ANSWER,
-    CLEAR_MESSAGES,
-    CREATE_CHANNEL,
-    CREATE_QUEUE,
-    CUSTOM,
-    DIRECT,
-    JOIN,
-    MANAGE_ROUTERS,
-    PUBLISH,
     PULL,
     PUSH,
-    REMOVE_CHANNEL,
-    REMOVE_QUEUE,
     SEE_CHANNEL,
-    SEE_CLIENTS,
-    SEE_CONSUMERS,
-    SEE_NODES,
-    SEE_ROUTERS,
-    SUBSCRIBE,
-    TRANSACT,
-    UPDATE_QUEUE,
 )
 
 __all__ = [
@@ -119,14 +68,11 @@ __all__ = [
     "AUTHENTICATE",
     "MAX_KEPT_ANSWERS",
     "MESSAGE",
-    "NO_QUEUE",
     "REFUSED",
     "Authorities",
     "Decision",
     "Gate",
-    "Need",
     "Question",
-    "needed",
 ]
 
 #: What the gate says of a command.
@@ -141,11 +87,8 @@ MESSAGE: Final = "message"
 #: Answers kept for one session; the oldest goes first.
 MAX_KEPT_ANSWERS: Final = 256
 
-#: Stands for no queue in particular.
-NO_QUEUE: Final = -1
-
-#: A right, the name of what it is about, a queue or NO_QUEUE, and one bit of ``events.py`` or 0.
-Need: TypeAlias = tuple[str, str, int, int]
+#: Lists, of which the decision says what may be seen.
+_LISTS: Final[frozenset[type[Command]]] = frozenset({ListChannels, ListGroups, ListOffsets})
 
 
 class Authorities(Protocol):
@@ -300,9 +243,11 @@ class Gate:
         if kind is PushTransaction:
             assert isinstance(command, PushTransaction)
             return _check_parcels(kept, command, 0, now)[0]
-        if kind is Connect or kind is ListChannels or kind is ListOffsets:
+        if kind is Connect or kind in _LISTS:
             return ASK
-        if kind in _FREE:
+        if isinstance(command, GroupCommand):
+            return self._check_group(kept, command, 0, now)[0]
+        if kind in FREE:
             return ALLOWED
         need = needed(command)
         if need is None:
@@ -321,6 +266,25 @@ class Gate:
                     return verdict, place
         return ALLOWED, len(commands)
 
+    def _check_group(
+        self, kept: dict[Need, float], command: GroupCommand, start: int, now: float
+    ) -> tuple[int, int]:
+        """What is to be said of the queues of a group from a place on, and at which place.
+
+        Of those that pass a filter, the ones that are not for this client are passed over.
+        """
+        places = command.places
+        if places is None:
+            return (ALLOWED if command.too_many else REFUSED), 0
+        for place in range(start, len(places)):
+            each = places[place]
+            verdict = _held(kept, (PULL, each.channel, each.queue_id, 0), now)
+            if verdict == REFUSED and command.filter is not None:
+                each.allowed = False
+            elif verdict != ALLOWED:
+                return verdict, place
+        return ALLOWED, len(places)
+
     def _refresh(self, authorities: Authorities) -> None:
         """Forget all answers when somebody else may have to give them now."""
         changes = authorities.authenticator_changes()
@@ -330,7 +294,7 @@ class Gate:
 
     def authenticator_of(self, need: Need) -> str:
         """Who is asked for a right: the channel's authenticator, or empty."""
-        if self._authorities is None or need[0] not in _OF_CHANNELS or not need[1]:
+        if self._authorities is None or need[0] not in OF_CHANNELS or not need[1]:
             return ""
         return self._authorities.authenticator_of(need[1])
 
@@ -357,7 +321,10 @@ class Gate:
         if isinstance(command, PushTransaction):
             kept = self._kept.get(number)
             place = 0 if kept is None else _check_parcels(kept, command, start, now)[1]
-            return self._about(number, _need_of_parcel(command, place), command, place)
+            return self._about(number, need_of_parcel(command, place), command, place)
+        if isinstance(command, GroupCommand):
+            place = self._check_group(self._kept[number] or {}, command, start, now)[1]
+            return self._about(number, need_of_place(command, place), command, place)
         need = needed(command)
         assert need is not None, f"nothing is to be asked about {command!r}"
         return self._about(number, need, command, 0)
@@ -384,19 +351,24 @@ class Gate:
                 del kept[next(iter(kept))]
             until = now + decision.keep_s
             kept[question.need] = until if decision.allowed else -until
-        if not decision.allowed:
+        following = question.place + 1
+        verdict = ALLOWED
+        if isinstance(command, GroupCommand) and kept is not None:
+            if not decision.allowed:
+                if command.filter is None or command.places is None:
+                    return REFUSED
+                command.places[question.place].allowed = False
+            verdict, following = self._check_group(kept, command, following, now)
+        elif not decision.allowed:
             return REFUSED
-        if isinstance(command, Batch):
-            verdict, place = self._check_batch(number, command, question.place + 1, now)
-            if verdict == ASK:
-                return self._question(number, command, place, now)
-            return verdict
-        if isinstance(command, PushTransaction) and kept is not None:
-            verdict, place = _check_parcels(kept, command, question.place + 1, now)
-            if verdict == ASK:
-                return self._question(number, command, place, now)
-            return verdict
-        return ALLOWED
+        elif isinstance(command, Batch):
+            verdict, following = self._check_batch(number, command, following, now)
+        elif isinstance(command, PushTransaction) and kept is not None:
+            verdict, following = _check_parcels(kept, command, following, now)
+        if verdict == ASK:
+            assert command is not None, "a batch, a group or a push"
+            return self._question(number, command, following, now)
+        return verdict
 
     # -- refusals -------------------------------------------------------------------------------
 
@@ -434,17 +406,10 @@ def _check_parcels(
     The first place is the transaction, then come the parcels.
     """
     for place in range(start, len(command.parcels) + 1):
-        verdict = _held(kept, _need_of_parcel(command, place), now)
+        verdict = _held(kept, need_of_parcel(command, place), now)
         if verdict != ALLOWED:
             return verdict, place
     return ALLOWED, len(command.parcels)
-
-
-def _need_of_parcel(command: PushTransaction, place: int) -> Need:
-    if place == 0:
-        return (TRANSACT, command.application, NO_QUEUE, 0)
-    parcel = command.parcels[place - 1]
-    return (PUSH, parcel.channel, parcel.queue_id, 0)
 
 
 def _refused_push(command: Push) -> list[Effect]:
@@ -467,155 +432,3 @@ def _refused_push(command: Push) -> list[Effect]:
             )
         )
     return refusal
-
-
-# --- What each command needs ---------------------------------------------------------------------
-
-
-def needed(command: Command) -> Need | None:
-    """What a client must be allowed for a command of its own.
-
-    The right is empty when anybody may; None when nobody has decided that.  A batch needs what its
-    parts need, and connecting is another question.
-    """
-    if type(command) in _FREE:
-        return _NOTHING
-    need = _NEEDS.get(type(command))
-    return None if need is None else need(command)
-
-
-_NOTHING: Final[Need] = ("", "", NO_QUEUE, 0)
-
-#: Needs no right: these give up what the client has, or are the server's own words about it.
-_FREE: Final[frozenset[type[Command]]] = frozenset({Disconnect, Block, Unblock, Leave, Grant})
-
-#: What a channel's own authenticator is asked about.  Not about creating it: whoever creates a
-#: channel chooses its authenticator, so that is for the server-wide one to allow.
-_OF_CHANNELS: Final = frozenset(
-    {
-        CLEAR_MESSAGES,
-        CREATE_QUEUE,
-        JOIN,
-        PULL,
-        PUSH,
-        REMOVE_CHANNEL,
-        REMOVE_QUEUE,
-        SEE_CHANNEL,
-        SEE_CONSUMERS,
-        SUBSCRIBE,
-        UPDATE_QUEUE,
-    }
-)
-
-_Needing: TypeAlias = Callable[[Command], Need]
-
-
-def _on_channel(right: str) -> _Needing:
-    def need(command: Command) -> Need:
-        channel: str = getattr(command, "channel")  # noqa: B009 - one of several classes
-        return (right, channel, NO_QUEUE, 0)
-
-    return need
-
-
-def _on_queue(right: str) -> _Needing:
-    def need(command: Command) -> Need:
-        channel: str = getattr(command, "channel")  # noqa: B009 - one of several classes
-        queue_id: int = getattr(command, "queue_id")  # noqa: B009
-        return (right, channel, queue_id, 0)
-
-    return need
-
-
-def _on_router(right: str) -> _Needing:
-    def need(command: Command) -> Need:
-        router: str = getattr(command, "router")  # noqa: B009 - one of several classes
-        return (right, router, NO_QUEUE, 0)
-
-    return need
-
-
-def _on_everything(right: str) -> _Needing:
-    def need(_command: Command) -> Need:
-        return (right, "", NO_QUEUE, 0)
-
-    return need
-
-
-def _on_application(command: Command) -> Need:
-    application: str = getattr(command, "application")  # noqa: B009 - one of several classes
-    return (TRANSACT, application, NO_QUEUE, 0)
-
-
-def _direct(command: Command) -> Need:
-    """The target as the client writes it (F113)."""
-    assert isinstance(command, SendDirect)
-    prefix = ""
-    if command.by == BY_NAME:
-        prefix = TARGET_NAME_PREFIX
-    elif command.by == BY_TYPE:
-        prefix = TARGET_TYPE_PREFIX
-    return (DIRECT, prefix + command.who, NO_QUEUE, 0)
-
-
-def _pass_answer(command: Command) -> Need:
-    assert isinstance(command, PassAnswer)
-    return (ANSWER, command.client_id, NO_QUEUE, 0)
-
-
-def _acknowledge(command: Command) -> Need:
-    assert isinstance(command, Acknowledge)
-    return (ANSWER, command.channel, NO_QUEUE, 0)
-
-
-def _subscribe(command: Command) -> Need:
-    """To be told no more is always allowed."""
-    assert isinstance(command, SubscribeEvent)
-    if not command.wanted:
-        return _NOTHING
-    queue_id = NO_QUEUE if command.queue_id is None else command.queue_id
-    return (SUBSCRIBE, command.channel, queue_id, command.event)
-
-
-_NEEDS: Final[dict[type[Command], _Needing]] = {
-    AbortTransaction: _on_application,
-    Acknowledge: _acknowledge,
-    AddBinding: _on_router(MANAGE_ROUTERS),
-    ClearMessages: _on_queue(CLEAR_MESSAGES),
-    CommitCursor: _on_queue(PULL),
-    CommitTransaction: _on_application,
-    CreateChannel: _on_channel(CREATE_CHANNEL),
-    CreateQueue: _on_queue(CREATE_QUEUE),
-    CreateRouter: _on_router(MANAGE_ROUTERS),
-    DescribeChannel: _on_channel(SEE_CHANNEL),
-    DescribeQueue: _on_queue(SEE_CHANNEL),
-    Join: _on_channel(JOIN),
-    ListBindings: _on_router(SEE_ROUTERS),
-    ListChannels: _on_everything(SEE_CHANNEL),
-    ListClients: _on_everything(SEE_CLIENTS),
-    ListConsumers: _on_channel(SEE_CONSUMERS),
-    ListCursors: _on_queue(SEE_CHANNEL),
-    ListNodes: _on_everything(SEE_NODES),
-    ListOffsets: _on_everything(SEE_CHANNEL),
-    ListQueues: _on_channel(SEE_CHANNEL),
-    ListRouters: _on_everything(SEE_ROUTERS),
-    ListTransactions: _on_everything(TRANSACT),
-    OpenCursor: _on_queue(PULL),
-    OpenTransaction: _on_application,
-    PassAnswer: _pass_answer,
-    Publish: _on_router(PUBLISH),
-    Pull: _on_queue(PULL),
-    Push: _on_queue(PUSH),
-    PushTransaction: _on_application,
-    ReadRange: _on_queue(PULL),
-    RemoveBinding: _on_router(MANAGE_ROUTERS),
-    RemoveChannel: _on_channel(REMOVE_CHANNEL),
-    RemoveCursor: _on_queue(PULL),
-    RemoveQueue: _on_queue(REMOVE_QUEUE),
-    RemoveRouter: _on_router(MANAGE_ROUTERS),
-    SetRouterEnabled: _on_router(MANAGE_ROUTERS),
-    SendCustom: _on_everything(CUSTOM),
-    SendDirect: _direct,
-    SubscribeEvent: _subscribe,
-    UpdateQueue: _on_queue(UPDATE_QUEUE),
-}

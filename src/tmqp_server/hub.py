@@ -55,8 +55,9 @@ from tmqp_server.engine.effects import (
     TellHandler,
     TellNodes,
 )
+from tmqp_server.engine.group_commands import GroupCommand
 from tmqp_server.engine.reading_commands import ListOffsets
-from tmqp_server.engine.reading_effects import FindOffsets, ReadStored
+from tmqp_server.engine.reading_effects import FindOffsets, MeasureStored, ReadStored, SplitStored
 from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import CallHttp, RouterFailed
 from tmqp_server.engine.snapshots import ChannelSnapshot
@@ -66,18 +67,19 @@ from tmqp_server.gate import (
     ASK,
     AUTHENTICATE,
     MESSAGE,
-    NO_QUEUE,
     Decision,
     Gate,
     Question,
 )
+from tmqp_server.needs import NO_QUEUE
 from tmqp_server.outlets import FOR_ONE, ForOne, Outlets
 from tmqp_server.storage.journal import Journal
 
-__all__ = ["Hub", "Relay", "StorageQuestion"]
+__all__ = ["Hub", "ReaderQuestion", "Relay", "StorageQuestion"]
 
 #: What is asked of the storage, each answered by a command.
-StorageQuestion: TypeAlias = Fetch | FindOffsets | ReadStored
+ReaderQuestion: TypeAlias = FindOffsets | MeasureStored | ReadStored | SplitStored
+StorageQuestion: TypeAlias = Fetch | ReaderQuestion
 
 
 class Relay(Protocol):
@@ -360,7 +362,7 @@ class Hub:
             if question.held is None:
                 return
         elif isinstance(command, ListOffsets):
-            question.names = tuple(self.broker.channel_names(command.filter))
+            gate.note_names(question, self.broker.channel_names(command.filter))
         self._ask(question)
 
     def _decided(self, question: Question, decision: Decision, now: float) -> Sequence[Effect]:
@@ -478,6 +480,8 @@ class Hub:
         if relay is not None and isinstance(command, Connect) and relay.recognises(command):
             gate.trust(number)
             return ALLOWED
+        if isinstance(command, GroupCommand):
+            self.broker.resolve(command)
         return gate.check(number, command, now)
 
     def _perform(self, number: int, command: Command, now: float) -> Sequence[Effect]:
@@ -539,7 +543,7 @@ class Hub:
             journal.erase(effect)
         elif isinstance(effect, StoredChange):
             journal.change(effect)
-        elif isinstance(effect, (Fetch, FindOffsets, ReadStored)):
+        elif isinstance(effect, (Fetch, FindOffsets, MeasureStored, ReadStored, SplitStored)):
             self._fetches.append(effect)
 
     def perform(self, command: Command, now: float) -> None:

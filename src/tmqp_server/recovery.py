@@ -18,14 +18,17 @@ from tmqp.constants import (
     RESULT_REQUESTED_RANGE_NOT_SATISFIABLE,
 )
 from tmqp_server.engine.commands import Command
+from tmqp_server.engine.group_commands import StoredMeasured
 from tmqp_server.engine.reading_commands import (
     KeptOffsets,
+    KeptPart,
     NameStore,
     OffsetsFound,
     RangeRead,
+    RangeSplit,
     RestoreCursor,
 )
-from tmqp_server.engine.reading_effects import ReadStored
+from tmqp_server.engine.reading_effects import MeasureStored, ReadStored, SplitStored
 from tmqp_server.engine.storage_commands import (
     Fetched,
     KeptMessage,
@@ -36,7 +39,7 @@ from tmqp_server.engine.storage_commands import (
 )
 from tmqp_server.engine.storage_effects import Fetch, StoreQueue
 from tmqp_server.engine.transaction_commands import RestoreMark
-from tmqp_server.hub import Hub, StorageQuestion
+from tmqp_server.hub import Hub, ReaderQuestion, StorageQuestion
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import (
     HIGH_ONLY,
@@ -45,13 +48,17 @@ from tmqp_server.storage.port import (
     Recovered,
     RecoveredQueue,
     Store,
+    StoredPart,
     StoreError,
 )
 from tmqp_server.storage.topology import channel_from_bytes, queue_from_bytes, router_from_bytes
 
-__all__ = ["answer_of", "fetched", "recover"]
+__all__ = ["answer_of", "fetched", "recover", "refusal_of"]
 
 logger = logging.getLogger("tmqp_server.storage")
+
+#: Behind every sequence.
+_LAST = 2**63 - 1
 
 
 def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
@@ -132,6 +139,10 @@ def answer_of(store: Store, journal: Journal, asked: StorageQuestion, now: float
     try:
         if isinstance(asked, ReadStored):
             return _range_read(store, asked)
+        if isinstance(asked, SplitStored):
+            return _range_split(store, asked)
+        if isinstance(asked, MeasureStored):
+            return StoredMeasured(asked.number, RESULT_OK, _measured(store, asked))
         offsets = _offsets(store, asked.keys)
         if asked.timestamp_us >= 0:
             for key, each in zip(asked.keys, offsets, strict=True):
@@ -139,9 +150,18 @@ def answer_of(store: Store, journal: Journal, asked: StorageQuestion, now: float
         return OffsetsFound(asked.number, RESULT_OK, offsets)
     except DamageError as error:
         logger.error("a reader cannot have what is damaged: %s", error)
+    return refusal_of(asked, RESULT_INTERNAL_SERVER_ERROR)
+
+
+def refusal_of(asked: ReaderQuestion, code: int) -> Command:
+    """The answer to a reader's question that cannot be served."""
     if isinstance(asked, ReadStored):
-        return RangeRead(asked.number, RESULT_INTERNAL_SERVER_ERROR, b"")
-    return OffsetsFound(asked.number, RESULT_INTERNAL_SERVER_ERROR, [])
+        return RangeRead(asked.number, code, b"")
+    if isinstance(asked, SplitStored):
+        return RangeSplit(asked.number, code, [])
+    if isinstance(asked, MeasureStored):
+        return StoredMeasured(asked.number, code, [])
+    return OffsetsFound(asked.number, code, [])
 
 
 def _offsets(store: Store, keys: list[int]) -> list[KeptOffsets]:
@@ -161,6 +181,29 @@ def _range_read(store: Store, asked: ReadStored) -> RangeRead:
         (kept,) = _offsets(store, [key])
         return RangeRead(asked.number, RESULT_REQUESTED_RANGE_NOT_SATISFIABLE, b"", kept)
     return RangeRead(asked.number, RESULT_OK, b"".join(blocks))
+
+
+def _range_split(store: Store, asked: SplitStored) -> RangeSplit:
+    key, first = asked.key, asked.first
+    (kept,) = _offsets(store, [key])
+    lost = first and not asked.held and not (kept.count and kept.earliest <= first)
+    if first > asked.end + 1 or lost:
+        return RangeSplit(asked.number, RESULT_REQUESTED_RANGE_NOT_SATISFIABLE, [], kept)
+    bounds = (asked.limit, asked.max_bytes, asked.most_parts)
+    parts = [
+        KeptPart(each.first, each.last, each.count, each.bytes)
+        for each in store.split(key, first, asked.last, *bounds)
+    ]
+    return RangeSplit(asked.number, RESULT_OK, parts)
+
+
+def _measured(store: Store, asked: MeasureStored) -> list[KeptPart]:
+    found: list[KeptPart] = []
+    for key, after in zip(asked.keys, asked.after, strict=True):
+        parts = store.split(key, after + 1, _LAST, 0, 0, 1)
+        part = parts[0] if parts else StoredPart(0, 0, 0, 0)
+        found.append(KeptPart(part.first, part.last, part.count, part.bytes))
+    return found
 
 
 def _reaches_back(store: Store, key: int, first: int, blocks: list[bytes]) -> bool:

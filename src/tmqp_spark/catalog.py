@@ -6,12 +6,13 @@ for each of them, all at once; one that names many, or a pattern, asks for all a
 
 from __future__ import annotations
 
+import functools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tmqp import Frame, HeaderName
+from tmqp import Frame, HeaderName, ResultCode
 from tmqp.extensions import HEADER_CURSOR, HEADER_TIMESTAMP, HEADER_WAIT, OP_OFFSETS
 from tmqp_spark.errors import DecodeFailed, InvalidOption
 from tmqp_spark.offsets import Places, parse_key, queue_key
@@ -213,12 +214,18 @@ class Catalog:
 
         return self._states(self._link.patiently("offsets", once))
 
-    def wait(self, places: Places, wait_ms: int) -> dict[str, QueueState]:
+    def wait(
+        self, places: Places, wait_ms: int, beside: Callable[[], Callable[[], object]] | None = None
+    ) -> dict[str, QueueState]:
         """What is kept, as soon as that is more than ``places`` or the wait is over.
 
+        :param beside: sends something else first, and returns what takes its answer; so both are
+            one round trip.
         :raises BrokerRefused: as :meth:`look`.
         """
         if wait_ms <= 0:
+            if beside is not None:
+                self._link.patiently("commit", functools.partial(_told, beside))
             return self.look()
         # One question is held, so one filter must do.
         channel, queue = self._filters[0] if len(self._filters) == 1 else ("*", None)
@@ -226,8 +233,18 @@ class Catalog:
         known += [_known(key, _NEVER, "") for key in self._others - places.keys()]
         headers = (*_of_queue(queue), (HEADER_WAIT, str(wait_ms)))
         payload = json.dumps(known, separators=(",", ":")).encode()
-        answer = self._link.ask(OP_OFFSETS, "offsets", channel, headers, payload, wait_ms)
-        return self._states([answer])
+
+        def once() -> Frame:
+            take = None if beside is None else beside()
+            asked = self._link.start(OP_OFFSETS, channel, headers, payload)
+            if take is not None:
+                take()
+            answer = self._link.finish(asked, wait_ms)
+            if answer.content_type == int(ResultCode.BUSY):
+                raise refusal(self._link.options.url, "offsets", answer)
+            return answer
+
+        return self._states([self._link.patiently("offsets", once)])
 
     def _states(self, answers: list[Frame]) -> dict[str, QueueState]:
         found: dict[str, QueueState] = {}
@@ -261,6 +278,10 @@ def answer_list(link: Link, answer: Frame) -> list[dict[str, Any]]:
 
 def _of_queue(queue: int | None) -> tuple[tuple[str, str], ...]:
     return () if queue is None else ((HeaderName.QUEUE_ID.value, str(queue)),)
+
+
+def _told(beside: Callable[[], Callable[[], object]]) -> object:
+    return beside()()
 
 
 def _known(key: str, latest: int, incarnation: str) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class Following:
         self._subscription = Subscription(options)
         self._catalog = Catalog(link, self._subscription)
         self._group = Group(link, options.group) if options.group else None
+        self._eager = options.commit_mode == "eager"
         self._initial: dict[str, Any] | None = None
         self._states: dict[str, QueueState] | None = None
         self._target: dict[str, QueueState] | None = None
@@ -100,7 +101,7 @@ class Following:
         }
         fresh = {key: state for key, state in states.items() if key not in begun}
         places = edge.resolve(states, self._catalog.look, _DEFAULT_START, strategy)
-        return {**begun, **self._group.begin_at({key: places[key] for key in fresh})}
+        return {**begun, **self._group.commit({key: places[key] for key in fresh})}
 
     def _check_mode(self, states: Iterable[QueueState]) -> None:
         if self._options.mode == "drain":
@@ -119,9 +120,7 @@ class Following:
         :raises DataLost: when a queue is gone, or another one, and ``failOnDataLoss`` is set.
         """
         places = read_checkpoint(start)
-        if self._options.commit_mode == "eager":
-            self._commit(places)
-        states = self._look(places)
+        states = self._look(places, self._due(places) if self._eager else None)
         self._states = states
         end = self._up_to_date(places, states)
         begins = {key: _begin_of(place, places.get(key)) for key, place in end.items()}
@@ -149,8 +148,12 @@ class Following:
         result = write_checkpoint(end)
         return start if result == start else result
 
-    def _look(self, places: Places) -> dict[str, QueueState]:
+    def _look(self, places: Places, done: Places | None) -> dict[str, QueueState]:
+        """What there is, told together with what is done."""
+        group = self._group
         if self._target is not None:
+            if group is not None and done is not None:
+                group.commit(done)
             return self._target
         known = places
         if self._deferred and self._states is not None:
@@ -159,7 +162,15 @@ class Following:
                 key: Place(state.incarnation, state.latest + 1)
                 for key, state in self._states.items()
             }
-        return self._catalog.wait(known, self._options.poll_wait_ms)
+        wait_ms = self._options.poll_wait_ms
+        if group is None or done is None:
+            return self._catalog.wait(known, wait_ms)
+
+        def commit() -> Callable[[], object]:
+            asked = group.start_commit(done)
+            return lambda: None if asked is None else group.finish_commit(asked)
+
+        return self._catalog.wait(known, wait_ms, commit)
 
     def _up_to_date(self, places: Places, states: dict[str, QueueState]) -> Places:
         """The places, without queues that are gone and with those that are new.
@@ -263,18 +274,19 @@ class Following:
     def commit(self, end: dict[str, Any]) -> None:
         """Spark is done with everything up to there (which it says a batch late)."""
         if self._options.commit_mode == "lagged":
-            self._commit(read_checkpoint(end))
+            due = self._due(read_checkpoint(end))
+            if due is not None and self._group is not None:
+                self._group.commit(due)
 
-    def _commit(self, places: Places) -> None:
-        if self._group is None:
-            return
+    def _due(self, places: Places) -> Places | None:
+        """What may be committed when everything before ``places`` is done: these, or those of so
+        many batches before; None for nothing yet."""
         waiting = self._to_commit
         if not waiting or waiting[-1] != places:
             waiting.append(places)
         while len(waiting) > self._options.commit_delay + 1:
             waiting.popleft()
-        if len(waiting) > self._options.commit_delay:
-            self._group.commit(waiting[0])
+        return waiting[0] if len(waiting) > self._options.commit_delay else None
 
     def report(self) -> dict[str, Any] | None:
         """What there is beyond what is being read, for the query's progress."""

@@ -8,6 +8,7 @@ is done with; places hold the next one to be read.
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Iterable
 from typing import Final
 
@@ -15,14 +16,14 @@ from tmqp import Frame, HeaderName, ResultCode
 from tmqp.extensions import (
     HEADER_CURSOR,
     HEADER_INCARNATION,
-    HEADER_SEQUENCE,
     HEADER_START,
     OP_COMMIT_CURSOR,
+    OP_COMMIT_GROUP,
 )
-from tmqp.models import CursorInformation, ModelError
+from tmqp.models import CursorInformation, ModelError, parse_list
 from tmqp_spark.catalog import QueueState
 from tmqp_spark.errors import DecodeFailed
-from tmqp_spark.offsets import Place, Places, parse_key
+from tmqp_spark.offsets import Place, Places, parse_key, queue_key
 from tmqp_spark.transport import Link, refusal
 
 __all__ = ["Group"]
@@ -49,27 +50,57 @@ class Group:
         wanted = [(state.key, state.incarnation, (HEADER_START, start)) for state in states]
         return self._move(wanted, "open")
 
-    def begin_at(self, places: Places) -> Places:
-        """Have the group begin at these places, or stay where it is if that is further.
-
-        :raises BrokerRefused: as :meth:`open`.
-        """
-        return self.commit(places)
-
     def commit(self, places: Places) -> Places:
         """Say that everything before these places is done with; a group never goes back.
 
-        What was said before is not said again.
+        It begins in queues where it was not, and what was said before is not said again.
 
-        :returns: where the group is in the queues that moved.
-        :raises BrokerRefused: as :meth:`open`, but not for a queue that is gone or another one.
+        :returns: where the group is in the queues of which something was said; those that are gone
+            or another one by now are not among them.
+        :raises BrokerRefused: as :meth:`open`.
         """
-        wanted = []
-        for key, place in places.items():
-            if self._committed.get(key) != (place.incarnation, place.next):
-                sequence = (HEADER_SEQUENCE, str(max(0, place.next - 1)))
-                wanted.append((key, place.incarnation, sequence))
-        return self._move(wanted, "commit")
+
+        def once() -> Places:
+            asked = self.start_commit(places)
+            return {} if asked is None else self.finish_commit(asked)
+
+        return self._link.patiently(f"commit group {self.name}", once)
+
+    def start_commit(self, places: Places) -> str | None:
+        """Send a commit, to be finished later; None when there is nothing new to say.
+
+        :raises ConnectionBroken: when the connection is gone.
+        """
+        payload = [
+            _offset(key, place)
+            for key, place in places.items()
+            if self._committed.get(key) != (place.incarnation, place.next)
+        ]
+        if not payload:
+            return None
+        body = json.dumps(payload, separators=(",", ":")).encode()
+        return self._link.start(OP_COMMIT_GROUP, "*", ((HEADER_CURSOR, self.name),), body)
+
+    def finish_commit(self, asked: str) -> Places:
+        """Take the answer to a commit: it is safe on the broker's disk.
+
+        :raises ConnectionBroken: when the connection is gone.
+        :raises BrokerRefused: as :meth:`open`.
+        """
+        answer = self._link.finish(asked)
+        if answer.content_type == int(ResultCode.NOT_FOUND):
+            return {}  # all of the queues are gone, and who reads them is told
+        if answer.content_type != 0:
+            raise refusal(self._link.options.url, f"commit group {self.name}", answer)
+        found: Places = {}
+        for cursor in _cursors(answer):
+            place = Place(cursor.incarnation, cursor.sequence + 1)
+            found[queue_key(cursor.channel, cursor.queue)] = place
+            self._committed[queue_key(cursor.channel, cursor.queue)] = (
+                place.incarnation,
+                place.next,
+            )
+        return found
 
     def _move(self, wanted: list[tuple[str, str, tuple[str, str]]], word: str) -> Places:
         found: Places = {}
@@ -103,6 +134,23 @@ class Group:
                 headers.append((HEADER_INCARNATION, incarnation))
             ids.append(self._link.start(OP_COMMIT_CURSOR, channel, headers))
         return [self._link.finish(message_id) for message_id in ids]
+
+
+def _offset(key: str, place: Place) -> dict[str, object]:
+    channel, queue = parse_key(key)
+    return {
+        "Channel": channel,
+        "Queue": queue,
+        "Incarnation": place.incarnation,
+        "Sequence": max(0, place.next - 1),
+    }
+
+
+def _cursors(answer: Frame) -> list[CursorInformation]:
+    try:
+        return parse_list(CursorInformation, answer.payload)
+    except ModelError as error:
+        raise DecodeFailed(f"cursors that cannot be read: {error}") from None
 
 
 def _sequence(answer: Frame) -> int:

@@ -27,7 +27,6 @@ from tmqp.blocks import (
     HEAD_SIZE,
     MAX_COUNT,
     BlockError,
-    decode_index,
 )
 from tmqp.frames import parse_headers
 from tmqp_spark.errors import DecodeFailed
@@ -51,13 +50,17 @@ _ENTRY: Final = np.dtype(
         ("hops", "<u2"),
     ]
 )
+#: Columns that stand in the index, and under which name.
+_COUNTS: Final = {"delivery_count": "attempts", "put_backs": "put_backs", "hops": "hops"}
 #: A string or binary view: length, then the value itself if it has at most 12 bytes, else its first
 #: four, the number of the buffer and the place in it.
 _VIEW: Final = np.dtype([("size", "<i4"), ("prefix", "<u4"), ("buffer", "<i4"), ("offset", "<i4")])
 _INLINE: Final = 12
-_COUNT: Final = struct.Struct("<I")
-_SIZE: Final = struct.Struct("<Q")
-_CRC: Final = struct.Struct("<I")
+#: The head of a block (see tmqp.blocks); the last number is its own checksum.
+_HEAD: Final = struct.Struct("<4sHHIIQQQQQII")
+_MAGIC: Final = b"TMQB"
+_VERSION: Final = 1
+_CRC_AT: Final = HEAD_SIZE - 4
 #: The door whose bodies are messages of this protocol (see tmqp.blocks).
 _NATIVE: Final = 1
 _NATIVE_HEAD: Final = 8
@@ -68,28 +71,41 @@ class Portion:
     """Messages that were read and not yet made into columns.
 
     ``buffers`` holds the received bytes; of each message ``entry`` is its row of the index,
-    ``buffer`` the number of its buffer and ``body`` where in it the body begins.
+    ``buffer`` the number of its buffer, ``body`` where in it the body begins, ``payload`` and
+    ``payload_size`` where the payload is.
     """
 
-    __slots__ = ("body", "buffer", "buffers", "entry")
+    __slots__ = ("body", "buffer", "buffers", "entry", "payload", "payload_size")
 
-    def __init__(self, buffers: list[bytes], entry: Any, buffer: Any, body: Any) -> None:
+    def __init__(
+        self,
+        buffers: list[bytes],
+        entry: Any,
+        buffer: Any,
+        body: Any,
+        payload: Any,
+        payload_size: Any,
+    ) -> None:
         self.buffers = buffers
         self.entry = entry
         self.buffer = buffer
         self.body = body
+        self.payload = payload
+        self.payload_size = payload_size
 
     def __len__(self) -> int:
         return len(self.entry)
 
-    @property
-    def last(self) -> int:
-        """The last sequence."""
-        return int(self.entry["sequence"][-1])
-
     def select(self, mask: Any) -> Portion:
         """Only the messages for which ``mask`` is true."""
-        return Portion(self.buffers, self.entry[mask], self.buffer[mask], self.body[mask])
+        return Portion(
+            self.buffers,
+            self.entry[mask],
+            self.buffer[mask],
+            self.body[mask],
+            self.payload[mask],
+            self.payload_size[mask],
+        )
 
 
 def read_portion(answers: list[tuple[bytes, int]], checksums: str, what: str) -> Portion:
@@ -100,66 +116,73 @@ def read_portion(answers: list[tuple[bytes, int]], checksums: str, what: str) ->
     :param what: whose messages they are, for people.
     :raises DecodeFailed: when they are not what was written.
     """
-    entries: list[Any] = []
-    bodies: list[Any] = []
-    counts: list[int] = []
-    last = -1
     try:
-        for data, start in answers:
-            count = 0
-            at = start
-            while at < len(data):
-                entry, body, end = _read_block(data, at, checksums)
-                if int(entry["sequence"][0]) <= last:
-                    raise BlockError("blocks are out of order")
-                last = int(entry["sequence"][-1])
-                entries.append(entry)
-                bodies.append(body)
-                count += len(entry)
-                at = end
-            counts.append(count)
+        return _read_portion(answers, checksums)
     except BlockError as error:
         raise DecodeFailed(f"{what}: the answer is damaged: {error}; read it again") from None
+
+
+def _read_portion(answers: list[tuple[bytes, int]], checksums: str) -> Portion:
+    entries: list[Any] = []
+    # Of each block: how many messages, where its bodies begin, and how many bytes they are.
+    counts: list[int] = []
+    bases: list[int] = []
+    sizes: list[int] = []
+    in_buffer: list[int] = []
+    for data, start in answers:
+        view = memoryview(data)
+        at, before = start, sum(counts)
+        while at < len(data):
+            count, body_size = _read_head(view, at, checksums)
+            entries.append(np.frombuffer(data, np.uint8, ENTRY_SIZE * count, at + HEAD_SIZE))
+            at += HEAD_SIZE + ENTRY_SIZE * count
+            counts.append(count)
+            bases.append(at)
+            sizes.append(body_size)
+            at += body_size
+        in_buffer.append(sum(counts) - before)
     buffers = [data for data, _ in answers]
     if not entries:
         nothing = np.empty(0, np.int64)
-        return Portion(buffers, np.empty(0, _ENTRY), nothing, nothing)
-    entry = entries[0] if len(entries) == 1 else np.concatenate(entries)
-    buffer = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-    return Portion(buffers, entry, buffer, np.concatenate(bodies))
+        return Portion(buffers, np.empty(0, _ENTRY), nothing, nothing, nothing, nothing)
+    # Joined as bytes: numpy compares the fields of records one by one before it joins them.
+    entry = (entries[0] if len(entries) == 1 else np.concatenate(entries)).view(_ENTRY)
+    position = entry["position"].astype(np.int64)
+    size = entry["size"].astype(np.int64)
+    offset = entry["payload_offset"].astype(np.int64)
+    payload_size = entry["payload_size"].astype(np.int64)
+    if (position + size > np.repeat(sizes, counts)).any() or (offset + payload_size > size).any():
+        raise BlockError("the place of a message is impossible")
+    sequence = entry["sequence"]
+    if not (sequence[1:] > sequence[:-1]).all():
+        raise BlockError("messages are out of order")
+    body = position + np.repeat(bases, counts)
+    buffer = np.repeat(np.arange(len(buffers), dtype=np.int64), in_buffer)
+    return Portion(buffers, entry, buffer, body, body + offset, payload_size)
 
 
-def _read_block(data: bytes, start: int, checksums: str) -> tuple[Any, Any, int]:
-    """The index of the block at ``start``, where each body begins, and where the block ends."""
-    if len(data) - start < HEAD_SIZE:
-        raise BlockError(f"{len(data) - start} bytes behind the last block are no block")
-    count: int = _COUNT.unpack_from(data, start + 8)[0]
+def _read_head(view: memoryview, start: int, checksums: str) -> tuple[int, int]:
+    """How many messages the block at ``start`` has, and how many bytes their bodies are."""
+    if len(view) - start < HEAD_SIZE:
+        raise BlockError(f"{len(view) - start} bytes behind the last block are no block")
+    magic, version, _, count, entry_size, _, _, _, body_size, _, body_crc, crc = _HEAD.unpack_from(
+        view, start
+    )
+    if magic != _MAGIC or version != _VERSION or entry_size != ENTRY_SIZE:
+        raise BlockError(f"no block of version {_VERSION} begins here")
     if not 1 <= count <= MAX_COUNT:
         raise BlockError(f"a block of {count} messages is impossible")
     index_end = start + HEAD_SIZE + ENTRY_SIZE * count
-    if checksums == "none":
-        body_size: int = _SIZE.unpack_from(data, start + 40)[0]
-    else:
-        body_size = decode_index(data[start:index_end]).body_size
     end = index_end + body_size
-    if end > len(data):
+    if end > len(view):
         raise BlockError(f"a block of {end - start} bytes was cut short")
-    if (
-        checksums == "all"
-        and crc32(memoryview(data)[index_end:end])
-        != (_CRC.unpack_from(data, start + HEAD_SIZE - 8)[0])
-    ):
+    if checksums != "none":
+        found = crc32(view[start + HEAD_SIZE : index_end], crc32(view[start : start + _CRC_AT]))
+        if found != crc:
+            raise BlockError("the checksum of head and index does not fit")
+    if checksums == "all" and crc32(view[index_end:end]) != body_crc:
         raise BlockError("the checksum of the bodies does not fit")
-    entry = np.frombuffer(data, _ENTRY, count, start + HEAD_SIZE)
-    position = entry["position"].astype(np.int64)
-    size = entry["size"].astype(np.int64)
-    payload_end = entry["payload_offset"].astype(np.int64) + entry["payload_size"]
-    if (position + size > body_size).any() or (payload_end > size).any():
-        raise BlockError("the place of a message is impossible")
-    sequence = entry["sequence"]
-    if count > 1 and not (sequence[1:] > sequence[:-1]).all():
-        raise BlockError("sequences do not rise")
-    return entry, position + index_end, end
+    return count, body_size
 
 
 class BatchBuilder:
@@ -208,11 +231,10 @@ class BatchBuilder:
             return _fixed(pa.int64(), entry["sequence"].astype(np.int64))
         if name == "timestamp":
             return _fixed(pa.timestamp("us", tz="UTC"), np.ascontiguousarray(entry["timestamp"]))
-        if name == "delivery_count":
-            return _fixed(pa.int32(), entry["attempts"].astype(np.int32))
+        if name in _COUNTS:
+            return _fixed(pa.int32(), entry[_COUNTS[name]].astype(np.int32))
         if name == "value":
-            at = work.body + entry["payload_offset"]
-            return work.bytes_at("value", kind, at, entry["payload_size"].astype(np.int64), None)
+            return work.bytes_at("value", kind, work.payload, work.payload_size, None)
         if name == "frame":
             return work.bytes_at(
                 "frame", kind, work.body, entry["size"].astype(np.int64), work.native
@@ -231,6 +253,12 @@ class BatchBuilder:
             return work.text(name, work.names, work.head(2))
         if name == "source":
             return work.text(name, work.names + work.head(2), work.head(3))
+        if name == "pushed_channel":
+            # A dead letter keeps the form in which it was pushed, old address and all.
+            return work.text(name, work.names + work.head(2) + work.head(3), work.head(4))
+        if name == "pushed_queue":
+            queue = work.head(5) | work.head(6) << 8
+            return _fixed(pa.int32(), queue.astype(np.int32), work.native)
         assert name == "headers", f"the projection has checked {name}"
         return self._headers(work)
 
@@ -247,7 +275,7 @@ class BatchBuilder:
         """Pairs of each message; the only column that costs work for each (with headers)."""
         names_end = work.names + work.head(2) + work.head(3) + work.head(4)
         has = ((work.head(1) & 0x20) != 0) & work.native
-        payload = work.body + work.entry["payload_offset"]
+        payload = work.payload
         rows: list[list[tuple[str, str]] | None] = [
             [] if native else None for native in work.native.tolist()
         ]
@@ -283,6 +311,8 @@ class _Work:
         self.buffers = portion.buffers
         self.buffer = portion.buffer
         self.body = portion.body
+        self.payload = portion.payload
+        self.payload_size = portion.payload_size
         self.what = what
         self.native = (portion.entry["flags"] >> FLAG_DOOR_SHIFT) == _NATIVE
         self._arrays = [np.frombuffer(data, np.uint8) for data in portion.buffers]
@@ -322,8 +352,7 @@ class _Work:
             wide = np.where(tier > 252, np.left_shift(1, np.maximum(tier - 252, 0)), 0)
             names = self.body + _NATIVE_HEAD + wide
             end = names + self.head(2) + self.head(3) + self.head(4)
-            payload = self.body + self.entry["payload_offset"]
-            if ((end > payload) & self.native).any():
+            if ((end > self.payload) & self.native).any():
                 raise DecodeFailed(f"{self.what}: a body among {self.describe()} is no message")
             self._names = names
         return self._names

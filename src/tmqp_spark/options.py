@@ -57,6 +57,8 @@ _ELSEWHERE: Final = {
     "groupid": "group",
     "predefinedsubscription": "group",
 }
+#: What Spark itself is told by options of a streaming query, and hands on.
+_SPARKS_OWN: Final = ("checkpointlocation", "queryname")
 
 
 # --- Reading one value ----------------------------------------------------------------------------
@@ -369,7 +371,7 @@ def check_names(given: Iterable[str], what: str, *groups: type[Any]) -> None:
     known = {name.lower(): name for name in option_names(*groups)}
     for name in given:
         lower = name.lower()
-        if lower in known:
+        if lower in known or lower in _SPARKS_OWN:
             continue
         near = _ELSEWHERE.get(lower, "").lower()
         if near not in known:

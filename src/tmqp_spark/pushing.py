@@ -134,10 +134,10 @@ class Pusher(Link):
     def _guarded(self, block: _Block | None) -> None:
         """Send a block, or wait for what comes; reconnect and send everything again if need be."""
         try:
-            if block is None:
-                self._await()
-            else:
+            if block is not None:
                 self._send(memoryview(block.data))
+            elif any(each.waiting is None or each.waiting for each in self._blocks):
+                self._await()
         except ConnectionBroken as error:
             if not self._blocks:
                 raise  # without acknowledges nobody knows what is missing

@@ -126,7 +126,11 @@ class Recorded:
             return
         try:
             exchange = parse_exchange(path, text)
-        except (RecordingError, RecursionError) as error:
+        except RecursionError:
+            self._fault(path, "", "not JSON: nested too deeply")
+            yield
+            return
+        except RecordingError as error:
             self._fault(path, "", str(error).removeprefix(f"{path}: ").removeprefix(f"{path} "))
             yield
             return

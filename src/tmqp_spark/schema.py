@@ -78,6 +78,10 @@ COLUMNS: Final = (
     Column("value", ("binary", "string"), True, False, "the payload"),
     Column("frame", ("binary",), True, True, "the whole message as it came (`includeFrame`)"),
     Column("incarnation", ("string",), True, True, "which queue of that name"),
+    Column("put_backs", ("int",), True, True, "times it was put back before it was written"),
+    Column("hops", ("int",), True, True, "queues it went through as a dead letter"),
+    Column("pushed_channel", ("string",), True, True, "where it was pushed to at first"),
+    Column("pushed_queue", ("int",), True, True, "the queue there"),
 )
 _BY_NAME: Final = {column.name: column for column in COLUMNS}
 

@@ -12,6 +12,7 @@ from tmqp.extensions import (
     HEADER_LIMIT,
     HEADER_MAX_BYTES,
     HEADER_TO,
+    OP_SPLIT_RANGE,
 )
 from tmqp_spark.catalog import answer_list
 from tmqp_spark.errors import BrokerRefused
@@ -21,7 +22,6 @@ from tmqp_spark.transport import Link
 
 __all__ = ["bytes_up_to", "split_evenly", "split_ranges"]
 
-_OP_SPLIT_RANGE: Final = 716
 #: A range is not divided finer than this to make more tasks: a task costs more than it would read.
 _SMALLEST_PART: Final = 1
 
@@ -99,23 +99,30 @@ def _parts(
     range is not there any more (reading it will say so)."""
     headers = [
         (HeaderName.QUEUE_ID.value, str(whole.queue)),
-        (HEADER_FROM, str(whole.start)),
         (HEADER_TO, str(whole.end - 1)),
         (HEADER_MAX_BYTES, str(target)),
         (HEADER_INCARNATION, whole.incarnation),
     ]
     if most is not None:
         headers.append((HEADER_LIMIT, str(most)))
-    try:
-        answer = link.ask(_OP_SPLIT_RANGE, f"split {whole!r}", whole.channel, headers)
-    except BrokerRefused as error:
-        if error.code in (int(ResultCode.UNAUTHORIZED), int(ResultCode.FAILED)):
-            raise
-        return None
-    return [
-        (int(item["First"]), int(item["Last"]), int(item.get("Bytes", 0)))
-        for item in answer_list(link, answer)
-    ]
+    found: list[tuple[int, int, int]] = []
+    start = whole.start
+    while start < whole.end:
+        asked = [*headers, (HEADER_FROM, str(start))]
+        try:
+            answer = link.ask(OP_SPLIT_RANGE, f"split {whole!r}", whole.channel, asked)
+        except BrokerRefused as error:
+            if error.code in (int(ResultCode.UNAUTHORIZED), int(ResultCode.FAILED)):
+                raise
+            return None
+        parts = answer_list(link, answer)
+        if not parts:
+            break
+        # There may be more than the broker puts into one answer.
+        for part in parts:
+            found.append((int(part["First"]), int(part["Last"]), int(part.get("Bytes", 0))))
+        start = found[-1][1] + 1
+    return found
 
 
 def bytes_up_to(link: Link, whole: QueueRange, most_bytes: int) -> tuple[int, int]:

@@ -47,6 +47,11 @@ class Broker:
         """Its address; the port is known from the first start on."""
         return f"tmq://127.0.0.1:{self._port}"
 
+    @property
+    def pid(self) -> int:
+        """The number of its process; 0 while it is stopped."""
+        return 0 if self._process is None else self._process.pid
+
     def start(self) -> None:
         """Start it, on the same address as before.
 

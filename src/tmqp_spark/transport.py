@@ -87,6 +87,7 @@ class Link:
         self._socket: socket.socket | None = None
         self._connection: Connection | None = None
         self._accepted = False
+        self._low_water = 1
         self._answers: dict[str, Frame] = {}
         self._waiting: set[str] = set()
         self._last_id = 0
@@ -260,6 +261,7 @@ class Link:
             self._socket = _connect(options, options.connect_timeout_ms / 1000)
         except OSError as error:
             raise ConnectionBroken(f"cannot connect to {options.url}: {error}") from None
+        self._low_water = 1
         self._connection = Connection(Role.CLIENT, _LIMITS, now=now)
         self._answers.clear()
         self._waiting.clear()
@@ -312,8 +314,10 @@ class Link:
             due = connection.next_deadline()
             until = deadline if due is None else min(deadline, due)
             try:
+                wanted = min(_LARGEST_READ, max(_SMALL_READ, connection.wanted))
+                self._wake_at(sock, wanted if wanted > _SMALL_READ else 1)
                 sock.settimeout(max(0.001, until - now))
-                data = sock.recv(min(_LARGEST_READ, max(_SMALL_READ, connection.wanted)))
+                data = sock.recv(wanted)
             except TimeoutError:
                 self._handle(connection.on_deadline(self._clock()))
                 self._flush()
@@ -325,6 +329,12 @@ class Link:
                 ) from None
             self._take(data)
             return True
+
+    def _wake_at(self, sock: socket.socket, count: int) -> None:
+        """Have the kernel wake us when so many bytes are there, not for each packet."""
+        if count != self._low_water and not isinstance(sock, ssl.SSLSocket):
+            self._low_water = count
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
 
     def _take(self, data: bytes) -> None:
         connection = self._connection

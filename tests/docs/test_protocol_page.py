@@ -231,7 +231,7 @@ def test_routing_numbers() -> None:
 MODELS: Final = [
     getattr(models, name)
     for name in models.__all__
-    if name.endswith(("Options", "Information", "Event", "Decision"))
+    if name.endswith(("Options", "Information", "Event", "Decision", "Offsets"))
 ]
 
 
@@ -250,4 +250,5 @@ def test_model(model: type[models.Model]) -> None:
 
 
 def test_all_models_are_there() -> None:
-    assert len(MODELS) == 16
+    assert len(MODELS) == 17
+    assert len(MODELS) == 19

@@ -43,6 +43,11 @@ class LineDoor(Door):
         body = f"{message.message_id} {message.source} {message.channel}".encode()
         return body, 0, len(body)
 
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """Bodies in lines; an id that begins with ``!`` has high priority."""
+        lines = data.split(b"\n")
+        return [(line, 0, len(line), line.startswith(b"!")) for line in lines]
+
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         message_id, source, channel = body.decode().split(" ")
         return None, message_id, source, channel, 1

@@ -16,6 +16,7 @@ from tests.tmqp_server.storage.stores import EVER, NOW_US, batch, kept, message,
 from tmqp_server.storage.port import (
     KeepChannel,
     KeepCursor,
+    KeepMark,
     KeepQueue,
     KeepRouter,
     Retention,
@@ -49,6 +50,7 @@ def data(tmp_path: Path) -> Path:
         KeepQueue(4, "orders", 8, b"{}", Retention()),
         KeepRouter("r", b"\xff"),
         KeepCursor("x", 1, 3),
+        KeepMark("nightly", 41, NOW_US),
     ]
     made.write(batch(*changes), NOW_US)
     bodies = [b"plain", "hé\n".encode(), b"\xff\x00", b""]

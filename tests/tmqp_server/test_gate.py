@@ -13,10 +13,14 @@ from tests.tmqp_server.guarded import QUEUE, GuardedWorld, asks, event, frame, s
 from tests.tmqp_server.peers import Peer, ack, greeting, operation, push
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
-from tmqp_server import gate as gate_module
-from tmqp_server import rights
+from tmqp_server import needs, rights
 from tmqp_server.doors.port import Door, DoorSession
-from tmqp_server.engine import client_commands, commands, router_commands
+from tmqp_server.engine import (
+    client_commands,
+    commands,
+    router_commands,
+    transaction_commands,
+)
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
     Batch,
@@ -46,20 +50,20 @@ NO = Decision(False)
 
 
 def session_commands() -> Iterator[type[Command]]:
-    for module in (commands, client_commands, router_commands):
+    for module in (commands, client_commands, router_commands, transaction_commands):
         for kind in vars(module).values():
             if isinstance(kind, type) and issubclass(kind, SessionCommand):
                 yield kind
 
 
 def test_whatever_a_session_can_ask_of_the_engine_somebody_has_decided_who_may() -> None:
-    decided = {*gate_module._NEEDS, *gate_module._FREE, Batch, SessionCommand}
+    decided = {*needs.NEEDS, *needs.FREE, Batch, SessionCommand}
     assert set(session_commands()) <= decided
     assert set(Broker()._performers) <= decided
 
 
 def test_what_nobody_has_decided_is_refused_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(gate_module._NEEDS, ListNodes)
+    monkeypatch.delitem(needs.NEEDS, ListNodes)
     gate = Gate(lambda _: False)
     gate.open(1)
     command = ListNodes(1, "r")

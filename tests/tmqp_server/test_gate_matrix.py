@@ -15,11 +15,18 @@ from tests.tmqp_server.peers import Peer, push
 from tests.tmqp_server.world import World
 from tmqp.constants import MessageType, Operation
 from tmqp.extensions import (
+    HEADER_EPOCH,
     HEADER_ROUTER_ENABLED,
+    HEADER_TRANSACTION,
+    OP_ABORT_TRANSACTION,
     OP_COMMIT_CURSOR,
+    OP_COMMIT_TRANSACTION,
     OP_DROP_CURSOR,
     OP_LIST_CURSORS,
+    OP_LIST_TRANSACTIONS,
     OP_OFFSETS,
+    OP_OPEN_TRANSACTION,
+    OP_PUSH_TRANSACTION,
     OP_READ_RANGE,
     OP_SET_ROUTER_ENABLED,
 )
@@ -164,6 +171,31 @@ MATRIX: dict[str, tuple[Frame, tuple[str, str, int], list[Shape]]] = {
         push("c", 1, "m", pending_acknowledge=True),
         (rights.PUSH, "c", 1),
         [*CODE_401, (MessageType.ACKNOWLEDGE, 1, [("Nack-Reason", "unauthorized")])],
+    ),
+    "open transaction": (
+        asks(OP_OPEN_TRANSACTION, "app", headers=[(HEADER_EPOCH, "1")]),
+        (rights.TRANSACT, "app", NO_QUEUE),
+        CODE_401,
+    ),
+    "push into transaction": (
+        asks(OP_PUSH_TRANSACTION, "app", headers=[(HEADER_TRANSACTION, "1")]),
+        (rights.TRANSACT, "app", NO_QUEUE),
+        CODE_401,
+    ),
+    "commit transactions": (
+        asks(OP_COMMIT_TRANSACTION, "app", headers=[(HEADER_EPOCH, "1")]),
+        (rights.TRANSACT, "app", NO_QUEUE),
+        CODE_401,
+    ),
+    "abort transaction": (
+        asks(OP_ABORT_TRANSACTION, "app", headers=[(HEADER_EPOCH, "1")]),
+        (rights.TRANSACT, "app", NO_QUEUE),
+        CODE_401,
+    ),
+    "list transactions": (
+        asks(OP_LIST_TRANSACTIONS),
+        (rights.TRANSACT, "", NO_QUEUE),
+        CODE_401,
     ),
     "pull": (
         frame(MessageType.PULL_REQUEST, "c", 1, headers=[("Count", "1")]),

@@ -109,5 +109,6 @@ async def test_what_is_given_up_is_gone(tmp_path: Path) -> None:
         await client.abort_transaction("app", transaction=one)
         await client.abort_transaction("app", 2)
         assert await client.list_transactions() == []
-        assert await client.commit_transaction("app", 1)  # nothing but the epoch
+        empty = await client.commit_transaction("app", 1)  # nothing but the epoch
+        assert (empty.state, empty.count) == ("committed", 0)
         assert await waiting(client) == 0

@@ -6,6 +6,7 @@ import pytest
 
 from tests.tmqp_sim.histories import WORK, confirmed, history_of, received, work
 from tmqp_sim.checkers import first_flags, judge, lost, stuck, unexplained, untaken
+from tmqp_sim.epochs import complaints, messages_of
 from tmqp_sim.history import Receipt
 from tmqp_sim.world import Violation
 
@@ -129,3 +130,31 @@ def test_nothing_comes_before_it_was_sent() -> None:
     history.sent["a"].pushes = 0
     with pytest.raises(Violation, match="came before it was sent"):
         received(history, "a")
+
+
+# --- Epochs --------------------------------------------------------------------------------------
+
+
+def ids_of(*epochs: int) -> list[str]:
+    return [each for epoch in epochs for part in messages_of(epoch) for each in part]
+
+
+def test_epochs_that_are_there_once_and_whole_pass() -> None:
+    assert [*complaints(ids_of(0, 1, 2, 3), 3)] == []
+    assert [*complaints(reversed(ids_of(0, 1, 2)), 1)] == [], "the last was not answered"
+    assert [*complaints([], -1)] == []
+    assert ids_of(0) == [], "an epoch may be empty"
+
+
+@pytest.mark.parametrize(
+    ("ids", "answered", "text"),
+    [
+        (ids_of(1, 3), 3, "epoch 2: 0 messages twice, missing"),
+        (ids_of(1, 2, 2), 2, f"epoch 2: {len(ids_of(2))} messages twice, missing []"),
+        (ids_of(1, 2)[:-1], 1, f"epoch 2: 0 messages twice, missing ['{ids_of(2)[-1]}']"),
+        (ids_of(1, 1), 0, f"epoch 1: {len(ids_of(1))} messages twice"),
+    ],
+)
+def test_epochs_that_are_not(ids: list[str], answered: int, text: str) -> None:
+    (complaint,) = complaints(ids, answered)
+    assert complaint.startswith(text)

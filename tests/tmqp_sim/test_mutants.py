@@ -16,11 +16,14 @@ pytestmark = pytest.mark.cold
 LIMIT: Final = 1_000
 #: Where they were found last; the search begins there.
 FOUND_AT: Final = {
+    "commits-every-time": 277,
     "erased-early": 137,
     "expires-early": 33,
     "failed-sync": 16,
     "forget-in-flight": 7,
     "leaky-pull": 62,
+    "mark-comes-later": 515,
+    "mark-without-messages": 515,
     "miscounted": 6,
     "never-asks": 11,
     "no-credit": 136,

@@ -22,13 +22,13 @@ UNLIMITED = True
 class Query:
     """What Spark does of a query: its offsets are recorded, its batches read."""
 
-    def __init__(self, link: Link, recorded: list[str] | None = None, **options: Any) -> None:
+    def __init__(self, link: Link, recorded: Any = None, **options: Any) -> None:
         options.setdefault("pollWaitMs", 0)
         self.link = link
         self.options = source(**options)
         self.following = Following(link, self.options)
         #: As JSON, each the end of a batch; the first is where the query began.
-        self.recorded = recorded if recorded is not None else []
+        self.recorded: list[str] = recorded if recorded is not None else []
         self.read: dict[str, list[int]] = {}
 
     def trigger(self) -> bool:

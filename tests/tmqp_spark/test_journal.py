@@ -46,6 +46,10 @@ def expected(message: StoredMessage) -> dict[str, Any]:
         "value": message.payload,
         "frame": None,
         "incarnation": "store-5",
+        "put_backs": message.put_backs,
+        "hops": message.hops,
+        "pushed_channel": None,
+        "pushed_queue": None,
     }
     if message.flags >> 8 == 1:
         (frame,) = FrameDecoder(Limits(max_payload_bytes=1 << 30)).feed(message.body)
@@ -59,6 +63,8 @@ def expected(message: StoredMessage) -> dict[str, Any]:
             "ttl": frame.ttl,
             "headers": [{"key": key, "value": value} for key, value in frame.headers],
             "frame": message.body,
+            "pushed_channel": frame.target or None,
+            "pushed_queue": frame.content_type,
         }
     return row
 

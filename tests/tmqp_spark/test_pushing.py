@@ -176,7 +176,7 @@ def test_a_broker_that_stays_away_is_given_up(own_broker: Broker, pushing: Pushi
 def test_what_the_broker_has_no_room_for_now_is_pushed_again(
     tmp_path: Path, pushing: Pushing
 ) -> None:
-    with Broker(tmp_path, "[broker]\nmax_unsynced_bytes = 20000\n") as broker:
+    with Broker(tmp_path, "[broker]\nmax_unsynced_bytes = 50000\n") as broker:
         broker.create("p-busy", 1)
         pusher = pushing(broker)
         _push_all(pusher, _numbers(_encoder(pusher, "p-busy"), 5_000), 65_536)

@@ -51,6 +51,11 @@ def sent(thing: Any) -> Any:
     return pickle.loads(pickle.dumps(thing))  # noqa: S301 - our own
 
 
+def rows_of(reader: DataSourceReader, part: InputPartition) -> int:
+    batches: Any = reader.read(part)
+    return sum(batch.num_rows for batch in batches)
+
+
 @pytest.fixture(autouse=True)
 def no_idle_links() -> Iterator[None]:
     """Leave no connections of one test to another."""
@@ -140,7 +145,7 @@ def test_a_connection_serves_one_task_after_another(broker: Broker) -> None:
     (part,) = reader.partitions()
     assert isinstance(part, RangePartition)
     for _ in range(3):
-        assert sum(batch.num_rows for batch in reader.read(part)) == 5
+        assert rows_of(reader, part) == 5
     ((link,),) = source_module._IDLE.values()
     assert link.connections == 1
     assert borrow_link(link.options) is link
@@ -153,10 +158,10 @@ def test_a_task_that_is_left_early_gives_its_connection_back(broker: Broker) -> 
     broker.push("early", 1, [b"x" * 1_000] * 3_000)
     reader = made(broker, subscribe="early/1", batchBytes="50k").reader(schema=SEQ)
     (part,) = reader.partitions()
-    batches = reader.read(part)
+    batches: Any = reader.read(part)
     next(batches)
-    batches.close()  # type: ignore[attr-defined]  # it is a generator
-    assert sum(batch.num_rows for batch in reader.read(part)) == 3_000
+    batches.close()
+    assert rows_of(reader, part) == 3_000
 
 
 def test_what_was_loaded_is_out_of_the_collectors_sight(broker: Broker) -> None:

@@ -120,16 +120,18 @@ def test_a_large_answer_is_one_piece() -> None:
 
 
 def test_a_busy_broker_is_asked_again() -> None:
-    with scripted(lambda request, count: answer(request, 503 if count < 4 else 0)) as url:
-        with Link(options(url)) as link:
-            assert link.ask(711, "offsets", "a").content_type == 0
-            assert link.requests == 4
-        with scripted(lambda request, _: answer(request, 503)) as busy:
-            with Link(options(busy, retries=2)) as link:
-                with pytest.raises(
-                    BrokerUnreachable, match=r"offsets: .*503 busy; given up after 2"
-                ):
-                    link.ask(711, "offsets", "a")
+    with (
+        scripted(lambda request, count: answer(request, 503 if count < 4 else 0)) as url,
+        Link(options(url)) as link,
+    ):
+        assert link.ask(711, "offsets", "a").content_type == 0
+        assert link.requests == 4
+    with (
+        scripted(lambda request, _: answer(request, 503)) as url,
+        Link(options(url, retries=2)) as link,
+        pytest.raises(BrokerUnreachable, match=r"offsets: .*503 busy; given up after 2"),
+    ):
+        link.ask(711, "offsets", "a")
 
 
 def test_a_broker_that_hangs_up_is_asked_again_on_another_connection() -> None:

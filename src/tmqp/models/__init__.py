@@ -52,7 +52,13 @@ from tmqp.models.information import (
 )
 from tmqp.models.nodes import NodeDecision
 from tmqp.models.options import BindingInformation, ChannelOptions, QueueOptions
-from tmqp.models.reading import CursorInformation, KnownOffsets, OffsetsInformation
+from tmqp.models.reading import (
+    CursorInformation,
+    GroupOffsets,
+    KnownOffsets,
+    OffsetsInformation,
+    PartInformation,
+)
 from tmqp.models.transactions import TransactionInformation
 
 __all__ = [
@@ -72,6 +78,7 @@ __all__ = [
     "ClientEvent",
     "ClientInformation",
     "CursorInformation",
+    "GroupOffsets",
     "KnownOffsets",
     "MessageEvent",
     "Model",
@@ -79,6 +86,7 @@ __all__ = [
     "NodeDecision",
     "NodeInformation",
     "OffsetsInformation",
+    "PartInformation",
     "Property",
     "QueueEvent",
     "QueueInformation",

@@ -15,7 +15,13 @@ from tmqp.models._model import (
     text,
 )
 
-__all__ = ["CursorInformation", "KnownOffsets", "OffsetsInformation"]
+__all__ = [
+    "CursorInformation",
+    "GroupOffsets",
+    "KnownOffsets",
+    "OffsetsInformation",
+    "PartInformation",
+]
 
 #: A sequence, or -1 for none.
 _SEQUENCE_OR_NONE = (-1, UINT63[1])
@@ -64,9 +70,10 @@ class KnownOffsets(Model):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CursorInformation(Model):
-    """A named reader of a queue; answer of 713 and item of the answer of 714.
+    """A named reader of a queue; answer of 713, and item of the answers of 714 and of groups.
 
-    It is done with everything up to ``sequence``.
+    It is done with everything up to ``sequence``; ``behind`` messages with ``behind_bytes`` are
+    kept after that (719; else None).
     """
 
     max_bytes: ClassVar[int] = MAX_LIST_BYTES
@@ -76,3 +83,37 @@ class CursorInformation(Model):
     queue: int = field(metadata=integer("Queue", UINT16))
     incarnation: str = field(default="", metadata=text("Incarnation"))
     sequence: int = field(default=0, metadata=integer("Sequence", UINT63))
+    behind: int | None = field(default=None, metadata=extension(integer("Behind", UINT63)))
+    behind_bytes: int | None = field(
+        default=None, metadata=extension(integer("BehindBytes", UINT63))
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOffsets(Model):
+    """How far a reader is with a queue; item of the payload of 718 and 720.
+
+    With an ``incarnation`` it must be that very queue.
+    """
+
+    max_bytes: ClassVar[int] = MAX_LIST_BYTES
+
+    channel: str = field(metadata=text("Channel"))
+    queue: int = field(metadata=integer("Queue", UINT16))
+    incarnation: str = field(default="", metadata=text("Incarnation"))
+    sequence: int = field(default=0, metadata=integer("Sequence", UINT63))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartInformation(Model):
+    """A part of what is kept of a queue; item of the answer of 716.
+
+    It has ``count`` messages with ``bytes`` from sequence ``first`` to ``last``.
+    """
+
+    max_bytes: ClassVar[int] = MAX_LIST_BYTES
+
+    first: int = field(metadata=integer("First", UINT63))
+    last: int = field(metadata=integer("Last", UINT63))
+    count: int = field(default=0, metadata=integer("Count", UINT63))
+    bytes: int = field(default=0, metadata=integer("Bytes", UINT63))

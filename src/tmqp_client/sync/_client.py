@@ -29,6 +29,7 @@ from tmqp_client.handling import HandlerAcknowledge, RetryPolicy
 from tmqp_client.message import Message as AsyncMessage
 from tmqp_client.pull import Pull as AsyncPull
 from tmqp_client.reconnect import ReconnectPolicy
+from tmqp_client.sync._kept import Kept
 from tmqp_client.sync._more import More
 from tmqp_client.sync._own import Own
 from tmqp_client.sync._received import (
@@ -115,7 +116,7 @@ def connect(
     return Client(twin, Loop(backend), _wrap)
 
 
-class Client(Own, More):
+class Client(Own, Kept, More):
     """The blocking twin of :class:`tmqp_client.Client`; made by :func:`connect`, used once."""
 
     def __enter__(self) -> Self:

@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tmqp.constants import RouteMethod
-from tmqp.extensions import START_EARLIEST
 from tmqp.models import (
     BindingInformation,
     ChannelInformation,
     ClientInformation,
-    CursorInformation,
     NodeInformation,
-    OffsetsInformation,
     QueueInformation,
     QueueOptions,
     RouterInformation,
@@ -27,8 +24,7 @@ from tmqp_client._requests import Headers, Payload
 from tmqp_client.client import Client
 from tmqp_client.direct import Response
 from tmqp_client.handling import _T
-from tmqp_client.reading import KeptMessage
-from tmqp_client.sync._received import CustomMessages, DirectMessages, Events, KeptMessages
+from tmqp_client.sync._received import CustomMessages, DirectMessages, Events
 
 __all__ = ["More"]
 
@@ -323,152 +319,6 @@ class More(Blocking[Client]):
     def decode(self, message: ReceivedMessage | Response, kind: type[_T]) -> _T:
         """As :meth:`tmqp_client.Client.decode`, blocking."""
         result: _T = self._call(self._twin.decode, message, kind)
-        return result
-
-    def offsets(
-        self,
-        channel_filter: str = "*",
-        queue_id: int | None = None,
-        *,
-        cursor: str = "",
-        timestamp_ms: int | None = None,
-        wait_ms: int = 0,
-        known: Iterable[OffsetsInformation] = (),
-        timeout_s: float | None = None,
-    ) -> list[OffsetsInformation]:
-        """As :meth:`tmqp_client.Client.offsets`, blocking."""
-        result: list[OffsetsInformation] = self._call(
-            self._twin.offsets,
-            channel_filter,
-            queue_id,
-            cursor=cursor,
-            timestamp_ms=timestamp_ms,
-            wait_ms=wait_ms,
-            known=known,
-            timeout_s=timeout_s,
-        )
-        return result
-
-    def read_range(
-        self,
-        channel: str,
-        queue_id: int,
-        first: int | None = None,
-        last: int | None = None,
-        limit: int | None = None,
-        max_bytes: int | None = None,
-        *,
-        incarnation: str = "",
-        timeout_s: float | None = None,
-    ) -> list[KeptMessage]:
-        """As :meth:`tmqp_client.Client.read_range`, blocking."""
-        result: list[KeptMessage] = self._call(
-            self._twin.read_range,
-            channel,
-            queue_id,
-            first,
-            last,
-            limit,
-            max_bytes,
-            incarnation=incarnation,
-            timeout_s=timeout_s,
-        )
-        return result
-
-    def open_cursor(
-        self,
-        channel: str,
-        queue_id: int,
-        cursor: str,
-        start: str = START_EARLIEST,
-        *,
-        incarnation: str = "",
-        timeout_s: float | None = None,
-    ) -> CursorInformation:
-        """As :meth:`tmqp_client.Client.open_cursor`, blocking."""
-        result: CursorInformation = self._call(
-            self._twin.open_cursor,
-            channel,
-            queue_id,
-            cursor,
-            start,
-            incarnation=incarnation,
-            timeout_s=timeout_s,
-        )
-        return result
-
-    def commit_cursor(
-        self,
-        channel: str,
-        queue_id: int,
-        cursor: str,
-        sequence: int,
-        *,
-        incarnation: str = "",
-        timeout_s: float | None = None,
-    ) -> CursorInformation:
-        """As :meth:`tmqp_client.Client.commit_cursor`, blocking."""
-        result: CursorInformation = self._call(
-            self._twin.commit_cursor,
-            channel,
-            queue_id,
-            cursor,
-            sequence,
-            incarnation=incarnation,
-            timeout_s=timeout_s,
-        )
-        return result
-
-    def cursors(
-        self, channel: str, queue_id: int, *, incarnation: str = "", timeout_s: float | None = None
-    ) -> list[CursorInformation]:
-        """As :meth:`tmqp_client.Client.cursors`, blocking."""
-        result: list[CursorInformation] = self._call(
-            self._twin.cursors, channel, queue_id, incarnation=incarnation, timeout_s=timeout_s
-        )
-        return result
-
-    def drop_cursor(
-        self,
-        channel: str,
-        queue_id: int,
-        cursor: str,
-        *,
-        incarnation: str = "",
-        timeout_s: float | None = None,
-    ) -> None:
-        """As :meth:`tmqp_client.Client.drop_cursor`, blocking."""
-        self._call(
-            self._twin.drop_cursor,
-            channel,
-            queue_id,
-            cursor,
-            incarnation=incarnation,
-            timeout_s=timeout_s,
-        )
-
-    def read_from(
-        self,
-        channel: str,
-        queue_id: int,
-        cursor: str,
-        *,
-        start: str = START_EARLIEST,
-        follow: bool = True,
-        poll_s: float = 1.0,
-        limit: int | None = None,
-    ) -> KeptMessages:
-        """As :meth:`tmqp_client.Client.read_from`, blocking."""
-        result: KeptMessages = self._call(
-            self._twin.read_from,
-            channel,
-            queue_id,
-            cursor,
-            start=start,
-            follow=follow,
-            poll_s=poll_s,
-            limit=limit,
-        )
         return result
 
     def open_transaction(

@@ -36,7 +36,7 @@ from tmqp.limits import Limits
 from tmqp.state import Role
 from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.doors.native.nodes import decision_of
-from tmqp_server.doors.native.operations import BadRequestError
+from tmqp_server.doors.native.parameters import BadRequestError
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.node_commands import ReportMaster
 

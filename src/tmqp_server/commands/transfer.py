@@ -29,6 +29,7 @@ from tmqp_server.storage.port import (
     ANY_PRIORITY,
     KeepChannel,
     KeepCursor,
+    KeepMark,
     KeepQueue,
     KeepRouter,
     Recovered,
@@ -147,6 +148,9 @@ def _write_head(
                 **_coded("options", queue.options),
             },
         )
+    for mark in found.marks if not is_part else []:
+        fields = {"application": mark.application, "epoch": mark.epoch, "at_us": mark.at_us}
+        _put(out, "mark", fields)
     keys = {each.queue.key for each in queues}
     for cursor in found.cursors:
         if cursor.key in keys:
@@ -312,6 +316,8 @@ def _change(line: dict[str, Any]) -> TopologyChange:
         return KeepRouter(str(line["name"]), _decoded(line, "value"))
     if kind == "cursor":
         return KeepCursor(str(line["name"]), int(line["queue"]), int(line["sequence"]))
+    if kind == "mark":
+        return KeepMark(str(line["application"]), int(line["epoch"]), int(line["at_us"]))
     if kind == "queue":
         max_bytes, max_age_ms, for_readers = line["retention"]
         retention = Retention(int(max_bytes), int(max_age_ms), bool(for_readers))

@@ -18,9 +18,10 @@ takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; 
 and ``information.py`` serve the operations; ``routing.py`` keeps routers and ``publishing.py``
 brings messages through them; ``direct.py`` passes on what clients say to each other;
 ``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers;
-``readers.py`` serves those who read what is kept, ``asking.py`` knows what they have asked of the
-storage and ``watching.py`` which answers are held; ``transactions.py``
-serves those who push in transactions;
+``readers.py`` serves those who read what is kept and ``groups.py`` those who read many queues at
+once, ``cursors.py`` keeps where they are, ``asking.py`` knows what they have asked of the
+storage and ``watching.py`` which answers are held; ``transactions.py`` serves those who push in
+transactions;
 ``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
 ``sharing.py`` are about other servers of a cluster.  This module lets
 clients in and out and hands every command to its part.
@@ -69,12 +70,22 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.cursors import Cursors
 from tmqp_server.engine.custom_routers import CustomRouter
 from tmqp_server.engine.delivery import HandlerRegistry
 from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Accept, CloseSession, Effect, Refuse
 from tmqp_server.engine.events import CLIENT_CONNECTED, CLIENT_DISCONNECTED
+from tmqp_server.engine.group_commands import (
+    CommitGroup,
+    DropGroup,
+    GroupCommand,
+    ListGroups,
+    OpenGroup,
+    ResetGroup,
+)
+from tmqp_server.engine.groups import Groups
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.information import Information
 from tmqp_server.engine.intake import Intake
@@ -97,6 +108,7 @@ from tmqp_server.engine.reading_commands import (
     OpenCursor,
     ReadRange,
     RemoveCursor,
+    SplitRange,
 )
 from tmqp_server.engine.router_commands import (
     AddBinding,
@@ -149,6 +161,7 @@ class Broker:
         "_core",
         "_direct",
         "_events",
+        "_groups",
         "_information",
         "_intake",
         "_keeper",
@@ -213,7 +226,9 @@ class Broker:
         self._nodes = Nodes(core, directory, self._outcomes)
         questions = Questions(core)
         self._watching = Watching(core, questions)
-        self._readers = Readers(core, questions, self._watching)
+        cursors = Cursors(core, questions)
+        self._groups = Groups(core, questions, cursors)
+        self._readers = Readers(core, questions, cursors, self._groups, self._watching)
         self._performers = self._table()
 
     def _table(self) -> dict[type, Callable[[Command, Session], None]]:
@@ -256,6 +271,7 @@ class Broker:
             SubscribeEvent: self._events.subscribe,
             ListOffsets: self._readers.list_offsets,
             ReadRange: self._readers.read_range,
+            SplitRange: self._readers.split_range,
             OpenCursor: self._readers.open_cursor,
             CommitCursor: self._readers.commit_cursor,
             ListCursors: self._readers.list_cursors,
@@ -265,6 +281,11 @@ class Broker:
             CommitTransaction: self._transactions.commit,
             AbortTransaction: self._transactions.abort,
             ListTransactions: self._transactions.list_transactions,
+            OpenGroup: self._groups.open,
+            CommitGroup: self._groups.commit,
+            ListGroups: self._groups.list_groups,
+            ResetGroup: self._groups.reset,
+            DropGroup: self._groups.drop,
         }
 
     # --- The three ways in -----------------------------------------------------------------------
@@ -512,6 +533,10 @@ class Broker:
     def channel_names(self, pattern: str) -> list[str]:
         """The names of the channels that pass a filter (F53), in the order of creation."""
         return self._readers.channel_names(pattern)
+
+    def resolve(self, command: GroupCommand) -> None:
+        """Find the queues that a command is about, before anybody is asked whether it may be."""
+        self._groups.resolve(command)
 
     @property
     def has_authenticators(self) -> bool:

@@ -35,6 +35,7 @@ from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.routing import Routing
 from tmqp_server.engine.sharing import reindex, share
+from tmqp_server.engine.staging import PendingCommit
 from tmqp_server.engine.storage_commands import (
     Fetched,
     KeptMessage,
@@ -46,7 +47,7 @@ from tmqp_server.engine.storage_commands import (
 )
 from tmqp_server.engine.tails import Tail
 from tmqp_server.engine.transaction_commands import RestoreMark
-from tmqp_server.engine.transactions import PendingCommit, Transactions
+from tmqp_server.engine.transactions import Transactions
 
 __all__ = ["Keeper"]
 

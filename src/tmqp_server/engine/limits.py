@@ -99,7 +99,11 @@ class EngineLimits:
     ``max_payload_bytes`` of connections; a reader that asks for more gets so much."""
 
     max_queues_per_read: int = 10_000
-    """Queues whose offsets can be asked for at once; more are answered with 482."""
+    """Queues whose offsets can be asked for at once, and cursors that can be moved, dropped or
+    listed as a group; more are answered with 482."""
+
+    max_parts_per_split: int = 10_000
+    """Parts in the answer to one split of a range; who wants more goes on behind the last."""
 
     max_cursors_per_queue: int = 100
     """Cursors of one queue; one more is answered with 482."""

@@ -130,6 +130,7 @@ class Queue(QueueFacts):
         "safe",
         "watched",
         "cursors",
+        "cursor_ticket",
         "suspect",
         "sequence",
         "count",
@@ -206,6 +207,8 @@ class Queue(QueueFacts):
         self.watched = False
         #: Readers of what is kept: their names, and up to which sequence each is done.
         self.cursors: dict[str, int] = {}
+        #: The ticket of the last change of a cursor.
+        self.cursor_ticket = 0
         #: Messages up to this sequence may have been sent before a restart.
         self.suspect = 0
         #: Position in the audience of the consumer served last (F90).

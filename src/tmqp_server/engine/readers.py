@@ -30,24 +30,30 @@ from tmqp.constants import (
 from tmqp_server.engine.asking import Asked, Questions
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.cursors import Cursors
+from tmqp_server.engine.group_commands import StoredMeasured
+from tmqp_server.engine.groups import AskedGroup, Groups
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.reading_commands import (
     CommitCursor,
     CursorCommand,
     KeptOffsets,
+    KeptPart,
     ListCursors,
     ListOffsets,
     NameStore,
     OffsetsFound,
     OpenCursor,
     RangeRead,
+    RangeSplit,
     ReadRange,
     RemoveCursor,
     RestoreCursor,
+    SplitRange,
 )
-from tmqp_server.engine.reading_effects import FindOffsets, ForgetCursor, ReadStored, StoreCursor
+from tmqp_server.engine.reading_effects import FindOffsets, ReadStored, SplitStored
 from tmqp_server.engine.sessions import Session
-from tmqp_server.engine.snapshots import CursorSnapshot, OffsetsSnapshot
+from tmqp_server.engine.snapshots import OffsetsSnapshot
 from tmqp_server.engine.watching import AskedOffsets, Watching
 
 __all__ = ["Readers"]
@@ -76,11 +82,20 @@ class _AskedCursor(Asked):
 class Readers:
     """Serves those who read what is kept."""
 
-    __slots__ = ("_core", "_questions", "_watching")
+    __slots__ = ("_core", "_cursors", "_groups", "_questions", "_watching")
 
-    def __init__(self, core: Core, questions: Questions, watching: Watching) -> None:
+    def __init__(
+        self,
+        core: Core,
+        questions: Questions,
+        cursors: Cursors,
+        groups: Groups,
+        watching: Watching,
+    ) -> None:
         self._core = core
         self._questions = questions
+        self._cursors = cursors
+        self._groups = groups
         self._watching = watching
 
     # --- Offsets and ranges ----------------------------------------------------------------------
@@ -109,23 +124,10 @@ class Readers:
     def read_range(self, command: Command, session: Session) -> None:
         """Ask for what is kept of a queue."""
         assert isinstance(command, ReadRange)
-        core = self._core
-        code = self._questions.problem(session)
-        queue = self._questions.find(command.channel, command.queue_id)
-        if code == RESULT_OK:
-            code = self._questions.problem_of(queue, command.incarnation)
-        if command.first < 0 or command.last < 0 or command.limit < 0 or command.max_bytes < 0:
-            code = RESULT_BAD_REQUEST
-        if code != RESULT_OK or queue is None:
-            core.reply(session, command.request, code)
+        queue = self._of_range(command, session)
+        if queue is None:
             return
-        end = queue.appended
-        first = command.first
-        last = min(command.last, end) if command.last else end
-        if first == end + 1:
-            core.reply(session, command.request, RESULT_OK, b"")  # nothing new: it costs no read
-            return
-        limits = core.limits
+        limits = self._core.limits
         most_bytes = limits.max_read_bytes
         if command.max_bytes:
             most_bytes = min(most_bytes, command.max_bytes)
@@ -135,12 +137,60 @@ class Readers:
         if command.limit:
             limit = min(limit, command.limit)
         most_bytes = max(1, most_bytes - limit * _BLOCK_OVERHEAD_BYTES)
+        end = queue.appended
         asked = _AskedRange(session, command.request, [queue])
-        number = self._questions.next_number()
-        held = _holds(queue, first)
-        self._questions.ask(
-            asked, ReadStored(number, queue.key, first, last, limit, most_bytes, end, held)
+        question = ReadStored(
+            self._questions.next_number(),
+            queue.key,
+            command.first,
+            min(command.last, end) if command.last else end,
+            limit,
+            most_bytes,
+            end,
+            _holds(queue, command.first),
         )
+        self._questions.ask(asked, question)
+
+    def split_range(self, command: Command, session: Session) -> None:
+        """Ask in which parts what is kept of a queue can be read."""
+        assert isinstance(command, SplitRange)
+        queue = self._of_range(command, session)
+        if queue is None:
+            return
+        end = queue.appended
+        asked = _AskedRange(session, command.request, [queue])
+        question = SplitStored(
+            self._questions.next_number(),
+            queue.key,
+            command.first,
+            min(command.last, end) if command.last else end,
+            command.limit,
+            command.max_bytes,
+            self._core.limits.max_parts_per_split,
+            end,
+            _holds(queue, command.first),
+        )
+        self._questions.ask(asked, question)
+
+    def _of_range(self, command: ReadRange, session: Session) -> Queue | None:
+        """The queue of a range that must be asked for; None when that is answered already."""
+        core = self._core
+        code = self._questions.problem(session)
+        queue = self._questions.find(command.channel, command.queue_id)
+        if code == RESULT_OK:
+            code = self._questions.problem_of(queue, command.incarnation)
+        if command.first < 0 or command.last < 0 or command.limit < 0 or command.max_bytes < 0:
+            code = RESULT_BAD_REQUEST
+        if code != RESULT_OK or queue is None:
+            core.reply(session, command.request, code)
+            return None
+        if command.first == queue.appended + 1:
+            # Nothing new: it costs no read.
+            nothing: list[KeptPart] = []
+            is_split = isinstance(command, SplitRange)
+            core.reply(session, command.request, RESULT_OK, nothing if is_split else b"")
+            return None
+        return queue
 
     # --- Cursors ---------------------------------------------------------------------------------
 
@@ -158,10 +208,10 @@ class Readers:
             core.reply(session, command.request, code)
             return
         if not command.earliest:
-            self._place(queue, command.cursor, queue.appended)
+            self._cursors.place(queue, command.cursor, queue.appended)
             self._tell(session, command.request, queue, command.cursor)
             return
-        self._place(queue, command.cursor, 0)
+        self._cursors.place(queue, command.cursor, 0)
         asked = _AskedCursor(session, command.request, queue, command.cursor)
         number = self._questions.next_number()
         self._questions.ask(asked, FindOffsets(number, [queue.key]))
@@ -178,8 +228,7 @@ class Readers:
         if code != RESULT_OK or queue is None:
             self._core.reply(session, command.request, code)
             return
-        if command.sequence > queue.cursors.get(command.cursor, -1):
-            self._place(queue, command.cursor, command.sequence)
+        self._cursors.advance(queue, command.cursor, command.sequence)
         self._tell(session, command.request, queue, command.cursor)
 
     def list_cursors(self, command: Command, session: Session) -> None:
@@ -190,10 +239,7 @@ class Readers:
         if code != RESULT_OK or queue is None:
             self._core.reply(session, command.request, code)
             return
-        incarnation = self._questions.incarnation(queue)
-        body: list[CursorSnapshot] = []
-        for name, sequence in queue.cursors.items():
-            body.append(CursorSnapshot(name, queue, incarnation, sequence))
+        body = [self._cursors.snapshot(queue, name) for name in queue.cursors]
         self._core.reply(session, command.request, RESULT_OK, body)
 
     def remove_cursor(self, command: Command, session: Session) -> None:
@@ -203,8 +249,7 @@ class Readers:
         code = self._questions.problem_of(queue, command.incarnation)
         if queue is not None and code == RESULT_OK:
             if command.cursor in queue.cursors:
-                del queue.cursors[command.cursor]
-                self._core.keep(ForgetCursor(queue.key, command.cursor))
+                self._cursors.remove(queue, command.cursor)
             else:
                 code = RESULT_NOT_FOUND
         self._core.reply(session, command.request, code)
@@ -213,22 +258,15 @@ class Readers:
         """The queue that a cursor is, or can be, of; and 0, or the result code to answer."""
         queue = self._questions.find(command.channel, command.queue_id)
         code = self._questions.problem_of(queue, command.incarnation)
-        if code != RESULT_OK or queue is None:
-            return None, code
-        limits = self._core.limits
-        if not name or len(name.encode("utf-8", "surrogatepass")) > limits.max_name_bytes:
-            return None, RESULT_BAD_REQUEST
-        if name not in queue.cursors and len(queue.cursors) >= limits.max_cursors_per_queue:
-            return None, RESULT_LIMIT_EXCEEDED
-        return queue, RESULT_OK
-
-    def _place(self, queue: Queue, name: str, sequence: int) -> None:
-        queue.cursors[name] = sequence
-        self._core.keep(StoreCursor(queue.key, name, sequence))
+        if code == RESULT_OK:
+            code = self._cursors.problem_of_name(name)
+        if code == RESULT_OK and queue is not None:
+            code = self._cursors.problem_of_new(queue, name)
+        return (queue if code == RESULT_OK else None), code
 
     def _tell(self, session: Session, request: object, queue: Queue, name: str) -> None:
-        body = CursorSnapshot(name, queue, self._questions.incarnation(queue), queue.cursors[name])
-        self._core.reply(session, request, RESULT_OK, body)
+        self._cursors.advance(queue, name, 0)  # which waits for what is under way
+        self._core.reply(session, request, RESULT_OK, self._cursors.snapshot(queue, name))
 
     # --- What the storage says -------------------------------------------------------------------
 
@@ -238,6 +276,10 @@ class Readers:
             self._offsets_found(command)
         elif isinstance(command, RangeRead):
             self._range_read(command)
+        elif isinstance(command, RangeSplit):
+            self._range_split(command)
+        elif isinstance(command, StoredMeasured):
+            self._groups.measured(command)
         elif isinstance(command, NameStore):
             self._questions.store_id = command.store_id
         elif isinstance(command, RestoreCursor):
@@ -254,6 +296,8 @@ class Readers:
             self._opened(asked, command)
         elif isinstance(asked, AskedOffsets):
             self._found(asked, command)
+        elif isinstance(asked, AskedGroup):
+            self._groups.looked(asked, command)
 
     def _found(self, asked: AskedOffsets, command: OffsetsFound) -> None:
         core = self._core
@@ -295,25 +339,30 @@ class Readers:
             return
         kept = command.offsets[0]
         done = kept.earliest - 1 if kept.count else asked.ends[0]
-        if done > queue.cursors[name]:
-            self._place(queue, name, done)
+        self._cursors.advance(queue, name, done)
         self._tell(asked.session, asked.request, queue, name)
 
     def _range_read(self, command: RangeRead) -> None:
-        asked = self._questions.take(command.number)
+        body = command.blocks if command.code == RESULT_OK else None
+        self._answer_range(command.number, command.code, command.offsets, body)
+
+    def _range_split(self, command: RangeSplit) -> None:
+        body = command.parts if command.code == RESULT_OK else None
+        self._answer_range(command.number, command.code, command.offsets, body)
+
+    def _answer_range(
+        self, number: int, code: int, offsets: KeptOffsets | None, body: object
+    ) -> None:
+        asked = self._questions.take(number)
         if not isinstance(asked, _AskedRange) or not asked.session.alive:
             return
-        core = self._core
         queue = asked.queues[0]
         if queue.closed:
-            core.reply(asked.session, asked.request, RESULT_NOT_FOUND)
-        elif command.code == RESULT_REQUESTED_RANGE_NOT_SATISFIABLE:
-            kept = _NOTHING if command.offsets is None else command.offsets
+            code, body = RESULT_NOT_FOUND, None
+        elif code == RESULT_REQUESTED_RANGE_NOT_SATISFIABLE:
+            kept = _NOTHING if offsets is None else offsets
             body = self._snapshot(queue, kept, asked.ends[0])
-            core.reply(asked.session, asked.request, command.code, body)
-        else:
-            body_bytes = command.blocks if command.code == RESULT_OK else None
-            core.reply(asked.session, asked.request, command.code, body_bytes)
+        self._core.reply(asked.session, asked.request, code, body)
 
 
 def _holds(queue: Queue, first: int) -> bool:

@@ -13,6 +13,7 @@ __all__ = [
     "CommitCursor",
     "CursorCommand",
     "KeptOffsets",
+    "KeptPart",
     "KnownQueue",
     "ListCursors",
     "ListOffsets",
@@ -20,9 +21,11 @@ __all__ = [
     "OffsetsFound",
     "OpenCursor",
     "RangeRead",
+    "RangeSplit",
     "ReadRange",
     "RemoveCursor",
     "RestoreCursor",
+    "SplitRange",
 ]
 
 
@@ -50,6 +53,18 @@ class KeptOffsets(Record):
         self.bytes = bytes
         self.oldest_us = oldest_us
         self.at = at
+
+
+class KeptPart(Record):
+    """A part of what is kept of a queue: ``count`` messages from ``first`` to ``last``."""
+
+    __slots__ = ("first", "last", "count", "bytes")
+
+    def __init__(self, first: int, last: int, count: int, bytes: int) -> None:
+        self.first = first
+        self.last = last
+        self.count = count
+        self.bytes = bytes
 
 
 class KnownQueue(Record):
@@ -153,6 +168,12 @@ class ReadRange(SessionCommand):
         self.limit = limit
         self.max_bytes = max_bytes
         self.incarnation = incarnation
+
+
+class SplitRange(ReadRange):
+    """Which parts such a range has, each with ``limit`` messages or ``max_bytes`` at most."""
+
+    __slots__ = ()
 
 
 class CursorCommand(SessionCommand):
@@ -288,4 +309,18 @@ class RangeRead(Command):
         self.number = number
         self.code = code
         self.blocks = blocks
+        self.offsets = offsets
+
+
+class RangeSplit(Command):
+    """The answer to SplitStored; with the code 416 ``offsets`` are what is there instead."""
+
+    __slots__ = ("number", "code", "parts", "offsets")
+
+    def __init__(
+        self, number: int, code: int, parts: list[KeptPart], offsets: KeptOffsets | None = None
+    ) -> None:
+        self.number = number
+        self.code = code
+        self.parts = parts
         self.offsets = offsets

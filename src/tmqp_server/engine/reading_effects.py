@@ -10,7 +10,14 @@ from tmqp._compat import mypyc_attr
 from tmqp_server.engine.effects import Effect
 from tmqp_server.engine.storage_effects import StoredChange
 
-__all__ = ["FindOffsets", "ForgetCursor", "ReadStored", "StoreCursor"]
+__all__ = [
+    "FindOffsets",
+    "ForgetCursor",
+    "MeasureStored",
+    "ReadStored",
+    "SplitStored",
+    "StoreCursor",
+]
 
 
 class StoreCursor(StoredChange):
@@ -82,3 +89,58 @@ class ReadStored(Effect):
         self.max_bytes = max_bytes
         self.end = end
         self.held = held
+
+
+@mypyc_attr(acyclic=True)
+class SplitStored(Effect):
+    """Split what is kept of a queue from ``first`` to ``last`` into ``most_parts`` at most.
+
+    Each with ``limit`` messages and ``max_bytes`` at most, 0 for any number of them.  Answered by
+    ``RangeSplit``; ``end``, ``held`` and 416 as in :class:`ReadStored`.
+    """
+
+    __slots__ = (
+        "number",
+        "key",
+        "first",
+        "last",
+        "limit",
+        "max_bytes",
+        "most_parts",
+        "end",
+        "held",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        key: int,
+        first: int,
+        last: int,
+        limit: int,
+        max_bytes: int,
+        most_parts: int,
+        end: int,
+        held: bool,
+    ) -> None:
+        self.number = number
+        self.key = key
+        self.first = first
+        self.last = last
+        self.limit = limit
+        self.max_bytes = max_bytes
+        self.most_parts = most_parts
+        self.end = end
+        self.held = held
+
+
+@mypyc_attr(acyclic=True)
+class MeasureStored(Effect):
+    """How much is kept of some queues behind a sequence of each; answered by ``StoredMeasured``."""
+
+    __slots__ = ("number", "keys", "after")
+
+    def __init__(self, number: int, keys: list[int], after: list[int]) -> None:
+        self.number = number
+        self.keys = keys
+        self.after = after

@@ -308,9 +308,20 @@ class OffsetsSnapshot(Record):
 
 
 class CursorSnapshot(Record):
-    """Where a reader is: done with everything up to ``sequence``."""
+    """Where a reader is: done with everything up to ``sequence``.
 
-    __slots__ = ("name", "channel", "queue_id", "incarnation", "sequence")
+    ``behind`` and ``behind_bytes`` are what is kept after that, None when nobody asked.
+    """
+
+    __slots__ = (
+        "name",
+        "channel",
+        "queue_id",
+        "incarnation",
+        "sequence",
+        "behind",
+        "behind_bytes",
+    )
 
     def __init__(self, name: str, queue: Queue, incarnation: str, sequence: int) -> None:
         self.name = name
@@ -318,3 +329,5 @@ class CursorSnapshot(Record):
         self.queue_id: int = queue.queue_id
         self.incarnation = incarnation
         self.sequence = sequence
+        self.behind: int | None = None
+        self.behind_bytes: int | None = None

@@ -44,17 +44,26 @@ from tmqp.constants import (
 )
 from tmqp_server.engine.channels import matches
 from tmqp_server.engine.commands import Command
-from tmqp_server.engine.core import Core, Pending
+from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery import HOOK_RECEIVED, HOOK_SAVE
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sessions import Session
+from tmqp_server.engine.staging import (
+    PARCEL_BYTES,
+    Entry,
+    Mark,
+    PendingCommit,
+    Staged,
+    Transaction,
+    gathered,
+    held_tail,
+)
 from tmqp_server.engine.tails import Tail
 from tmqp_server.engine.timers import NEVER, Sleeper
 from tmqp_server.engine.transaction_commands import (
     AbortTransaction,
-    Bundle,
     CommitTransaction,
     ListTransactions,
     OpenTransaction,
@@ -73,14 +82,12 @@ from tmqp_server.engine.transaction_effects import (
     TransactionSnapshot,
 )
 
-__all__ = ["PendingCommit", "TransactionTimer", "Transactions"]
+__all__ = ["TransactionTimer", "Transactions"]
 
 #: What a client gets that names no time-out, if the server allows as much.
 _DEFAULT_TIMEOUT_MS: Final = 600_000
 #: Commits of one epoch that wait for the one that is under way.
 _MOST_WAITING: Final = 16
-#: What a parcel counts beyond its bytes, so that many tiny ones are not for nothing.
-_PARCEL_BYTES: Final = 512
 #: The hooks of a handler that has a say in whether a message is taken in and kept.
 _DECIDING: Final = HOOK_RECEIVED | HOOK_SAVE
 
@@ -89,123 +96,6 @@ class TransactionTimer(Sleeper):
     """Wakes the transactions when one of them, or a mark, has had its time."""
 
     __slots__ = ()
-
-
-class _Staged:
-    """What is staged for one queue."""
-
-    __slots__ = ("queue", "bundles", "count", "high", "largest")
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
-        self.bundles: list[Bundle] = []
-        self.count = 0
-        self.high = 0
-        self.largest = 0
-
-    def add(self, parcel: Parcel) -> None:
-        """Stage a parcel."""
-        if not self.bundles or self.bundles[-1].is_full():
-            self.bundles.append(Bundle())
-        self.bundles[-1].add(parcel)
-        self.count += parcel.count
-        self.high += parcel.high
-        self.largest = max(self.largest, parcel.largest)
-
-    def merge(self, other: _Staged) -> None:
-        """Put what another one holds behind."""
-        self.bundles.extend(other.bundles)
-        self.count += other.count
-        self.high += other.high
-        self.largest = max(self.largest, other.largest)
-
-
-class _Transaction:
-    """One transaction; ``held`` is what it counts against the bounds."""
-
-    __slots__ = (
-        "number",
-        "application",
-        "epoch",
-        "part",
-        "attempt",
-        "timeout_s",
-        "ends_at",
-        "state",
-        "staged",
-        "count",
-        "size",
-        "held",
-    )
-
-    def __init__(self, number: int, command: OpenTransaction, timeout_s: float) -> None:
-        self.number = number
-        self.application: str = command.application
-        self.epoch: int = command.epoch
-        self.part: int | None = command.part
-        self.attempt: int = command.attempt
-        self.timeout_s = timeout_s
-        self.ends_at = 0.0
-        self.state = OPEN
-        #: By the queue's key, in the order of the first push.
-        self.staged: dict[int, _Staged] = {}
-        self.count = 0
-        self.size = 0
-        self.held = 0
-
-    def snapshot(self) -> TransactionSnapshot:
-        """What is told of it."""
-        return TransactionSnapshot(
-            self.number,
-            self.application,
-            self.epoch,
-            self.part,
-            self.attempt,
-            self.state,
-            self.count,
-            self.size,
-            self.ends_at,
-        )
-
-
-class _Mark:
-    """The last epoch that an application committed, and when."""
-
-    __slots__ = ("epoch", "at")
-
-    def __init__(self, epoch: int, at: float) -> None:
-        self.epoch = epoch
-        self.at = at
-
-
-class _Entry:
-    """What a commit has brought into the books of one queue."""
-
-    __slots__ = ("queue", "last", "count", "high", "high_tail", "regular_tail")
-
-    def __init__(self, queue: Queue, last: int, count: int, high: int) -> None:
-        self.queue = queue
-        self.last = last
-        self.count = count
-        self.high = high
-        self.high_tail: Tail | None = None
-        self.regular_tail: Tail | None = None
-
-
-class PendingCommit(Pending):
-    """A commit that the storage has not answered for, and who waits for that."""
-
-    __slots__ = ("application", "epoch", "at", "transactions", "entries", "waiting")
-
-    def __init__(
-        self, application: str, epoch: int, at: float, transactions: list[_Transaction]
-    ) -> None:
-        self.application = application
-        self.epoch = epoch
-        self.at = at
-        self.transactions = transactions
-        self.entries: list[_Entry] = []
-        self.waiting: list[tuple[Session, object]] = []
 
 
 class Transactions:
@@ -229,14 +119,14 @@ class Transactions:
         self._directory = directory
         self._pump = pump
         self.timer = TransactionTimer()
-        self._open: dict[int, _Transaction] = {}
+        self._open: dict[int, Transaction] = {}
         #: Those with a part, by application, epoch, part and attempt.
-        self._by_name: dict[tuple[str, int, int, int], _Transaction] = {}
+        self._by_name: dict[tuple[str, int, int, int], Transaction] = {}
         self._last = 0
         #: What all of them together hold.
         self._held = 0
         #: By application, the oldest commit first.
-        self._marks: dict[str, _Mark] = {}
+        self._marks: dict[str, Mark] = {}
         self._committing: dict[str, PendingCommit] = {}
 
     # --- Opening ---------------------------------------------------------------------------------
@@ -258,7 +148,7 @@ class Transactions:
             if timeout_ms > limits.max_transaction_timeout_ms:
                 code = RESULT_LIMIT_EXCEEDED
         name: tuple[str, int, int, int] | None = None
-        older: _Transaction | None = None
+        older: Transaction | None = None
         if command.part is not None:
             name = (command.application, command.epoch, command.part, command.attempt)
             older = self._by_name.get(name)
@@ -273,7 +163,7 @@ class Transactions:
         if older is not None:
             self._drop(older)
         self._last += 1
-        transaction = _Transaction(self._last, command, timeout_ms / 1000)
+        transaction = Transaction(self._last, command, timeout_ms / 1000)
         self._open[self._last] = transaction
         if name is not None:
             self._by_name[name] = transaction
@@ -291,11 +181,11 @@ class Transactions:
             return RESULT_BAD_REQUEST
         return RESULT_OK
 
-    def _touch(self, transaction: _Transaction) -> None:
+    def _touch(self, transaction: Transaction) -> None:
         transaction.ends_at = self._core.now + transaction.timeout_s
         self._core.wakeups.arm(self.timer, transaction.ends_at)
 
-    def _drop(self, transaction: _Transaction) -> None:
+    def _drop(self, transaction: Transaction) -> None:
         """Forget a transaction and what it holds."""
         del self._open[transaction.number]
         if transaction.part is not None:
@@ -340,10 +230,10 @@ class Transactions:
             parcel = command.parcels[place]
             staged = transaction.staged.get(queue.key)
             if staged is None:
-                staged = _Staged(queue)
+                staged = Staged(queue)
                 transaction.staged[queue.key] = staged
             staged.add(parcel)
-            held = len(parcel.data) + _PARCEL_BYTES
+            held = len(parcel.data) + PARCEL_BYTES
             transaction.held += held
             self._held += held
             transaction.count += parcel.count
@@ -353,13 +243,13 @@ class Transactions:
         core.reply(session, command.request, RESULT_OK, transaction.snapshot())
 
     def _problem_of_parcels(
-        self, transaction: _Transaction, parcels: list[Parcel], queues: list[Queue]
+        self, transaction: Transaction, parcels: list[Parcel], queues: list[Queue]
     ) -> int:
         """0 when all can be staged; fills in their queues."""
         limits = self._core.limits
         more = 0
         for parcel in parcels:
-            more += len(parcel.data) + _PARCEL_BYTES
+            more += len(parcel.data) + PARCEL_BYTES
         if transaction.held + more > limits.max_transaction_bytes:
             return RESULT_LIMIT_EXCEEDED
         if self._held + more > limits.max_transactions_bytes:
@@ -412,12 +302,12 @@ class Transactions:
                 under_way.waiting.append((session, command.request))
                 return
             code = RESULT_BUSY
-        named: list[_Transaction] = []
+        named: list[Transaction] = []
         if code == RESULT_OK:
             code = self._problem_of_commit(command, named)
-        whole: dict[int, _Staged] = {}
+        whole: dict[int, Staged] = {}
         if code == RESULT_OK:
-            whole = _gathered(named)
+            whole = gathered(named)
             code = self._problem_of_whole(whole)
         if code == RESULT_OK and mark is None and self._has_all_marks():
             code = RESULT_LIMIT_EXCEEDED
@@ -434,7 +324,7 @@ class Transactions:
         marks = len(self._marks) + len(self._committing)
         return marks >= self._core.limits.max_transaction_marks
 
-    def _problem_of_commit(self, command: CommitTransaction, named: list[_Transaction]) -> int:
+    def _problem_of_commit(self, command: CommitTransaction, named: list[Transaction]) -> int:
         """0 when these transactions can be committed together; fills them in."""
         seen: dict[int, None] = {}
         parts: dict[int, None] = {}
@@ -460,7 +350,7 @@ class Transactions:
             named.append(transaction)
         return RESULT_OK
 
-    def _problem_of_whole(self, whole: dict[int, _Staged]) -> int:
+    def _problem_of_whole(self, whole: dict[int, Staged]) -> int:
         """0 when every queue can take all that is for it."""
         for staged in whole.values():
             queue = staged.queue
@@ -473,7 +363,7 @@ class Transactions:
                 return RESULT_LIMIT_EXCEEDED
         return RESULT_OK
 
-    def _begin(self, pending: PendingCommit, whole: dict[int, _Staged]) -> None:
+    def _begin(self, pending: PendingCommit, whole: dict[int, Staged]) -> None:
         """Bring it into the books and ask the storage to keep it."""
         core = self._core
         now = core.now
@@ -488,12 +378,12 @@ class Transactions:
             queue.last_received = now
             queue.accepted += staged.count
             queue.spilled += staged.count
-            entry = _Entry(queue, last, staged.count, staged.high)
+            entry = Entry(queue, last, staged.count, staged.high)
             if staged.high:
-                entry.high_tail = _held_tail(queue, first, staged.high, True)
+                entry.high_tail = held_tail(queue, first, staged.high, True)
             if staged.high < staged.count:
                 regular = staged.count - staged.high
-                entry.regular_tail = _held_tail(queue, first, regular, False)
+                entry.regular_tail = held_tail(queue, first, regular, False)
             pending.entries.append(entry)
             timeout_s = queue.message_timeout_s
             expires_at = now + timeout_s if timeout_s > 0.0 else 0.0
@@ -544,7 +434,7 @@ class Transactions:
                 core.reply(session, request, RESULT_BUSY)
 
     def _release(
-        self, entry: _Entry, tail: Tail | None, count: int, high_priority: bool, ok: bool
+        self, entry: Entry, tail: Tail | None, count: int, high_priority: bool, ok: bool
     ) -> None:
         """Let go of a tail that was held open: with what it promises, or without."""
         if tail is None:
@@ -567,7 +457,7 @@ class Transactions:
         """Note the epoch, and forget what it leaves behind: attempts nobody named."""
         application = pending.application
         self._marks.pop(application, None)  # the newest stands last
-        self._marks[application] = _Mark(pending.epoch, pending.at)
+        self._marks[application] = Mark(pending.epoch, pending.at)
         self._arm_marks()
         for transaction in list(self._open.values()):
             if transaction.application == application and transaction.epoch <= pending.epoch:
@@ -591,7 +481,7 @@ class Transactions:
     def abort(self, command: Command, session: Session) -> None:
         """Give up one transaction, or those of an epoch."""
         assert isinstance(command, AbortTransaction)
-        named: list[_Transaction] = []
+        named: list[Transaction] = []
         code = RESULT_OK
         if command.transaction is not None:
             transaction = self._open.get(command.transaction)
@@ -666,29 +556,5 @@ class Transactions:
 
     def restore(self, command: RestoreMark) -> None:
         """Know again what was committed before."""
-        self._marks[command.application] = _Mark(command.epoch, command.at)
+        self._marks[command.application] = Mark(command.epoch, command.at)
         self._arm_marks()
-
-
-def _gathered(transactions: list[_Transaction]) -> dict[int, _Staged]:
-    """What several transactions hold, by queue, in the order in which they are named."""
-    whole: dict[int, _Staged] = {}
-    for transaction in transactions:
-        for key, staged in transaction.staged.items():
-            there = whole.get(key)
-            if there is None:
-                there = _Staged(staged.queue)
-                whole[key] = there
-            there.merge(staged)
-    return whole
-
-
-def _held_tail(queue: Queue, first: int, count: int, high_priority: bool) -> Tail:
-    """A priority's tail with so many messages more, from a sequence on, held open for them."""
-    tail = queue.high_tail if high_priority else queue.regular_tail
-    if tail is None:
-        tail = Tail(first - 1, first - 1, 0)
-        queue.set_tail(high_priority, tail)
-    tail.count += count
-    tail.unsynced += 1
-    return tail

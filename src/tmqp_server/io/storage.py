@@ -29,11 +29,10 @@ import anyio.to_thread
 
 from tmqp.constants import RESULT_BUSY
 from tmqp_server.engine.commands import Command, Synced
-from tmqp_server.engine.reading_commands import OffsetsFound, RangeRead
-from tmqp_server.engine.reading_effects import FindOffsets, ReadStored
 from tmqp_server.engine.storage_commands import StorageState
+from tmqp_server.engine.storage_effects import Fetch
 from tmqp_server.hub import Hub, StorageQuestion
-from tmqp_server.recovery import answer_of
+from tmqp_server.recovery import answer_of, refusal_of
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.port import Store, StoreError
 
@@ -128,12 +127,10 @@ class StorageTask:
         refusals: list[Command] = []
         kept: deque[StorageQuestion] = deque()
         for asked in self._reads:
-            if isinstance(asked, FindOffsets):
-                refusals.append(OffsetsFound(asked.number, RESULT_BUSY, []))
-            elif isinstance(asked, ReadStored):
-                refusals.append(RangeRead(asked.number, RESULT_BUSY, b""))
-            else:
+            if isinstance(asked, Fetch):
                 kept.append(asked)
+            else:
+                refusals.append(refusal_of(asked, RESULT_BUSY))
         self._reads = kept
         self._answer(refusals)
 

@@ -34,6 +34,7 @@ from tmqp_server.storage.port import (
     RecoveredQueue,
     SettleAll,
     StoreBatch,
+    StoredPart,
     StoreError,
     StoreFullError,
     TopologyChange,
@@ -357,6 +358,31 @@ class MemoryStore:
             if queue is not None and queue.messages[sequence].timestamp_us >= timestamp_us:
                 return sequence
         return 0
+
+    def split(
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, most_parts: int
+    ) -> list[StoredPart]:
+        """Split what is kept of a queue from ``first`` to ``last``."""
+        queue = self._queues.get(key)
+        parts: list[StoredPart] = []
+        for sequence in sorted(queue.messages) if queue is not None else ():
+            if queue is None or not first <= sequence <= last:
+                continue
+            size = len(queue.messages[sequence].body)
+            part = parts[-1] if parts else None
+            if (
+                part is None
+                or (limit and part.count >= limit)
+                or (max_bytes and part.bytes + size > max_bytes)
+            ):
+                if len(parts) >= most_parts:
+                    break
+                parts.append(StoredPart(sequence, sequence, 1, size))
+            else:
+                part.last = sequence
+                part.count += 1
+                part.bytes += size
+        return parts
 
     def check(self) -> CheckReport:
         """Count; memory has no checksums."""

@@ -52,6 +52,7 @@ __all__ = [
     "StoreBatch",
     "StoreError",
     "StoreFullError",
+    "StoredPart",
     "TopologyChange",
 ]
 
@@ -360,6 +361,18 @@ class QueueOffsets(Record):
         self.oldest_us = oldest_us
 
 
+class StoredPart(Record):
+    """Messages kept of a queue: ``count`` of them from ``first`` to ``last``, and their bytes."""
+
+    __slots__ = ("first", "last", "count", "bytes")
+
+    def __init__(self, first: int, last: int, count: int, bytes: int) -> None:
+        self.first = first
+        self.last = last
+        self.count = count
+        self.bytes = bytes
+
+
 class CheckReport(Record):
     """What a verification found; ``problems`` is empty when all is well."""
 
@@ -418,6 +431,19 @@ class Store(Protocol):
 
     def find(self, key: int, timestamp_us: int) -> int:
         """The first sequence that is kept of a queue and came at a time (Unix) or later; 0 if none.
+
+        :raises DamageError: as :meth:`fetch`.
+        :raises StoreError: when it cannot be read.
+        """
+
+    def split(
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, most_parts: int
+    ) -> list[StoredPart]:
+        """Split what is kept of a queue from ``first`` to ``last``, without reading bodies.
+
+        Each message is in one part; parts follow one another.  Each has up to ``limit`` messages
+        and ``max_bytes`` of bodies, 0 for any number, but one message at least; and there are
+        ``most_parts`` at most, so that what is behind the last may be missing.
 
         :raises DamageError: as :meth:`fetch`.
         :raises StoreError: when it cannot be read.

@@ -49,7 +49,7 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import MARK_SHARED, Message, SubscriptionFilter
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.reading_effects import FindOffsets, ReadStored
+from tmqp_server.engine.reading_effects import FindOffsets, MeasureStored, ReadStored, SplitStored
 from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFailed
 from tmqp_server.engine.snapshots import QueueSnapshot
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
@@ -292,6 +292,13 @@ class World:
             held = " held" if effect.held else ""
             place = f"{effect.key}: {effect.limit} from {effect.first} to {effect.last}"
             return f"read {effect.number} from {place}, end {effect.end}{held}"
+        if isinstance(effect, SplitStored):
+            held = " held" if effect.held else ""
+            place = f"{effect.key}: {effect.limit} and {effect.max_bytes} B"
+            place += f" from {effect.first} to {effect.last}"
+            return f"split {effect.number} of {place}, end {effect.end}{held}"
+        if isinstance(effect, MeasureStored):
+            return f"measure {effect.number} {effect.keys} after {effect.after}"
         if isinstance(effect, StoredChange):
             return f"{type(effect).__name__} {effect.ticket}"
         if isinstance(effect, TellNodes):

@@ -20,8 +20,9 @@ from tmqp_server.custom import ClientGone, CustomMessage
 from tmqp_server.engine.client import Client
 from tmqp_server.engine.commands import Connect, ListChannels, Push
 from tmqp_server.engine.effects import HandOver
-from tmqp_server.gate import AUTHENTICATE, MESSAGE, NO_QUEUE, Decision, Question
+from tmqp_server.gate import AUTHENTICATE, MESSAGE, Decision, Question
 from tmqp_server.io.judge import Judge
+from tmqp_server.needs import NO_QUEUE
 
 pytestmark = pytest.mark.anyio
 

@@ -12,6 +12,7 @@ from tmqp_server.storage.port import (
     KeepChannel,
     KeepQueue,
     Note,
+    Portion,
     Retention,
     Store,
     StoreBatch,
@@ -85,13 +86,29 @@ def batch(
     appended: dict[int, list[StoredMessage]] | None = None,
     settled: dict[int, list[int]] | None = None,
     notes: Iterable[Note] = (),
+    portions: Iterable[Portion] = (),
 ) -> StoreBatch:
     made = StoreBatch()
     made.changes.extend(changes)
     made.appended.update(appended or {})
     made.settled.update(settled or {})
     made.notes.extend(notes)
+    made.portions.extend(portions)
     return made
+
+
+class Listed(Portion):
+    """A portion of messages that are there."""
+
+    def __init__(self, key: int, messages: list[StoredMessage]) -> None:
+        super().__init__(key)
+        self._messages = messages
+
+    def messages(self) -> list[StoredMessage]:
+        """Those; None of them can be made when there are none."""
+        if not self._messages:
+            raise ValueError("no messages")
+        return self._messages
 
 
 def with_queue(store: Store, key: int = 1, retention: Retention | None = None) -> Store:

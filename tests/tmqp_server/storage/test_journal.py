@@ -30,6 +30,10 @@ class Codec:
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         return f"<{message.message_id}>".encode(), 1, len(message.message_id)
 
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        pieces = data.split(b",")
+        return [(each, 1, len(each) - 1, each.startswith(b"!")) for each in pieces]
+
     def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
         if not body.startswith(b"<"):
             raise ValueError("not one of mine")

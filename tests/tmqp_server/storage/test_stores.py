@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.tmqp_server.storage.stores import (
     HOMES,
     NOW_US,
     Home,
+    Listed,
     batch,
     kept,
     message,
@@ -26,15 +28,18 @@ from tmqp_server.storage.port import (
     REGULAR_ONLY,
     DropChannel,
     DropCursor,
+    DropMark,
     DropQueue,
     DropRouter,
     KeepChannel,
     KeepCursor,
+    KeepMark,
     KeepRouter,
     Note,
     QueueOffsets,
     Retention,
     SettleAll,
+    StoreError,
 )
 from tmqp_server.storage.records import decode_block
 
@@ -432,9 +437,111 @@ def test_what_came_since_a_time_is_found(home: Home) -> None:
     assert store.find(1, NOW_US + 1_201) == 0
 
 
+def test_a_range_is_split_into_parts_that_follow_one_another(home: Home) -> None:
+    store = with_queue(home.open(), 1, Retention(10**9))
+    everything = (1, 10**9)
+    assert store.split(1, *everything, 0, 0, 9) == store.split(99, *everything, 0, 0, 9) == []
+    for first in (1, 41, 81):
+        some = [message(n, bytes(n)) for n in range(first, first + 40)]
+        store.write(batch(appended={1: some}), NOW_US)
+    (whole,) = store.split(1, *everything, 0, 0, 9)
+    assert (whole.first, whole.last, whole.count, whole.bytes) == (1, 120, 120, 60 * 121)
+    (whole,) = store.split(1, 30, 90, 0, 0, 9)
+    assert (whole.first, whole.last, whole.count) == (30, 90, 61)
+    assert whole.bytes == sum(range(30, 91))
+    for limit, max_bytes in ((7, 0), (40, 0), (45, 0), (1, 0), (0, 100), (0, 4_000), (30, 2_000)):
+        parts = store.split(1, *everything, limit, max_bytes, 200)
+        assert parts[0].first == 1
+        assert parts[-1].last == 120
+        assert sum(part.count for part in parts) == 120
+        assert sum(part.bytes for part in parts) == 60 * 121
+        for before, part in pairwise(parts):
+            assert part.first == before.last + 1
+        for part in parts:
+            assert part.count == part.last - part.first + 1
+            assert part.bytes == sum(range(part.first, part.last + 1))
+            assert not limit or part.count <= limit
+            assert not max_bytes or part.bytes <= max_bytes or part.count == 1
+        begin = store.split(1, *everything, limit, max_bytes, 2)
+        assert list(map(repr, begin)) == list(map(repr, parts[:2]))
+    # Holes, and messages that were saved late, stand in their places.
+    store.write(batch(appended={1: [message(n, b"1") for n in (122, 124, 130)]}), NOW_US)
+    store.write(batch(appended={1: [message(n, b"22") for n in (123, 125)]}), NOW_US)
+    store.write(batch(queue(1)), NOW_US)
+    store.write(batch(settled={1: [*range(1, 41), 50, 124]}), NOW_US)
+    parts = store.split(1, *everything, 2, 0, 1_000)
+    assert sum(part.count for part in parts) == 79 + 4
+    assert [(p.first, p.last, p.count, p.bytes) for p in parts[-2:]] in (
+        [(120, 122, 2, 121), (123, 125, 2, 4), (130, 130, 1, 1)][-2:],
+        [(122, 123, 2, 3), (125, 130, 2, 3)],
+    )
+
+
 def test_a_check_finds_nothing_wrong(home: Home) -> None:
     store = with_queue(home.open())
     push_each(store, range(1, 101))
     store.write(batch(settled={1: [1, 2, 3, 50]}), NOW_US)
     report = store.check()
     assert (report.channels, report.queues, report.messages, report.problems) == (1, 1, 96, [])
+
+
+# --- Portions and marks --------------------------------------------------------------------------
+
+
+def marks(home: Home) -> list[tuple[str, int, int]]:
+    return [(each.application, each.epoch, each.at_us) for each in home.open().recover().marks]
+
+
+def test_portions_come_behind_what_is_appended_in_their_order(home: Home) -> None:
+    store = with_queue(home.open())
+    store.write(
+        batch(
+            queue(2),
+            appended={1: [message(1), message(2)]},
+            portions=[
+                Listed(1, [message(3, b"three"), message(4)]),
+                Listed(2, [message(1)]),
+                Listed(9, [message(1)]),
+                Listed(1, [message(7, b"seven")]),
+            ],
+            settled={1: [4]},
+        ),
+        NOW_US,
+    )
+    for again in range(2):
+        if again:
+            store = home.open()
+            found = store.recover()
+            assert [each.sequence for each in found.queues] == [7, 1]
+        assert owed(store) == [1, 2, 3, 7]
+        assert owed(store, 2) == [1]
+        assert [each.body for each in store.fetch(1, 2, EVER, 10, EVER, 0)] == [b"three", b"seven"]
+
+
+def test_a_portion_that_cannot_be_made_leaves_nothing_of_its_batch(home: Home) -> None:
+    store = with_queue(home.open())
+    store.write(batch(KeepMark("app", 1, NOW_US), portions=[Listed(1, [message(1)])]), NOW_US)
+    with pytest.raises((StoreError, ValueError), match="no messages"):
+        store.write(
+            batch(
+                KeepMark("app", 2, NOW_US),
+                KeepMark("other", 1, NOW_US),
+                portions=[Listed(1, [message(2)]), Listed(1, [])],
+            ),
+            NOW_US,
+        )
+    assert owed(store) == [1]
+    assert marks(home) == [("app", 1, NOW_US)]
+    store = home.open()
+    store.recover()
+    assert owed(store) == [1]
+
+
+def test_marks_come_back_the_oldest_first(home: Home) -> None:
+    store = with_queue(home.open())
+    store.write(batch(KeepMark("a", 1, NOW_US), KeepMark("b", 2**62, NOW_US + 1)), NOW_US)
+    store.write(batch(KeepMark("c", 0, NOW_US + 2), KeepMark("gone", 1, NOW_US)), NOW_US)
+    store.write(batch(KeepMark("a", 2, NOW_US + 3), DropMark("gone"), DropMark("never")), NOW_US)
+    expected = [("b", 2**62, NOW_US + 1), ("c", 0, NOW_US + 2), ("a", 2, NOW_US + 3)]
+    assert marks(home) == expected
+    assert marks(home) == expected

@@ -27,7 +27,7 @@ from tmqp.constants import (
 from tmqp.extensions import OP_SET_ROUTER_ENABLED
 from tmqp.frames import Frame
 from tmqp_server.doors.native.http import http_message
-from tmqp_server.doors.native.operations import BadRequestError, queue_id_header
+from tmqp_server.doors.native.parameters import BadRequestError, queue_id_header
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.client_commands import (
     BY_ID,

@@ -17,7 +17,7 @@ from tmqp.constants import (
     HeaderName,
 )
 from tmqp.frames import Frame
-from tmqp_server.doors.native.operations import BadRequestError
+from tmqp_server.doors.native.parameters import BadRequestError
 from tmqp_server.doors.native.rewriting import rewritten, writable_headers
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.commands import Command, Push, PushExtras

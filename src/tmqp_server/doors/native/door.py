@@ -56,7 +56,8 @@ from tmqp_server.doors.native.copies import add_copies, copy_addresses
 from tmqp_server.doors.native.http import http_answer
 from tmqp_server.doors.native.information import AnswerTooLargeError, event_frame, rendered
 from tmqp_server.doors.native.nodes import decision_of, passed_on
-from tmqp_server.doors.native.operations import BadRequestError, command_of, push_extras
+from tmqp_server.doors.native.operations import command_of, push_extras
+from tmqp_server.doors.native.parameters import BadRequestError
 from tmqp_server.doors.native.pulls import (
     end_of_pull,
     problem_of_id,

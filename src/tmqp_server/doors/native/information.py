@@ -11,11 +11,9 @@ from tmqp.models import (
     BindingInformation,
     ChannelEvent,
     ClientEvent,
-    CursorInformation,
     MessageEvent,
     Model,
     NodeInformation,
-    OffsetsInformation,
     QueueEvent,
     RouterInformation,
     SubscriptionEvent,
@@ -35,12 +33,7 @@ from tmqp_server.engine.events import (
     event_name,
 )
 from tmqp_server.engine.router_commands import BindingOptions
-from tmqp_server.engine.snapshots import (
-    CursorSnapshot,
-    NodeSnapshot,
-    OffsetsSnapshot,
-    RouterSnapshot,
-)
+from tmqp_server.engine.snapshots import NodeSnapshot, RouterSnapshot
 from tmqp_server.engine.transaction_effects import TransactionSnapshot
 
 __all__ = ["AnswerTooLargeError", "event_frame", "rendered"]
@@ -96,29 +89,8 @@ def _model(item: object, offset_s: float) -> Model:
             binding_type=BindingType(item.kind),
             method=RouteMethod(item.method),
         )
-    if isinstance(item, OffsetsSnapshot):
-        return OffsetsInformation(
-            channel=item.channel,
-            queue=item.queue_id,
-            incarnation=item.incarnation,
-            earliest=item.earliest,
-            latest=item.latest,
-            count=item.count,
-            bytes=item.bytes,
-            oldest_ms=item.oldest_us // 1_000,
-            committed=item.committed,
-            at=item.at,
-        )
     if isinstance(item, TransactionSnapshot):
         return transaction_information(item, offset_s)
-    if isinstance(item, CursorSnapshot):
-        return CursorInformation(
-            name=item.name,
-            channel=item.channel,
-            queue=item.queue_id,
-            incarnation=item.incarnation,
-            sequence=item.sequence,
-        )
     assert isinstance(item, NodeSnapshot), f"no model renders {item!r}"
     return NodeInformation(
         id=item.node_id,

@@ -12,10 +12,25 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import STATUS_INFORMATION_WORDS
-from tmqp.models import ChannelInformation, ClientInformation, Model, QueueInformation
+from tmqp.models import (
+    ChannelInformation,
+    ClientInformation,
+    CursorInformation,
+    Model,
+    OffsetsInformation,
+    PartInformation,
+    QueueInformation,
+)
 from tmqp.models._json import dump
 from tmqp.models._model import properties_of
-from tmqp_server.engine.snapshots import ChannelSnapshot, ClientSnapshot, QueueSnapshot
+from tmqp_server.engine.reading_commands import KeptPart
+from tmqp_server.engine.snapshots import (
+    ChannelSnapshot,
+    ClientSnapshot,
+    CursorSnapshot,
+    OffsetsSnapshot,
+    QueueSnapshot,
+)
 
 __all__ = ["unix_ms", "written"]
 
@@ -27,6 +42,9 @@ def _template(model: type[Model]) -> str:
 
 _CHANNEL: Final[str] = _template(ChannelInformation)
 _CLIENT: Final[str] = _template(ClientInformation)
+_CURSOR: Final[str] = _template(CursorInformation)
+_OFFSETS: Final[str] = _template(OffsetsInformation)
+_PART: Final[str] = _template(PartInformation)
 _QUEUE: Final[str] = _template(QueueInformation)
 _EXTENSIONS: Final[list[str]] = [
     f',"{each.name}":' for each in properties_of(QueueInformation) if each.extension
@@ -35,7 +53,7 @@ _STATUS: Final[tuple[str, ...]] = tuple(STATUS_INFORMATION_WORDS)
 
 
 def written(item: object, wall_clock_offset_s: float) -> bytes | None:
-    """The JSON object of a queue, a channel or a client; None for anything else.
+    """The JSON object of what may stand in a list by the thousand; None for anything else.
 
     :param wall_clock_offset_s: what to add to the engine's times to get Unix time.
     """
@@ -45,6 +63,12 @@ def written(item: object, wall_clock_offset_s: float) -> bytes | None:
         return _client(item)
     if isinstance(item, ChannelSnapshot):
         return _channel(item)
+    if isinstance(item, OffsetsSnapshot):
+        return _offsets(item)
+    if isinstance(item, CursorSnapshot):
+        return _cursor(item)
+    if isinstance(item, KeptPart):
+        return (_PART % (item.first, item.last, item.count, item.bytes)).encode()
     return None
 
 
@@ -104,6 +128,37 @@ def _channel(item: ChannelSnapshot) -> bytes:
         _flag(options.destroy_when_empty),
     )
     return (_CHANNEL % values).encode()
+
+
+def _offsets(item: OffsetsSnapshot) -> bytes:
+    text = _OFFSETS % (
+        _text(item.channel),
+        item.queue_id,
+        _text(item.incarnation),
+        item.earliest,
+        item.latest,
+        item.count,
+        item.bytes,
+        item.oldest_us // 1_000,
+    )
+    if item.committed is not None:
+        text = f'{text[:-1]},"Committed":{item.committed}}}'
+    if item.at is not None:
+        text = f'{text[:-1]},"At":{item.at}}}'
+    return text.encode()
+
+
+def _cursor(item: CursorSnapshot) -> bytes:
+    text = _CURSOR % (
+        _text(item.name),
+        _text(item.channel),
+        item.queue_id,
+        _text(item.incarnation),
+        item.sequence,
+    )
+    if item.behind is not None and item.behind_bytes is not None:
+        text = f'{text[:-1]},"Behind":{item.behind},"BehindBytes":{item.behind_bytes}}}'
+    return text.encode()
 
 
 def _queue(item: QueueSnapshot, offset_s: float) -> bytes:

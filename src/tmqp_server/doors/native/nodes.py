@@ -7,7 +7,7 @@ from tmqp.frames import Frame
 from tmqp.models import ModelError, NodeDecision
 from tmqp_server.doors.native.answers import forwarded
 from tmqp_server.doors.native.clients import RouterEnvelope
-from tmqp_server.doors.native.operations import BadRequestError
+from tmqp_server.doors.native.parameters import BadRequestError
 from tmqp_server.engine.client_commands import PassAnswer, SendDirect
 from tmqp_server.engine.commands import Acknowledge, Command, Push
 from tmqp_server.engine.effects import TellNodes

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from tmqp.constants import (
     HEADER_VALUE_YES,
-    MAX_QUEUE_ID,
     OP_ADD_BINDING,
     OP_CHANNEL_CONSUMERS,
     OP_CHANNEL_INFORMATION,
@@ -32,43 +31,17 @@ from tmqp.constants import (
     OP_REMOVE_QUEUE,
     OP_REMOVE_ROUTER,
     OP_UPDATE_QUEUE,
-    RESULT_BAD_REQUEST,
     WIRE_OPERATION_OF_DOCUMENT,
     HeaderName,
     Operation,
     ResultCode,
     queue_status_from_word,
 )
-from tmqp.extensions import (
-    HEADER_CURSOR,
-    HEADER_FROM,
-    HEADER_INCARNATION,
-    HEADER_LIMIT,
-    HEADER_MAX_BYTES,
-    HEADER_ROUTER_ENABLED,
-    HEADER_SEQUENCE,
-    HEADER_START,
-    HEADER_TIMESTAMP,
-    HEADER_TO,
-    HEADER_WAIT,
-    OP_COMMIT_CURSOR,
-    OP_DROP_CURSOR,
-    OP_LIST_CURSORS,
-    OP_OFFSETS,
-    OP_READ_RANGE,
-    OP_SET_ROUTER_ENABLED,
-    START_EARLIEST,
-    START_LATEST,
-)
+from tmqp.extensions import HEADER_ROUTER_ENABLED, OP_SET_ROUTER_ENABLED
 from tmqp.frames import Frame
-from tmqp.models import (
-    BindingInformation,
-    ChannelOptions,
-    KnownOffsets,
-    ModelError,
-    QueueOptions,
-    parse_list,
-)
+from tmqp.models import BindingInformation, ChannelOptions, ModelError, QueueOptions
+from tmqp_server.doors.native.parameters import BadRequestError, queue_id_of
+from tmqp_server.doors.native.reading import READING
 from tmqp_server.engine.commands import (
     ClearMessages,
     Command,
@@ -89,15 +62,6 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
-from tmqp_server.engine.reading_commands import (
-    CommitCursor,
-    KnownQueue,
-    ListCursors,
-    ListOffsets,
-    OpenCursor,
-    ReadRange,
-    RemoveCursor,
-)
 from tmqp_server.engine.router_commands import (
     AddBinding,
     BindingOptions,
@@ -109,55 +73,9 @@ from tmqp_server.engine.router_commands import (
     SetRouterEnabled,
 )
 
-__all__ = ["BadRequestError", "command_of", "number_header", "push_extras", "queue_id_header"]
+__all__ = ["command_of", "push_extras"]
 
 _TRUE_WORDS = ("1", "true")
-_QUEUE_ID_BYTES = 2
-#: The largest number in a header about what is kept.
-_MOST = 2**63 - 1
-#: The latest time that is asked about: as microseconds it has 63 bits.
-_MOST_MS = _MOST // 1_000
-
-
-class BadRequestError(Exception):
-    """An operation cannot be understood; ``code`` is the answer, the text says why."""
-
-    def __init__(self, message: str, code: int = RESULT_BAD_REQUEST) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-def queue_id_header(frame: Frame) -> int | None:
-    """The queue named in the header Queue-Id; None when there is no such header.
-
-    :raises BadRequestError: when it is not a queue id.
-    """
-    text = frame.header(HeaderName.QUEUE_ID)
-    if text is None:
-        return None
-    text = text.strip()
-    if not (text.isascii() and text.isdigit()) or len(text) > 5 or int(text) > MAX_QUEUE_ID:
-        raise BadRequestError(f"Queue-Id must be a number 0..65535, got {text[:32]!r}")
-    return int(text)
-
-
-def _queue_id_of(frame: Frame, *, body_may_hold_it: bool) -> int:
-    """The queue an operation is about.
-
-    The specification puts it into the header Queue-Id; the original's clients send it as a body of
-    two bytes for removal and information (F57).  Both are read, the header first.
-
-    :raises BadRequestError: when it is missing or not a queue id.
-    """
-    queue_id = queue_id_header(frame)
-    if queue_id is not None:
-        return queue_id
-    if body_may_hold_it and frame.payload_size == _QUEUE_ID_BYTES:
-        return int.from_bytes(frame.payload, "little")
-    # The original answers 406 too, and then goes on and creates queue 0 (F54).
-    raise BadRequestError(
-        "the operation names no queue: send the header Queue-Id", int(ResultCode.UNACCEPTABLE)
-    )
 
 
 def _queue_options_of(frame: Frame, *, has_body: bool) -> QueueChanges | None:
@@ -280,14 +198,14 @@ def _create_channel(session: int, frame: Frame) -> Command:
 
 
 def _create_queue(session: int, frame: Frame) -> Command:
-    queue_id = _queue_id_of(frame, body_may_hold_it=False)
+    queue_id = queue_id_of(frame, body_may_hold_it=False)
     changes = _queue_options_of(frame, has_body=True)
     # A body may hold channel options too; they count if the channel has to be created (F54).
     return CreateQueue(session, frame, frame.target, queue_id, changes, _channel_changes(frame))
 
 
 def _update_queue(session: int, frame: Frame) -> Command:
-    queue_id = _queue_id_of(frame, body_may_hold_it=False)
+    queue_id = queue_id_of(frame, body_may_hold_it=False)
     if not frame.payload_size:
         raise BadRequestError("the new options are missing: send them as a JSON body")
     changes = _queue_options_of(frame, has_body=True)
@@ -296,17 +214,17 @@ def _update_queue(session: int, frame: Frame) -> Command:
 
 
 def _remove_queue(session: int, frame: Frame) -> Command:
-    queue_id = _queue_id_of(frame, body_may_hold_it=True)
+    queue_id = queue_id_of(frame, body_may_hold_it=True)
     return RemoveQueue(session, frame, frame.target, queue_id)
 
 
 def _describe_queue(session: int, frame: Frame) -> Command:
-    queue_id = _queue_id_of(frame, body_may_hold_it=True)
+    queue_id = queue_id_of(frame, body_may_hold_it=True)
     return DescribeQueue(session, frame, frame.target, queue_id)
 
 
 def _clear_messages(session: int, frame: Frame) -> Command:
-    queue_id = _queue_id_of(frame, body_may_hold_it=False)
+    queue_id = queue_id_of(frame, body_may_hold_it=False)
     high = _says_yes(frame, HeaderName.PRIORITY_MESSAGES)
     return ClearMessages(
         session, frame, frame.target, queue_id, high, _says_yes(frame, HeaderName.MESSAGES)
@@ -362,111 +280,6 @@ def _remove_binding(session: int, frame: Frame) -> Command:
     return RemoveBinding(session, frame, frame.target, name)
 
 
-def number_header(frame: Frame, name: str) -> int | None:
-    """A header that holds a number; None when there is none.
-
-    :raises BadRequestError: when it is not a number that 63 bits can hold.
-    """
-    text = frame.header(name)
-    if text is None:
-        return None
-    text = text.strip()
-    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > _MOST:
-        raise BadRequestError(f"{name} must be a number 0..{_MOST}, got {text[:32]!r}")
-    return int(text)
-
-
-def _incarnation(frame: Frame) -> str:
-    return (frame.header(HEADER_INCARNATION) or "").strip()
-
-
-def _list_offsets(session: int, frame: Frame) -> Command:
-    timestamp_ms = number_header(frame, HEADER_TIMESTAMP)
-    if timestamp_ms is not None and timestamp_ms > _MOST_MS:
-        raise BadRequestError(f"{HEADER_TIMESTAMP} is at most {_MOST_MS} milliseconds")
-    wait_ms = number_header(frame, HEADER_WAIT) or 0
-    known: list[KnownQueue] = []
-    if wait_ms and frame.payload_size:
-        try:
-            most_bytes = max(frame.payload_size, KnownOffsets.max_bytes)
-            items = parse_list(KnownOffsets, frame.payload, max_bytes=most_bytes)
-        except ModelError as error:
-            raise BadRequestError(str(error)) from error
-        for item in items:
-            known.append(KnownQueue(item.channel, item.queue, item.latest, item.incarnation))
-    return ListOffsets(
-        session,
-        frame,
-        frame.target,
-        queue_id_header(frame),
-        None,
-        (frame.header(HEADER_CURSOR) or "").strip(),
-        -1 if timestamp_ms is None else timestamp_ms,
-        wait_ms,
-        known,
-    )
-
-
-def _read_range(session: int, frame: Frame) -> Command:
-    queue_id = _queue_id_of(frame, body_may_hold_it=False)
-    first = number_header(frame, HEADER_FROM) or 0
-    last = number_header(frame, HEADER_TO) or 0
-    if last and last < first:
-        raise BadRequestError(f"{HEADER_TO} {last} is before {HEADER_FROM} {first}")
-    limit = number_header(frame, HEADER_LIMIT) or 0
-    max_bytes = number_header(frame, HEADER_MAX_BYTES) or 0
-    incarnation = _incarnation(frame)
-    return ReadRange(
-        session, frame, frame.target, queue_id, first, last, limit, max_bytes, incarnation
-    )
-
-
-def _cursor_name(frame: Frame) -> str:
-    name = (frame.header(HEADER_CURSOR) or "").strip()
-    if not name:
-        raise BadRequestError(f"the header {HEADER_CURSOR} is missing")
-    return name
-
-
-def _commit_cursor(session: int, frame: Frame) -> Command:
-    queue_id = _queue_id_of(frame, body_may_hold_it=False)
-    name = _cursor_name(frame)
-    sequence = number_header(frame, HEADER_SEQUENCE)
-    start = frame.header(HEADER_START)
-    if (sequence is None) == (start is None):
-        raise BadRequestError(f"either {HEADER_SEQUENCE} or {HEADER_START} is needed")
-    if sequence is not None:
-        return CommitCursor(
-            session, frame, frame.target, queue_id, name, sequence, _incarnation(frame)
-        )
-    assert start is not None, "one of both"
-    start = start.strip().lower()
-    if start != START_EARLIEST and start != START_LATEST:
-        raise BadRequestError(
-            f"{HEADER_START} is {START_EARLIEST} or {START_LATEST}, got {start[:32]!r}"
-        )
-    return OpenCursor(
-        session,
-        frame,
-        frame.target,
-        queue_id,
-        name,
-        start == START_EARLIEST,
-        _incarnation(frame),
-    )
-
-
-def _list_cursors(session: int, frame: Frame) -> Command:
-    queue_id = _queue_id_of(frame, body_may_hold_it=False)
-    return ListCursors(session, frame, frame.target, queue_id, _incarnation(frame))
-
-
-def _drop_cursor(session: int, frame: Frame) -> Command:
-    queue_id = _queue_id_of(frame, body_may_hold_it=False)
-    name = _cursor_name(frame)
-    return RemoveCursor(session, frame, frame.target, queue_id, name, _incarnation(frame))
-
-
 _BUILDERS: dict[int, Callable[[int, Frame], Command]] = {
     OP_JOIN: lambda session, frame: Join(session, frame, frame.target),
     OP_LEAVE: lambda session, frame: Leave(session, frame, frame.target),
@@ -489,10 +302,6 @@ _BUILDERS: dict[int, Callable[[int, Frame], Command]] = {
     OP_ADD_BINDING: _add_binding,
     OP_REMOVE_BINDING: _remove_binding,
     OP_SET_ROUTER_ENABLED: _set_router_enabled,
-    OP_OFFSETS: _list_offsets,
-    OP_READ_RANGE: _read_range,
-    OP_COMMIT_CURSOR: _commit_cursor,
-    OP_LIST_CURSORS: _list_cursors,
-    OP_DROP_CURSOR: _drop_cursor,
+    **READING,
     OP_CLIENT_LIST: lambda session, frame: ListClients(session, frame, frame.target),
 }

@@ -30,7 +30,8 @@ from tmqp.models import MAX_LIST_BYTES, TransactionInformation
 from tmqp.models._json import JsonRefusedError, load
 from tmqp_server.doors.native.copies import copy_addresses
 from tmqp_server.doors.native.listing import unix_ms
-from tmqp_server.doors.native.operations import BadRequestError, number_header, push_extras
+from tmqp_server.doors.native.operations import push_extras
+from tmqp_server.doors.native.parameters import BadRequestError, number_header
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.options import QueueChanges

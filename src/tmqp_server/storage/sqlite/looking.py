@@ -1,15 +1,103 @@
-"""Owns looking things up in a queue without reading what is in its messages.
+"""Owns what readers ask of a queue: ranges of blocks, and what can be known without reading them.
 
-What the extents know is used first; where that is not enough, head and index of a block are read,
-and nothing behind them.
+Theory of operation.  What extents know is used first; where that is not enough, head and index of
+a block are read, and nothing behind them.
+
+A range is answered with blocks.  Where all of a block is wanted, and nothing was noted about its
+messages since, it goes out as it is on the disk: its head is compared with what the extent tells,
+and nobody looks into the rest.  Whoever reads it compares checksums.  Other blocks are read,
+compared, and what is wanted of them is written as a new one.
+
+Extents overlap where a message was saved late.  Those that do form a *cluster*, whose messages are
+taken one by one, in order; it has one extent nearly always.
 """
 
 from __future__ import annotations
 
+from tmqp.blocks import Block, StoredMessage
+from tmqp_server.storage.port import QueueOffsets, StoredPart
+from tmqp_server.storage.records import encode_block
 from tmqp_server.storage.sqlite.extents import Extent, QueueState
-from tmqp_server.storage.sqlite.shelf import Shelf
+from tmqp_server.storage.sqlite.shelf import Shelf, bits, noted
 
-__all__ = ["find"]
+__all__ = ["find", "offsets", "read", "split"]
+
+
+# --- Ranges --------------------------------------------------------------------------------------
+
+
+def read(
+    shelf: Shelf, queue: QueueState, wanted: tuple[int, int], bounds: tuple[int, int]
+) -> list[bytes]:
+    """Blocks with what is kept from the first to the last sequence ``wanted``.
+
+    ``bounds`` are the number of messages and of bytes; one message comes at least.
+
+    :raises DamageError: when what must be looked at is not what was written.
+    :raises StoreError: when it cannot be read.
+    """
+    first, last = wanted
+    limit, max_bytes = bounds
+    blocks: list[bytes] = []
+    count = total = 0
+    current: Extent | None = None
+    block: Block | None = None
+    run: list[StoredMessage] = []
+    for sequence, extent in shelf.sequences(queue, first, last, None):
+        if extent is not current:
+            _finish(blocks, run, block, current)
+            run = []
+            current = extent
+            block = shelf.block(extent)
+        if block is None:
+            continue
+        message = noted(extent, block.message(block.find(sequence)))
+        total += len(message.body)
+        if count and total > max_bytes:
+            break
+        run.append(message)
+        count += 1
+        if count >= limit:
+            break
+    _finish(blocks, run, block, current)
+    return blocks
+
+
+def _finish(
+    blocks: list[bytes], run: list[StoredMessage], block: Block | None, extent: Extent | None
+) -> None:
+    """Add a run of messages of one block to what was read, as a block."""
+    if not run or block is None or extent is None:
+        return
+    if len(run) == block.count and extent.notes is None:
+        blocks.append(block.data)
+    else:
+        blocks.append(encode_block(block.key, run))
+
+
+# --- Without bodies ------------------------------------------------------------------------------
+
+
+def offsets(shelf: Shelf, queue: QueueState | None) -> QueueOffsets:
+    """What can be read of a queue; zeros for none.
+
+    :raises StoreError: when it cannot be read.
+    """
+    earliest = latest = count = size = oldest_us = 0
+    oldest: Extent | None = None
+    for extent in queue.extents if queue is not None else ():
+        visible = queue.visible(extent) if queue is not None else 0
+        if not visible or extent.damaged:
+            continue
+        begin = extent.first + (visible & -visible).bit_length() - 1
+        if not count or begin < earliest:
+            earliest, oldest = begin, extent
+        latest = max(latest, extent.first + visible.bit_length() - 1)
+        count += visible.bit_count()
+        size += shelf.size_of(extent, visible)
+    if oldest is not None and (block := shelf.index(oldest)) is not None:
+        oldest_us = block.timestamp_us(block.find(earliest))
+    return QueueOffsets(earliest, latest, count, size, oldest_us)
 
 
 def find(shelf: Shelf, queue: QueueState, timestamp_us: int) -> int:
@@ -24,7 +112,6 @@ def find(shelf: Shelf, queue: QueueState, timestamp_us: int) -> int:
             break
         if extent.newest_us < timestamp_us:
             continue
-        # Extents overlap where a message was saved late: one that begins later may hold it.
         here = _find_in(shelf, queue, extent, timestamp_us)
         if here and (not found or here < found):
             found = here
@@ -44,3 +131,107 @@ def _find_in(shelf: Shelf, queue: QueueState, extent: Extent, timestamp_us: int)
             if visible >> (sequence - extent.first) & 1:
                 return sequence
     return 0
+
+
+class _Parts:
+    """Parts that are being made."""
+
+    __slots__ = ("found", "_full", "_limit", "_max_bytes", "_most")
+
+    def __init__(self, limit: int, max_bytes: int, most: int) -> None:
+        self.found: list[StoredPart] = []
+        self._full = False
+        self._limit = limit
+        self._max_bytes = max_bytes
+        self._most = most
+
+    def is_full(self) -> bool:
+        """Whether another part was wanted and would have been too many."""
+        return self._full
+
+    def fits(self, count: int, size: int) -> bool:
+        """Whether so much can be one part."""
+        return (not self._limit or count <= self._limit) and (
+            not self._max_bytes or size <= self._max_bytes
+        )
+
+    def add(self, first: int, last: int, count: int, size: int) -> None:
+        """Put messages into the last part, or into a new one."""
+        if self.found:
+            part = self.found[-1]
+            if self.fits(part.count + count, part.bytes + size):
+                part.last = last
+                part.count += count
+                part.bytes += size
+                return
+            if len(self.found) >= self._most:
+                self._full = True
+                return
+        self.found.append(StoredPart(first, last, count, size))
+
+
+def split(
+    shelf: Shelf,
+    queue: QueueState,
+    wanted: tuple[int, int],
+    bounds: tuple[int, int],
+    most_parts: int,
+) -> list[StoredPart]:
+    """The parts of what is kept; arguments as :meth:`Store.split`.
+
+    A block goes into a part as a whole if it can.
+
+    :raises DamageError: when an index that must be read is not what was written.
+    :raises StoreError: when it cannot be read.
+    """
+    first, last = wanted
+    parts = _Parts(bounds[0], bounds[1], most_parts)
+    extents = queue.extents
+    place = queue.begin(first)
+    while place < len(extents) and extents[place].first <= last and not parts.is_full():
+        cluster = _cluster(queue, place, first, last)
+        place = cluster.pop()[1]
+        if len(cluster) == 1:
+            extent, mask = cluster[0]
+            count = mask.bit_count()
+            size = shelf.size_of(extent, mask)
+            if count and parts.fits(count, size):
+                begin = extent.first + (mask & -mask).bit_length() - 1
+                parts.add(begin, extent.first + mask.bit_length() - 1, count, size)
+                continue
+        for sequence, size in _sizes(shelf, cluster):
+            parts.add(sequence, sequence, 1, size)
+            if parts.is_full():
+                break
+    return parts.found
+
+
+def _cluster(queue: QueueState, place: int, first: int, last: int) -> list[tuple[Extent, int]]:
+    """Extents from a place on that overlap, with the masks of what is wanted of each.
+
+    Behind them, in the place of a mask, where to go on.
+    """
+    extents = queue.extents
+    found: list[tuple[Extent, int]] = []
+    end = extents[place].last
+    while place < len(extents) and extents[place].first <= end:
+        extent = extents[place]
+        end = max(end, extent.last)
+        mask = queue.visible(extent) & extent.within(first, last)
+        if mask and not extent.damaged:
+            found.append((extent, mask))
+        place += 1
+    found.append((extents[place - 1], place))
+    return found
+
+
+def _sizes(shelf: Shelf, cluster: list[tuple[Extent, int]]) -> list[tuple[int, int]]:
+    """The sequences of a cluster, with the size of each message, in order."""
+    found: list[tuple[int, int]] = []
+    for extent, mask in cluster:
+        block = shelf.index(extent)
+        if block is not None:
+            for sequence in bits(extent.first, mask):
+                found.append((sequence, block.size(block.find(sequence))))
+    found.sort()
+    return found

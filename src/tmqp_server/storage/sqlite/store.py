@@ -49,14 +49,14 @@ from tmqp_server.storage.port import (
     RecoveredQueue,
     SettleAll,
     StoreBatch,
+    StoredPart,
     StoreError,
     StoreFullError,
     TopologyChange,
 )
-from tmqp_server.storage.records import encode_block
 from tmqp_server.storage.sqlite import topology
 from tmqp_server.storage.sqlite.extents import INFINITY, Extent, QueueState, retains
-from tmqp_server.storage.sqlite.looking import find
+from tmqp_server.storage.sqlite.looking import find, offsets, read, split
 from tmqp_server.storage.sqlite.schema import (
     DirectoryLock,
     connect,
@@ -523,32 +523,10 @@ class SqliteStore:
         :raises StoreError: when it cannot be read.
         """
         self._ready()
-        blocks: list[bytes] = []
         state = self._shelf.queues.get(key)
         if state is None or limit < 1:
-            return blocks
-        count = total = 0
-        current: Extent | None = None
-        block: Block | None = None
-        run: list[StoredMessage] = []
-        for sequence, extent in self._shelf.sequences(state, first, last, None):
-            if extent is not current:
-                _finish(blocks, run, block, current)
-                run = []
-                current = extent
-                block = self._shelf.block(extent)
-            if block is None:
-                continue
-            message = noted(extent, block.message(block.find(sequence)))
-            total += len(message.body)
-            if count and total > max_bytes:
-                break
-            run.append(message)
-            count += 1
-            if count >= limit:
-                break
-        _finish(blocks, run, block, current)
-        return blocks
+            return []
+        return read(self._shelf, state, (first, last), (limit, max_bytes))
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
         """What can be read of these queues; zeros for one that is not known.
@@ -556,24 +534,8 @@ class SqliteStore:
         :raises StoreError: when it cannot be read.
         """
         self._ready()
-        return [self._offsets(self._shelf.queues.get(key)) for key in keys]
-
-    def _offsets(self, state: QueueState | None) -> QueueOffsets:
-        earliest = latest = count = size = oldest_us = 0
-        oldest: Extent | None = None
-        for extent in state.extents if state is not None else ():
-            visible = state.visible(extent) if state is not None else 0
-            if not visible or extent.damaged:
-                continue
-            begin = extent.first + (visible & -visible).bit_length() - 1
-            if not count or begin < earliest:
-                earliest, oldest = begin, extent
-            latest = max(latest, extent.first + visible.bit_length() - 1)
-            count += visible.bit_count()
-            size += self._shelf.size_of(extent, visible)
-        if oldest is not None and (block := self._shelf.index(oldest)) is not None:
-            oldest_us = block.timestamp_us(block.find(earliest))
-        return QueueOffsets(earliest, latest, count, size, oldest_us)
+        queues = self._shelf.queues
+        return [offsets(self._shelf, queues.get(key)) for key in keys]
 
     def find(self, key: int, timestamp_us: int) -> int:
         """The first sequence that is kept of a queue and came at a time or later; 0 if none.
@@ -585,18 +547,20 @@ class SqliteStore:
         state = self._shelf.queues.get(key)
         return 0 if state is None else find(self._shelf, state, timestamp_us)
 
+    def split(
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, most_parts: int
+    ) -> list[StoredPart]:
+        """Split what is kept of a queue from ``first`` to ``last``, without reading bodies.
+
+        :raises DamageError: as :meth:`fetch`.
+        :raises StoreError: when it cannot be read.
+        """
+        self._ready()
+        state = self._shelf.queues.get(key)
+        if state is None:
+            return []
+        return split(self._shelf, state, (first, last), (limit, max_bytes), most_parts)
+
     def check(self) -> CheckReport:
         """Read everything and compare it with its checksums; damage is reported, not raised."""
         return verify(self._db, self.directory)
-
-
-def _finish(
-    blocks: list[bytes], run: list[StoredMessage], block: Block | None, extent: Extent | None
-) -> None:
-    """Add a run of messages of one block to what was read, as a block."""
-    if not run or block is None or extent is None:
-        return
-    if len(run) == block.count and extent.notes is None:
-        blocks.append(block.data)
-    else:
-        blocks.append(encode_block(block.key, run))

@@ -7,7 +7,7 @@ import pytest
 from tests.docs.broker import Client, World
 from tmqp import Frame, MessageType, Operation
 from tmqp_server.doors.native.copies import MAX_COPIES, copy_addresses
-from tmqp_server.doors.native.operations import BadRequestError
+from tmqp_server.doors.native.parameters import BadRequestError
 
 
 def push(*headers: tuple[str, str], message_id: str = "m", **flags: bool) -> Frame:

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmqp.models import ChannelInformation, ClientInformation, QueueInformation
+from tmqp.models import (
+    ChannelInformation,
+    ClientInformation,
+    CursorInformation,
+    OffsetsInformation,
+    PartInformation,
+    QueueInformation,
+)
 from tmqp_server.doors.native.information import rendered
 from tmqp_server.doors.native.listing import written
 from tmqp_server.engine.broker import Broker
@@ -18,11 +25,14 @@ from tmqp_server.engine.commands import Connect, CreateQueue, ListChannels, List
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelOptions, QueueChanges, QueueOptions
+from tmqp_server.engine.reading_commands import KeptPart
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import (
     ChannelSnapshot,
     ClientSnapshot,
+    CursorSnapshot,
     NodeSnapshot,
+    OffsetsSnapshot,
     QueueSnapshot,
 )
 
@@ -64,6 +74,8 @@ CHANNEL_OPTIONS = st.builds(
     destroy_when_empty=st.booleans(),
     queue=QUEUE_OPTIONS,
 )
+
+SEQUENCES = st.integers(0, 2**63 - 1)
 
 
 @given(NAMES, st.none() | NAMES, st.none() | NAMES, st.booleans(), st.integers(0, 2**40))
@@ -202,3 +214,52 @@ def test_f8_the_largest_lists_are_written_in_a_step() -> None:
         data = rendered(reply.body, OFFSET_S, 1_100_000)
         assert time.process_time() - started < 0.100
         assert len(data) > 900_000
+
+
+@given(NAMES, st.integers(0, 65_535), SEQUENCES, st.none() | SEQUENCES, st.none() | SEQUENCES)
+def test_offsets(
+    name: str, queue_id: int, number: int, committed: int | None, at: int | None
+) -> None:
+    item = OffsetsSnapshot.__new__(OffsetsSnapshot)
+    item.channel, item.queue_id, item.incarnation = name, queue_id, f"{name}-1"
+    item.earliest, item.latest, item.count, item.bytes = number, number // 2, number // 3, 7
+    item.oldest_us, item.committed, item.at = number, committed, at
+    expected = OffsetsInformation(
+        channel=name,
+        queue=queue_id,
+        incarnation=f"{name}-1",
+        earliest=number,
+        latest=number // 2,
+        count=number // 3,
+        bytes=7,
+        oldest_ms=number // 1_000,
+        committed=committed,
+        at=at,
+    )
+    assert written(item, OFFSET_S) == expected.to_json()
+
+
+@given(NAMES, NAMES, st.integers(0, 65_535), SEQUENCES, st.none() | SEQUENCES)
+def test_a_cursor(
+    name: str, channel: str, queue_id: int, sequence: int, behind: int | None
+) -> None:
+    item = CursorSnapshot.__new__(CursorSnapshot)
+    item.name, item.channel, item.queue_id, item.incarnation = name, channel, queue_id, "i"
+    item.sequence, item.behind = sequence, behind
+    item.behind_bytes = None if behind is None else sequence
+    expected = CursorInformation(
+        name=name,
+        channel=channel,
+        queue=queue_id,
+        incarnation="i",
+        sequence=sequence,
+        behind=behind,
+        behind_bytes=item.behind_bytes,
+    )
+    assert written(item, OFFSET_S) == expected.to_json()
+
+
+@given(SEQUENCES, SEQUENCES)
+def test_a_part(first: int, last: int) -> None:
+    expected = PartInformation(first=first, last=last, count=3, bytes=first)
+    assert written(KeptPart(first, last, 3, first), OFFSET_S) == expected.to_json()

@@ -1,0 +1,73 @@
+"""Owns the parameters of operations that stand in headers: queue ids and numbers.
+
+A mistake in them is a :class:`BadRequestError`, answered with its result code; the connection stays
+(F43, recommended reading).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import MAX_QUEUE_ID, RESULT_BAD_REQUEST, HeaderName, ResultCode
+from tmqp.frames import Frame
+
+__all__ = ["MOST", "BadRequestError", "number_header", "queue_id_header", "queue_id_of"]
+
+_QUEUE_ID_BYTES: Final = 2
+#: The largest number in a header.
+MOST: Final = 2**63 - 1
+
+
+class BadRequestError(Exception):
+    """An operation cannot be understood; ``code`` is the answer, the text says why."""
+
+    def __init__(self, message: str, code: int = RESULT_BAD_REQUEST) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def queue_id_header(frame: Frame) -> int | None:
+    """The queue named in the header Queue-Id; None when there is no such header.
+
+    :raises BadRequestError: when it is not a queue id.
+    """
+    text = frame.header(HeaderName.QUEUE_ID)
+    if text is None:
+        return None
+    text = text.strip()
+    if not (text.isascii() and text.isdigit()) or len(text) > 5 or int(text) > MAX_QUEUE_ID:
+        raise BadRequestError(f"Queue-Id must be a number 0..65535, got {text[:32]!r}")
+    return int(text)
+
+
+def queue_id_of(frame: Frame, *, body_may_hold_it: bool) -> int:
+    """The queue an operation is about.
+
+    The specification puts it into the header Queue-Id; the original's clients send it as a body of
+    two bytes for removal and information (F57).  Both are read, the header first.
+
+    :raises BadRequestError: when it is missing or not a queue id.
+    """
+    queue_id = queue_id_header(frame)
+    if queue_id is not None:
+        return queue_id
+    if body_may_hold_it and frame.payload_size == _QUEUE_ID_BYTES:
+        return int.from_bytes(frame.payload, "little")
+    # The original answers 406 too, and then goes on and creates queue 0 (F54).
+    raise BadRequestError(
+        "the operation names no queue: send the header Queue-Id", int(ResultCode.UNACCEPTABLE)
+    )
+
+
+def number_header(frame: Frame, name: str) -> int | None:
+    """A header that holds a number; None when there is none.
+
+    :raises BadRequestError: when it is not a number that 63 bits can hold.
+    """
+    text = frame.header(name)
+    if text is None:
+        return None
+    text = text.strip()
+    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > MOST:
+        raise BadRequestError(f"{name} must be a number 0..{MOST}, got {text[:32]!r}")
+    return int(text)

@@ -1,0 +1,71 @@
+"""Owns where readers are: putting cursors somewhere, and answering only when that is safe.
+
+A cursor stands in its queue as soon as it is moved, and on the disk a little later.  An answer that
+says where it is waits for that, also when the answer's own command has changed nothing: then what
+another has put there, and the storage has not answered for, is told to the storage once more.
+"""
+
+from __future__ import annotations
+
+from tmqp.constants import RESULT_BAD_REQUEST, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp_server.engine.asking import Questions
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.reading_effects import ForgetCursor, StoreCursor
+from tmqp_server.engine.snapshots import CursorSnapshot
+
+__all__ = ["Cursors"]
+
+
+class Cursors:
+    """Moves the cursors of queues."""
+
+    __slots__ = ("_core", "_questions")
+
+    def __init__(self, core: Core, questions: Questions) -> None:
+        self._core = core
+        self._questions = questions
+
+    def problem_of_name(self, name: str) -> int:
+        """0 when a reader may be called so, else the result code to answer."""
+        most = self._core.limits.max_name_bytes
+        if not name or len(name.encode("utf-8", "surrogatepass")) > most:
+            return RESULT_BAD_REQUEST
+        return RESULT_OK
+
+    def problem_of_new(self, queue: Queue, name: str) -> int:
+        """0 when a queue has, or may have, this cursor, else the result code to answer."""
+        if name in queue.cursors:
+            return RESULT_OK
+        if len(queue.cursors) >= self._core.limits.max_cursors_per_queue:
+            return RESULT_LIMIT_EXCEEDED
+        return RESULT_OK
+
+    def place(self, queue: Queue, name: str, sequence: int) -> None:
+        """Put a cursor somewhere; the answer of this command waits until that is safe."""
+        queue.cursors[name] = sequence
+        core = self._core
+        core.keep(StoreCursor(queue.key, name, sequence))
+        queue.cursor_ticket = core.last_ticket
+
+    def advance(self, queue: Queue, name: str, sequence: int) -> None:
+        """Put a cursor further on, or leave it; the answer waits until where it is is safe."""
+        core = self._core
+        there = queue.cursors.get(name, -1)
+        if sequence > there:
+            self.place(queue, name, sequence)
+        elif core.change == 0 and (queue.cursor_ticket in core.tickets or not core.storage_ok):
+            # With a change of this command the answer waits anyway, for all that came before too.
+            self.place(queue, name, there)
+
+    def remove(self, queue: Queue, name: str) -> None:
+        """Forget a cursor; the answer of this command waits until that is safe."""
+        del queue.cursors[name]
+        core = self._core
+        core.keep(ForgetCursor(queue.key, name))
+        queue.cursor_ticket = core.last_ticket
+
+    def snapshot(self, queue: Queue, name: str) -> CursorSnapshot:
+        """Where a cursor is."""
+        incarnation = self._questions.incarnation(queue)
+        return CursorSnapshot(name, queue, incarnation, queue.cursors[name])

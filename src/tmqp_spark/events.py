@@ -1,0 +1,204 @@
+"""Owns the source ``tmqp_events``: what happens in a broker, as a stream.
+
+Theory of operation.  The streaming reader lives in a process of the driver as long as the query;
+there a feed (:mod:`tmqp_spark.feed`) hears the events.  An offset is the feed's name and a number;
+the rows between two offsets travel to the executors inside the partition.  What is below the start
+of a batch is done with and forgotten.
+
+A broker keeps no events, so this is at most once: what nobody heard is not there, and a batch that
+was planned and not finished when the query ended cannot be read again.  Every such gap that is
+known of is a row, ``EventsMissed``.  What must not be missed belongs into a durable queue.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from tmqp_spark.errors import SparkError
+from tmqp_spark.feed import EVENTS, EventFeed, EventRow, Wanted, missed_row
+from tmqp_spark.options import (
+    ConnectionOptions,
+    check_names,
+    option,
+    parse_duration_ms,
+    read_options,
+)
+from tmqp_spark.workers import settle_memory
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit
+    from pyspark.sql.types import StructType
+
+__all__ = ["EventOptions", "EventsPartition", "TmqpEventsDataSource", "TmqpEventsReader"]
+
+_VERSION = 1
+#: Rows in one task.
+_MOST_ROWS = 50_000
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 0 < int(text) <= 10_000_000:
+        raise ValueError("a whole number from 1 to 10000000")
+    return int(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventOptions:
+    """Which events are heard."""
+
+    events: str = option(
+        "events", str, "names, such as `ClientConnected,QueueCreated`", "", "all that are possible"
+    )
+    channels: str = option(
+        "channels", str, "of which channels those events that belong to one; `*` for all", ""
+    )
+    queues: str = option(
+        "queues", str, "of which queues `MessageProduced`: `orders/7,orders/8`", ""
+    )
+    most: int = option(
+        "maxBufferedEvents", _count, "events kept until they are read; the oldest go", 100_000
+    )
+    most_a_batch: int = option("maxEventsPerTrigger", _count, "events in a batch at most", 50_000)
+    poll_wait_ms: int = option(
+        "pollWaitMs", parse_duration_ms, "how long a batch is waited for where there is none", 250
+    )
+
+
+class EventsPartition(InputPartition):
+    """The events of one task."""
+
+    def __init__(self, rows: list[EventRow]) -> None:
+        super().__init__(None)
+        self.rows = rows
+
+
+class TmqpEventsReader(DataSourceStreamReader):
+    """Hears events, in the driver; on executors it only makes columns of them."""
+
+    _feed: EventFeed | None = None
+    _run = ""
+
+    def __init__(
+        self, connection: ConnectionOptions, options: EventOptions, schema: StructType
+    ) -> None:
+        self._connection = connection
+        self._options = options
+        self._projection = EVENTS.project(
+            (field.name, field.dataType.simpleString(), field.nullable) for field in schema.fields
+        )
+
+    def _listening(self) -> EventFeed:
+        if self._feed is None:
+            feed = EventFeed(self._connection, _wanted(self._options), self._options.most)
+            feed.listen()
+            self._feed = feed
+            self._run = uuid.uuid4().hex
+        return self._feed
+
+    def initialOffset(self) -> dict[str, Any]:
+        """From the moment on at which this is heard."""
+        self._listening()
+        return _offset(self._run, 0)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """How far the next batch goes; what is before ``start`` is done with."""
+        feed = self._listening()
+        done = start["n"] if start.get("r") == self._run else 0
+        feed.drop(done)
+        count = feed.wait(done, self._options.poll_wait_ms / 1000)
+        if count == 0 and start.get("r") != self._run:
+            # Nothing heard yet: another offset would be a batch of nothing.
+            return start
+        return _offset(self._run, min(count, done + self._options.most_a_batch))
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """The events between two offsets."""
+        feed = self._listening()
+        rows: list[EventRow] = []
+        begin = start["n"] if start.get("r") == self._run else 0
+        if end.get("r") != self._run:
+            lost = end["n"] - start["n"] if start.get("r") == end.get("r") else None
+            rows.append(missed_row(feed.now_us(), "the query was started again", lost))
+        else:
+            if start.get("r") != self._run:
+                rows.append(missed_row(feed.now_us(), "the query was started again", None))
+            rows += feed.rows(begin, end["n"])
+        return [
+            EventsPartition(rows[first : first + _MOST_ROWS])
+            for first in range(0, len(rows), _MOST_ROWS)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The events as columns."""
+        settle_memory()
+        if not isinstance(partition, EventsPartition) or not partition.rows:
+            return
+        columns = dict(zip(EVENTS.names, zip(*partition.rows, strict=True), strict=True))
+        schema = self._projection.schema
+        yield pa.record_batch(
+            [pa.array(columns[field.name], field.type) for field in schema], schema=schema
+        )
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Everything up to there is done with."""
+        if self._feed is not None and end.get("r") == self._run:
+            self._feed.drop(end["n"])
+
+    def stop(self) -> None:
+        """Listen no more."""
+        if self._feed is not None:
+            self._feed.stop()
+
+
+class TmqpEventsDataSource(DataSource):
+    """``spark.readStream.format("tmqp_events")``.
+
+    :raises InvalidOption: for an option that is unknown or cannot be.
+    """
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        given = dict(options.items())
+        check_names(given, "events source", ConnectionOptions, EventOptions)
+        super().__init__(options)
+        self._connection = read_options(ConnectionOptions, given)
+        self._options = read_options(EventOptions, given)
+        _wanted(self._options)
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands in ``format(...)``."""
+        return "tmqp_events"
+
+    def schema(self) -> str:
+        """All columns."""
+        return EVENTS.ddl()
+
+    def reader(self, schema: StructType) -> Any:
+        """Nothing to read: a broker keeps no events."""
+        raise SparkError(
+            "a broker keeps no events, so there is nothing to read in a batch: use"
+            ' spark.readStream.format("tmqp_events")'
+        )
+
+    def streamReader(self, schema: StructType) -> TmqpEventsReader:
+        """A streaming query's reader, of the columns in ``schema``."""
+        return TmqpEventsReader(self._connection, self._options, schema)
+
+
+def _offset(run: str, number: int) -> dict[str, Any]:
+    # In the order of their names: Spark compares offsets as text.
+    return {"n": number, "r": run, "v": _VERSION}
+
+
+def _wanted(options: EventOptions) -> Wanted:
+    return Wanted(_list(options.events), _list(options.channels), _list(options.queues))
+
+
+def _list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -1,0 +1,167 @@
+"""A sink that dies at a chosen point, and the books that must be right afterwards.
+
+A round is *armed* with a point and a victim; the first process that comes to that point strikes,
+once.  Points are those at which Spark or the broker can be caught: where the write is planned, in a
+task between two rows, behind a task's last row, before the commit and behind it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tmqp_client import sync
+from tmqp_spark.sink import TmqpArrowWriter, TmqpStreamArrowWriter
+from tmqp_spark.source import TmqpDataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+POINTS: Final = ("plan", "rows", "staged", "before the commit", "after the commit")
+ROWS: Final = 400
+#: A file is read by two tasks.
+_FILE_SPLIT_BYTES: Final = "1200"
+
+
+def arm(folder: Path, point: str, victim: str) -> None:
+    """Let the next process that comes to this point strike.
+
+    :param victim: ``itself``, or the number of a process or (negative) of a group of them.
+    """
+    (folder / "next").write_text(f"{point}\n{victim}")
+    (folder / "next").replace(folder / "armed")
+
+
+def struck(folder: Path) -> bool:
+    """Somebody has struck since it was armed."""
+    return not (folder / "armed").exists()
+
+
+def strike(folder: str, point: str) -> None:
+    """Kill the victim if this is the point."""
+    armed = Path(folder, "armed")
+    try:
+        wanted, victim = armed.read_text().split("\n")
+        if wanted != point:
+            return
+        armed.rename(armed.with_name(f"struck-{os.getpid()}"))  # one of several tasks succeeds
+    except OSError:
+        return
+    number = os.getpid() if victim == "itself" else int(victim)
+    if number < 0:
+        os.killpg(-number, signal.SIGKILL)
+    else:
+        os.kill(number, signal.SIGKILL)
+
+
+class _Killing:
+    """What may happen to either kind of writer in a task."""
+
+    folder = ""
+
+    def write(self, iterator: Iterator[Any]) -> Any:
+        """As the sink does, in pieces."""
+        message = super().write(self._pieces(iterator))  # type: ignore[misc]  # a writer's
+        strike(self.folder, "staged")
+        return message
+
+    def _pieces(self, iterator: Iterator[Any]) -> Iterator[Any]:
+        for batch in iterator:
+            half = batch.num_rows // 2
+            yield batch.slice(0, half)
+            strike(self.folder, "rows")
+            yield batch.slice(half)
+
+
+class KillingBatchWriter(_Killing, TmqpArrowWriter):
+    """The batch sink's writer, and what may happen to it."""
+
+
+class KillingWriter(_Killing, TmqpStreamArrowWriter):
+    """The streaming sink's writer, and what may happen to it."""
+
+    def commit(self, messages: Any, batchId: int) -> None:  # noqa: N803 - Spark's name
+        """As the sink does."""
+        strike(self.folder, "before the commit")
+        super().commit(messages, batchId)
+        strike(self.folder, "after the commit")
+
+
+class KillingSource(TmqpDataSource):
+    """The format ``tmqp_killing``: ``tmqp`` with a folder to look for orders in."""
+
+    def __init__(self, options: Any) -> None:
+        self._folder = options["kills"]
+        super().__init__({name: options[name] for name in options if name.lower() != "kills"})
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "tmqp_killing"
+
+    def writer(self, schema: Any, overwrite: bool) -> KillingBatchWriter:
+        """The batch writer, with orders."""
+        made = super().writer(schema, overwrite)
+        writer = KillingBatchWriter(made._connection, made._options, made._columns)
+        writer.folder = self._folder
+        return writer
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> KillingWriter:
+        """The writer, with orders."""
+        strike(self._folder, "plan")
+        made = super().streamWriter(schema, overwrite)
+        writer = KillingWriter(made._connection, made._options, made._columns)
+        writer.folder = self._folder
+        return writer
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format known; workers get the class itself, for they cannot import it."""
+    import sys  # noqa: PLC0415
+
+    from pyspark import cloudpickle  # noqa: PLC0415 - only where Spark is
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    spark.dataSource.register(KillingSource)
+    spark.conf.set("spark.sql.files.maxPartitionBytes", _FILE_SPLIT_BYTES)
+    spark.conf.set("spark.sql.files.openCostInBytes", "0")
+
+
+def add_rows(folder: Path, number: int) -> None:
+    """One more file of rows for the query to find."""
+    source = folder / "rows"
+    source.mkdir(exist_ok=True)
+    fresh = folder / "fresh"
+    fresh.write_text("".join(f"{row}\n" for row in range(number * ROWS, (number + 1) * ROWS)))
+    fresh.rename(source / f"{number:04d}.txt")
+
+
+def start_query(spark: SparkSession, folder: Path, url: str, channel: str) -> StreamingQuery:
+    """Write whatever rows there are that were not written yet."""
+    rows = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder / "rows"))
+    return (
+        rows.writeStream.format("tmqp_killing")
+        .option("url", url)
+        .option("retries", 1)
+        .option("kills", str(folder))
+        .option("channel", channel)
+        .option("queue", 1)
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+
+
+def books(url: str, channel: str) -> tuple[int, int, int]:
+    """How many rows are in the queue, how many of them more than once, and the largest."""
+    seen: list[int] = []
+    last = 0
+    with sync.connect(url, name="books") as client:
+        while more := client.read_range(channel, 1, last + 1):
+            seen += [int(message.payload) for message in more]
+            last = more[-1].sequence
+    return len(set(seen)), len(seen) - len(set(seen)), max(seen, default=-1)
