@@ -11,7 +11,7 @@ from tmqp_client import sync
 from tmqp_spark.cli import cli
 from tmqp_spark.testing import Broker
 
-__all__ = ["kept", "run"]
+__all__ = ["kept", "run", "text_of"]
 
 
 def run(*arguments: str, code: int = 0) -> Any:
@@ -20,6 +20,13 @@ def run(*arguments: str, code: int = 0) -> Any:
     done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert done.exit_code == code, done.stderr
     return json.loads(done.stdout) if code == 0 else done.stderr
+
+
+def text_of(*arguments: str) -> str:
+    """What the command prints, which ends well."""
+    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
 
 
 def kept(broker: Broker, channel: str, queue: int) -> list[Any]:

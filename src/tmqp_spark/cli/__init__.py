@@ -10,8 +10,13 @@ import click
 
 import tmqp
 from tmqp_spark.cli.archive import archive
+from tmqp_spark.cli.deadletter import deadletter
 from tmqp_spark.cli.doctor import doctor
+from tmqp_spark.cli.groups import groups
+from tmqp_spark.cli.metrics import metrics
+from tmqp_spark.cli.recorded import analyze, corpus
 from tmqp_spark.cli.replay import replay
+from tmqp_spark.cli.tail import tail
 
 __all__ = ["cli", "main"]
 
@@ -23,6 +28,7 @@ Examples:
   tmqp-spark doctor --address tmq://127.0.0.1:2622
   tmqp-spark archive orders/7 --to archive
   tmqp-spark replay archive --to orders-copy/7 --create-queue
+  tmqp-spark metrics orders --plot orders.svg
 """,
 )
 @click.version_option(tmqp.__version__, prog_name="tmqp-spark")
@@ -34,7 +40,11 @@ def cli() -> None:
     """
 
 
-_COMMANDS: tuple[click.Command, ...] = (archive, replay, doctor)
+_COMMANDS: tuple[click.Command, ...] = (
+    *(archive, replay, tail),
+    *(metrics, deadletter, groups),
+    *(analyze, corpus, doctor),
+)
 for _command in _COMMANDS:
     cli.add_command(_command)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import ssl
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,7 +16,9 @@ import click
 
 from tmqp.address import parse_address
 from tmqp.errors import LocalProtocolError, TmqpError
+from tmqp_client import sync
 from tmqp_client.errors import ConnectFailed, ConnectionLost
+from tmqp_client.sync import Client
 from tmqp_spark.options import (
     ConnectionOptions,
     SinkOptions,
@@ -24,9 +27,11 @@ from tmqp_spark.options import (
     read_options,
 )
 from tmqp_spark.pipelines.reporting import Reporter, explain
+from tmqp_spark.transport import read_token
 
 __all__ = [
     "EXIT_CODES",
+    "blocking_client",
     "connected",
     "connection_options",
     "ends_well",
@@ -194,6 +199,25 @@ def sink_options(more: Mapping[str, str], **given: str) -> SinkOptions:
     whole = {**given, **more}
     check_names(whole, "sink", ConnectionOptions, SinkOptions)
     return read_options(SinkOptions, whole)
+
+
+def blocking_client(connection: ConnectionOptions) -> Client:
+    """A client for questions that no source asks.
+
+    :raises BrokerUnreachable: when the file with the token cannot be read.
+    """
+    context = None
+    if connection.tls or connection.tls_ca or connection.tls_cert:
+        context = ssl.create_default_context(cafile=connection.tls_ca or None)
+        if connection.tls_cert:
+            context.load_cert_chain(connection.tls_cert, connection.tls_key or None)
+    return sync.connect(
+        connection.url,
+        name=connection.client_name,
+        type=connection.client_type,
+        token=read_token(connection),
+        ssl_context=context,
+    )
 
 
 # --- Output and the end -------------------------------------------------------------------------

@@ -46,8 +46,8 @@ tmqp-spark archive orders/7 --to archive --json-logs 2>progress.jsonl >summary.j
     type=click.Choice(["arrow", "spark"]),
     default="arrow",
     show_default=True,
-    help="arrow writes to a folder that all executors share, at a fraction of the cost; spark to any"
-    " file system that Spark knows.",
+    help="arrow writes to a folder that all executors share, at a fraction of the cost; spark to"
+    " any file system that Spark knows.",
 )
 @click.option(
     "--group",

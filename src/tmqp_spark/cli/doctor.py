@@ -11,10 +11,12 @@ from tmqp.address import parse_address
 from tmqp.errors import LocalProtocolError
 from tmqp_spark.doctor import (
     Finding,
+    check_broker,
     check_java,
     check_package,
     check_python,
     check_server,
+    check_unix_sockets,
     find_java,
 )
 
@@ -27,24 +29,32 @@ Examples:
   tmqp-spark doctor
   tmqp-spark doctor --address tmq://127.0.0.1:2622"""
 )
-@click.option("-a", "--address", help="Also see whether a TMQP server answers there.")
-def doctor(address: str | None) -> None:
+@click.option(
+    "-a", "--address", help="Also see what the broker there offers, and what its clock says."
+)
+@click.option("--token", default="", envvar="TMQP_TOKEN", show_envvar=True, help="Client token.")
+def doctor(address: str | None, token: str) -> None:
     """Say whether this machine has what Spark and TMQP need together.
 
     Nothing is installed or changed.  Exit status: 0 everything is there, 1 something is missing.
     """
     findings: list[Finding] = [
         check_python(),
-        check_package("pyspark", (4, 0)),
+        check_package("pyspark", (4, 2)),
         check_package("pyarrow", (18,)),
+        check_package("numpy", (1, 26)),
         check_java(find_java()),
+        check_unix_sockets(),
     ]
     if address is not None:
         try:
             parse_address(address)
         except LocalProtocolError as error:
             raise click.BadParameter(str(error), param_hint="--address") from error
-        findings.append(anyio.run(check_server, address))
+        server = anyio.run(check_server, address, token)
+        findings.append(server)
+        if server.ok:
+            findings += anyio.run(check_broker, address, token)
     for finding in findings:
         click.echo(f"{'ok' if finding.ok else 'MISSING':8}{finding.what:9}{finding.text}")
     sys.exit(0 if all(finding.ok for finding in findings) else 1)

@@ -296,7 +296,8 @@ def _with_parents(folders: Iterable[Path], top: Path) -> list[Path]:
     """Folders and all above them up to ``top``, deepest first."""
     found = {top}
     for folder in folders:
-        while folder != top:
-            found.add(folder)
-            folder = folder.parent
+        each = folder
+        while each != top:
+            found.add(each)
+            each = each.parent
     return sorted(found, key=lambda each: -len(each.parts))

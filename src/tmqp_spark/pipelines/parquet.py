@@ -1,4 +1,4 @@
-"""Owns the making of an archive's Parquet files: a task reads a range and writes a file for each day.
+"""Owns the making of an archive's Parquet files: a task reads a range, and writes a file a day.
 
 No pyspark here: what a task needs is plain data, and what it says too.
 """
@@ -26,7 +26,7 @@ from tmqp_spark.transport import Link
 __all__ = ["ArchiveTask", "archive_columns", "write_task"]
 
 #: What the folders say already.
-_IN_FOLDERS: Final = ("channel", "queue", "incarnation", "frame")
+_IN_FOLDERS: Final = ("channel", "queue")
 _DAY_US: Final = 86_400_000_000
 #: Few values in most queues; ids and payloads differ, and looking for repeats costs half the work.
 _DICTIONARY: Final = ["source"]
@@ -66,7 +66,8 @@ def archive_columns(headers: bool) -> list[tuple[str, str, bool]]:
     return [
         (column.name, column.types[0], column.nullable)
         for column in COLUMNS
-        if column.name not in _IN_FOLDERS and (headers or column.name != "headers")
+        if column.name not in _IN_FOLDERS
+        and (not column.opt_in or (headers and column.name == "headers"))
     ]
 
 
