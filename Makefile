@@ -31,7 +31,7 @@ CODE := $(wildcard setup.py src tests fuzz examples tools)
 SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conformance) -mindepth 1 \
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
-.PHONY: help demo test setup compiled test-builds lint format typecheck imports tidy coverage \
+.PHONY: help demo spark-demo test setup compiled test-builds lint format typecheck imports tidy coverage \
 	sim soak bench bench-peers bench-codec ci clean distclean
 
 help:
@@ -45,6 +45,9 @@ help:
 
 demo: build/auto/.stamp ## watch real messages go through a real broker
 	@PYTHONPATH=build/auto $(PY) examples/demo.py
+
+spark-demo: build/auto/.stamp ## archive, replay and measure 122,137 real records with Spark
+	@PYTHONPATH=build/auto $(PY) examples/spark_demo.py
 
 test: $(READY) ## run every test
 	$(call run_tests,src,interpreted,)

@@ -16,12 +16,10 @@ import shutil
 import sys
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import click
-
+from tmqp.errors import TmqpError
 from tmqp_client import sync
 from tmqp_spark.cli import cli
 from tmqp_spark.options import ConnectionOptions, SinkOptions
@@ -179,9 +177,11 @@ def main() -> int:
     places = [str(Path(sys.modules["tmqp_spark"].__path__[0]).parent)]
     places += filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(places))
-    good = False
-    with suppress(click.ClickException, BrokenPipeError):
+    try:
         good = show()
+    except TmqpError as error:
+        print(f"\n{error}")
+        good = False
     print("\nAll as it should be." if good else "\nSomething differs: see above.")
     return 0 if good else 1
 

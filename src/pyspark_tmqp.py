@@ -12,4 +12,6 @@ import contextlib
 __all__ = ["DefaultSource"]
 
 with contextlib.suppress(Exception):
-    from tmqp_spark.source import TmqpDataSource as DefaultSource
+    from tmqp_spark.source import TmqpDataSource
+
+    DefaultSource = TmqpDataSource

@@ -113,6 +113,7 @@ class Plan:
         "lateness_s",
         "left_out",
         "max_in_flight",
+        "memory_bytes",
         "messages",
         "places",
         "producers",
@@ -140,6 +141,8 @@ class Plan:
         self.take_over = False
         self.max_in_flight = 10_000
         self.work_per_step = 1_000
+        #: What the messages of all queues may take.
+        self.memory_bytes = 1_073_741_824
         #: Output limits of the server: high and low water, the most.
         self.buffers = (262_144, 65_536, 4_194_304)
         #: So many epochs are written in transactions.
@@ -195,6 +198,7 @@ class Plan:
             (
                 f"server: lateness {self.lateness_s * 1000:.1f} ms, take-over {self.take_over},"
                 f" in flight {self.max_in_flight}, work {self.work_per_step},"
+                f" memory {self.memory_bytes},"
                 f" buffers {self.buffers}"
             ),
         ]
@@ -217,6 +221,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_clients(plan, chance)
     _draw_messages(plan, chance)
     _draw_meddlers(plan)
+    _draw_memory(plan)
     _draw_epochs(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
@@ -352,6 +357,13 @@ def _draw_meddlers(plan: Plan) -> None:
     if own.random() < 0.2:
         at = own.random() * plan.duration_s * 0.5
         plan.clients.append(ClientPlan("meddler", "meddler", 0, Habits(), at, True))
+
+
+def _draw_memory(plan: Plan) -> None:
+    """Now and then a server that has room for ten messages or so, in all its queues together."""
+    own = Random(f"{plan.seed}/memory")
+    if own.random() < 0.2:
+        plan.memory_bytes = own.choice((6_000, 6_000, 12_000))
 
 
 def _draw_epochs(plan: Plan) -> None:

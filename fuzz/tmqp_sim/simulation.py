@@ -188,6 +188,7 @@ class Simulation:
         limits = EngineLimits(
             max_channels=40,
             max_in_flight_per_session=plan.max_in_flight,
+            max_total_bytes=plan.memory_bytes,
             max_work_per_step=plan.work_per_step,
         )
         self.broker = Broker(limits, BrokerOptions(storage=True), self._handlers)

@@ -13,6 +13,7 @@ from typing import Final
 from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, Broker
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Push
 from tmqp_server.engine.effects import Effect
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.queues import Queue
 from tmqp_sim.audit import Audit
 from tmqp_sim.ledger import Ledger
@@ -63,7 +64,10 @@ class WatchedBroker:
             if self._take_over and isinstance(command, Connect):
                 command.take_over = True
             self.ledger.before(command)
+            before = self.broker._core.total_bytes
             _, effects = self.broker.steps([command], 0, now, most_bytes)
+            if isinstance(command, Push):
+                self._check_memory(command, before)
             out += self._judge(command, effects, now)
             if isinstance(command, Push):
                 most_bytes -= command.size
@@ -138,6 +142,15 @@ class WatchedBroker:
         if due != float("inf") and (earliest is None or earliest > max(due, now) + _EPSILON_S):
             raise Violation("deadline", f"{queue!r} is due at {due:.4f} and nobody wakes it")
 
+    def _check_memory(self, push: Push, before: int) -> None:
+        """A push is taken in only while there is memory for it (F2 of the cases)."""
+        core = self.broker._core
+        most = self.broker.limits.max_total_bytes
+        if core.total_bytes > max(before, most):
+            raise Violation("memory", f"{push!r}: {core.total_bytes} bytes, {most} allowed")
+        if before + push.size + MESSAGE_OVERHEAD_BYTES > most:
+            self._world.mark("memory full")
+
     def _check_overtaken(self, key: tuple[str, int]) -> None:
         count = self.ledger.overtaken.pop(key, 0)
         if count:
@@ -153,7 +166,7 @@ class WatchedBroker:
         holding: dict[int, int] = {}
         size = 0
         for queue in queues:
-            size += queue.bytes
+            size += queue.bytes + queue.count * MESSAGE_OVERHEAD_BYTES
             for message in queue.flights.values():
                 if message.holder is not None:
                     number = message.holder.number

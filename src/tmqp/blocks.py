@@ -52,6 +52,7 @@ __all__ = [
     "StoredMessage",
     "decode_block",
     "decode_index",
+    "head_of",
     "index_end",
     "split_blocks",
 ]
@@ -244,6 +245,15 @@ class Block:
     def messages(self) -> list[StoredMessage]:
         """All messages, in rising sequence."""
         return [self.message(index) for index in range(self.count)]
+
+
+def head_of(data: bytes) -> tuple[int, int, int, int, int]:
+    """What the head of a block tells: key, first and last sequence, count, size of all bodies.
+
+    Nothing is checked; there must be as many bytes as a head has.
+    """
+    _, _, _, count, _, key, first, last, body_size, _, _ = _HEAD.unpack_from(data, 0)
+    return key, first, last, count, body_size
 
 
 def index_end(count: int) -> int:

@@ -99,6 +99,8 @@ _UNTOLD_RULES: Final = (
     "ping-timeout",
 )
 _PREAMBLE_BYTES: Final = 8
+#: Pieces from this size on are not joined with others: see ``next_to_send``.
+_LARGE_BYTES: Final = 65_536
 _UNLIMITED: Final = 1 << 60
 
 
@@ -129,6 +131,7 @@ class Connection:
         self._decoder: FrameDecoder = FrameDecoder(self.limits)
         self._greeting: bytes = b""
         self._out: list[bytes] = []
+        self._has_large = False
         self._started: float = now
         self._last_received: float = now
         self._quiet_since: float = now
@@ -429,6 +432,8 @@ class Connection:
         if self._state != _OPEN:
             self._demand(Input.SEND, "send")
         self._out.append(data)
+        if len(data) >= _LARGE_BYTES:
+            self._has_large = True
 
     def ping(self) -> None:
         """Queue a ping (F37).
@@ -468,7 +473,25 @@ class Connection:
         if not out:
             return b""
         self._out = []
+        self._has_large = False
         return out[0] if len(out) == 1 else b"".join(out)
+
+    def next_to_send(self) -> bytes:
+        """As :meth:`data_to_send`, but in portions, until it is empty.
+
+        What was queued in large pieces is given piece by piece, as it is: joining copies.
+        """
+        out = self._out
+        if not self._has_large or len(out) <= 1:
+            return self.data_to_send()
+        if len(out[0]) >= _LARGE_BYTES:
+            self._out = out[1:]
+            return out[0]
+        end = 1
+        while end < len(out) and len(out[end]) < _LARGE_BYTES:
+            end += 1
+        self._out = out[end:]
+        return b"".join(out[:end])
 
     # -- time -----------------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ from tmqp.constants import (
 )
 from tmqp.errors import LocalProtocolError
 
-__all__ = ["Frame", "encode_headers", "parse_headers"]
+__all__ = ["Frame", "encode_headers", "parse_headers", "without_payload"]
 
 _FIRST_ACQUIRER: Final = 0x80
 _HIGH_PRIORITY: Final = 0x40
@@ -455,6 +455,20 @@ def _tier_bytes(size: int) -> int:
     if size <= _MAX_U16:
         return 2
     return 4 if size <= 0xFFFF_FFFF else 8
+
+
+def without_payload(raw: bytes, size: int) -> bytes:
+    """A whole frame that has no payload, as the beginning of one with so many bytes of it.
+
+    For a payload that stands in pieces, which follow.
+    """
+    if size < _TIER_U16:
+        return b"%b%b%b" % (raw[:7], _ONE_BYTE[size], raw[8:])
+    if size <= _MAX_U16:
+        return b"%b%b%b%b" % (raw[:7], _ONE_BYTE[_TIER_U16], size.to_bytes(2, "little"), raw[8:])
+    if size <= 0xFFFF_FFFF:
+        return b"%b%b%b%b" % (raw[:7], _ONE_BYTE[_TIER_U32], size.to_bytes(4, "little"), raw[8:])
+    return b"%b%b%b%b" % (raw[:7], _ONE_BYTE[_TIER_U64], size.to_bytes(8, "little"), raw[8:])
 
 
 def _assemble(

@@ -121,14 +121,17 @@ class Reading:
         :param last: included; the latest if None.
         :param limit: at most so many; the server's bounds hold besides, so fewer may come than are
             there: go on behind the last one.
-        :param max_bytes: the largest answer, unless the first message alone is larger.
+        :param max_bytes: the largest answer, unless the first message alone is larger; as much as
+            this client takes if None.
         :raises OutOfRange: when ``first`` is before all that is kept, or far behind it.
         :raises OperationFailed: when the server refuses: 404, 409 for another incarnation, 482 for
             a message too large to be answered with, 500 for damage, 503.
         :raises BlockError: when the answer is not what was written.
         """
         headers = _of_queue(queue_id, incarnation)
-        headers += _numbers(first, last, limit, max_bytes)
+        most_bytes = self._session.max_payload_bytes
+        most_bytes = most_bytes if max_bytes is None else min(max_bytes, most_bytes)
+        headers += _numbers(first, last, limit, most_bytes)
         return kept_messages(await self._range(OP_READ_RANGE, "read", channel, headers, timeout_s))
 
     async def split_range(

@@ -113,6 +113,11 @@ class Session:
         return self._machine.limits.response_timeout_s
 
     @property
+    def max_payload_bytes(self) -> int:
+        """The largest payload that the server may send."""
+        return self._machine.limits.protocol.max_payload_bytes
+
+    @property
     def link(self) -> Link | None:
         """The connection there is, or was last."""
         return self._link

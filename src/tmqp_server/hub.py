@@ -241,6 +241,11 @@ class Hub:
         session = self._sessions.get(number)
         return b"" if session is None else session.data_to_send()
 
+    def next_to_send(self, number: int) -> bytes:
+        """As :meth:`data_to_send`, or a portion of it: called until it is empty."""
+        session = self._sessions.get(number)
+        return b"" if session is None else session.next_to_send()
+
     def send(self, number: int, data: bytes) -> None:
         """Queue whole messages for a session, as they are to be sent."""
         self._outlets.send((number,), data)

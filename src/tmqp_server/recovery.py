@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 
-from tmqp.blocks import StoredMessage, decode_index
+from tmqp.blocks import StoredMessage, head_of
 from tmqp.constants import (
     RESULT_INTERNAL_SERVER_ERROR,
     RESULT_OK,
@@ -20,6 +20,7 @@ from tmqp.constants import (
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.group_commands import StoredMeasured
 from tmqp_server.engine.reading_commands import (
+    Blocks,
     KeptOffsets,
     KeptPart,
     NameStore,
@@ -156,7 +157,7 @@ def answer_of(store: Store, journal: Journal, asked: StorageQuestion, now: float
 def refusal_of(asked: ReaderQuestion, code: int) -> Command:
     """The answer to a reader's question that cannot be served."""
     if isinstance(asked, ReadStored):
-        return RangeRead(asked.number, code, b"")
+        return RangeRead(asked.number, code)
     if isinstance(asked, SplitStored):
         return RangeSplit(asked.number, code, [])
     if isinstance(asked, MeasureStored):
@@ -179,8 +180,8 @@ def _range_read(store: Store, asked: ReadStored) -> RangeRead:
     sure = not first or asked.held
     if first > asked.end + 1 or not (sure or _reaches_back(store, key, first, blocks)):
         (kept,) = _offsets(store, [key])
-        return RangeRead(asked.number, RESULT_REQUESTED_RANGE_NOT_SATISFIABLE, b"", kept)
-    return RangeRead(asked.number, RESULT_OK, b"".join(blocks))
+        return RangeRead(asked.number, RESULT_REQUESTED_RANGE_NOT_SATISFIABLE, None, kept)
+    return RangeRead(asked.number, RESULT_OK, Blocks(blocks))
 
 
 def _range_split(store: Store, asked: SplitStored) -> RangeSplit:
@@ -208,7 +209,7 @@ def _measured(store: Store, asked: MeasureStored) -> list[KeptPart]:
 
 def _reaches_back(store: Store, key: int, first: int, blocks: list[bytes]) -> bool:
     """Whether something is kept at *first* or before it: so what is missing is only a gap."""
-    if blocks and decode_index(blocks[0]).first == first:
+    if blocks and head_of(blocks[0])[1] == first:
         return True
     return bool(store.read(key, 0, first - 1, 1, 1))
 

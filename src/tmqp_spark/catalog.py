@@ -24,6 +24,9 @@ __all__ = ["Catalog", "QueueState", "Subscription", "answer_list"]
 #: A source of more channels than this asks for all of the broker's.
 _MOST_FILTERS: Final = 4
 _NEVER: Final = 2**63 - 1
+#: A question about so many queues that it is longer is not held by the broker, whose messages are
+#: bounded, but asked from time to time.
+_LARGEST_QUESTION: Final = 500_000
 #: Letters with which every match of a pattern begins.
 _PLAIN_START: Final = re.compile(r"[A-Za-z0-9_-]+(?![A-Za-z0-9_*?{-])")
 
@@ -223,28 +226,37 @@ class Catalog:
             one round trip.
         :raises BrokerRefused: as :meth:`look`.
         """
-        if wait_ms <= 0:
+        known = self._known(places)
+        if wait_ms <= 0 or len(known) > _LARGEST_QUESTION:
             if beside is not None:
                 self._link.patiently("commit", functools.partial(_told, beside))
-            return self.look()
+            found = self.look()
+            if wait_ms > 0 and not _is_news(places, found):
+                self._link.rest(wait_ms)
+            return found
         # One question is held, so one filter must do.
         channel, queue = self._filters[0] if len(self._filters) == 1 else ("*", None)
-        known = [_known(key, place.next - 1, place.incarnation) for key, place in places.items()]
-        known += [_known(key, _NEVER, "") for key in self._others - places.keys()]
         headers = (*_of_queue(queue), (HEADER_WAIT, str(wait_ms)))
-        payload = json.dumps(known, separators=(",", ":")).encode()
 
         def once() -> Frame:
             take = None if beside is None else beside()
-            asked = self._link.start(OP_OFFSETS, channel, headers, payload)
+            asked = self._link.start(OP_OFFSETS, channel, headers, known)
             if take is not None:
                 take()
-            answer = self._link.finish(asked, wait_ms)
-            if answer.content_type == int(ResultCode.BUSY):
-                raise refusal(self._link.options.url, "offsets", answer)
-            return answer
+            return self._link.finish(asked, wait_ms)
 
-        return self._states([self._link.patiently("offsets", once)])
+        answer = self._link.patiently("offsets", once)
+        if answer.content_type == int(ResultCode.BUSY):
+            # The broker holds as many answers as it may: wait here.
+            self._link.rest(wait_ms)
+            return self.look()
+        return self._states([answer])
+
+    def _known(self, places: Places) -> bytes:
+        """What is no news, as the question holds it."""
+        known = [_known(key, place.next - 1, place.incarnation) for key, place in places.items()]
+        known += [_known(key, _NEVER, "") for key in self._others - places.keys()]
+        return json.dumps(known, separators=(",", ":")).encode()
 
     def _states(self, answers: list[Frame]) -> dict[str, QueueState]:
         found: dict[str, QueueState] = {}
@@ -282,6 +294,13 @@ def _of_queue(queue: int | None) -> tuple[tuple[str, str], ...]:
 
 def _told(beside: Callable[[], Callable[[], object]]) -> object:
     return beside()()
+
+
+def _is_news(places: Places, states: Mapping[str, QueueState]) -> bool:
+    """Whether there is more than is known."""
+    if places.keys() != states.keys():
+        return True
+    return any(state.latest >= places[key].next for key, state in states.items())
 
 
 def _known(key: str, latest: int, incarnation: str) -> dict[str, Any]:

@@ -11,24 +11,26 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from importlib import metadata
+from collections.abc import Callable, Iterable
+from importlib import import_module, metadata
 from pathlib import Path
+from pkgutil import iter_modules
 
 import anyio
 
+from tmqp import ResultCode
 from tmqp_client import Client, ClientError, OperationFailed, connect
-from tmqp_spark.java import OLDEST_JAVA, find_java, java_major
+from tmqp_spark.java import OLDEST_JAVA, java_major
 
 __all__ = [
     "Finding",
     "check_broker",
+    "check_formats",
     "check_java",
     "check_package",
     "check_python",
     "check_server",
     "check_unix_sockets",
-    "find_java",
 ]
 
 _OLDEST_PYTHON = (3, 11)
@@ -95,6 +97,35 @@ def check_java(java: Path | None) -> Finding:
     return Finding("Java", True, f"{major} at {java}")
 
 
+def check_formats(
+    names: Iterable[str] | None = None, load: Callable[[str], object] = import_module
+) -> Finding:
+    """See whether Spark will find the formats by itself.
+
+    It imports every top-level module called ``pyspark_...``; one that fails hides all formats.
+
+    :param names: of the modules there are; those on the path if None.
+    """
+    found = [module.name for module in iter_modules()] if names is None else list(names)
+    ours = False
+    for name in found:
+        if not name.startswith("pyspark_"):
+            continue
+        try:
+            loaded = load(name)
+        except Exception as error:  # noqa: BLE001 - whatever a stranger's module raises
+            return Finding(
+                "formats",
+                False,
+                f"the module {name} cannot be imported ({error}) and hides all formats: remove it,"
+                " or call tmqp_spark.register(spark)",
+            )
+        ours |= name == "pyspark_tmqp" and hasattr(loaded, "DefaultSource")
+    if not ours:
+        return Finding("formats", False, "tmqp is not found; call tmqp_spark.register(spark)")
+    return Finding("formats", True, "tmqp is found by Spark itself")
+
+
 def check_unix_sockets() -> Finding:
     """See whether Python workers can be reached by Unix sockets: that saves 30 ms a query."""
     try:
@@ -116,24 +147,13 @@ async def check_broker(address: str, token: str = "") -> list[Finding]:
     try:
         with anyio.fail_after(_SERVER_SECONDS):
             async with connect(address, name="tmqp-spark doctor", token=token) as client:
-                found = [await _keeps(client), *await _transactions(client)]
+                found = await _transactions(client)
     except TimeoutError:
         text = f"{address}: no answer within {_SERVER_SECONDS} seconds"
         return [Finding("broker", False, text)]
     except ClientError as error:
         return [Finding("broker", False, f"{address}: {error}")]
     return found
-
-
-async def _keeps(client: Client) -> Finding:
-    try:
-        kept = await client.offsets()
-    except OperationFailed as error:
-        return Finding(
-            "reading", False, f"{error}; start the broker with a data directory (--data DIR)"
-        )
-    count = sum(each.count for each in kept)
-    return Finding("reading", True, f"{len(kept)} durable queues keep {count:,} messages")
 
 
 async def _transactions(client: Client) -> list[Finding]:
@@ -163,8 +183,26 @@ async def check_server(address: str, token: str = "") -> Finding:
         with anyio.fail_after(_SERVER_SECONDS):
             async with connect(address, name="tmqp-spark doctor", token=token) as client:
                 seconds = await client.ping()
+                kept = await _kept(client)
     except TimeoutError:
         return Finding("server", False, f"{address}: no answer within {_SERVER_SECONDS} seconds")
     except ClientError as error:
         return Finding("server", False, f"{address}: {error}")
-    return Finding("server", True, f"{address} answered a ping in {seconds * 1000:.1f} ms")
+    if kept is None:
+        return Finding(
+            "server",
+            False,
+            f"{address} has no data directory, so there is nothing to read: tmqp-server --data DIR",
+        )
+    words = f"answered a ping in {seconds * 1000:.1f} ms and keeps messages of {kept} queues"
+    return Finding("server", True, f"{address} {words}")
+
+
+async def _kept(client: Client) -> int | None:
+    """Of how many queues there is something to read; None where nothing can be kept."""
+    try:
+        return sum(each.count > 0 for each in await client.offsets())
+    except OperationFailed as error:
+        if error.code == ResultCode.NOT_IMPLEMENTED:
+            return None
+        raise

@@ -129,7 +129,8 @@ class Following:
         if self._last_batch is None:
             self._last_batch = now
         total = sum(backlog.values())
-        if not total and end.keys() == places.keys():
+        went_back = any(end[key].next < place.next for key, place in places.items() if key in end)
+        if not total and end.keys() == places.keys() and not went_back:
             return start
         least = self._options.min_offsets
         waited_ms = (now - self._last_batch) * 1000
@@ -168,7 +169,7 @@ class Following:
 
         def commit() -> Callable[[], object]:
             asked = group.start_commit(done)
-            return lambda: None if asked is None else group.finish_commit(asked)
+            return lambda: group.finish_commit(asked)
 
         return self._catalog.wait(known, wait_ms, commit)
 
@@ -179,7 +180,8 @@ class Following:
         not change when nothing came.
         """
         end: Places = {}
-        for key, place in places.items():
+        for key, was in places.items():
+            place = was
             state = states.get(key)
             if state is None or state.incarnation != place.incarnation:
                 if self._target is not None and state is None:
@@ -189,6 +191,8 @@ class Following:
                     continue
                 self._lost(key, place, state is not None)
                 continue
+            if place.next > state.latest + 1 and (self._target is None or self._initial is None):
+                place = self._gone_back(key, place, state)
             unread = state.latest + 1 > place.next
             end[key] = Place(place.incarnation, place.next, None if unread else place.begin)
         fresh = [
@@ -212,6 +216,17 @@ class Following:
                 f"{' and created anew' if is_another else ''} after message {place.next - 1} was"
                 " read; start from a new checkpoint, or set failOnDataLoss=false to go on without"
             )
+
+    def _gone_back(self, key: str, place: Place, state: QueueState) -> Place:
+        """The queue has less than was read: its broker's data was put back from a copy."""
+        if self._options.fail_on_data_loss:
+            raise DataLost(
+                f"{self._link.options.url} {key}: message {place.next - 1} was read, and the queue"
+                f" has not got further than {state.latest}: was an older copy of the broker's data"
+                " put back? Start from a new checkpoint, or set failOnDataLoss=false to go on with"
+                " what comes from now on"
+            )
+        return Place(state.incarnation, state.latest + 1, state.latest + 1)
 
     def _admit(
         self,
@@ -306,9 +321,9 @@ class Following:
 
 def _begin_of(place: Place, before: Place | None) -> int:
     """Where a batch begins in a queue: behind the one before, or where the queue was begun."""
-    if before is not None and before.incarnation == place.incarnation:
-        return before.next
-    return place.next if place.begin is None else place.begin
+    if before is None or before.incarnation != place.incarnation or before.next > place.next:
+        return place.next if place.begin is None else place.begin
+    return before.next
 
 
 def _at_end(key: str, place: Place) -> QueueState:

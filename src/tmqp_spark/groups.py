@@ -30,6 +30,14 @@ __all__ = ["Group"]
 
 #: Questions under way at once: the broker answers eight of one client.
 _UNDER_WAY: Final = 6
+#: Named in one commit: a broker takes messages of 1 MiB unless it was told otherwise.
+_QUEUES_A_PIECE: Final = 1_000
+#: All of the queues are gone, or one has less than was read of it: who reads them next is told, and
+#: in more words.
+_FOR_THE_READER: Final = (
+    int(ResultCode.NOT_FOUND),
+    int(ResultCode.REQUESTED_RANGE_NOT_SATISFIABLE),
+)
 
 
 class Group:
@@ -61,13 +69,12 @@ class Group:
         """
 
         def once() -> Places:
-            asked = self.start_commit(places)
-            return {} if asked is None else self.finish_commit(asked)
+            return self.finish_commit(self.start_commit(places))
 
         return self._link.patiently(f"commit group {self.name}", once)
 
-    def start_commit(self, places: Places) -> str | None:
-        """Send a commit, to be finished later; None when there is nothing new to say.
+    def start_commit(self, places: Places) -> list[str]:
+        """Send a commit, to be finished later: in pieces, for a message has its bounds.
 
         :raises ConnectionBroken: when the connection is gone.
         """
@@ -76,20 +83,29 @@ class Group:
             for key, place in places.items()
             if self._committed.get(key) != (place.incarnation, place.next)
         ]
-        if not payload:
-            return None
-        body = json.dumps(payload, separators=(",", ":")).encode()
-        return self._link.start(OP_COMMIT_GROUP, "*", ((HEADER_CURSOR, self.name),), body)
+        asked: list[str] = []
+        for start in range(0, len(payload), _QUEUES_A_PIECE):
+            piece = payload[start : start + _QUEUES_A_PIECE]
+            body = json.dumps(piece, separators=(",", ":")).encode()
+            asked.append(
+                self._link.start(OP_COMMIT_GROUP, "*", ((HEADER_CURSOR, self.name),), body)
+            )
+        return asked
 
-    def finish_commit(self, asked: str) -> Places:
-        """Take the answer to a commit: it is safe on the broker's disk.
+    def finish_commit(self, asked: list[str]) -> Places:
+        """Take the answers to a commit: it is safe on the broker's disk.
 
         :raises ConnectionBroken: when the connection is gone.
         :raises BrokerRefused: as :meth:`open`.
         """
-        answer = self._link.finish(asked)
-        if answer.content_type == int(ResultCode.NOT_FOUND):
-            return {}  # all of the queues are gone, and who reads them is told
+        found: Places = {}
+        for message_id in asked:
+            found.update(self._take(self._link.finish(message_id)))
+        return found
+
+    def _take(self, answer: Frame) -> Places:
+        if answer.content_type in _FOR_THE_READER:
+            return {}
         if answer.content_type != 0:
             raise refusal(self._link.options.url, f"commit group {self.name}", answer)
         found: Places = {}

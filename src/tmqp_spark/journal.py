@@ -119,7 +119,10 @@ def read_portion(answers: list[tuple[bytes, int]], checksums: str, what: str) ->
     try:
         return _read_portion(answers, checksums)
     except BlockError as error:
-        raise DecodeFailed(f"{what}: the answer is damaged: {error}; read it again") from None
+        raise DecodeFailed(
+            f"{what}: what came is damaged: {error}; tmqp-server check tells"
+            " whether the broker's data is"
+        ) from None
 
 
 def _read_portion(answers: list[tuple[bytes, int]], checksums: str) -> Portion:

@@ -30,7 +30,7 @@ __all__ = [
     "write_checkpoint",
 ]
 
-VERSION: Final = 1
+_VERSION: Final = 1
 #: Instead of a sequence, as in Kafka's connector.
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -92,7 +92,7 @@ def write_checkpoint(places: Places) -> dict[str, Any]:
         place = places[key]
         entry: dict[str, Any] = {} if place.begin is None else {"b": place.begin}
         queues[key] = {**entry, "i": place.incarnation, "s": place.next}
-    return {"q": queues, "v": VERSION}
+    return {"q": queues, "v": _VERSION}
 
 
 def read_checkpoint(data: Mapping[str, Any]) -> Places:
@@ -105,10 +105,10 @@ def read_checkpoint(data: Mapping[str, Any]) -> Places:
         raise SparkError(
             "the checkpoint holds offsets of another source; give the query a checkpoint of its own"
         )
-    if version > VERSION:
+    if version > _VERSION:
         raise SparkError(
             f"the checkpoint was written by a later version of tmqp (offsets version {version},"
-            f" this one knows {VERSION}): install that"
+            f" this one knows {_VERSION}): install that"
         )
     places: Places = {}
     for key, entry in queues.items():

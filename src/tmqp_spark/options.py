@@ -86,14 +86,24 @@ def parse_size(text: str) -> int:
     return int(match[1]) * _SIZE_FACTOR[match[2]]
 
 
-def _number(least: int) -> Callable[[str], int]:
+def _number(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
+    bounds = f"from {least} on" if most == 2**63 - 1 else f"from {least} to {most}"
+
     def read(text: str) -> int:
         text = text.strip()
-        if not (text.isascii() and text.isdigit()) or not least <= int(text) < 2**63:
-            raise ValueError(f"a whole number from {least} on")
+        if not (text.isascii() and text.isdigit()) or not least <= int(text) <= most:
+            raise ValueError(f"a whole number {bounds}")
         return int(text)
 
     return read
+
+
+def _batch_size(text: str) -> int:
+    # A column of a batch has 31 bits for its bytes, and a message may come on top.
+    size = parse_size(text)
+    if size > 1 << 30:
+        raise ValueError("at most 1g")
+    return size
 
 
 def _switch(text: str) -> bool:
@@ -184,10 +194,10 @@ class ConnectionOptions:
     tls_cert: str = option("tls.cert", _text, "file with this client's certificate", "")
     tls_key: str = option("tls.key", _text, "file with its key", "")
     connect_timeout_ms: int = option(
-        "connectTimeoutMs", parse_duration_ms, "to reach the broker and be accepted", 10_000
+        "connectTimeoutMs", parse_duration_ms, "to reach the broker and be accepted", 10_000, "10s"
     )
     request_timeout_ms: int = option(
-        "requestTimeoutMs", parse_duration_ms, "to get an answer", 30_000
+        "requestTimeoutMs", parse_duration_ms, "to get an answer", 30_000, "30s"
     )
     retries: int = option(
         "retries", _number(0), "attempts to come back after a lost connection or a busy broker", 10
@@ -216,7 +226,10 @@ class SourceOptions:
     )
     assign: str = option("assign", _filled, 'queues as JSON: `{"orders":[7,8]}`', "")
     mode: str = option(
-        "mode", _word("tap", "drain"), "`tap` leaves the queue alone; `drain` empties it", "tap"
+        "mode",
+        _word("tap", "drain"),
+        "`tap`, or `drain` for [queues that nobody else empties](#tap-and-drain)",
+        "tap",
     )
     group: str = option(
         "group", _filled, "named group: a cursor in each queue, kept by the broker", ""
@@ -280,9 +293,9 @@ class SourceOptions:
         "targetPartitionBytes", parse_size, "bytes in a task, about", 64 << 20, "64m"
     )
     batch_bytes: int = option(
-        "batchBytes", parse_size, "bytes in an Arrow batch, about", 2 << 20, "2m"
+        "batchBytes", _batch_size, "bytes in an Arrow batch, about", 2 << 20, "2m"
     )
-    prefetch: int = option("prefetch", _number(0), "reads asked for ahead, 6 at most", 2)
+    prefetch: int = option("prefetch", _number(0, 6), "reads asked for ahead, up to 6", 2)
     poll_wait_ms: int = option(
         "pollWaitMs", parse_duration_ms, "stream: how long the broker may hold a question", 250
     )
@@ -292,8 +305,11 @@ class SourceOptions:
     commit_delay: int = option(
         "commitDelayBatches", _number(0), "stream: batches that the group stays behind", 0
     )
-    filter_pushdown: str = option(
-        "filterPushdown", _word("auto", "true", "false"), "batch: filter at the source", "auto"
+    filter_pushdown: bool = option(
+        "filterPushdown",
+        _switch,
+        "batch: filter at the source; [load anew for each query](#filters)",
+        False,
     )
     include_headers: bool = option("includeHeaders", _switch, "column `headers`", False)
     include_frame: bool = option(
@@ -302,8 +318,8 @@ class SourceOptions:
     checksums: str = option(
         "checksums",
         _word("all", "index", "none"),
-        "what of each block is checked: all of it, head and index, nothing",
-        "index",
+        "what of each block is checked: `all` of it, head and `index`, or `none`",
+        "all",
     )
 
 

@@ -35,8 +35,6 @@ from tmqp_spark.transport import Link, refusal
 
 __all__ = ["QueueRange", "read_range"]
 
-#: Reads under way at once: the broker answers eight of one client.
-_MOST_UNDER_WAY: Final = 7
 _FIRST_SPAN: Final = 4_096
 _LONGEST_SPAN: Final = 1 << 20
 #: After so many whole answers a longer span than the one that was cut is tried again.
@@ -197,7 +195,7 @@ class _Reader:
         return raw, start
 
     def _ask_ahead(self) -> None:
-        most = 1 + min(self._options.prefetch, _MOST_UNDER_WAY - 1)
+        most = 1 + self._options.prefetch
         end = self._wanted.end
         while len(self._under_way) < most and self._asked < end:
             last = min(end, self._asked + self._span) - 1

@@ -18,8 +18,6 @@ __all__ = ["SETTINGS", "register", "session"]
 SETTINGS: Final = {
     # Planning and Python workers talk to the JVM by Unix sockets: TCP costs 30 ms a small query.
     "spark.python.unix.domain.socket.enabled": "true",
-    # Filters on channel, queue, seq and timestamp are applied at the source.
-    "spark.sql.python.filterPushdown.enabled": "true",
     # What workers log can be queried: spark.tvf.python_worker_logs().
     "spark.sql.pyspark.worker.logging.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",

@@ -10,7 +10,6 @@ reader opens its own when it is first asked something, and executors keep some b
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, MutableMapping
 from typing import Any, Final
 
@@ -65,8 +64,6 @@ __all__ = [
     "return_link",
 ]
 
-#: The process in which Spark plans a read with filters, by what it was started for.
-_FILTERING_PLANNER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 _COMPARISONS: Final[dict[type[Filter], str]] = {
     EqualTo: "=",
     EqualNullSafe: "=",
@@ -164,8 +161,9 @@ class TmqpReader(_Reads, DataSourceReader):
 class TmqpFilteringReader(TmqpReader):
     """A batch query's reader that applies filters itself.
 
-    Spark refuses a reader with ``pushFilters`` unless its configuration allows it, so this one is
-    only made where that is known.
+    Only made when asked for.  Spark refuses a reader with ``pushFilters`` unless its configuration
+    allows it; and it keeps the plan of a filtered read with the loaded DataFrame and uses it again
+    for other queries of that DataFrame, whatever their filters are.
     """
 
     def pushFilters(  # noqa: N802 - Spark's name
@@ -184,15 +182,6 @@ class TmqpFilteringReader(TmqpReader):
         if comparison is None:
             return False
         return self._filters.accept(column[0], comparison, getattr(each, "value", None))
-
-
-def _plans_with_filters() -> bool:
-    main = getattr(sys.modules.get("__main__"), "__spec__", None)
-    return (
-        _FILTERING_PLANNER in sys.argv
-        or _FILTERING_PLANNER in sys.modules
-        or getattr(main, "name", "") == _FILTERING_PLANNER
-    )
 
 
 # --- Streaming ------------------------------------------------------------------------------------
@@ -281,10 +270,7 @@ class TmqpDataSource(DataSource):
         """A batch query's reader, of the columns in ``schema``."""
         options = self._source_options()
         check_batch(options)
-        pushes = options.filter_pushdown == "true" or (
-            options.filter_pushdown == "auto" and _plans_with_filters()
-        )
-        kind = TmqpFilteringReader if pushes else TmqpReader
+        kind = TmqpFilteringReader if options.filter_pushdown else TmqpReader
         return kind(self._connection, options, _projection(schema))
 
     def streamReader(  # noqa: N802 - Spark's name

@@ -231,6 +231,10 @@ class Link:
                 self.pause(attempt, what, str(error))
             attempt += 1
 
+    def rest(self, wait_ms: int) -> None:
+        """Wait so long."""
+        self._sleep(wait_ms / 1000)
+
     def pause(self, attempt: int, what: str, why: str) -> None:
         """Wait before the next attempt, a little longer each time.
 

@@ -259,6 +259,22 @@ def test_one_frame_of_a_stream_that_comes_in_pieces() -> None:
         assert decoder.feed(b"") == [second]
 
 
+@pytest.mark.parametrize("size", [0, 252, 253, 70_000])
+def test_what_is_wanted_is_enough_and_never_more_than_is_missing(size: int) -> None:
+    frame = Frame.build(PUSH, "c", 1, b"p" * size, headers=[("k", "v")])
+    for cut in (1, 7, 8, 9, 12, len(frame.raw) // 2, len(frame.raw) - 1):
+        decoder = FrameDecoder()
+        assert decoder.wanted == 0
+        given = 0
+        sizes = [cut]
+        while not decoder.feed(frame.raw[given : given + sizes[-1]]):
+            given += sizes[-1]
+            assert 0 < decoder.wanted <= len(frame.raw) - given
+            sizes.append(decoder.wanted)
+        assert len(sizes) <= 5
+        assert decoder.wanted == 0
+
+
 def test_held_bytes_are_not_looked_at_until_asked_for() -> None:
     frame = Frame.build(PUSH, payload=b"p" * 300)
     decoder = small_decoder()

@@ -173,6 +173,30 @@ def test_input_may_be_any_bytes_and_nothing_means_nothing() -> None:
         assert event.frame.payload == b"p"
 
 
+def test_portions_end_whatever_stands_behind_the_last_large_piece() -> None:
+    for sizes in ([200_000], [200_000, 1], [200_000, 1, 1], [1, 200_000, 1, 1], [1, 1]):
+        server = open_server()
+        frames = [Frame.build(int(MessageType.RESPONSE), payload=b"p" * size) for size in sizes]
+        server.data_to_send()
+        for frame in frames:
+            server.send_bytes(frame.raw)
+        given = b""
+        while piece := server.next_to_send():
+            given += piece
+        assert given == b"".join(frame.raw for frame in frames)
+        assert server.next_to_send() == b""
+
+
+def test_a_connection_says_how_much_is_missing_of_a_message() -> None:
+    client = open_client()
+    raw = Frame.build(int(MessageType.QUEUE_MESSAGE), "c", 1, b"p" * 1_000).raw
+    assert client.wanted == 0
+    client.receive(raw[:100], 1.0)
+    assert client.wanted == len(raw) - 100
+    assert len(client.receive(raw[100:], 1.0)) == 1
+    assert client.wanted == 0
+
+
 def test_a_pull_is_followed_from_the_request_to_its_end() -> None:
     """The rest of it stands in ``test_pulls``."""
     connection = open_client()

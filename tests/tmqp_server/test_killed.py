@@ -46,12 +46,12 @@ class Ledger:
 
 
 class Process:
-    """A server process on a Unix socket."""
+    """A server process on a Unix socket; ``options`` are further words of its command."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self.address = f"unix:{folder}/socket"
         command = [sys.executable, "-m", "tmqp_server", "-l", self.address]
-        command += ["--data", str(folder / "data"), "--log-level", "error"]
+        command += ["--data", str(folder / "data"), "--log-level", "error", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         ready = self.process.stdout.readline()

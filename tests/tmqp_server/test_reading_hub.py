@@ -13,7 +13,13 @@ from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.engine.reading_commands import KeptOffsets, NameStore, OffsetsFound, RangeRead
+from tmqp_server.engine.reading_commands import (
+    Blocks,
+    KeptOffsets,
+    NameStore,
+    OffsetsFound,
+    RangeRead,
+)
 from tmqp_server.engine.reading_effects import FindOffsets, ReadStored
 from tmqp_server.gate import Decision
 from tmqp_server.storage.port import KeepCursor
@@ -60,12 +66,14 @@ def test_a_range_is_answered_with_the_bytes_of_the_storage() -> None:
     assert world.hub.wants_storage
     (asked,) = world.hub.take_fetches()
     assert isinstance(asked, ReadStored)
-    assert asked.max_bytes < 1_000, "no more than the door may send"
-    answer = told(world, peer, RangeRead(asked.number, 0, b"\x00opaque\xff"))
+    assert asked.max_bytes == 999_999, "the client says what it can take"
+    answer = told(world, peer, RangeRead(asked.number, 0, Blocks([b"\x00opa", b"que\xff"])))
     assert (answer.content_type, answer.payload) == (0, b"\x00opaque\xff")
     peer.say(asks(OP_READ_RANGE, "c", headers=QUEUE))
     (asked,) = world.hub.take_fetches()
-    answer = told(world, peer, RangeRead(2, 0, bytes(1_001)))
+    assert isinstance(asked, ReadStored)
+    assert asked.max_bytes == 1_000, "and else it is to take no more than we do"
+    answer = told(world, peer, RangeRead(2, 0, Blocks([bytes(1_001)])))
     assert (answer.content_type, answer.payload) == (482, b"")
 
 
@@ -76,7 +84,7 @@ def test_out_of_range_says_what_is_there() -> None:
     (asked,) = world.hub.take_fetches()
     assert isinstance(asked, ReadStored)
     kept = KeptOffsets(7, 9, 3, 99, 1_700_000_000_123_456)
-    answer = told(world, peer, RangeRead(asked.number, 416, b"", kept))
+    answer = told(world, peer, RangeRead(asked.number, 416, None, kept))
     assert answer.content_type == 416
     assert json.loads(answer.payload) == {
         "Channel": "c",
@@ -130,6 +138,6 @@ def test_a_client_that_has_gone_is_not_answered() -> None:
     peer.link.close()
     (asked,) = world.hub.take_fetches()
     assert isinstance(asked, ReadStored)
-    world.hub.answer(RangeRead(asked.number, 0, b"late"), world.now)
+    world.hub.answer(RangeRead(asked.number, 0, Blocks([b"late"])), world.now)
     assert world.hub.take_faults() == {}
     assert list(world.hub.take_touched()) == []

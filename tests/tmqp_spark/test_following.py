@@ -140,18 +140,18 @@ def test_a_batch_has_so_many_messages_of_all_queues_together(
     broker: Broker, link_to: LinkTo
 ) -> None:
     for queue, count in ((1, 90), (2, 9), (3, 1)):
-        broker.push("shared", queue, [b"x"] * count)
+        broker.push("spread", queue, [b"x"] * count)
     query = Query(
-        link_to(broker), subscribe="shared", startingOffsets="earliest", maxOffsetsPerTrigger=10
+        link_to(broker), subscribe="spread", startingOffsets="earliest", maxOffsetsPerTrigger=10
     )
     sizes = []
     while query.trigger():
         sizes.append(sum(map(len, query.read.values())))
     assert [after - before for before, after in zip([0, *sizes], sizes, strict=False)] == [10] * 10
     assert query.read == {
-        "shared/1": list(range(1, 91)),
-        "shared/2": list(range(1, 10)),
-        "shared/3": [1],
+        "spread/1": list(range(1, 91)),
+        "spread/2": list(range(1, 10)),
+        "spread/3": [1],
     }
 
 
@@ -262,6 +262,24 @@ def test_a_queue_that_is_removed_or_created_anew_is_data_loss(
     assert going_on.trigger()
     assert going_on.read == {"changed/1": [1, 2]}, "the new one, from its beginning"
     assert not going_on.trigger()
+
+
+def test_a_queue_that_has_less_than_was_read_is_data_loss(broker: Broker, link_to: LinkTo) -> None:
+    """As after an older copy of the broker's data was put back."""
+    broker.push("older", 1, [b"x"] * 3)
+    options = {"subscribe": "older/1", "startingOffsets": "earliest", "group": "g"}
+    query = Query(link_to(broker), **options)
+    assert query.trigger()
+    offset = json.loads(query.recorded[-1])
+    offset["q"]["older/1"]["s"] = 50
+    recorded = [json.dumps(offset)]
+    with pytest.raises(DataLost, match=r"message 49 was read, and .* not got further than 3"):
+        Query(link_to(broker), list(recorded), **options).trigger()
+    going_on = Query(link_to(broker), list(recorded), failOnDataLoss="false", **options)
+    going_on.trigger()
+    broker.push("older", 1, [b"y"] * 2)
+    going_on.trigger()
+    assert going_on.read == {"older/1": [4, 5]}
 
 
 def test_the_question_is_held_until_something_comes(broker: Broker, link_to: LinkTo) -> None:

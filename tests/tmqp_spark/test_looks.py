@@ -64,7 +64,9 @@ def test_a_plot_has_a_line_for_each_queue_and_zero_where_nothing_came() -> None:
         for at, queue in [(0.0, 1), (60.0, 1), (60.0, 2), (120.0, 2)]
     ]
     root = ElementTree.fromstring(metrics_svg(buckets))
-    lines = [each.get("points", "").split() for each in root.iter() if each.tag.endswith("polyline")]
+    lines = [
+        each.get("points", "").split() for each in root.iter() if each.tag.endswith("polyline")
+    ]
     assert [len(line) for line in lines] == [3, 3, 2, 2]
     bottom = max(float(point.split(",")[1]) for point in lines[0])
     assert float(lines[0][-1].split(",")[1]) == bottom

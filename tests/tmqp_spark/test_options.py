@@ -78,6 +78,8 @@ def test_an_unknown_option_names_the_nearest(name: str, text: str) -> None:
         (SourceOptions, "mode", "tip", "mode must be tap or drain, got 'tip'"),
         (SourceOptions, "subscribePattern", "(", "a regular expression for channel/queue"),
         (SourceOptions, "batchBytes", "none", "a positive size"),
+        (SourceOptions, "batchBytes", "2g", "at most 1g"),
+        (SourceOptions, "prefetch", "7", "a whole number from 0 to 6"),
         (SinkOptions, "queue", "70000", "a queue id"),
     ],
 )

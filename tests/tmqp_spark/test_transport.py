@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import ssl
@@ -14,9 +15,13 @@ from typing import Any
 
 import pytest
 
-from tests.tmqp_spark.reading import LinkTo, look
+from tests.tmqp_spark.reading import LinkTo, look, source
 from tmqp import Connection, Frame, HandshakeReceived, MessageType, Role, ServerMessageReceived
+from tmqp.extensions import OP_COMMIT_GROUP
+from tmqp_spark.catalog import Catalog, Subscription
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken, DecodeFailed
+from tmqp_spark.groups import Group
+from tmqp_spark.offsets import Place
 from tmqp_spark.options import ConnectionOptions
 from tmqp_spark.testing import Broker
 from tmqp_spark.transport import Link
@@ -171,6 +176,51 @@ def test_offsets_that_cannot_be_read_are_said_so(payload: bytes) -> None:
         pytest.raises(DecodeFailed),
     ):
         look(link, subscribe="a/1")
+
+
+def test_where_the_broker_holds_no_more_answers_the_link_waits() -> None:
+    rested: list[float] = []
+
+    def script(request: Frame, _count: int) -> bytes:
+        return answer(request, 503 if request.header("Wait") else 0, b"[]")
+
+    with scripted(script) as url, Link(options(url), sleep=rested.append) as link:
+        catalog = Catalog(link, Subscription(source(subscribe="a/1")))
+        assert catalog.wait({}, 250) == {}
+    assert rested == [0.25]
+
+
+def test_thousands_of_queues_are_committed_in_pieces_and_not_waited_for() -> None:
+    rested: list[float] = []
+    pieces: list[int] = []
+    places = {f"a-rather-long-name/{queue}": Place("i" * 32, 5) for queue in range(5_000)}
+    states = [
+        {"Channel": "a-rather-long-name", "Queue": queue, "Incarnation": "i" * 32, "Latest": 4}
+        for queue in range(5_000)
+    ]
+
+    def script(request: Frame, _count: int) -> bytes:
+        if request.content_type == OP_COMMIT_GROUP:
+            assert request.payload_size < 1_000_000
+            pieces.append(len(json.loads(request.payload)))
+            return answer(request, 0, b"[]")
+        assert request.header("Wait") is None, "its known queues would not fit"
+        return answer(request, 0, json.dumps(states).encode())
+
+    with scripted(script) as url, Link(options(url), sleep=rested.append) as link:
+        group = Group(link, "g")
+        catalog = Catalog(link, Subscription(source(subscribePattern=".*")))
+
+        def commit() -> Callable[[], object]:
+            asked = group.start_commit(places)
+            return lambda: group.finish_commit(asked)
+
+        assert catalog.wait(places, 250, commit).keys() == places.keys()
+        assert rested == [0.25], "there was nothing new"
+        states[7]["Latest"] = 9
+        assert catalog.wait(places, 250)["a-rather-long-name/7"].latest == 9
+    assert rested == [0.25]
+    assert pieces == [1_000] * 5
 
 
 def test_a_rested_connection_is_tried_before_it_is_used(

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Final
 
-from tmqp_bench import storage
+from tmqp_bench import ranges, storage
 from tmqp_bench.broker import command as brokers
 from tmqp_bench.codec import BUILDS, Plan, compare
 from tmqp_bench.report import as_json, as_text, verdicts
@@ -101,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     brokers.add_arguments(commands)
     storage.add_arguments(commands)
+    ranges.add_arguments(commands)
     return parser
 
 
@@ -109,6 +110,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.command == "brokers":
         return brokers.run(options)
+    if options.command == "ranges":
+        return ranges.run(options)
     return storage.run(options) if options.command == "storage" else _codec(options)
 
 

@@ -60,6 +60,10 @@ class DoorSession:
         """Everything queued since the last call."""
         raise NotImplementedError
 
+    def next_to_send(self) -> bytes:
+        """As :meth:`data_to_send`, or a portion of it: called until it is empty."""
+        return self.data_to_send()
+
     def next_deadline(self) -> float | None:
         """When :meth:`on_deadline` wants to be called; None for never."""
         raise NotImplementedError

@@ -85,6 +85,10 @@ class Questions:
         self._asked[self._last] = asked
         self._core.out.append(question)
 
+    def look_up(self, number: int) -> Asked | None:
+        """The question of this number, if its answer is still awaited."""
+        return self._asked.get(number)
+
     def take(self, number: int) -> Asked | None:
         """The question that is answered; none for an answer to nothing, which is counted."""
         asked = self._asked.pop(number, None)

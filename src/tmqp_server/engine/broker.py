@@ -369,7 +369,7 @@ class Broker:
 
         At once, the time of the last step, when work was left over.
         """
-        if self._pump.has_work() or self._watching.has_work():
+        if self._pump.has_work() or self._readers.has_work() or self._watching.has_work():
             return self._core.now
         due = self._core.wakeups.next_due()
         return None if due == NEVER else due
@@ -388,6 +388,7 @@ class Broker:
         self._puller.go_on(now)
         self._administration.go_on()
         self._pump.go_on(now)
+        self._readers.go_on()
         self._watching.go_on()
         self._serve_timers(now)
         if core.awake:
@@ -459,6 +460,7 @@ class Broker:
         core = self._core
         session.alive = False
         self._puller.forget(session)
+        self._readers.forget(session)
         self._watching.forget(session)
         core.strike(session)
         self._administration.leave_all(session)
@@ -470,6 +472,7 @@ class Broker:
 
     def _unblock(self, command: Command, session: Session) -> None:
         assert isinstance(command, Unblock)
+        self._readers.unblock(session)
         self._sender.block(session, False)
 
     # --- Nodes -----------------------------------------------------------------------------------

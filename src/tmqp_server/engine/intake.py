@@ -24,6 +24,7 @@ from tmqp_server.engine.core import Core
 from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm, Reply
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.message import MARK_CONFIRMED, MARK_HIGH, MARK_WANTS, Message
 from tmqp_server.engine.outcomes import NACK_STORAGE, Outcomes
 from tmqp_server.engine.queues import Queue
@@ -94,7 +95,7 @@ class Intake:
             or queue.count + queue.spilled >= queue.count_cap
             or ((queue.saves or queue.bounded) and not core.has_room_to_save(size))
             or queue.bytes + size > self._max_queue_bytes
-            or core.total_bytes + size > self._max_total_bytes
+            or core.total_bytes + size + MESSAGE_OVERHEAD_BYTES > self._max_total_bytes
         ):
             problem = self._outcomes.problem_of_push(queue, size)
             if problem != RESULT_OK:
@@ -245,7 +246,7 @@ class Intake:
                 return problem
             more[key] = there + 1
             more_bytes[key] = bytes_there + each.size
-            all_bytes += each.size
+            all_bytes += each.size + MESSAGE_OVERHEAD_BYTES
             queues.append(queue)
         if self._core.total_bytes + all_bytes > self._core.limits.max_total_bytes:
             return RESULT_BUSY

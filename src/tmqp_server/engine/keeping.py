@@ -20,6 +20,7 @@ from tmqp_server.engine.client import Client
 from tmqp_server.engine.commands import Command, Synced
 from tmqp_server.engine.core import Core, PendingChange, PendingFetch, PendingSave
 from tmqp_server.engine.effects import Confirm, Erase
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.message import (
     MARK_CONFIRMED,
     MARK_FAILED,
@@ -153,7 +154,7 @@ class Keeper:
         # From now on it is on disk only.
         queue.count -= 1
         queue.bytes -= message.size
-        self._core.total_bytes -= message.size
+        self._core.total_bytes -= message.size + MESSAGE_OVERHEAD_BYTES
         tail.unsynced -= 1
         tail.last = max(tail.last, rare.stored)
 
@@ -283,7 +284,7 @@ class Keeper:
             rare.due_at = kept.due_at
         queue.count += 1
         queue.bytes += kept.size
-        core.total_bytes += kept.size
+        core.total_bytes += kept.size + MESSAGE_OVERHEAD_BYTES
         if 0.0 < kept.expires_at <= core.now and self._outcomes.expire(queue, message):
             return
         if core.shares_decisions:

@@ -49,6 +49,7 @@ from tmqp_server.engine.delivery import (
 )
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.message import (
     MARK_ANSWERED,
     MARK_BACK,
@@ -277,7 +278,8 @@ class Outcomes:
         size += more_bytes
         if queue.bytes + size > limits.max_queue_bytes:
             return RESULT_LIMIT_EXCEEDED
-        if self._core.total_bytes + size > limits.max_total_bytes:
+        memory = size + (more + 1) * MESSAGE_OVERHEAD_BYTES
+        if self._core.total_bytes + memory > limits.max_total_bytes:
             return RESULT_BUSY
         return self._problem_of_storage(queue, size)
 
@@ -295,14 +297,14 @@ class Outcomes:
         queue.accepted += 1
         queue.count += 1
         queue.bytes += size
-        self._core.total_bytes += size
+        self._core.total_bytes += size + MESSAGE_OVERHEAD_BYTES
 
     def settle(self, queue: Queue, message: Message) -> None:
         """Close the books on a message; the caller has counted what became of it."""
         size = message.size
         queue.count -= 1
         queue.bytes -= size
-        self._core.total_bytes -= size
+        self._core.total_bytes -= size + MESSAGE_OVERHEAD_BYTES
         message.marks |= MARK_GONE
         if message.marks & MARK_SHARED:
             forget(queue, message)

@@ -22,6 +22,7 @@ from typing import Final
 
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
+    RESULT_BUSY,
     RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_OK,
@@ -33,8 +34,10 @@ from tmqp_server.engine.core import Core
 from tmqp_server.engine.cursors import Cursors
 from tmqp_server.engine.group_commands import StoredMeasured
 from tmqp_server.engine.groups import AskedGroup, Groups
+from tmqp_server.engine.lines import Lines
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.reading_commands import (
+    Blocks,
     CommitCursor,
     CursorCommand,
     KeptOffsets,
@@ -58,8 +61,6 @@ from tmqp_server.engine.watching import AskedOffsets, Watching
 
 __all__ = ["Readers"]
 
-#: What a block costs beyond its messages' bodies, if it has only one message.
-_BLOCK_OVERHEAD_BYTES: Final = 128
 _NOTHING: Final = KeptOffsets(0, 0, 0, 0, 0)
 
 
@@ -82,7 +83,7 @@ class _AskedCursor(Asked):
 class Readers:
     """Serves those who read what is kept."""
 
-    __slots__ = ("_core", "_cursors", "_groups", "_questions", "_watching")
+    __slots__ = ("_core", "_cursors", "_groups", "_lines", "_questions", "_watching")
 
     def __init__(
         self,
@@ -96,6 +97,7 @@ class Readers:
         self._questions = questions
         self._cursors = cursors
         self._groups = groups
+        self._lines = Lines()
         self._watching = watching
 
     # --- Offsets and ranges ----------------------------------------------------------------------
@@ -122,21 +124,27 @@ class Readers:
         self._watching.ask(session, command, queues, watch)
 
     def read_range(self, command: Command, session: Session) -> None:
-        """Ask for what is kept of a queue."""
+        """Ask for what is kept of a queue, now or in its turn."""
         assert isinstance(command, ReadRange)
+        if not self._lines.must_wait(session):
+            self._read_now(command, session)
+        elif self._lines.length(session) < self._core.limits.max_reads_per_session:
+            self._lines.wait(session, command)
+        else:
+            self._core.reply(session, command.request, RESULT_BUSY)
+
+    def _read_now(self, command: ReadRange, session: Session) -> bool:
+        """Ask the storage for a range; False when that is answered already."""
         queue = self._of_range(command, session)
         if queue is None:
-            return
+            return False
         limits = self._core.limits
         most_bytes = limits.max_read_bytes
         if command.max_bytes:
             most_bytes = min(most_bytes, command.max_bytes)
-        # Blocks have heads and an index: the answer is not to be larger than was asked for, unless
-        # the first message alone is.
-        limit = max(1, min(limits.max_read_messages, most_bytes // (2 * _BLOCK_OVERHEAD_BYTES)))
+        limit = limits.max_read_messages
         if command.limit:
             limit = min(limit, command.limit)
-        most_bytes = max(1, most_bytes - limit * _BLOCK_OVERHEAD_BYTES)
         end = queue.appended
         asked = _AskedRange(session, command.request, [queue])
         question = ReadStored(
@@ -149,7 +157,31 @@ class Readers:
             end,
             _holds(queue, command.first),
         )
+        self._lines.begin(session)
         self._questions.ask(asked, question)
+        return True
+
+    def unblock(self, session: Session) -> None:
+        """A session reads again what it is sent."""
+        self._lines.unblock(session)
+
+    def forget(self, session: Session) -> None:
+        """A session has ended."""
+        self._lines.forget(session)
+
+    def has_work(self) -> bool:
+        """Whether a range can be read that had to wait."""
+        return self._lines.has_work()
+
+    def go_on(self) -> None:
+        """Read what had to wait."""
+        if not self._lines.has_work():
+            return
+        self._core.change = 0  # no answer here waits for a change
+        for line in self._lines.take_ready():
+            command = self._lines.take(line)
+            while command is not None and not self._read_now(command, line.session):
+                command = self._lines.take(line)
 
     def split_range(self, command: Command, session: Session) -> None:
         """Ask in which parts what is kept of a queue can be read."""
@@ -188,7 +220,7 @@ class Readers:
             # Nothing new: it costs no read.
             nothing: list[KeptPart] = []
             is_split = isinstance(command, SplitRange)
-            core.reply(session, command.request, RESULT_OK, nothing if is_split else b"")
+            core.reply(session, command.request, RESULT_OK, nothing if is_split else Blocks([]))
             return None
         return queue
 
@@ -343,6 +375,9 @@ class Readers:
         self._tell(asked.session, asked.request, queue, name)
 
     def _range_read(self, command: RangeRead) -> None:
+        asked = self._questions.look_up(command.number)
+        if asked is not None:
+            self._lines.end(asked.session)
         body = command.blocks if command.code == RESULT_OK else None
         self._answer_range(command.number, command.code, command.offsets, body)
 

@@ -10,6 +10,7 @@ from tmqp_server.engine.commands import Command, SessionCommand
 from tmqp_server.engine.records import Record
 
 __all__ = [
+    "Blocks",
     "CommitCursor",
     "CursorCommand",
     "KeptOffsets",
@@ -295,8 +296,18 @@ class OffsetsFound(Command):
         self.offsets = offsets
 
 
+class Blocks(Record):
+    """What is kept of a queue, in pieces that follow one another; nobody has put them together."""
+
+    __slots__ = ("pieces", "size")
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self.pieces = pieces
+        self.size = sum([len(piece) for piece in pieces])
+
+
 class RangeRead(Command):
-    """The answer to ReadStored: blocks one after another.
+    """The answer to ReadStored.
 
     With the code 416 ``offsets`` are what is there instead.
     """
@@ -304,7 +315,11 @@ class RangeRead(Command):
     __slots__ = ("number", "code", "blocks", "offsets")
 
     def __init__(
-        self, number: int, code: int, blocks: bytes, offsets: KeptOffsets | None = None
+        self,
+        number: int,
+        code: int,
+        blocks: Blocks | None = None,
+        offsets: KeptOffsets | None = None,
     ) -> None:
         self.number = number
         self.code = code

@@ -35,6 +35,7 @@ from tmqp_server.engine.delivery import (
 )
 from tmqp_server.engine.events import MESSAGE_PRODUCED
 from tmqp_server.engine.handlers import saving
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.message import (
     MARK_ANSWERED,
     MARK_BACK,
@@ -98,7 +99,7 @@ class Workflow:
         queue.accepted += 1
         queue.count += 1
         queue.bytes += message.size
-        self._core.total_bytes += message.size
+        self._core.total_bytes += message.size + MESSAGE_OVERHEAD_BYTES
         if self._core.shares_decisions:
             share(queue, message)
         if self._core.notices.mask & MESSAGE_PRODUCED:
@@ -233,7 +234,7 @@ class Workflow:
                 queue.done += 1
                 queue.count -= 1
                 queue.bytes -= size
-                self._core.total_bytes -= size
+                self._core.total_bytes -= size + MESSAGE_OVERHEAD_BYTES
                 message.marks |= MARK_GONE
         elif queue.held is message and not message.marks & MARK_BACK:
             # The first answer releases the queue (F96), unless the message is to come first again.

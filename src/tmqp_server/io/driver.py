@@ -259,8 +259,7 @@ class Driver:
                     if session is None:
                         continue
                     try:
-                        data = hub.data_to_send(number)
-                        if data:
+                        while data := hub.next_to_send(number):
                             session.write(data)
                         # What it said before it ended the connection is worked off; the
                         # session's reading goes on with that, and finds the end by itself.

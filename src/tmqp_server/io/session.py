@@ -21,7 +21,7 @@ import anyio.abc
 import anyio.lowlevel
 
 from tmqp_server.config import OutboundLimits
-from tmqp_server.io.transport import Transport
+from tmqp_server.io.transport import Bytes, Transport
 
 __all__ = ["Session", "SessionOwner"]
 
@@ -31,6 +31,8 @@ _Arguments = TypeVarTuple("_Arguments")
 
 #: Small pieces are joined up to this size before they are sent.
 _JOIN_BYTES = 262_144
+#: The rest of a piece is copied up to this size.
+_WINDOW_BYTES = 65_536
 
 
 class SessionOwner(Protocol):
@@ -71,7 +73,7 @@ class Session:
         self.transport = transport
         self._driver = driver
         self._limits = limits
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[Bytes] = deque()
         self._waiting_bytes = 0
         self._blocked = False
         self._writing = False
@@ -176,7 +178,7 @@ class Session:
         if self._tasks is not None:
             self._tasks.start_soon(work, *args)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: Bytes) -> None:
         """Send, or keep what cannot be sent now; never waits, never raises.
 
         Nothing is sent before the session runs and after it has begun to end.
@@ -192,7 +194,7 @@ class Session:
             if sent == len(data):
                 return
             if sent:
-                data = data[sent:]
+                data = _rest(data, sent)
         self._waiting.append(data)
         self._waiting_bytes += len(data)
         if self._blocked:
@@ -214,18 +216,16 @@ class Session:
         try:
             while self._waiting:
                 piece = self._next_piece()
-                at = 0
-                while at < len(piece):
+                while piece:
                     sent = 0
                     with anyio.move_on_after(limits.stall_timeout_s):
-                        # A window of a large piece: each try would copy all the rest otherwise.
-                        sent = await self.transport.send_some(piece[at : at + _JOIN_BYTES])
+                        sent = await self.transport.send_some(piece)
                     if self._cut_reason:
                         return
                     if not sent:
                         self.cut(f"slow reader: no progress for {limits.stall_timeout_s:g} seconds")
                         return
-                    at += sent
+                    piece = _rest(piece, sent)
                     self._waiting_bytes -= sent
                     if self._blocked and self._waiting_bytes <= limits.low_water_bytes:
                         self._blocked = False
@@ -237,7 +237,7 @@ class Session:
             self._writing = False
             self._idle.set()
 
-    def _next_piece(self) -> bytes:
+    def _next_piece(self) -> Bytes:
         """Take the next piece off; small ones are joined, so that they share one system call."""
         waiting = self._waiting
         piece = waiting.popleft()
@@ -286,3 +286,10 @@ class Session:
     async def _stop(self) -> None:
         await self._flush()
         self._scope.cancel()
+
+
+def _rest(data: Bytes, sent: int) -> Bytes:
+    """What is left of a piece; of a large one a window, for each try would copy all of it."""
+    if len(data) - sent > _WINDOW_BYTES and isinstance(data, bytes):
+        return memoryview(data)[sent:]
+    return data[sent:]

@@ -29,6 +29,7 @@ import anyio.to_thread
 
 from tmqp.constants import RESULT_BUSY
 from tmqp_server.engine.commands import Command, Synced
+from tmqp_server.engine.reading_effects import ReadStored
 from tmqp_server.engine.storage_commands import StorageState
 from tmqp_server.engine.storage_effects import Fetch
 from tmqp_server.hub import Hub, StorageQuestion
@@ -45,6 +46,9 @@ _T = TypeVar("_T")
 #: Pauses after a failed write, in seconds.
 _FIRST_PAUSE_S = 0.05
 _LAST_PAUSE_S = 1.0
+#: Questions are answered together until so much may have been read; and what others count as.
+_READ_AT_ONCE_BYTES = 1 << 20
+_QUESTION_BYTES = 1 << 16
 #: Tickets answered in one step of the broker.
 _ANSWERS_PER_STEP = 1_000
 
@@ -104,12 +108,11 @@ class StorageTask:
         if not self._journal.is_empty:
             await self._write()
         while self._reads:
-            asked = self._reads[0]
+            answers: list[Command] = []
             try:
-                now = anyio.current_time()
-                work = partial(answer_of, self._store, self._journal, asked, now)
-                answer = await self._in_thread(work)
+                await self._in_thread(partial(self._read, answers, anyio.current_time()))
             except Exception as error:
+                self._answer(answers)  # what came before it
                 if not self._cannot_read:
                     logger.error("the storage cannot be read, it is tried again: %s", error)
                 if not isinstance(error, StoreError):
@@ -119,8 +122,16 @@ class StorageTask:
                 self._refuse_readers()
                 return
             self._cannot_read = False
+            self._answer(answers)
+
+    def _read(self, answers: list[Command], now: float) -> None:
+        """Answer what was asked first, and more as long as that is little: in the thread."""
+        size = 0
+        while self._reads and size < _READ_AT_ONCE_BYTES:
+            asked = self._reads[0]
+            answers.append(answer_of(self._store, self._journal, asked, now))
             self._reads.popleft()
-            self._answer([answer])
+            size += asked.max_bytes if isinstance(asked, (Fetch, ReadStored)) else _QUESTION_BYTES
 
     def _refuse_readers(self) -> None:
         """Readers can try again; the broker's own questions stay."""

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import anyio
 import anyio.abc
 from anyio.streams.tls import TLSStream
 
-__all__ = ["SocketTransport", "StreamTransport", "Transport", "peer_name"]
+__all__ = ["Bytes", "SocketTransport", "StreamTransport", "Transport", "peer_name"]
+
+#: What is sent: of a large piece, a window that shares its bytes.
+Bytes: TypeAlias = bytes | memoryview
 
 _READ_BYTES = 65_536
 #: What a stream is given at once, so that a slow peer's progress can be seen.
@@ -36,10 +39,10 @@ class Transport(Protocol):
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: Bytes) -> int:
         """Send what can be sent without waiting; return how many bytes that was."""
 
-    async def send_some(self, data: bytes) -> int:
+    async def send_some(self, data: Bytes) -> int:
         """Wait until at least one byte of ``data`` was sent; return how many were."""
 
     async def aclose(self) -> None:
@@ -73,14 +76,14 @@ class SocketTransport:
                 self._emptied = len(data) < _READ_BYTES
                 return data
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: Bytes) -> int:
         """Send what the kernel takes at once."""
         try:
             return self._socket.send(data)
         except (BlockingIOError, InterruptedError):
             return 0
 
-    async def send_some(self, data: bytes) -> int:
+    async def send_some(self, data: Bytes) -> int:
         """Wait until at least one byte was sent."""
         while True:
             sent = self.send_now(data)
@@ -119,13 +122,13 @@ class StreamTransport:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise ConnectionResetError("the stream broke") from error
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: Bytes) -> int:
         """A stream takes nothing without waiting: 0."""
         return 0
 
-    async def send_some(self, data: bytes) -> int:
+    async def send_some(self, data: Bytes) -> int:
         """Wait until some of it was sent: a stream says nothing before it has sent all it got."""
-        part = data[:_SEND_BYTES]
+        part = bytes(data[:_SEND_BYTES])
         try:
             await self._stream.send(part)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tmqp.blocks import FLAG_HIGH, FLAG_TRANSIENT, StoredMessage
+from tmqp.blocks import ENTRY_SIZE, FLAG_HIGH, FLAG_TRANSIENT, HEAD_SIZE, StoredMessage
 from tmqp_server.storage.port import (
     HIGH_ONLY,
     REGULAR_ONLY,
@@ -327,7 +327,9 @@ class MemoryStore:
             if not first <= sequence <= last or queue is None:
                 continue
             message = queue.messages[sequence]
-            total += len(message.body)
+            if len(found) % _BLOCK_COUNT == 0:
+                total += HEAD_SIZE
+            total += ENTRY_SIZE + len(message.body)
             if len(found) >= limit or (found and total > max_bytes):
                 break
             found.append(message)

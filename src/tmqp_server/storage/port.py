@@ -420,7 +420,10 @@ class Store(Protocol):
         """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
 
         The blocks are in the format of ``tmqp.blocks``; they hold exactly the messages asked
-        for, up to ``limit`` and about ``max_bytes``, but one at least if there is one.
+        for, in order, up to ``limit`` and to ``max_bytes`` of the blocks together, but one at least
+        if there is one.  They may end sooner, where more would mean to cut a large block, but not
+        before half of either bound is reached.  A block that is wanted as a whole may be given as
+        it is, without a look at its checksums: that is for whoever reads it.
 
         :raises DamageError: as :meth:`fetch`.
         :raises StoreError: when it cannot be read.

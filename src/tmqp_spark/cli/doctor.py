@@ -12,13 +12,14 @@ from tmqp.errors import LocalProtocolError
 from tmqp_spark.doctor import (
     Finding,
     check_broker,
+    check_formats,
     check_java,
     check_package,
     check_python,
     check_server,
     check_unix_sockets,
-    find_java,
 )
+from tmqp_spark.java import find_java
 
 __all__ = ["doctor"]
 
@@ -43,6 +44,7 @@ def doctor(address: str | None, token: str) -> None:
         check_package("pyspark", (4, 2)),
         check_package("pyarrow", (18,)),
         check_package("numpy", (1, 26)),
+        check_formats(),
         check_java(find_java()),
         check_unix_sockets(),
     ]

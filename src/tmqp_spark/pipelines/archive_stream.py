@@ -27,6 +27,8 @@ __all__ = ["archive_with_spark"]
 _LOOK_S: Final = 0.25
 #: The checkpoint stands in the archive, where readers pass it over.
 _CHECKPOINT: Final = "_tmqp/checkpoint"
+#: How files write times: Spark's old way has no statistics, and few others read it.
+_TIMES: Final = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
 
 def archive_with_spark(
@@ -70,7 +72,12 @@ def archive_with_spark(
     else:
         writer = writer.trigger(availableNow=True)
     summary = ArchiveSummary(engine="spark", folder=folder)
-    query = writer.start()
+    before = spark.conf.get(_TIMES[0])
+    spark.conf.set(*_TIMES)
+    try:
+        query = writer.start()  # with the settings of this moment
+    finally:
+        spark.conf.set(_TIMES[0], before or "INT96")
     try:
         _watch(query, stop, reporter, summary)
     finally:

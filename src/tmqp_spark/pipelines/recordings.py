@@ -6,6 +6,7 @@ No pyspark here: executors read spans of rows with Arrow.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -26,26 +27,37 @@ class ParquetFile:
     """A file to replay: ``path``, its ``rows`` and ``bytes`` (uncompressed), and what its folders
     say of ``channel`` and ``queue`` (empty and -1 where they say nothing)."""
 
-    __slots__ = ("began_us", "bytes", "channel", "path", "queue", "rows")
+    __slots__ = ("began_us", "bytes", "channel", "day", "first", "path", "queue", "rows")
 
     def __init__(
-        self, path: str, rows: int, bytes: int, channel: str, queue: int, began_us: int
+        self,
+        path: str,
+        rows: int,
+        bytes: int,
+        channel: str,
+        queue: int,
+        day: str,
+        began_us: int,
+        first: int,
     ) -> None:
         self.path = path
         self.rows = rows
         self.bytes = bytes
         self.channel = channel
         self.queue = queue
-        #: When its earliest message came, as far as it says; else 0.
+        #: What its folders say of the day; when its earliest message came and the lowest sequence,
+        #: as far as it says; else empty and 0.
+        self.day = day
         self.began_us = began_us
+        self.first = first
 
     def __repr__(self) -> str:
         return f"<ParquetFile {self.path} {self.rows} rows>"
 
     @property
-    def order(self) -> tuple[str, int, int, str]:
+    def order(self) -> tuple[str, int, str, int, int, str]:
         """Files of a queue come together, in the order of their messages."""
-        return (self.channel, self.queue, self.began_us, self.path)
+        return (self.channel, self.queue, self.day, self.began_us, self.first, self.path)
 
 
 class Span:
@@ -97,7 +109,8 @@ def inspect_file(file: Path, top: Path) -> ParquetFile:
                     f" {', '.join(names)}"
                 )
             size = sum(about.row_group(n).total_byte_size for n in range(about.num_row_groups))
-            began = _earliest(about, names)
+            moment = _least(about, "timestamp")
+            first = _least(about, "seq")
             rows = about.num_rows
     except (pa.ArrowException, OSError) as error:
         raise SparkError(f"{file} cannot be read: {error}") from None
@@ -109,7 +122,9 @@ def inspect_file(file: Path, top: Path) -> ParquetFile:
         size,
         said.get("channel", ""),
         int(queue) if queue.isascii() and queue.isdigit() else -1,
-        began,
+        said.get("day", ""),
+        int(moment.timestamp() * 1_000_000) if isinstance(moment, datetime) else 0,
+        first if isinstance(first, int) else 0,
     )
 
 
@@ -119,16 +134,18 @@ def _folders(file: Path, top: Path) -> dict[str, str]:
     return {name: unquote(value) for name, equals, value in pairs if equals}
 
 
-def _earliest(about: Any, names: list[str]) -> int:
-    if "timestamp" not in names or about.num_row_groups == 0:
-        return 0
-    group = about.row_group(0)
-    for number in range(group.num_columns):
-        column = group.column(number)
-        if column.path_in_schema == "timestamp" and column.statistics is not None:
-            low = column.statistics.min
-            return int(low.timestamp() * 1_000_000) if hasattr(low, "timestamp") else 0
-    return 0
+def _least(about: Any, name: str) -> Any:
+    """The least value of a column, by the statistics of its row groups; None if they lack it."""
+    found: list[Any] = []
+    for number in range(about.num_row_groups):
+        group = about.row_group(number)
+        for place in range(group.num_columns):
+            column = group.column(place)
+            if column.path_in_schema == name:
+                if column.statistics is None or not column.statistics.has_min_max:
+                    return None
+                found.append(column.statistics.min)
+    return min(found, default=None)
 
 
 def read_span(span: Span, columns: list[str], target: tuple[str, int] | None) -> Iterator[Any]:

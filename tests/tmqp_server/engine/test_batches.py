@@ -15,6 +15,7 @@ from tmqp_server.engine.commands import (
     Synced,
 )
 from tmqp_server.engine.events import NO_EVENTS
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES as OVERHEAD
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import BrokerOptions, QueueChanges
 
@@ -77,7 +78,7 @@ def test_limits_count_the_batch_itself() -> None:
 
 
 def test_bytes_count_the_batch_itself() -> None:
-    world = World(EngineLimits(max_queue_bytes=100, max_total_bytes=150))
+    world = World(EngineLimits(max_queue_bytes=100, max_total_bytes=150 + 4 * OVERHEAD))
     assert batch(world, push("m1", size=60), push("m2", size=60)) == ["t batch: 482"]
     assert batch(world, push("m1", size=60), push("m2", size=40)) == ["t batch: 0"]
     assert batch(world, push("a", 2, 30), push("b", 3, 30)) == ["t batch: 503"]

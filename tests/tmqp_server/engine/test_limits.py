@@ -12,7 +12,7 @@ from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_PULL
 from tmqp_server.engine.client_commands import PassAnswer, SubscribeEvent
 from tmqp_server.engine.commands import Batch, Block, Connect, CreateChannel, Push
-from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
 from tmqp_server.engine.options import QueueChanges
 from tmqp_server.engine.router_commands import (
     ASKS_NOTHING,
@@ -187,9 +187,9 @@ CASES: dict[str, Case] = {
         "p wire of m3: 482",
     ),
     "max_total_bytes": (
-        EngineLimits(max_total_bytes=3),
-        lambda world, n: fill(world, n, 1, queues=2),
-        "p wire of m3: 503",
+        EngineLimits(max_total_bytes=2 * (3 + MESSAGE_OVERHEAD_BYTES)),
+        lambda world, n: fill(world, 2, n // 2 - MESSAGE_OVERHEAD_BYTES + n % 2, queues=2),
+        "p wire of m1: 503",
     ),
     "max_in_flight_per_session": (EngineLimits(max_in_flight_per_session=3), in_flight, ""),
     "max_name_bytes": (EngineLimits(max_name_bytes=5), named, "admin r: 400"),

@@ -6,11 +6,12 @@ import pytest
 
 from tests.tmqp_server.engine.kept import KeptWorld
 from tests.tmqp_server.engine.world import World
-from tmqp_server.engine.commands import Disconnect, Push, RemoveQueue
+from tmqp_server.engine.commands import Block, Disconnect, Push, RemoveQueue, Unblock
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import QueueChanges
 from tmqp_server.engine.reading_commands import (
+    Blocks,
     CommitCursor,
     KeptOffsets,
     ListCursors,
@@ -21,6 +22,7 @@ from tmqp_server.engine.reading_commands import (
     RangeRead,
     ReadRange,
     RemoveCursor,
+    SplitRange,
 )
 from tmqp_server.engine.snapshots import CursorSnapshot, OffsetsSnapshot
 
@@ -56,13 +58,15 @@ def body(world: World) -> object:
 
 def test_a_range_is_asked_of_the_storage_and_its_bytes_are_passed_on() -> None:
     world = ready()
-    assert read(world, 2) == ["read 1 from 1: 4096 from 2 to 3, end 3"]
-    assert world.step(RangeRead(1, 0, b"opaque")) == ["a read: 0 with body"]
-    assert body(world) == b"opaque"
+    assert read(world, 2) == ["read 1 from 1: 100000 from 2 to 3, end 3"]
+    assert world.step(RangeRead(1, 0, Blocks([b"opaque"]))) == ["a read: 0 with body"]
+    found = body(world)
+    assert isinstance(found, Blocks)
+    assert (found.pieces, found.size) == ([b"opaque"], 6)
     assert read(world, 1, 2, limit=7) == ["read 2 from 1: 7 from 1 to 2, end 3"]
-    assert world.step(RangeRead(2, 503, b"")) == ["a read: 503"]
-    assert read(world, last=99) == ["read 3 from 1: 4096 from 0 to 3, end 3"]
-    assert world.step(RangeRead(3, 416, b"", KeptOffsets(3, 3, 1, 5, 7))) == [
+    assert world.step(RangeRead(2, 503, None)) == ["a read: 503"]
+    assert read(world, last=99) == ["read 3 from 1: 100000 from 0 to 3, end 3"]
+    assert world.step(RangeRead(3, 416, None, KeptOffsets(3, 3, 1, 5, 7))) == [
         "a read: 416 with body"
     ]
     answer = body(world)
@@ -73,20 +77,22 @@ def test_a_range_is_asked_of_the_storage_and_its_bytes_are_passed_on() -> None:
 def test_what_comes_next_costs_no_read_while_there_is_nothing() -> None:
     world = ready()
     assert read(world, 4) == ["a read: 0 with body"]
-    assert body(world) == b""
-    assert read(world, 5) == ["read 1 from 1: 4096 from 5 to 3, end 3"]
+    nothing = body(world)
+    assert isinstance(nothing, Blocks)
+    assert nothing.size == 0
+    assert read(world, 5) == ["read 1 from 1: 100000 from 5 to 3, end 3"]
 
 
 def test_an_answer_to_nothing_is_counted_and_one_to_the_dead_is_dropped() -> None:
     world = ready()
     before = world.broker.statistics().unknown_tickets
-    assert world.step(RangeRead(9, 0, b"")) == []
+    assert world.step(RangeRead(9, 0, None)) == []
     assert world.step(OffsetsFound(9, 0, [])) == []
     assert world.broker.statistics().unknown_tickets == before + 2
     read(world, 1)
     world.step(ListOffsets(a(world), "list", ""))
     world.step(Disconnect(a(world)))
-    assert world.step(RangeRead(1, 0, b"opaque")) == []
+    assert world.step(RangeRead(1, 0, Blocks([b"opaque"]))) == []
     assert world.step(OffsetsFound(2, 0, [NOTHING])) == []
 
 
@@ -96,7 +102,7 @@ def test_a_queue_that_goes_meanwhile_is_not_found() -> None:
     world.step(ListOffsets(a(world), "list", ""))
     world.step(OpenCursor(a(world), "open", "ch", 1, "r", True))
     world.step(RemoveQueue(world.numbers["b"], "gone", "ch", 1))
-    assert world.step(RangeRead(1, 0, b"opaque")) == ["a read: 404"]
+    assert world.step(RangeRead(1, 0, Blocks([b"opaque"]))) == ["a read: 404"]
     assert world.step(OffsetsFound(2, 0, [NOTHING])) == ["a list: 0 with body"]
     assert body(world) == []
     assert world.step(OffsetsFound(3, 0, [NOTHING])) == ["a open: 404"]
@@ -163,11 +169,12 @@ def test_opening_at_the_earliest_pins_before_it_looks() -> None:
 def test_a_range_behind_a_cursor_is_held_unless_retention_is_bounded() -> None:
     world = ready()
     world.step(CommitCursor(a(world), "commit", "ch", 1, "r", 1))
-    assert read(world, 1) == ["read 1 from 1: 4096 from 1 to 3, end 3"]
-    assert read(world, 2) == ["read 2 from 1: 4096 from 2 to 3, end 3 held"]
+    assert read(world, 1) == ["read 1 from 1: 100000 from 1 to 3, end 3"]
+    world.step(RangeRead(1, 0))
+    assert read(world, 2) == ["read 2 from 1: 100000 from 2 to 3, end 3 held"]
     bounded = ready(changes=QueueChanges(durable=True, retain_for_readers=True, retain_ms=5))
     bounded.step(CommitCursor(a(bounded), "commit", "ch", 1, "r", 1))
-    assert read(bounded, 2) == ["read 1 from 1: 4096 from 2 to 3, end 3"]
+    assert read(bounded, 2) == ["read 1 from 1: 100000 from 2 to 3, end 3"]
 
 
 @pytest.mark.parametrize("stop", ["restart", "crash"])
@@ -236,27 +243,63 @@ def test_without_a_storage() -> None:
 def test_open_questions_are_bounded_for_each_and_for_all() -> None:
     world = ready(EngineLimits(max_reads=3, max_reads_per_session=2))
     me, other = a(world), world.numbers["b"]
-    assert read(world, 1) != read(world, 2)
+    assert read(world, 1)
+    assert world.step(SplitRange(me, "split", "ch", 1))
+    assert read(world, 3) == [], "it waits for the one before"
+    assert read(world, 3) == []
     assert read(world, 3) == ["a read: 503"]
     assert world.step(OpenCursor(me, "r", "ch", 1, "r", True)) == ["a r: 503"]
     assert world.step(ListOffsets(me, "r", "")) == ["a r: 503"]
     assert world.step(ListOffsets(other, "r", "")) == ["find 3 [1]"]
     assert world.step(ListOffsets(other, "r", "")) == ["b r: 503"]
-    world.step(RangeRead(1, 0, b""))
-    assert read(world, 3) == ["read 4 from 1: 4096 from 3 to 3, end 3"]
+    world.step(RangeRead(1, 0, None))
+    assert world.finish() == ["read 4 from 1: 100000 from 3 to 3, end 3"]
+    world.step(RangeRead(4, 0, None))
+    assert world.finish() == ["read 5 from 1: 100000 from 3 to 3, end 3"]
+
+
+def test_ranges_of_one_client_are_read_one_by_one_and_only_while_it_reads() -> None:
+    world = ready()
+    me = a(world)
+    assert read(world, 1) == ["read 1 from 1: 100000 from 1 to 3, end 3"]
+    assert read(world, 2) == []
+    assert read(world, 9, limit=-1) == []
+    assert read(world, 3) == []
+    # Others do not wait for it.
+    other = ReadRange(world.numbers["b"], "read", "ch", 1)
+    assert world.step(other) == ["read 2 from 1: 100000 from 0 to 3, end 3"]
+    assert world.step(RangeRead(1, 0, Blocks([b"1"]))) == ["a read: 0 with body"]
+    world.step(Block(me))
+    assert world.finish() == [], "it is to read what it has first"
+    world.step(Unblock(me))
+    assert world.finish() == ["read 3 from 1: 100000 from 2 to 3, end 3"]
+    world.step(Block(me))
+    assert world.step(RangeRead(3, 0, Blocks([b"2"]))) == ["a read: 0 with body"]
+    assert world.finish() == []
+    assert read(world, 1) == [], "and what comes now has to wait as well"
+    world.step(Unblock(me))
+    # One is refused, and the next one is asked for at once.
+    assert world.finish() == ["a read: 400", "read 4 from 1: 100000 from 3 to 3, end 3"]
+    world.step(RangeRead(4, 0))
+    world.step(RangeRead(2, 0))
+    world.step(Disconnect(me))
+    assert world.finish() == []
+    assert not world.broker._readers._lines._lines
 
 
 def test_answers_are_bounded() -> None:
     world = ready(EngineLimits(max_read_messages=2, max_read_bytes=1_024))
     read(world, 1, limit=9)
     (asked,) = world.last
-    assert (asked.limit, asked.max_bytes) == (2, 768)  # type: ignore[attr-defined]
+    assert (asked.limit, asked.max_bytes) == (2, 1_024)  # type: ignore[attr-defined]
+    world.step(RangeRead(1, 0))
     read(world, 1, max_bytes=512)
     (asked,) = world.last
-    assert (asked.limit, asked.max_bytes) == (2, 256)  # type: ignore[attr-defined]
+    assert (asked.limit, asked.max_bytes) == (2, 512)  # type: ignore[attr-defined]
+    world.step(RangeRead(2, 0))
     read(world, 1, max_bytes=1)
     (asked,) = world.last
-    assert (asked.limit, asked.max_bytes) == (1, 1)  # type: ignore[attr-defined]
+    assert (asked.limit, asked.max_bytes) == (2, 1)  # type: ignore[attr-defined]
 
 
 def test_queues_and_cursors_are_bounded() -> None:

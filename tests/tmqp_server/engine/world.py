@@ -45,7 +45,7 @@ from tmqp_server.engine.effects import (
 )
 from tmqp_server.engine.events import NO_EVENTS, event_name
 from tmqp_server.engine.handlers import built_in_handlers
-from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
 from tmqp_server.engine.message import MARK_SHARED, Message, SubscriptionFilter
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.queues import Queue
@@ -368,10 +368,13 @@ class World:
             for number, session in core.sessions.items():
                 assert session.in_flight == held.get(number, 0), self.names.get(number)
                 assert session.in_flight <= self.broker.limits.max_in_flight_per_session
-            total = sum(queue.bytes for queue in self.broker.queues())
+            total = sum(
+                queue.bytes + queue.count * MESSAGE_OVERHEAD_BYTES for queue in self.broker.queues()
+            )
             for pending in core.tickets.values():
                 if isinstance(pending, PendingSave) and pending.tail and pending.queue.closed:
-                    total += pending.message.size  # until the storage has answered
+                    # Until the storage has answered.
+                    total += pending.message.size + MESSAGE_OVERHEAD_BYTES
             assert core.total_bytes == total
         saving = [each for each in core.tickets.values() if isinstance(each, PendingSave)]
         assert core.unsynced_bytes == sum(each.message.size for each in saving)

@@ -10,6 +10,7 @@ import anyio
 
 from tmqp_server.config import OutboundLimits
 from tmqp_server.io.session import Session
+from tmqp_server.io.transport import Bytes
 
 __all__ = ["Ears", "Pipe", "Stage", "running_session"]
 
@@ -19,7 +20,7 @@ class Pipe:
 
     ``room`` is how many bytes the other end takes before it has to read; once set, ``failure`` is
     raised by everything and ``send_failure`` by all that sends.  ``calls`` counts the sends,
-    ``largest`` is the most that one waited with.
+    ``copied`` how many bytes stood in other objects than those before.
     """
 
     def __init__(self, room: int = 1_000_000_000) -> None:
@@ -29,7 +30,8 @@ class Pipe:
         self.room = room
         self.sent = bytearray()
         self.calls = 0
-        self.largest = 0
+        self.copied = 0
+        self._whole: object = None
         self.failure: OSError | None = None
         self.send_failure: OSError | None = None
         self.closed = 0
@@ -61,7 +63,7 @@ class Pipe:
             await self._arrived.wait()
         return self._in.popleft()
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: Bytes) -> int:
         failure = self.failure or self.send_failure
         if failure is not None:
             raise failure
@@ -71,8 +73,11 @@ class Pipe:
         self.sent += data[:count]
         return count
 
-    async def send_some(self, data: bytes) -> int:
-        self.largest = max(self.largest, len(data))
+    async def send_some(self, data: Bytes) -> int:
+        whole = data.obj if isinstance(data, memoryview) else data
+        if whole is not self._whole:
+            self._whole = whole
+            self.copied += len(data)
         while not (count := self.send_now(data)):
             self._writable = anyio.Event()
             await self._writable.wait()

@@ -12,7 +12,7 @@ from tmqp.constants import (
     NackReason,
     ResultCode,
 )
-from tmqp.frames import Frame
+from tmqp.frames import Frame, without_payload
 from tmqp_server.engine.effects import Confirm
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "confirm_frame",
     "forwarded",
     "response_frame",
+    "response_head",
     "router_answer",
 ]
 
@@ -39,6 +40,11 @@ def response_frame(request: Frame, code: int, target: str, body: bytes = b"") ->
         first_acquirer=request.first_acquirer,
         high_priority=request.high_priority,
     )
+
+
+def response_head(request: Frame, code: int, target: str, size: int) -> bytes:
+    """The Response to a request, all but a payload of so many bytes, which follows it."""
+    return without_payload(response_frame(request, code, target).raw, size)
 
 
 def acknowledge_frame(request: Frame, code: int) -> Frame:

@@ -36,6 +36,7 @@ from tmqp.events import (
     RouterMessageReceived,
     ServerMessageReceived,
 )
+from tmqp.extensions import HEADER_MAX_BYTES
 from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp.state import Role
@@ -44,6 +45,7 @@ from tmqp_server.doors.native.answers import (
     confirm_frame,
     forwarded,
     response_frame,
+    response_head,
     router_answer,
 )
 from tmqp_server.doors.native.clients import (
@@ -57,7 +59,7 @@ from tmqp_server.doors.native.http import http_answer
 from tmqp_server.doors.native.information import AnswerTooLargeError, event_frame, rendered
 from tmqp_server.doors.native.nodes import decision_of, passed_on
 from tmqp_server.doors.native.operations import command_of, push_extras
-from tmqp_server.doors.native.parameters import BadRequestError
+from tmqp_server.doors.native.parameters import BadRequestError, number_header
 from tmqp_server.doors.native.pulls import (
     end_of_pull,
     problem_of_id,
@@ -95,7 +97,7 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.engine.message import Message
-from tmqp_server.engine.reading_commands import ReadRange
+from tmqp_server.engine.reading_commands import Blocks, ReadRange
 from tmqp_server.engine.router_effects import AnswerRouted
 
 __all__ = ["NativeDoor", "NativeSession"]
@@ -223,6 +225,11 @@ class NativeSession(DoorSession):
         """Everything queued since the last call."""
         self.outbound_bytes = 0
         return self._connection.data_to_send()
+
+    def next_to_send(self) -> bytes:
+        """What was queued since the last call, large pieces one by one."""
+        self.outbound_bytes = 0
+        return self._connection.next_to_send()
 
     def _send(self, data: bytes) -> None:
         """Queue a message, unless the connection has closed: then nobody waits for it.
@@ -376,9 +383,10 @@ class NativeSession(DoorSession):
                 command = command_of(self._number, frame)
                 if type(command) is ReadRange:
                     assert isinstance(command, ReadRange)
-                    # Who takes no larger messages than we do could not read a larger answer.
-                    most_bytes = self._door.limits.max_payload_bytes
-                    command.max_bytes = min(command.max_bytes or most_bytes, most_bytes)
+                    # Who takes no larger messages than we do, and does not say that it does, could
+                    # not read a larger answer.
+                    if not command.max_bytes:
+                        command.max_bytes = self._door.limits.max_payload_bytes
                 commands.append(command)
         except BadRequestError as error:
             self._reply(frame, error.code, b"")
@@ -518,6 +526,9 @@ class NativeSession(DoorSession):
         door = self._door
         code = effect.code
         body = b""
+        if isinstance(effect.body, Blocks):
+            self._answer_blocks(frame, code, effect.body)
+            return
         if effect.body is not None and (frame.pending_response or answered_always(frame)):
             try:
                 # Who takes no larger messages than we do could not read a larger answer.
@@ -526,6 +537,22 @@ class NativeSession(DoorSession):
             except AnswerTooLargeError:
                 code = RESULT_LIMIT_EXCEEDED
         self._reply(frame, code, body)
+
+    def _answer_blocks(self, frame: Frame, code: int, blocks: Blocks) -> None:
+        """Answer with what is kept: its pieces are put together only when they are sent."""
+        # Its first message may be larger than was asked for.
+        asked_bytes = number_header(frame, HEADER_MAX_BYTES) or 0
+        if blocks.size > max(self._door.limits.max_payload_bytes, asked_bytes):
+            self._reply(frame, RESULT_LIMIT_EXCEEDED, b"")
+        elif not blocks.size or not (frame.message_id and frame.pending_response):
+            self._reply(frame, code, b"")
+        else:
+            client_id = self._connection.client_id
+            self._send(response_head(frame, code, client_id, blocks.size))
+            for piece in blocks.pieces:
+                self._send(piece)
+            if frame.pending_acknowledge:
+                self._send(acknowledge_frame(frame, code).raw)
 
     def _reply(self, frame: Frame, code: int, body: bytes) -> None:
         """Answer a request in each way it asks for.

@@ -14,13 +14,19 @@ taken one by one, in order; it has one extent nearly always.
 
 from __future__ import annotations
 
-from tmqp.blocks import Block, StoredMessage
+from collections.abc import Iterator
+from typing import Final
+
+from tmqp.blocks import ENTRY_SIZE, HEAD_SIZE, Block, StoredMessage, index_end
 from tmqp_server.storage.port import QueueOffsets, StoredPart
 from tmqp_server.storage.records import encode_block
 from tmqp_server.storage.sqlite.extents import Extent, QueueState
 from tmqp_server.storage.sqlite.shelf import Shelf, bits, noted
 
 __all__ = ["find", "offsets", "read", "split"]
+
+#: A block with more bytes than this is not cut for the rest of an answer.
+_CUT_BYTES: Final = 65_536
 
 
 # --- Ranges --------------------------------------------------------------------------------------
@@ -31,48 +37,133 @@ def read(
 ) -> list[bytes]:
     """Blocks with what is kept from the first to the last sequence ``wanted``.
 
-    ``bounds`` are the number of messages and of bytes; one message comes at least.
+    ``bounds`` are the number of messages, and of bytes of the blocks; one message comes at least.
 
     :raises DamageError: when what must be looked at is not what was written.
     :raises StoreError: when it cannot be read.
     """
     first, last = wanted
-    limit, max_bytes = bounds
-    blocks: list[bytes] = []
-    count = total = 0
-    current: Extent | None = None
-    block: Block | None = None
-    run: list[StoredMessage] = []
-    for sequence, extent in shelf.sequences(queue, first, last, None):
-        if extent is not current:
-            _finish(blocks, run, block, current)
-            run = []
-            current = extent
-            block = shelf.block(extent)
-        if block is None:
-            continue
-        message = noted(extent, block.message(block.find(sequence)))
-        total += len(message.body)
-        if count and total > max_bytes:
+    reading = _Reading(shelf, bounds[0], bounds[1])
+    extents = queue.extents
+    place = queue.begin(first)
+    while place < len(extents) and extents[place].first <= last:
+        cluster, place = _cluster(queue, place, first, last)
+        if len(cluster) == 1 and _is_whole(*cluster[0]):
+            extent = cluster[0][0]
+            if reading.fits(extent.count, extent.size):
+                reading.add_whole(extent)
+                continue
+            if extent.size > _CUT_BYTES and reading.is_enough():
+                break
+        if not reading.add_some(cluster):
             break
-        run.append(message)
-        count += 1
-        if count >= limit:
-            break
-    _finish(blocks, run, block, current)
-    return blocks
+    return reading.blocks
 
 
-def _finish(
-    blocks: list[bytes], run: list[StoredMessage], block: Block | None, extent: Extent | None
-) -> None:
-    """Add a run of messages of one block to what was read, as a block."""
-    if not run or block is None or extent is None:
-        return
-    if len(run) == block.count and extent.notes is None:
-        blocks.append(block.data)
-    else:
-        blocks.append(encode_block(block.key, run))
+def _is_whole(extent: Extent, mask: int) -> bool:
+    """Whether all of a block is wanted, as it was written."""
+    return mask.bit_count() == extent.count and not extent.notes
+
+
+class _Reading:
+    """A range that is being read, up to a number of messages and of bytes."""
+
+    __slots__ = ("_bytes_left", "_count_left", "_enough", "_shelf", "blocks")
+
+    def __init__(self, shelf: Shelf, limit: int, max_bytes: int) -> None:
+        self.blocks: list[bytes] = []
+        self._shelf = shelf
+        self._count_left = limit
+        self._bytes_left = max_bytes
+        self._enough = (limit // 2, max_bytes // 2)
+
+    def fits(self, count: int, size: int) -> bool:
+        """Whether a block with so many messages, and so many bytes of bodies, has room."""
+        return count <= self._count_left and index_end(count) + size <= self._bytes_left
+
+    def is_enough(self) -> bool:
+        """Whether half of what was asked for is there: then no block is cut for the rest."""
+        count, size = self._enough
+        return bool(self.blocks) and (self._count_left <= count or self._bytes_left <= size)
+
+    def add_whole(self, extent: Extent) -> None:
+        """Take a block as it is."""
+        data = self._shelf.whole(extent)
+        if data is not None:
+            self._take(data, extent.count)
+
+    def add_some(self, cluster: list[tuple[Extent, int]]) -> bool:
+        """Take messages out of blocks; False when there was no room for all of them."""
+        for extent, messages in self._runs(cluster):
+            count, size = 0, HEAD_SIZE
+            for message in messages:
+                size += ENTRY_SIZE + len(message.body)
+                is_first = not count and not self.blocks
+                if not is_first and (count >= self._count_left or size > self._bytes_left):
+                    break
+                count += 1
+            if count:
+                self._take(encode_block(extent.key, messages[:count]), count)
+            if count < len(messages):
+                return False
+        return True
+
+    def _take(self, data: bytes, count: int) -> None:
+        self.blocks.append(data)
+        self._count_left -= count
+        self._bytes_left -= len(data)
+
+    def _runs(
+        self, cluster: list[tuple[Extent, int]]
+    ) -> Iterator[tuple[Extent, list[StoredMessage]]]:
+        """The messages of a cluster in order, as long as each comes from the same block."""
+        places = [(sequence, part[0]) for part in cluster for sequence in _sequences(part)]
+        if len(cluster) > 1:
+            places.sort(key=_first)
+        run: list[StoredMessage] = []
+        current: Extent | None = None
+        block: Block | None = None
+        for sequence, extent in places:
+            # No more is decoded than has room, whatever the size of the block.
+            if extent is not current or len(run) > self._count_left:
+                if run and current is not None:
+                    yield current, run
+                run = []
+                current = extent
+                block = self._shelf.block(extent)
+            if block is not None:
+                run.append(noted(extent, block.message(block.find(sequence))))
+        if run and current is not None:
+            yield current, run
+
+
+def _sequences(part: tuple[Extent, int]) -> list[int]:
+    """The sequences that a mask wants of an extent."""
+    return bits(part[0].first, part[1])
+
+
+def _first(pair: tuple[int, Extent]) -> int:
+    return pair[0]
+
+
+def _cluster(
+    queue: QueueState, place: int, first: int, last: int
+) -> tuple[list[tuple[Extent, int]], int]:
+    """Extents from a place on that overlap, with the masks of what is wanted of each; and the
+    place behind them."""
+    extents = queue.extents
+    found: list[tuple[Extent, int]] = []
+    end = extents[place].last
+    while place < len(extents) and extents[place].first <= end:
+        extent = extents[place]
+        end = max(end, extent.last)
+        mask = queue.visible(extent)
+        if extent.first < first or extent.last > last:
+            mask &= extent.within(first, last)
+        if mask:
+            found.append((extent, mask))
+        place += 1
+    return found, place
 
 
 # --- Without bodies ------------------------------------------------------------------------------
@@ -189,8 +280,7 @@ def split(
     extents = queue.extents
     place = queue.begin(first)
     while place < len(extents) and extents[place].first <= last and not parts.is_full():
-        cluster = _cluster(queue, place, first, last)
-        place = cluster.pop()[1]
+        cluster, place = _cluster(queue, place, first, last)
         if len(cluster) == 1:
             extent, mask = cluster[0]
             count = mask.bit_count()
@@ -206,32 +296,13 @@ def split(
     return parts.found
 
 
-def _cluster(queue: QueueState, place: int, first: int, last: int) -> list[tuple[Extent, int]]:
-    """Extents from a place on that overlap, with the masks of what is wanted of each.
-
-    Behind them, in the place of a mask, where to go on.
-    """
-    extents = queue.extents
-    found: list[tuple[Extent, int]] = []
-    end = extents[place].last
-    while place < len(extents) and extents[place].first <= end:
-        extent = extents[place]
-        end = max(end, extent.last)
-        mask = queue.visible(extent) & extent.within(first, last)
-        if mask and not extent.damaged:
-            found.append((extent, mask))
-        place += 1
-    found.append((extents[place - 1], place))
-    return found
-
-
 def _sizes(shelf: Shelf, cluster: list[tuple[Extent, int]]) -> list[tuple[int, int]]:
     """The sequences of a cluster, with the size of each message, in order."""
     found: list[tuple[int, int]] = []
     for extent, mask in cluster:
         block = shelf.index(extent)
         if block is not None:
-            for sequence in bits(extent.first, mask):
+            for sequence in _sequences((extent, mask)):
                 found.append((sequence, block.size(block.find(sequence))))
     found.sort()
     return found

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tmqp.blocks import FLAG_HIGH, FLAG_TRANSIENT, Block, StoredMessage, index_end
+from tmqp.blocks import FLAG_HIGH, FLAG_TRANSIENT, Block, StoredMessage, head_of, index_end
 from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.records import decode_block, decode_index, encode_block, survey
 from tmqp_server.storage.sqlite.extents import (
@@ -274,6 +274,27 @@ class Shelf:
             self._uncache(next(iter(self._cache)))
         return found
 
+    def whole(self, extent: Extent) -> bytes | None:
+        """The block of an extent as it is on the disk: nobody but its reader looks into it.
+
+        None when it is damaged and damage is passed over.
+
+        :raises DamageError: when another block stands there, or none.
+        """
+        found = self._cache.get(extent.id)
+        if found is not None:
+            return found.data
+        if extent.damaged and self.skip:
+            return None
+        try:
+            with translated(self.directory, "read a block of"):
+                data = self._beginning(extent, index_end(extent.count) + extent.size)
+            _check_head(extent, data)
+        except DamageError as error:
+            self._damaged(extent, error)
+            return None
+        return data
+
     def index(self, extent: Extent) -> Block | None:
         """Like :meth:`block`, but only head and index are read."""
         found = self._cache.get(extent.id)
@@ -281,17 +302,17 @@ class Shelf:
             return found
         try:
             with translated(self.directory, "read a block of"):
-                data = self._beginning(extent)
+                data = self._beginning(extent, index_end(extent.count))
             return _checked(extent, decode_index(data))
         except DamageError as error:
             self._damaged(extent, error)
             return None
 
-    def _beginning(self, extent: Extent) -> bytes:
-        """Head and index of a block; of a large one the rest is never read from the disk."""
+    def _beginning(self, extent: Extent, size: int) -> bytes:
+        """The first bytes of a block; of a large one the rest is never read from the disk."""
         try:
             with self.db.blobopen("bodies", "block", extent.id, readonly=True) as blob:
-                return blob.read(index_end(extent.count))
+                return blob.read(size)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:  # no such row, or another type
                 raise DamageError(f"the block is missing: {error}") from error
@@ -359,6 +380,19 @@ def noted(extent: Extent, message: StoredMessage) -> StoredMessage:
         if note is not None:
             message.attempts, message.put_backs = note
     return message
+
+
+def _check_head(extent: Extent, data: bytes) -> None:
+    """See that it is the block that the row tells of, as far as its head says.
+
+    :raises DamageError: when it is another one, or a part of one.
+    """
+    size = index_end(extent.count) + extent.size
+    if len(data) != size:
+        raise DamageError(f"{len(data)} bytes are there, not {size}")
+    told = (extent.key, extent.first, extent.last, extent.count, extent.size)
+    if head_of(data) != told:
+        raise DamageError("there stands another block")
 
 
 def _checked(extent: Extent, block: Block) -> Block:

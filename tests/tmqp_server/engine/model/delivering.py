@@ -314,8 +314,10 @@ class Delivering(Desk):
             return 482
         if sum(letter.size for letter in live) + size > limits.queue_bytes:
             return 482
-        everything = sum(letter.size for each in self.lines() for letter in each.live())
-        return 503 if everything + size > limits.total_bytes else 0
+        everything = [letter.size for each in self.lines() for letter in each.live()]
+        # Each takes 512 bytes of memory beyond its own.
+        memory = sum(everything) + size + 512 * (len(everything) + 1)
+        return 503 if memory > limits.total_bytes else 0
 
     def admit(self, line: Line, letter: Letter) -> None:
         """Open the books on a message."""

@@ -1,0 +1,134 @@
+"""What readers get of a database: whole blocks as they are, others cut to what is wanted."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.tmqp_server.storage.stores import EVER, NOW_US, batch, message, with_queue
+from tmqp.blocks import BlockError, decode_block, head_of
+from tmqp_server.storage.port import DamageError, Note, Retention
+from tmqp_server.storage.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SIZE = 1_000
+#: Messages of one block.
+COUNT = 300
+
+
+def filled(folder: Path, blocks: int = 4, *, settled: bool = True) -> SqliteStore:
+    """A queue that retains all, each block with its own messages."""
+    made = SqliteStore(folder, floor_bytes=0)
+    with_queue(made, 1, Retention(1 << 40))
+    for start in range(1, blocks * COUNT + 1, COUNT):
+        sequences = range(start, start + COUNT)
+        part = [message(each, each.to_bytes(4, "big") * (SIZE // 4)) for each in sequences]
+        made.write(
+            batch(appended={1: part}, settled={1: list(sequences)} if settled else {}), NOW_US
+        )
+    return made
+
+
+def on_disk(folder: Path) -> list[bytes]:
+    db = sqlite3.connect(folder / "messages.sqlite3")
+    found = [row[0] for row in db.execute("SELECT block FROM bodies ORDER BY id")]
+    db.close()
+    return found
+
+
+def ranges(blocks: list[bytes]) -> list[tuple[int, int]]:
+    for each in blocks:
+        assert decode_block(each).count == head_of(each)[3]
+    return [head_of(each)[1:3] for each in blocks]
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_whole_blocks_go_out_as_they_are_whether_owed_or_not(tmp_path: Path, settled: bool) -> None:
+    made = filled(tmp_path, settled=settled)
+    blocks = made.read(1, 0, EVER, EVER, EVER)
+    made.close(clean=True)
+    assert blocks == on_disk(tmp_path)
+    assert ranges(blocks) == [(1, 300), (301, 600), (601, 900), (901, 1_200)]
+
+
+def test_what_is_wanted_of_a_block_is_cut_out(tmp_path: Path) -> None:
+    made = filled(tmp_path)
+    blocks = made.read(1, 250, 950, EVER, EVER)
+    assert ranges(blocks) == [(250, 300), (301, 600), (601, 900), (901, 950)]
+    for block in map(decode_block, blocks):
+        for each in block.messages():
+            assert each.body == each.sequence.to_bytes(4, "big") * (SIZE // 4)
+    assert ranges(made.read(1, 5, 5, EVER, EVER)) == [(5, 5)]
+    assert made.read(1, 1_201, EVER, EVER, EVER) == []
+    made.close(clean=True)
+
+
+def test_an_answer_ends_with_a_block_when_half_of_it_is_there(tmp_path: Path) -> None:
+    made = filled(tmp_path)
+    whole = len(made.read(1, 1, COUNT, EVER, EVER)[0])
+    bounds = [
+        (EVER, 2 * whole, [(1, 300), (301, 600)]),
+        (EVER, 3 * whole - 1, [(1, 300), (301, 600)]),
+        (EVER, 2 * whole - 1, [(1, 300)]),  # half of it
+        (599, EVER, [(1, 300)]),
+        (700, EVER, [(1, 300), (301, 600)]),
+        (299, EVER, [(1, 299)]),  # what comes first is cut, whatever its size
+        (1, EVER, [(1, 1)]),
+        (EVER, 1, [(1, 1)]),
+    ]
+    for limit, max_bytes, expected in bounds:
+        blocks = made.read(1, 0, EVER, limit, max_bytes)
+        assert ranges(blocks) == expected, (limit, max_bytes)
+        assert sum(map(len, blocks)) <= max(max_bytes, SIZE + 120)
+    made.close(clean=True)
+
+
+def test_all_is_read_by_going_on_whatever_the_bounds(tmp_path: Path) -> None:
+    made = filled(tmp_path)
+    made.write(batch(appended={1: [message(n) for n in (1_203, 1_207)]}), NOW_US)
+    made.write(batch(appended={1: [message(n) for n in (1_204, 1_205)]}), NOW_US)
+    for limit, max_bytes in ((7, EVER), (EVER, 5_000), (1_000, 400_000), (EVER, EVER), (1, 1)):
+        found: list[int] = []
+        first = 0
+        while blocks := made.read(1, first, EVER, limit, max_bytes):
+            for block in map(decode_block, blocks):
+                found += [each.sequence for each in block.messages()]
+            first = found[-1] + 1
+        assert found == [*range(1, 1_201), 1_203, 1_204, 1_205, 1_207]
+    made.close(clean=True)
+
+
+def test_what_was_noted_is_in_the_answer(tmp_path: Path) -> None:
+    made = filled(tmp_path, settled=False)
+    made.write(batch(notes=[Note(1, 400, 3, 2)]), NOW_US)
+    blocks = made.read(1, 0, EVER, EVER, EVER)
+    (second,) = [each for each in map(decode_block, blocks) if each.first == 301]
+    noted = second.message(second.find(400))
+    assert (noted.attempts, noted.put_backs) == (3, 2)
+    made.close(clean=True)
+
+
+def test_who_reads_a_whole_block_finds_the_damage_in_it(tmp_path: Path) -> None:
+    made = filled(tmp_path)
+    made.close(clean=True)
+    db = sqlite3.connect(tmp_path / "messages.sqlite3")
+    (block,) = db.execute("SELECT block FROM bodies WHERE id = 2").fetchone()
+    db.execute("UPDATE bodies SET block = ? WHERE id = 2", (block[:-1] + b"!",))
+    short = on_disk(tmp_path)[2][:-1]
+    db.execute("UPDATE bodies SET block = ? WHERE id = 3", (short,))
+    db.commit()
+    db.close()
+    made = SqliteStore(tmp_path, floor_bytes=0)
+    made.recover()
+    _, damaged = made.read(1, 0, 600, EVER, EVER)
+    with pytest.raises(BlockError, match="the checksum of the bodies does not fit"):
+        decode_block(damaged)
+    with pytest.raises(DamageError, match="messages 301 to 600 of queue 1"):
+        made.read(1, 302, 600, EVER, EVER)
+    with pytest.raises(DamageError, match="messages 601 to 900 of queue 1"):
+        made.read(1, 601, EVER, EVER, EVER)
+    made.close(clean=True)
