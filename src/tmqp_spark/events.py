@@ -101,12 +101,12 @@ class TmqpEventsReader(DataSourceStreamReader):
             self._run = uuid.uuid4().hex
         return self._feed
 
-    def initialOffset(self) -> dict[str, Any]:
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """From the moment on at which this is heard."""
         self._listening()
         return _offset(self._run, 0)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """How far the next batch goes; what is before ``start`` is done with."""
         feed = self._listening()
         done = start["n"] if start.get("r") == self._run else 0
@@ -186,7 +186,7 @@ class TmqpEventsDataSource(DataSource):
             ' spark.readStream.format("tmqp_events")'
         )
 
-    def streamReader(self, schema: StructType) -> TmqpEventsReader:
+    def streamReader(self, schema: StructType) -> TmqpEventsReader:  # noqa: N802 - Spark's name
         """A streaming query's reader, of the columns in ``schema``."""
         return TmqpEventsReader(self._connection, self._options, schema)
 

@@ -74,7 +74,7 @@ class TmqpProgressListener(StreamingQueryListener):
         self._lock = threading.Lock()
         self._queries: dict[str, dict[str, Any]] = {}
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Note that a query runs."""
         with self._lock:
             found = self._query(str(event.id))
@@ -82,14 +82,14 @@ class TmqpProgressListener(StreamingQueryListener):
             found["running"] = 1
         self._tell({"event": "started", "query": str(event.id), "name": event.name})
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         """Note what a micro-batch came to."""
         self._note(progress_line(json.loads(event.progress.json)))
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
         """Nothing to say: there is no new data."""
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
         """Note that a query ended, and why."""
         with self._lock:
             self._query(str(event.id))["running"] = 0
@@ -117,7 +117,8 @@ class TmqpProgressListener(StreamingQueryListener):
                 if self._write is not None:
                     self._write(text)
                 elif self._lines is None:
-                    print(text, file=sys.stderr, flush=True)
+                    sys.stderr.write(f"{text}\n")
+                    sys.stderr.flush()
                 else:
                     with self._lines.open("a", encoding="utf-8") as file:
                         file.write(f"{text}\n")

@@ -285,7 +285,7 @@ class TmqpDataSource(DataSource):
         """A batch's writer, of rows with the columns in ``schema``."""
         return batch_writer(self._given, schema, overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> TmqpStreamArrowWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> TmqpStreamArrowWriter:  # noqa: N802 - Spark's name
         """A streaming query's writer, of rows with the columns in ``schema``."""
         return stream_writer(self._given, schema, overwrite)
 

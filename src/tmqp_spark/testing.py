@@ -52,6 +52,11 @@ class Broker:
         """The number of its process; 0 while it is stopped."""
         return 0 if self._process is None else self._process.pid
 
+    @property
+    def running(self) -> bool:
+        """It was started and has not ended, by itself or by a signal."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         """Start it, on the same address as before.
 

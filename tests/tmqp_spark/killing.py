@@ -1,8 +1,8 @@
 """A sink that dies at a chosen point, and the books that must be right afterwards.
 
-A round is *armed* with a point and a victim; the first process that comes to that point strikes,
-once.  Points are those at which Spark or the broker can be caught: where the write is planned, in a
-task between two rows, behind a task's last row, before the commit and behind it.
+A round is *armed* with a victim at some points; the first process that comes to one of them
+strikes there, once.  Points are those at which Spark or the broker can be caught: where the write
+is planned, in a task between two rows, behind a task's last row, before the commit and behind it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tmqp_spark.source import TmqpDataSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 POINTS: Final = ("plan", "rows", "staged", "before the commit", "after the commit")
 ROWS: Final = 400
@@ -27,30 +27,32 @@ ROWS: Final = 400
 _FILE_SPLIT_BYTES: Final = "1200"
 
 
-def arm(folder: Path, point: str, victim: str) -> None:
-    """Let the next process that comes to this point strike.
+def arm(folder: Path, victim: str, *points: str) -> None:
+    """Let the next process that comes to one of these points strike, once at each.
 
-    :param victim: ``itself``, or the number of a process or (negative) of a group of them.
+    :param victim: ``itself``; or ``broker`` or ``driver``, whose number stands in a file of that
+        name, negative for a group of processes.
     """
-    (folder / "next").write_text(f"{point}\n{victim}")
-    (folder / "next").replace(folder / "armed")
+    for point in points:
+        (folder / "next").write_text(victim)
+        (folder / "next").replace(folder / f"armed {point}")
 
 
-def struck(folder: Path) -> bool:
-    """Somebody has struck since it was armed."""
-    return not (folder / "armed").exists()
+def armed(folder: Path) -> list[str]:
+    """The points at which nobody has struck yet."""
+    return sorted(path.name.removeprefix("armed ") for path in folder.glob("armed *"))
 
 
 def strike(folder: str, point: str) -> None:
-    """Kill the victim if this is the point."""
-    armed = Path(folder, "armed")
+    """Kill the victim if this is a point to do it."""
+    order = Path(folder, f"armed {point}")
     try:
-        wanted, victim = armed.read_text().split("\n")
-        if wanted != point:
-            return
-        armed.rename(armed.with_name(f"struck-{os.getpid()}"))  # one of several tasks succeeds
+        victim = order.read_text()
+        order.rename(order.with_name(f"struck {point} {os.getpid()}"))  # one of several succeeds
     except OSError:
         return
+    if victim in ("broker", "driver"):
+        victim = Path(folder, victim).read_text()
     number = os.getpid() if victim == "itself" else int(victim)
     if number < 0:
         os.killpg(-number, signal.SIGKILL)
@@ -110,7 +112,7 @@ class KillingSource(TmqpDataSource):
         writer.folder = self._folder
         return writer
 
-    def streamWriter(self, schema: Any, overwrite: bool) -> KillingWriter:
+    def streamWriter(self, schema: Any, overwrite: bool) -> KillingWriter:  # noqa: N802 - Spark's name
         """The writer, with orders."""
         strike(self._folder, "plan")
         made = super().streamWriter(schema, overwrite)
@@ -125,7 +127,7 @@ def register(spark: SparkSession) -> None:
 
     from pyspark import cloudpickle  # noqa: PLC0415 - only where Spark is
 
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
     spark.dataSource.register(KillingSource)
     spark.conf.set("spark.sql.files.maxPartitionBytes", _FILE_SPLIT_BYTES)
     spark.conf.set("spark.sql.files.openCostInBytes", "0")

@@ -66,8 +66,10 @@ def test_lines_and_metrics_are_written(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written_does_not_disturb(tmp_path: Path, caplog: Any) -> None:
-    listener = TmqpProgressListener(write=[].append, metrics=tmp_path / "none" / "spark.prom")
+    told: list[str] = []
+    listener = TmqpProgressListener(write=told.append, metrics=tmp_path / "none" / "spark.prom")
     listener.onQueryProgress(_event())
+    assert len(told) == 1
     assert "progress cannot be written" in caplog.text
 
 

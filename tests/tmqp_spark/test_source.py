@@ -26,6 +26,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from tests.project import ROOT
 from tmqp_spark import source as source_module
+from tmqp_spark import workers
 from tmqp_spark.errors import InvalidOption
 from tmqp_spark.source import (
     RangePartition,
@@ -160,7 +161,7 @@ def test_a_task_that_is_left_early_gives_its_connection_back(broker: Broker) -> 
 
 def test_what_was_loaded_is_out_of_the_collectors_sight(broker: Broker) -> None:
     reader = made(broker, subscribe="a/1").reader(schema=SEQ)
-    source_module._settled_in = 0
+    workers._settled_in = 0
     before = gc.get_freeze_count()
     list(reader.read(InputPartition(None)))
     once = gc.get_freeze_count()
