@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
-import pytest
 
 from tests.tmqp_spark.commands import run
 from tests.tmqp_spark.conftest import spark_environment

@@ -111,16 +111,7 @@ def archive(
     A summary is printed as JSON; progress is told on standard error.
     """
     reporter = make_reporter(json_logs, quiet)
-    given = {
-        "startingOffsets": "earliest",
-        "maxBytesPerTrigger": batch_bytes,
-        "includeHeaders": str(headers).lower(),
-        "pollWaitMs": "1s",
-    }
-    if "startingTimestamp" in more or "startingOffsetsByTimestamp" in more:
-        del given["startingOffsets"]
-    if group:
-        given["group"] = group
+    given = _given(batch_bytes, headers, group, more)
     connection = connection_options(address, token, more)
     source = source_options(queues, pattern, more, **given)
     with spark_for("archive", master, conf) as spark, Stop(reporter) as stop:
@@ -155,6 +146,22 @@ def archive(
                 compression=compression,
             )
     print_json(summary)
+
+
+def _given(
+    batch_bytes: str, headers: bool, group: str | None, more: dict[str, str]
+) -> dict[str, str]:
+    """The options of the source that the command sets, which ``more`` overrides."""
+    given = {
+        "maxBytesPerTrigger": batch_bytes,
+        "includeHeaders": str(headers).lower(),
+        "pollWaitMs": "1s",
+    }
+    if not any(name.lower().startswith("starting") for name in more):
+        given["startingOffsets"] = "earliest"
+    if group:
+        given["group"] = group
+    return given
 
 
 def _local(folder: str) -> Path:

@@ -20,7 +20,7 @@ from tmqp_spark.cli._run import (
 from tmqp_spark.errors import InvalidOption
 from tmqp_spark.offsets import parse_key
 
-__all__ = ["groups"]
+__all__ = ["delete_group", "groups", "list_groups", "reset_group"]
 
 
 @click.group(

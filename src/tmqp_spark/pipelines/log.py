@@ -28,7 +28,7 @@ from tmqp_spark.errors import SparkError
 
 __all__ = ["ArchiveFile", "ArchiveLog", "partition_folder", "sync_folder"]
 
-VERSION: Final = 1
+_VERSION: Final = 1
 _FOLDER: Final = "_tmqp"
 #: Records that are kept, for people; the last one is what counts.
 _KEPT_RECORDS: Final = 1_000
@@ -174,13 +174,13 @@ class ArchiveLog:
     def _check_head(self) -> None:
         file = self._own / "archive.json"
         if not file.exists():
-            _write_whole(file, {"v": VERSION, "engine": self._engine})
+            _write_whole(file, {"v": _VERSION, "engine": self._engine})
             return
         head = _read(file)
         version, engine = head.get("v"), head.get("engine")
-        if not isinstance(version, int) or version > VERSION:
+        if not isinstance(version, int) or version > _VERSION:
             raise SparkError(
-                f"{file}: an archive of version {version}; this tmqp-spark knows {VERSION}:"
+                f"{file}: an archive of version {version}; this tmqp-spark knows {_VERSION}:"
                 " install a newer one"
             )
         if engine != self._engine:
@@ -209,7 +209,7 @@ class ArchiveLog:
         sync_folder(staged)
         number = self.batch + 1
         record = {
-            "v": VERSION,
+            "v": _VERSION,
             "batch": number,
             "staging": staged.name,
             "end": end,

@@ -191,7 +191,7 @@ def depths(client: Client) -> list[Depth]:
             Depth(
                 channel=state.channel,
                 queue=state.queue,
-                waiting=about.messages + about.priority_messages + (about.spilled_messages or 0),
+                waiting=about.messages + about.priority_messages,
                 kept=state.count,
                 groups=behind.get((state.channel, state.queue), {}),
             )

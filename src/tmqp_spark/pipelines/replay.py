@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ReplayPlan", "ReplaySummary", "Target", "replay", "replay_name"]
 
-VERSION: Final = 1
+_VERSION: Final = 1
 _CHUNK_ROWS: Final = 100_000
 #: A chunk is one transaction, which a broker bounds (max_transaction_bytes, 256 MiB).
 _CHUNK_BYTES: Final = 64 << 20
@@ -107,8 +107,8 @@ class ReplayPlan:
                 version, self._segments = data["v"], data["segments"]
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise SparkError(f"{file} cannot be read: {error}") from None
-            if version != VERSION:
-                raise SparkError(f"{file}: a plan of version {version}, not {VERSION}")
+            if version != _VERSION:
+                raise SparkError(f"{file}: a plan of version {version}, not {_VERSION}")
 
     def extend(self, files: list[ParquetFile], chunk_rows: int) -> None:
         """Add the files that are not in it yet, and write it down.
@@ -139,7 +139,7 @@ class ReplayPlan:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         fresh = self._file.with_name(f".{self._file.name}.{os.getpid()}")
         with fresh.open("w", encoding="utf-8") as stream:
-            json.dump({"v": VERSION, "segments": self._segments}, stream)
+            json.dump({"v": _VERSION, "segments": self._segments}, stream)
             stream.flush()
             os.fsync(stream.fileno())
         fresh.replace(self._file)
