@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +20,9 @@ from tmqp_spark.cli._run import (
     source_options,
 )
 from tmqp_spark.pipelines.launch import spark_for
+
+if TYPE_CHECKING:
+    from tmqp_spark.pipelines.deadletter import Cause
 
 __all__ = ["deadletter"]
 
@@ -104,6 +108,20 @@ def deadletter(
         )
         return
     click.echo(f"{count:,} dead letters\n")
+    _show_kinds(found, header)
+    if pushed_to:
+        click.echo(
+            "\nSeconds from push to end, of letters that are still kept where they were pushed"
+        )
+        print_table(
+            ["PUSHED TO", "COUNT", "P50", "P95", "MOST"],
+            [[row["pushed"], row["count"], row["p50"], row["p95"], row["most"]] for row in lives],
+        )
+    if list_file is not None:
+        click.echo(f"\n{listed:,} letters listed in {list_file}")
+
+
+def _show_kinds(found: list[Cause], header: str | None) -> None:
     print_table(
         ["PUSHED TO", "BY", header or "-", "DELIVERIES", "PUT BACK", "COUNT", "FIRST", "LAST"],
         [
@@ -120,13 +138,3 @@ def deadletter(
             for each in found
         ],
     )
-    if pushed_to:
-        click.echo(
-            "\nSeconds from push to end, of letters that are still kept where they were pushed"
-        )
-        print_table(
-            ["PUSHED TO", "COUNT", "P50", "P95", "MOST"],
-            [[row["pushed"], row["count"], row["p50"], row["p95"], row["most"]] for row in lives],
-        )
-    if list_file is not None:
-        click.echo(f"\n{listed:,} letters listed in {list_file}")
