@@ -32,7 +32,7 @@ SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conform
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
 .PHONY: help demo test spark-demo setup compiled test-builds lint format typecheck imports tidy \
-	coverage sim soak bench bench-peers bench-codec ci clean distclean
+	coverage sim soak bench bench-clients bench-peers bench-codec ci clean distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -95,6 +95,10 @@ bench-codec: build/compiled/.stamp ## measure the codec, both builds, beside oth
 
 bench: build/compiled/.stamp ## measure the broker, both builds, under every load (minutes)
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench brokers $(ARGS)
+
+bench-clients: build/compiled/.stamp ## measure the client beside other libraries with their servers
+	$(PIP) install --quiet --editable '.[bench-peers]'
+	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench clients --peers $(ARGS)
 
 bench-peers: build/compiled/.stamp ## the same beside the other brokers that are installed (an hour)
 	$(PIP) install --quiet --editable '.[bench-peers]'

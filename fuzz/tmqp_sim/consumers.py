@@ -116,7 +116,7 @@ class Consumer(SimClient):
         """What was not answered will come again; what is in the inbox must be gone."""
         self.joined = False
         self._left_over = len(self.inbox)
-        left = [frame for frame, _ in self.inbox._items if frame.pending_acknowledge]
+        left = [frame for frame, _ in self.inbox.items if frame.pending_acknowledge]
         if left:
             raise Violation("client", f"{self.name} keeps {left} of a connection that is lost")
 

@@ -133,7 +133,8 @@ class EpochWriter(SimClient):
             return
         self._attempt += 1
         self._transactions.clear()
-        options = QueueOptions(durable=True)
+        # Nobody consumes them: they must not fill a small memory for ever.
+        options = QueueOptions(durable=True, memory_limit=2)
         request = create_queue(CHANNEL, _QUEUE_ID, options, "push", None, None, None, ())
         self._left = 1
         self._ask("create", 0, request)

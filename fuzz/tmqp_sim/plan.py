@@ -359,6 +359,12 @@ def _draw_meddlers(plan: Plan) -> None:
         plan.clients.append(ClientPlan("meddler", "meddler", 0, Habits(), at, True))
 
 
+def _draw_epochs(plan: Plan) -> None:
+    own = Random(f"{plan.seed}/epochs")
+    if own.random() < 0.15:
+        plan.epochs = own.choice((3, 6, 12))
+
+
 def _draw_memory(plan: Plan) -> None:
     """Now and then a server that has room for ten messages or so, in all its queues together."""
     own = Random(f"{plan.seed}/memory")

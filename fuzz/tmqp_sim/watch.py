@@ -15,6 +15,7 @@ from tmqp_server.engine.commands import Acknowledge, Command, Connect, Push
 from tmqp_server.engine.effects import Effect
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_sim.audit import Audit
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.world import Violation, World
@@ -55,12 +56,22 @@ class WatchedBroker:
     def steps(
         self, commands: Sequence[Command], at: int, now: float, most_bytes: int
     ) -> tuple[int, list[Effect]]:
-        """Several commands, as the broker bounds them, each of them judged."""
+        """Several commands, as the broker bounds them, each of them judged; runs as single pushes.
+
+        What the broker does with a run in one go is compared with that elsewhere, and comes to the
+        peers of an unwatched simulation.
+        """
         out: list[Effect] = []
         end = min(len(commands), at + _MOST_STEPS)
         while True:
             command = commands[at]
             at += 1
+            if isinstance(command, (AcknowledgeRun, PushRun)):
+                run = command
+                if not run.left:
+                    run.divide()
+                command = run.left.pop()
+                at -= 0 if run.is_over() else 1
             if self._take_over and isinstance(command, Connect):
                 command.take_over = True
             self.ledger.before(command)

@@ -46,12 +46,14 @@ from tmqp.events import (
     QueueMessageReceived,
     ResponseReceived,
     RouterMessageReceived,
+    RunReceived,
     ServerMessageReceived,
     TerminateReceived,
 )
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
+from tmqp.runs import FrameRun
 from tmqp.state import Role, State
 
 __all__ = [
@@ -69,6 +71,7 @@ __all__ = [
     "EventSubscriptionReceived",
     "Frame",
     "FrameDecoder",
+    "FrameRun",
     "HandshakeAccepted",
     "HandshakeReceived",
     "HandshakeRefused",
@@ -95,6 +98,7 @@ __all__ = [
     "ResultCode",
     "Role",
     "RouterMessageReceived",
+    "RunReceived",
     "ServerCode",
     "ServerMessageReceived",
     "State",

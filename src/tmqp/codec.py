@@ -8,6 +8,10 @@ length, then the whole frame.  Until that many have come, a chunk is only put as
 looked at a bounded number of times however the stream is cut, and nothing is put aside for a frame
 whose head already breaks a limit.
 
+Whoever forwards more than he keeps may ask for runs (``bundles``): of queue messages, or
+acknowledges, in a row that differ in id and payload only, the first becomes a frame and the others
+a part of its :class:`~tmqp.runs.FrameRun`, which makes no object for each but one piece of bytes.
+
 A fault does not raise: the frames before it are returned, ``error`` tells what was wrong, and the
 decoder takes no more.  So one chunk gives the same answer as the same bytes one by one.
 """
@@ -17,15 +21,29 @@ from __future__ import annotations
 from typing import Final, final
 
 from tmqp._compat import i64
-from tmqp.constants import MAX_NAME_BYTES, TYPE_PING, TYPE_PONG
+from tmqp.constants import (
+    MAX_NAME_BYTES,
+    TYPE_ACKNOWLEDGE,
+    TYPE_PING,
+    TYPE_PONG,
+    TYPE_QUEUE_MESSAGE,
+)
 from tmqp.errors import AbuseError, RemoteProtocolError
 from tmqp.frames import Frame
 from tmqp.limits import Limits
+from tmqp.runs import FrameRun
 
 __all__ = ["FrameDecoder", "encode"]
 
 _HEAD_BYTES: Final = 8
+_INTERPRETED: Final = __file__.endswith(".py")
 _HAS_HEADER: Final = 0x20
+_PENDING_ACKNOWLEDGE: Final = 0x40
+_TTL_BITS: Final = 0x1F
+_TYPE_BITS: Final = 0x3F
+#: With the mark of an acknowledge for a direct message (F116).
+_MARKED_TYPE_BITS: Final = 0x7F
+_TIER_U16: Final = 253
 _UNLIMITED: Final = 1 << 60
 #: A longer payload, which no memory holds, is waited for as if it had this length: adding to it
 #: cannot overflow the 64 bits of a compiled integer.
@@ -51,11 +69,16 @@ class FrameDecoder:
 
     :param limits: bounds checked from each head, before anything of the body is buffered.
 
-    Attributes: ``error`` is None, or the :class:`RemoteProtocolError` that ended decoding.
+    Attributes: ``error`` is None, or the :class:`RemoteProtocolError` that ended decoding;
+    ``bundles``, whether it makes runs (it does not unless told so), and ``runs``, those among the
+    frames that the last :meth:`feed` has returned: each stands in for its first frame there, and
+    its others are missing.
     """
 
     __slots__ = (
+        "_ascii",
         "_have",
+        "_largest",
         "_max_block",
         "_max_body",
         "_max_name",
@@ -68,12 +91,20 @@ class FrameDecoder:
         "_seen_target",
         "_tail",
         "_whole",
+        "bundles",
         "error",
+        "runs",
     )
 
     def __init__(self, limits: Limits | None = None) -> None:
         bounds = Limits() if limits is None else limits
         self.error: RemoteProtocolError | None = None
+        self.bundles: bool = False
+        self.runs: list[FrameRun] = []
+        #: Whether the string that is being scanned is ASCII throughout; below 0 not looked at.
+        self._ascii: i64 = -1
+        #: The largest frame of the run that is being gathered.
+        self._largest: i64 = 0
         self._max_payload: i64 = bounds.max_payload_bytes
         self._max_block: i64 = bounds.max_header_bytes
         self._max_body: i64 = _UNLIMITED
@@ -117,10 +148,14 @@ class FrameDecoder:
     def feed(self, data: bytes, most: int = _UNLIMITED) -> list[Frame]:
         """Take the next bytes and return the frames they complete, at the most ``most`` of them.
 
-        What lies behind the last frame returned is kept for the next call; ``feed(b"")`` asks for
-        it.  After a fault (see ``error``) nothing more is returned.
+        A run (see ``bundles``) counts as one.  What lies behind the last frame returned is kept for
+        the next call; ``feed(b"")`` asks for it.  After a fault (see ``error``) nothing more is
+        returned.
         """
         frames: list[Frame] = []
+        self._ascii = -1
+        if self.runs:
+            self.runs = []
         # By way of a local: the compiler would take `self.error` for None ever after.
         error = self.error
         if error is not None:
@@ -246,7 +281,7 @@ class FrameDecoder:
                 # A compiled slice always copies: a large payload alone in its string shall not be.
                 raw = data[pos:stop] if pos > 0 or stop < end else data
                 frames.append(Frame(raw, message_id, source, target, body - pos))
-                pos = stop
+                pos = self._scan_run(data, pos, stop, names, frames) if self.bundles else stop
                 most -= 1
         except UnicodeDecodeError:
             return self._fail(
@@ -255,6 +290,116 @@ class FrameDecoder:
         if pos < end:
             self._wait(data, pos, _HEAD_BYTES if most > 0 else 0, False)
         return most
+
+    def _scan_run(
+        self, data: bytes, first: i64, pos: i64, names: bytes, frames: list[Frame]
+    ) -> i64:
+        """Join the frames that stand at ``pos`` and onwards with the one before, which begins at
+        ``first`` and is the last of ``frames``, as far as they are alike; return where they end.
+
+        What is odd in any way ends the run, and is left to the general way to judge.
+        """
+        b0: i64 = data[first]
+        b1: i64 = data[first + 1]
+        if b0 & _TYPE_BITS == TYPE_QUEUE_MESSAGE:
+            if b1 & ~(_PENDING_ACKNOWLEDGE | _TTL_BITS):
+                return pos
+        elif b0 & _MARKED_TYPE_BITS != TYPE_ACKNOWLEDGE or b1 & ~_TTL_BITS:
+            return pos
+        if b1 & _TTL_BITS == 0 or data[first + 2] == 0:
+            return pos
+        begin = pos
+        tails = [b"", b""]
+        self._largest = pos - first
+        if _INTERPRETED:
+            pos = self._gather_same_heads(data, first, pos, names, tails)
+        pos = self._gather(data, first, pos, names, tails)
+        if pos > begin:
+            tails[1] = data[first + 2 : begin]
+            run = FrameRun(frames[-1], len(frames) - 1, tails, pos - first, self._largest)
+            self.runs.append(run)
+        return pos
+
+    def _gather(self, data: bytes, first: i64, pos: i64, names: bytes, tails: list[bytes]) -> i64:
+        """Put the frames from ``pos`` on that are like the first one into ``tails``."""
+        end: i64 = len(data)
+        last = end - _HEAD_BYTES
+        b0: i64 = data[first]
+        b1: i64 = data[first + 1]
+        source_len: i64 = data[first + 3]
+        target_len: i64 = data[first + 4]
+        low: i64 = data[first + 5]
+        high: i64 = data[first + 6]
+        names_len = source_len + target_len
+        max_payload = self._max_payload
+        max_name = self._max_name
+        largest = self._largest
+        while pos <= last:
+            if data[pos] != b0 or data[pos + 1] != b1:
+                break
+            if data[pos + 3] != source_len or data[pos + 4] != target_len:
+                break
+            if data[pos + 5] != low or data[pos + 6] != high:
+                break
+            size: i64 = data[pos + 7]
+            id_at = pos + _HEAD_BYTES
+            if size >= _TIER_U16:
+                id_at += 2
+                if size > _TIER_U16 or id_at > end:
+                    break
+                size = data[pos + 8] | data[pos + 9] << 8
+            id_len: i64 = data[pos + 2]
+            names_at = id_at + id_len
+            body = names_at + names_len
+            stop = body + size
+            if stop > end or size > max_payload or id_len > max_name or id_len == 0:
+                break
+            if data[names_at:body] != names:
+                break
+            if self._ascii != 1 and not self._is_text(data, id_at, names_at):
+                break
+            tails.append(data[pos + 2 : stop])
+            largest = max(largest, stop - pos)
+            pos = stop
+        self._largest = largest
+        return pos
+
+    def _gather_same_heads(
+        self, data: bytes, first: i64, pos: i64, names: bytes, tails: list[bytes]
+    ) -> i64:
+        """The same for frames with the very same head, whose parts are at the same places.
+
+        One comparison is quicker than one for each byte only where those are interpreted.
+        """
+        tier: i64 = data[first + 7]
+        if tier > _TIER_U16:
+            return pos
+        head_len: i64 = _HEAD_BYTES + 2 if tier == _TIER_U16 else _HEAD_BYTES
+        head = data[first : first + head_len]
+        length = pos - first
+        names_from = head_len + data[first + 2]
+        names_to = names_from + len(names)
+        last = len(data) - length
+        plain = False
+        while pos <= last:
+            if data[pos : pos + head_len] != head:
+                break
+            if data[pos + names_from : pos + names_to] != names:
+                break
+            if not plain:
+                if not self._is_text(data, pos + head_len, pos + names_from):
+                    break
+                plain = self._ascii == 1
+            stop = pos + length
+            tails.append(data[pos + 2 : stop])
+            pos = stop
+        return pos
+
+    def _is_text(self, data: bytes, start: i64, stop: i64) -> bool:
+        """Whether a part of what is being scanned is ASCII for sure; mostly all of it is."""
+        if self._ascii < 0:
+            self._ascii = 1 if data.isascii() else 0
+        return self._ascii == 1 or data[start:stop].isascii()
 
     def _see(self, names: bytes, source_len: i64, source: str, target: str) -> None:
         self._seen_names = names

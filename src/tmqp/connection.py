@@ -57,6 +57,7 @@ from tmqp.events import (
     QueueMessageReceived,
     ResponseReceived,
     RouterMessageReceived,
+    RunReceived,
     ServerMessageReceived,
     TerminateReceived,
 )
@@ -142,6 +143,19 @@ class Connection:
     def state(self) -> State:
         """Where the connection stands."""
         return State(self._state)
+
+    @property
+    def bundles(self) -> bool:
+        """Whether queue messages, and acknowledges, that are alike come in runs; set it on an open
+        connection of a server that forwards more than it keeps.
+
+        Then :class:`~tmqp.RunReceived` stands for several messages.
+        """
+        return self._decoder.bundles
+
+    @bundles.setter
+    def bundles(self, wanted: bool) -> None:
+        self._decoder.bundles = wanted
 
     @property
     def wanted(self) -> int:
@@ -274,9 +288,25 @@ class Connection:
 
     def _work(self, chunk: bytes, events: list[Event]) -> None:
         """Decode a chunk and hand on each message: the hot path."""
+        decoder = self._decoder
+        frames = decoder.feed(chunk)
+        if not decoder.runs:
+            self._take(frames, events)
+        else:
+            at = 0
+            for run in decoder.runs:
+                self._take(frames[at : run.at], events)
+                if self._state == _CLOSED:
+                    return
+                events.append(RunReceived(run))
+                at = run.at + 1
+            self._take(frames[at:], events)
+        self._check_decoder(events)
+
+    def _take(self, frames: list[Frame], events: list[Event]) -> None:
         cells = self._cells
         inputs = INPUT_OF_TYPE
-        for frame in self._decoder.feed(chunk):
+        for frame in frames:
             kind = frame.type
             state = self._state
             if frame.ttl == 0:
@@ -290,7 +320,6 @@ class Connection:
                 self._take_special(kind, frame, events)
                 if self._state == _CLOSED:
                     return
-        self._check_decoder(events)
 
     def _deliver(self, kind: int, frame: Frame, events: list[Event]) -> None:
         if kind == TYPE_QUEUE_MESSAGE:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tmqp.errors import RemoteProtocolError
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
+from tmqp.runs import FrameRun
 
 __all__ = [
     "AcknowledgeReceived",
@@ -33,6 +34,7 @@ __all__ = [
     "QueueMessageReceived",
     "ResponseReceived",
     "RouterMessageReceived",
+    "RunReceived",
     "ServerMessageReceived",
     "TerminateReceived",
 ]
@@ -147,6 +149,20 @@ class QueueMessageReceived(MessageReceived):
     """To a server: push this into a queue.  To a client: consume it."""
 
     __slots__ = ()
+
+
+class RunReceived(Event):
+    """Server: several messages that differ in id and payload only, where the program asked for runs
+    (:attr:`tmqp.Connection.bundles`).  ``run`` stands for as many :class:`QueueMessageReceived` or
+    :class:`AcknowledgeReceived`."""
+
+    __slots__ = ("run",)
+
+    def __init__(self, run: FrameRun) -> None:
+        self.run = run
+
+    def __repr__(self) -> str:
+        return f"<RunReceived {self.run!r}>"
 
 
 class DirectMessageReceived(MessageReceived):

@@ -23,6 +23,7 @@ class Batch:
         "_failed",
         "_failures",
         "_limit",
+        "_most",
         "_most_sends",
         "_resent",
         "_sent",
@@ -32,6 +33,7 @@ class Batch:
 
     def __init__(self, in_flight: int) -> None:
         self._limit = in_flight
+        self._most = 0
         self._sent = 0
         self._failed = 0
         self._resent = 0
@@ -57,18 +59,27 @@ class Batch:
             self._most_sends = max(self._most_sends, pending.attempts)
         if pending.error is not None and index >= 0:
             self._note(index, pending)
-        if self._wake is not None:
+        if self._wake is not None and len(self._under_way) <= self._most:
             self._wake.set()
+            self._wake = None
 
-    def drop(self) -> None:
-        """One was not sent, and will not be."""
-        self._dropped += 1
+    def posted(self, message_id: str) -> None:
+        """One was sent that nobody waits for; without an id it was dropped instead."""
+        if message_id:
+            self._sent += 1
+        else:
+            self._dropped += 1
 
     def _note(self, index: int, pending: Pending) -> None:
         assert pending.error is not None, "only failures are noted"
         self._failed += 1
         if len(self._failures) < _MAX_FAILURES:
             self._failures.append(BatchFailure(index, pending.message_id, pending.error))
+
+    @property
+    def full(self) -> bool:
+        """As many are under way as may."""
+        return len(self._under_way) >= self._limit
 
     async def room(self) -> None:
         """Wait until one more may be under way."""
@@ -80,9 +91,9 @@ class Batch:
 
     async def _until(self, most: int) -> None:
         while len(self._under_way) > most:
+            self._most = most
             self._wake = anyio.Event()
             await self._wake.wait()
-        self._wake = None
 
     def under_way(self) -> list[Pending]:
         """Those that wait for their acknowledge."""

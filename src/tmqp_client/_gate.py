@@ -12,6 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import anyio
 
+from tmqp_client._loop import NewSignal, Signal
 from tmqp_client._machine import ClientMachine
 from tmqp_client.errors import OperationTimeout, WouldBlock
 
@@ -39,6 +40,10 @@ class GateOwner(Protocol):
     def flush(self) -> None:
         """Send what can be sent without waiting."""
 
+    @property
+    def new_signal(self) -> NewSignal:
+        """What one task waits for."""
+
 
 class Gate:
     """Lets senders pass while there is room."""
@@ -47,9 +52,15 @@ class Gate:
         self._owner = owner
         self._machine = machine
         self._when_full = when_full
-        self._places: deque[anyio.Event] = deque()
-        self._room: deque[anyio.Event] = deque()
+        self._places: deque[Signal] = deque()
+        self._room: deque[Signal] = deque()
         self._called = 0
+
+    def passes(self, confirm: bool) -> bool:
+        """Whether one more may be sent without waiting; else :meth:`admit` decides."""
+        if confirm and (self._called > 0 or len(self._places) > 0):
+            return False
+        return self._machine.admits(confirm)
 
     def _clogged(self) -> bool:
         """Too much waits to be sent."""
@@ -92,7 +103,7 @@ class Gate:
                 return
             if not called:
                 self._may_wait(confirm=confirm, nowait=nowait)
-            event = anyio.Event()
+            event = self._owner.new_signal()
             if called:
                 line.appendleft(event)
             else:
@@ -116,7 +127,7 @@ class Gate:
             self._machine.counters.unsent += 1
             raise Dropped
 
-    async def _wait_in_line(self, event: anyio.Event, timeout_s: float | None) -> None:
+    async def _wait_in_line(self, event: Signal, timeout_s: float | None) -> None:
         if self._machine.accepted or timeout_s is None:
             await event.wait()
             return
@@ -149,7 +160,7 @@ class Gate:
 
     async def turn(self) -> None:
         """Wait until there is room for what awaits no answer, or something else has changed."""
-        event = anyio.Event()
+        event = self._owner.new_signal()
         self._room.append(event)
         try:
             await event.wait()

@@ -41,13 +41,12 @@ class Inbox(Generic[_T]):
     :param max_bytes: bytes at which it is congested.
     :param overflow_factor: how many times both it may hold until it is overfull.
 
-    Attributes to read: ``size_bytes``, ``congested``; ``error`` is why nothing more will come while
-    the connection lives; ``fresh`` is set by whoever fills it and
+    Attributes to read: ``items`` (empty or not), ``size_bytes``, ``congested``; ``error`` is why
+    nothing more will come while the connection lives; ``fresh`` is set by whoever fills it and
     cleared by whoever has told the ``listener``.
     """
 
     __slots__ = (
-        "_items",
         "_low_bytes",
         "_low_items",
         "_max_bytes",
@@ -57,12 +56,13 @@ class Inbox(Generic[_T]):
         "congested",
         "error",
         "fresh",
+        "items",
         "listener",
         "size_bytes",
     )
 
     def __init__(self, max_items: int, max_bytes: int, overflow_factor: float = 1.0) -> None:
-        self._items: deque[tuple[_T, int]] = deque()
+        self.items: deque[tuple[_T, int]] = deque()
         self._max_items = max_items
         self._max_bytes = max_bytes
         self._low_items = max_items // 2
@@ -76,23 +76,23 @@ class Inbox(Generic[_T]):
         self.listener: Listener | None = None
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self.items)
 
     @property
     def overfull(self) -> bool:
         """It holds ``overflow_factor`` times its bound, or more."""
-        return len(self._items) >= self._over_items or self.size_bytes >= self._over_bytes
+        return len(self.items) >= self._over_items or self.size_bytes >= self._over_bytes
 
     def put(self, item: _T, size: int) -> None:
         """Add an item of ``size`` bytes."""
-        self._items.append((item, size))
+        self.items.append((item, size))
         self.size_bytes += size
-        if len(self._items) >= self._max_items or self.size_bytes >= self._max_bytes:
+        if len(self.items) >= self._max_items or self.size_bytes >= self._max_bytes:
             self.congested = True
 
     def offer(self, item: _T, size: int) -> bool:
         """Add an item unless that would break a bound; say whether it was added."""
-        if len(self._items) >= self._max_items or self.size_bytes + size > self._max_bytes:
+        if len(self.items) >= self._max_items or self.size_bytes + size > self._max_bytes:
             return False
         self.put(item, size)
         return True
@@ -102,7 +102,7 @@ class Inbox(Generic[_T]):
 
         :raises IndexError: when there is none.
         """
-        item, size = self._items.popleft()
+        item, size = self.items.popleft()
         self.size_bytes -= size
         if self.congested:
             self._check_low()
@@ -112,26 +112,26 @@ class Inbox(Generic[_T]):
         """Remove every item that is wanted; return them with their sizes, oldest first."""
         taken: list[tuple[_T, int]] = []
         kept: deque[tuple[_T, int]] = deque()
-        for item, size in self._items:
+        for item, size in self.items:
             if wanted(item):
                 taken.append((item, size))
                 self.size_bytes -= size
             else:
                 kept.append((item, size))
-        self._items = kept
+        self.items = kept
         self._check_low()
         return taken
 
     def clear(self) -> int:
         """Remove everything; return how many items that were."""
-        count = len(self._items)
-        self._items.clear()
+        count = len(self.items)
+        self.items.clear()
         self.size_bytes = 0
         self.congested = False
         return count
 
     def _check_low(self) -> None:
-        if len(self._items) <= self._low_items and self.size_bytes <= self._low_bytes:
+        if len(self.items) <= self._low_items and self.size_bytes <= self._low_bytes:
             self.congested = False
 
 

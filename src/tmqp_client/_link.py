@@ -11,12 +11,12 @@ may still be readable, and the reader will come to the end soon enough.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 import anyio
 import anyio.lowlevel
 
+from tmqp_client._loop import NewSignal, Signal, now, this_asyncio_loop
 from tmqp_client._machine import ClientMachine
 from tmqp_client._outcomes import Outcome
 from tmqp_client._transport import Transport
@@ -36,6 +36,10 @@ class LinkOwner(Protocol):
     def flushed(self) -> None:
         """Bytes have gone out."""
 
+    @property
+    def new_signal(self) -> NewSignal:
+        """What one task waits for."""
+
 
 class Link:
     """One connection of a client.
@@ -54,15 +58,15 @@ class Link:
         self._machine = machine
         self._unsent = memoryview(b"")
         self._write_broken = ""
-        self._writer_wake = anyio.Event()
-        self._reader_wake: anyio.Event | None = None
+        self._writer_wake = owner.new_signal()
+        self._reader_wake: Signal | None = None
         self._scope: anyio.CancelScope | None = None
         self._over = False
-
-    @property
-    def unsent_bytes(self) -> int:
-        """Bytes taken from the machine that the transport has not taken."""
-        return len(self._unsent)
+        self._read_over = False
+        self._failure: Exception | None = None
+        self._reader_call = owner.new_signal()
+        self._loop = this_asyncio_loop()
+        self._flushing_soon = False
 
     async def run(self) -> None:
         """Read and write until the connection is over."""
@@ -96,38 +100,77 @@ class Link:
     # -- reading --------------------------------------------------------------------------------
 
     async def _read(self) -> None:
-        machine = self._machine
-        settle: Callable[[list[Outcome]], None] = self._owner.settle
-        while True:
+        """Read until the connection is over: called back where that is possible, else waiting."""
+        transport = self.transport
+        try:
+            while not self._read_over:
+                if self._must_pause():
+                    await self._pause()
+                self._reader_call = call = self._owner.new_signal()
+                if not transport.watch(self._readable):
+                    await self._wait_and_read()
+                    return
+                await call.wait()
+                transport.unwatch()
+                if self._failure is not None:
+                    raise self._failure
+        finally:
+            transport.unwatch()
+
+    def _readable(self) -> None:
+        """The loop says that there is something to read."""
+        try:
+            data = self.transport.receive_now()
+            if data is not None:
+                self._take(data)
+        except OSError as error:
+            self._broken(error)
+        except Exception as error:  # noqa: BLE001 - a bug; the reader's task shall end of it
+            self._failure = error
+            self._read_over = True
+        if self._read_over or self._must_pause():
+            self.transport.unwatch()
+            self._reader_call.set()
+
+    async def _wait_and_read(self) -> None:
+        while not self._read_over:
             if self._must_pause():
                 await self._pause()
             try:
                 data = await self.transport.receive()
             except OSError as error:
-                settle(machine.fail(self._write_broken or _words(error)))
+                self._broken(error)
                 return
-            now = anyio.current_time()
-            if not data:
-                settle(machine.receive_eof(now))
-                return
-            if not self._over:  # else this side has closed: read on to the server's end
-                settle(machine.receive(data, now))
-                self.flush()
+            self._take(data)
             await anyio.lowlevel.checkpoint()
+
+    def _take(self, data: bytes) -> None:
+        """Work off a chunk; empty for the end of the stream."""
+        machine = self._machine
+        if not data:
+            self._read_over = True
+            self._owner.settle(machine.receive_eof(now()))
+        elif not self._over:  # else this side has closed: read on to the server's end
+            self._owner.settle(machine.receive(data, now()))
+            self.flush()
+
+    def _broken(self, error: OSError) -> None:
+        self._read_over = True
+        self._owner.settle(self._machine.fail(self._write_broken or _words(error)))
 
     def _must_pause(self) -> bool:
         # When writing has failed the end is near, and only reading finds it.
-        return not self._write_broken and self._machine.must_pause(len(self._unsent))
+        return not self._write_broken and self._machine.must_pause(self._machine.unsent_bytes)
 
     async def _pause(self) -> None:
         machine = self._machine
-        machine.pause(anyio.current_time())
+        machine.pause(now())
         self._owner.check_timer()
         while self._must_pause():
-            self._reader_wake = anyio.Event()
+            self._reader_wake = self._owner.new_signal()
             await self._reader_wake.wait()
         self._reader_wake = None
-        machine.resume(anyio.current_time())
+        machine.resume(now())
         self._owner.check_timer()
 
     def read_on(self) -> None:
@@ -139,13 +182,29 @@ class Link:
 
     def write_soon(self) -> None:
         """There is something to send; nobody is in a hurry."""
-        self._writer_wake.set()
+        if self._loop is None:
+            self._writer_wake.set()
+        elif not self._flushing_soon:
+            self._flushing_soon = True
+            self._loop.call_soon(self._flush_now)
+
+    def write_first(self) -> None:
+        """There is something that somebody waits for: the first of a turn goes out at once."""
+        if self._loop is None or self._flushing_soon:
+            self.write_soon()
+            return
+        self.flush()
+        self.write_soon()  # until then others gather
+
+    def _flush_now(self) -> None:
+        self._flushing_soon = False
+        self.flush()
 
     async def _write(self) -> None:
         while True:
             if self.flush() and not self.transport.sending:
                 await self._writer_wake.wait()
-                self._writer_wake = anyio.Event()
+                self._writer_wake = self._owner.new_signal()
                 continue
             try:
                 await self.transport.wait_sendable()
@@ -156,11 +215,13 @@ class Link:
     def flush(self) -> bool:
         """Send what the transport takes without waiting; say whether that was everything."""
         whole = True
+        machine = self._machine
         while not self._write_broken:
             if not self._unsent:
-                self._unsent = memoryview(self._machine.data_to_send())
-                if not self._unsent:
+                data = machine.data_to_send()
+                if not data:
                     break
+                self._unsent = memoryview(data)
             try:
                 count = self.transport.try_send(self._unsent)
             except OSError as error:
@@ -170,8 +231,9 @@ class Link:
                 whole = False
                 break
             self._unsent = self._unsent[count:]
+        machine.unsent_bytes = len(self._unsent)
         if self._write_broken:
-            self._machine.data_to_send(pump=False)  # for nobody
+            machine.data_to_send(pump=False)  # for nobody
         if not whole or self.transport.sending:
             self._writer_wake.set()
         self._owner.flushed()
@@ -180,6 +242,7 @@ class Link:
     def _fail_writing(self, error: OSError) -> None:
         self._write_broken = _words(error)
         self._unsent = memoryview(b"")
+        self._machine.unsent_bytes = 0
         self.read_on()
 
 

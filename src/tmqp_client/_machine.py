@@ -71,8 +71,9 @@ class ClientMachine(Reception):
 
     Attributes to read: ``client_id``, ``lost`` (how the last connection ended, while there is no
     other), ``over`` (why there will be none), ``epoch`` (how many connections there were),
-    ``counters``, ``board``, ``unclaimed``, ``outbox``, ``queued_bytes``.  ``repeat_operations``
-    lets what changes nothing when it is done twice be asked again too.
+    ``counters``, ``board``, ``unclaimed``, ``outbox``, ``queued_bytes``.  To be set by the caller:
+    ``repeat_operations`` lets what changes nothing when it is done twice be asked again too,
+    ``unsent_bytes`` are taken but not yet sent, ``closing`` lets nothing more in.
     """
 
     # -- the connection -------------------------------------------------------------------------
@@ -98,6 +99,16 @@ class ClientMachine(Reception):
         limits = self.limits
         return len(outbox) >= limits.buffered_messages or outbox.size_bytes >= limits.buffered_bytes
 
+    def admits(self, confirm: bool) -> bool:
+        """Whether one more message may be sent at once and, for ``confirm``, its answer awaited."""
+        if self.closing or self.over is not None or self.epoch == 0:
+            return False
+        if self.queued_bytes + self.unsent_bytes >= self.limits.outbound_bytes:
+            return False
+        if self.outbox.size_bytes and self.buffer_full:
+            return False
+        return not (confirm and self.full)
+
     def start(self, now: float) -> None:
         """Begin a connection: preamble and connection information go out as one (F21, F22).
 
@@ -114,6 +125,7 @@ class ClientMachine(Reception):
         self.lost = None
         self.over = None
         self.queued_bytes = 0
+        self.unsent_bytes = 0
         self._fault = None
         self._greeted = False
         self._paused = False
@@ -298,6 +310,26 @@ class ClientMachine(Reception):
             self._send_in_turn(frame, None)
             pending.done = True
         return pending
+
+    def publish(
+        self,
+        channel: str,
+        queue_id: int,
+        payload: bytes,
+        headers: Headers,
+        high_priority: bool,
+        message_id: str | None,
+    ) -> str:
+        """As :meth:`push` without confirmation; return the message's id."""
+        self._ready(confirm=False)
+        if message_id is None:
+            message_id = self._new_id()
+        frame = _requests.push_frame(
+            channel, queue_id, payload, message_id, self.client_id, headers, high_priority, False
+        )
+        self.counters.pushed += 1
+        self._send_in_turn(frame, None)
+        return message_id
 
     def pull(self, request: PullRequest) -> PullUnderWay:
         """Ask for messages of a pull queue (F104).

@@ -69,6 +69,8 @@ class Reception:
             limits.unclaimed_messages, limits.unclaimed_bytes
         )
         self.queued_bytes = 0
+        self.unsent_bytes = 0
+        self.closing = False
         self._information = information
         self._new_id = new_id
         self._connection: Connection | None = None

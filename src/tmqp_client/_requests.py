@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from tmqp._compat import mypyc_attr
 from tmqp.constants import (
     FORBIDDEN_NAME_CHARACTERS,
     HEADER_VALUE_YES,
@@ -102,6 +103,7 @@ _REPEATABLE: Final = frozenset(
 )
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Request:
     """One operation, ready to be given an id: number, word for people, target, headers, payload."""
 

@@ -9,27 +9,28 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, Generic, TypeVar
 
-import anyio
 import anyio.lowlevel
 
 from tmqp.errors import TmqpError
 from tmqp_client._inbox import Inbox
+from tmqp_client._loop import NewSignal, Signal, signals
 
 __all__ = ["InboxReader"]
 
 _T = TypeVar("_T")
 #: Items a task may take without waiting before it lets others run.
-_TURN_ITEMS: Final = 32
+_TURN_ITEMS: Final = 64
 
 
 class InboxReader(Generic[_T]):
     """The taking end of an inbox; becomes its listener."""
 
-    __slots__ = ("_inbox", "_over", "_turn", "_waiting")
+    __slots__ = ("_inbox", "_new_signal", "_over", "_turn", "_waiting")
 
     def __init__(self, inbox: Inbox[_T]) -> None:
         self._inbox = inbox
-        self._waiting: deque[anyio.Event] = deque()
+        self._waiting: deque[Signal] = deque()
+        self._new_signal: NewSignal = signals()
         self._over = False
         self._turn = 0
         inbox.listener = self
@@ -58,8 +59,12 @@ class InboxReader(Generic[_T]):
             self._waiting.popleft().set()
 
     def take_now(self) -> _T | None:
-        """The next item; None when there is none now."""
-        return self._inbox.take() if len(self._inbox) else None
+        """The next item; None when there is none now, or others are to run first."""
+        inbox = self._inbox
+        if self._turn >= _TURN_ITEMS - 1 or not inbox.items:
+            return None
+        self._turn += 1
+        return inbox.take()
 
     async def take(self) -> _T | None:
         """The next item; None when there is none and none will come."""
@@ -75,7 +80,7 @@ class InboxReader(Generic[_T]):
             if self._over:
                 return None
             self._turn = 0
-            event = anyio.Event()
+            event = self._new_signal()
             self._waiting.append(event)
             try:
                 await event.wait()

@@ -21,15 +21,14 @@ from tmqp.extensions import (
 )
 from tmqp.models import TransactionInformation, parse_list
 from tmqp.models._json import dump
+from tmqp_client._asking import Asked
 from tmqp_client._pending import Pending
 from tmqp_client._requests import Headers, Payload, Request, payload_bytes, push_frame, to_pairs
-from tmqp_client.session import Asked, Session
+from tmqp_client.session import Session
 
 __all__ = ["Transactions"]
 
-#: What is sent of a push at a time, unless one message alone is larger, and how many of these may
-#: be unanswered.
-_BLOCK_BYTES: Final = 524_288
+#: Blocks of a push that may be unanswered.
 _BLOCKS_AHEAD: Final = 4
 
 
@@ -95,10 +94,13 @@ class Transactions:
         *,
         headers: Headers = (),
         high_priority: bool = False,
+        block_bytes: int = 524_288,
         timeout_s: float | None = None,
     ) -> TransactionInformation:
         """Push messages into an open transaction, many in one block; nobody sees them yet.
 
+        :param block_bytes: what is sent in one block, unless one message alone is larger; no more
+            than the server takes in one payload.
         :returns: the transaction, with what it holds now.
         :raises OperationFailed: when the server refuses: 401, 404 for no such transaction (any
             more), 406 for a queue that is not durable, 409 for one that is broken, 482, 503.  The
@@ -123,7 +125,7 @@ class Transactions:
                     high_priority,
                     False,
                 )
-                if pieces and size + len(frame.raw) > _BLOCK_BYTES:
+                if pieces and size + len(frame.raw) > block_bytes:
                     if len(sent) >= _BLOCKS_AHEAD:
                         transaction = _information(await session.answer_to(sent.popleft()))
                     sent.append(await session.ask_ahead(_block(transaction, pieces), timeout_s))

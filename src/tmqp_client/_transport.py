@@ -8,6 +8,7 @@ waiting.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import ssl
@@ -18,6 +19,7 @@ import anyio
 import anyio.abc
 
 from tmqp.address import Address
+from tmqp_client._loop import this_asyncio_loop
 from tmqp_client.errors import ConnectFailed
 
 __all__ = ["READ_BYTES", "SocketTransport", "StreamTransport", "Transport", "open_transport"]
@@ -43,6 +45,18 @@ class Transport(Protocol):
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""
 
+    def watch(self, readable: Callable[[], None]) -> bool:
+        """Call ``readable`` again and again while :meth:`receive_now` may find something.
+
+        False where that cannot be done: then :meth:`receive` has to be waited for.
+        """
+
+    def unwatch(self) -> None:
+        """Call it no more."""
+
+    def receive_now(self) -> bytes | None:
+        """As :meth:`receive`, but None instead of waiting."""
+
     async def aclose(self) -> None:
         """Close at once; what the kernel has taken still goes out."""
 
@@ -50,11 +64,12 @@ class Transport(Protocol):
 class SocketTransport:
     """A connected, non-blocking TCP or Unix socket."""
 
-    __slots__ = ("_socket", "_waiting_pays")
+    __slots__ = ("_socket", "_waiting_pays", "_watching")
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self._socket = sock
+        self._watching: asyncio.AbstractEventLoop | None = None
         self._waiting_pays = True
 
     @property
@@ -83,6 +98,28 @@ class SocketTransport:
                 self._waiting_pays = len(data) < READ_BYTES
                 return data
 
+    def watch(self, readable: Callable[[], None]) -> bool:
+        loop = this_asyncio_loop()
+        if loop is None:
+            return False
+        try:
+            loop.add_reader(self._socket, readable)
+        except (NotImplementedError, ValueError):
+            return False  # the proactor's loop; or closed, which receiving will tell
+        self._watching = loop
+        return True
+
+    def unwatch(self) -> None:
+        if self._watching is not None:
+            self._watching.remove_reader(self._socket)
+            self._watching = None
+
+    def receive_now(self) -> bytes | None:
+        try:
+            return self._socket.recv(READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return None
+
     async def _wait(self, ready: Callable[[socket.socket], Awaitable[None]]) -> None:
         try:
             await ready(self._socket)
@@ -91,6 +128,7 @@ class SocketTransport:
             raise ConnectionAbortedError("closed on this side") from None
 
     async def aclose(self) -> None:
+        self.unwatch()
         if self._socket.fileno() >= 0:
             anyio.notify_closing(self._socket)
             self._socket.close()
@@ -129,6 +167,15 @@ class StreamTransport:
             return b""
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             raise ConnectionResetError("the stream broke") from None
+
+    def watch(self, readable: Callable[[], None]) -> bool:
+        return False
+
+    def unwatch(self) -> None:
+        return
+
+    def receive_now(self) -> bytes | None:
+        return None
 
     async def aclose(self) -> None:
         await anyio.aclose_forcefully(self._stream)

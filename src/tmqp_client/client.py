@@ -17,7 +17,7 @@ from tmqp.hello import ConnectionInformation
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client import _requests
 from tmqp_client._batch import Batch
-from tmqp_client._gate import Dropped, WhenFull
+from tmqp_client._gate import WhenFull
 from tmqp_client._groups import Groups
 from tmqp_client._ids import IdSource, new_client_id
 from tmqp_client._listening import Listening
@@ -432,21 +432,21 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
         :raises OperationFailed: when the server does: 404, 401, 482.
         :return: its id; empty when it was dropped (``when_full``).
         """
-        try:
-            pending = await self._session.push(
-                channel,
-                queue_id,
-                payload_bytes(payload),
-                with_parts(payload, headers),
-                high_priority,
-                message_id,
-                wait,
-                timeout_s,
-                nowait=nowait,
+        data = payload_bytes(payload)
+        if type(data) is not bytes:
+            headers = with_parts(payload, headers)
+        session = self._session
+        if wait:
+            pending = await session.push(
+                channel, queue_id, data, headers, high_priority, message_id, timeout_s, nowait
             )
-        except Dropped:
-            return ""
-        return pending.message_id
+            return pending.message_id
+        sent = session.publish_now(channel, queue_id, data, headers, high_priority, message_id)
+        if sent is not None:
+            return sent
+        return await session.publish(
+            channel, queue_id, data, headers, high_priority, message_id, timeout_s, nowait
+        )
 
     async def push_many(
         self,
@@ -476,24 +476,22 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
         session = self._session
 
         async def push_one(payload: Payload) -> None:
-            if wait:
-                await batch.room()
-            try:
-                pending = await session.push(
-                    channel,
-                    queue_id,
-                    payload_bytes(payload),
-                    with_parts(payload, pairs),
-                    high_priority,
-                    None,
-                    wait,
-                    timeout_s,
-                    batch,
+            data = payload_bytes(payload)
+            headers = pairs if type(data) is bytes else with_parts(payload, pairs)
+            if not wait:
+                batch.posted(
+                    await session.publish(
+                        channel, queue_id, data, headers, high_priority, None, timeout_s
+                    )
                 )
-            except Dropped:
-                batch.drop()
                 return
-            batch.add(pending)
+            if batch.full:
+                await batch.room()
+            batch.add(
+                await session.begin_push(
+                    channel, queue_id, data, headers, high_priority, timeout_s, batch
+                )
+            )
 
         cut_off: ClientError | None = None
         try:

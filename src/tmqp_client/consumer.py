@@ -185,6 +185,21 @@ class Consumer:
             raise OperationTimeout(f"get from {self.channel!r}", "", timeout_s)
         raise ClientClosed(f"the consumer of {self.channel!r} was closed")
 
+    def _next_now(self) -> Message | None:
+        """The next message if it is there, and it is not the turn of others."""
+        reader = self._reader
+        if reader is None:
+            return None
+        crowded = reader.congested
+        frame = reader.take_now()
+        if frame is None:
+            return None
+        client = self._client
+        session = client._session
+        if crowded:
+            session.read_on()
+        return Message(frame, session, client._machine.epoch)
+
     async def _next(self) -> Message | None:
         """The next message; None once this side has closed."""
         if self._reader is None:
@@ -196,7 +211,7 @@ class Consumer:
         if crowded:
             session.read_on()
         if frame is not None:
-            return Message(frame, session)
+            return Message(frame, session, session.epoch)
         if self._reader.error is not None and not self._closed:
             raise self._reader.error
         if self._closed or session.lost is None or session.lost.reason == "local":
@@ -225,16 +240,19 @@ class ConsumerIterator:
         consumer = self._consumer
         message = self._message
         if message is not None:
-            if not message.answered:
-                await (
-                    message.ack()
-                )  # which says nothing when its connection is gone: it comes again
+            if not message._done():
+                # Which says nothing when its connection is gone: it comes again.
+                await message.ack()
             self._message = None
-            consumer._held.pop(message, None)
-        message = await consumer._next()
+            if message.frame.pending_acknowledge:
+                consumer._held.pop(message, None)
+        message = consumer._next_now()
         if message is None:
-            raise StopAsyncIteration
+            message = await consumer._next()
+            if message is None:
+                raise StopAsyncIteration
         if consumer._automatic:
             self._message = message
-            consumer._held[message] = None
+            if message.frame.pending_acknowledge:
+                consumer._held[message] = None
         return message

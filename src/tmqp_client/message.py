@@ -29,10 +29,11 @@ class Message(ReceivedMessage):
 
     __slots__ = ("_answered", "_epoch")
 
-    def __init__(self, frame: Frame, session: Session) -> None:
-        super().__init__(frame, session)
+    def __init__(self, frame: Frame, session: Session, epoch: int) -> None:
+        self.frame = frame
+        self._session = session
         self._answered = False
-        self._epoch = session.epoch
+        self._epoch = epoch
 
     # -- what it is -----------------------------------------------------------------------------
 
@@ -120,10 +121,22 @@ class Message(ReceivedMessage):
                 f"message {self.message_id!r} of {self.channel!r}/{self.queue_id} was answered"
             )
         sent = True
-        if self.frame.pending_acknowledge:
+        frame = self.frame
+        if frame.pending_acknowledge and not self._session.acknowledge_soon(
+            frame, reason, self._epoch
+        ):
             sent = await self._session.acknowledge(self.frame, reason, self._epoch)
         self._answered = sent
         return sent
+
+    def _done(self) -> bool:
+        """Acknowledge if that can be done without waiting, and say so if it was."""
+        if not self._answered:
+            frame = self.frame
+            self._answered = not frame.pending_acknowledge or self._session.acknowledge_soon(
+                frame, None, self._epoch
+            )
+        return self._answered
 
     def _answer_now(self, reason: str | None) -> None:
         """Answer without waiting if nobody has: for a consumer that is leaving."""

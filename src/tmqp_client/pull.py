@@ -102,4 +102,4 @@ class Pull:
         if crowded:
             session.read_on()
         self.received += 1
-        return Message(frame, session)
+        return Message(frame, session, session.epoch)

@@ -35,6 +35,14 @@ class KeptMessage:
         self.stored = stored
 
     @property
+    def text(self) -> str:
+        """The payload as UTF-8 text.
+
+        :raises UnicodeDecodeError: when it is not.
+        """
+        return self.payload.decode("utf-8")
+
+    @property
     def message_id(self) -> str:
         """The producer's id for it."""
         return "" if self.frame is None else self.frame.message_id

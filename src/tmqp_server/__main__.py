@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import attrs
 import click
 
 import tmqp
@@ -21,7 +22,10 @@ from tmqp_server.auth import load_access
 from tmqp_server.commands import backup, check, export_messages, import_messages
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.custom import load_hook
+from tmqp_server.io.event_loop import BACKENDS, how_to_run
 from tmqp_server.io.listener import ListenError
+from tmqp_server.io.tls import server_context
+from tmqp_server.settings.tls import TlsSettings
 from tmqp_server.storage.port import StoreError
 from tmqp_server.tokens import hash_token, new_token
 
@@ -53,7 +57,8 @@ Without a command the broker runs.""",
     "--listen",
     multiple=True,
     metavar="ADDRESS",
-    help="tmq://HOST:PORT or unix:PATH; may be repeated; port 0 takes a free one."
+    help="tmq://HOST:PORT, tmqs://HOST:PORT for TLS, or unix:PATH; may be repeated; port 0 takes a"
+    " free one."
     "  [default: tmq://127.0.0.1:2622]",
 )
 @click.option(
@@ -69,6 +74,17 @@ Without a command the broker runs.""",
     "data",
     type=click.Path(file_okay=False),
     help="A directory for durable queues; made if it is missing.  Without it nothing is kept.",
+)
+@click.option(
+    "--tls-cert",
+    "tls_certificate",
+    type=click.Path(dir_okay=False),
+    help="The server's certificate, in PEM, for addresses tmqs://.",
+)
+@click.option(
+    "--tls-key",
+    type=click.Path(dir_okay=False),
+    help="Its private key, in PEM, if the certificate's file does not have it.",
 )
 @click.option(
     "--check-config",
@@ -89,10 +105,10 @@ Without a command the broker runs.""",
 )
 @click.option(
     "--backend",
-    type=click.Choice(["asyncio", "trio"]),
+    type=click.Choice(BACKENDS),
     default="asyncio",
     show_default=True,
-    help="The event loop to run on.",
+    help="The event loop to run on; uvloop and trio must be installed.",
 )
 @click.option(
     "--log-level",
@@ -108,6 +124,8 @@ def main(
     listen: tuple[str, ...],
     config_path: Path | None,
     data: str | None,
+    tls_certificate: str | None,
+    tls_key: str | None,
     checked_path: Path | None,
     allow_remote: bool,
     max_payload: int | None,
@@ -131,11 +149,12 @@ def main(
         raise click.UsageError("--check-config takes the place of --config")
     try:
         path = config_path or checked_path
-        config = _configuration(listen, path, data, allow_remote, max_payload)
+        tls = {"certificate": tls_certificate, "key": tls_key}
+        config = _configuration(listen, path, data, tls, allow_remote, max_payload)
         if checked_path is not None:
             _print_check(config)
             return
-        anyio.run(serve_forever, config, _announce, backend=backend)
+        anyio.run(serve_forever, config, _announce, **how_to_run(backend))
     except (ConfigError, LocalProtocolError) as error:
         raise click.UsageError(str(error)) from error
     except (ListenError, StoreError) as error:
@@ -181,6 +200,7 @@ def _configuration(
     listen: tuple[str, ...],
     path: Path | None,
     data: str | None,
+    tls: dict[str, str | None],
     allow_remote: bool,
     max_payload: int | None,
 ) -> ServerConfig:
@@ -194,6 +214,9 @@ def _configuration(
         values["listen"] = listen
     if data is not None:
         values["data"] = data
+    given = {name: value for name, value in tls.items() if value is not None}
+    if given:
+        values["tls"] = attrs.evolve(values.get("tls", TlsSettings()), **given)
     if allow_remote:
         values["allow_remote"] = True
     if max_payload is not None:
@@ -211,6 +234,8 @@ def _print_check(config: ServerConfig) -> None:
     broker = build_broker(config)
     declare(broker, config, 0.0)
     load_access(config.access)
+    if config.tls.certificate:
+        server_context(config.tls)
     if config.custom_messages:
         load_hook(config.custom_messages)
     for line in summary(config):

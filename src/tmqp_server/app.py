@@ -46,7 +46,9 @@ from tmqp_server.io.listener import Listener, open_listener
 from tmqp_server.io.session import Session
 from tmqp_server.io.storage import StorageTask
 from tmqp_server.io.telling import Teller
-from tmqp_server.io.transport import SocketTransport, peer_name
+from tmqp_server.io.tls import secure as handshake
+from tmqp_server.io.tls import server_context
+from tmqp_server.io.transport import SocketTransport, Transport, peer_name
 from tmqp_server.recovery import recover
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store, StoreError
@@ -114,6 +116,7 @@ class Server:
         self.cluster: Membership | None = None
         if config.cluster is not None and filters is not None:
             self.cluster = join_cluster(config.cluster, config, filters, self.broker, self._driver)
+        self._tls = server_context(config.tls) if config.tls.certificate else None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()
         self._listeners = listeners
@@ -174,7 +177,10 @@ class Server:
                 if self._http is not None:
                     tasks.start_soon(self._http.run)
                 for listener in self._listeners:
-                    tasks.start_soon(listener.serve, self._connected)
+                    connected = self._connected
+                    if listener.address.tls:
+                        connected = self._connected_securely
+                    tasks.start_soon(listener.serve, connected)
                     logger.info("listening on %s", listener.address)
                 await self._stopping.wait()
                 await self._close_all()
@@ -219,6 +225,12 @@ class Server:
             logger.error("the storage was not closed: it did not answer for %g s", seconds)
 
     def _connected(self, sock: socket.socket) -> None:
+        self._admit(sock, secure=False)
+
+    def _connected_securely(self, sock: socket.socket) -> None:
+        self._admit(sock, secure=True)
+
+    def _admit(self, sock: socket.socket, *, secure: bool) -> None:
         """A client connected: refuse it past the limits, else give it a task."""
         assert self._tasks is not None, "only what runs accepts"
         config = self.config
@@ -238,24 +250,42 @@ class Server:
         try:
             if sock.family != socket.AF_UNIX:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            transport = SocketTransport(sock, name)
+            sock.setblocking(False)
         except OSError as error:
             # Some systems say here that the peer has gone already.
             logger.info("%s: closed: %s", name, error)
             sock.close()
             return
-        self._last_number += 1
-        session = Session(self._last_number, transport, self._driver, config.outbound)
         self._connections += 1
         self._per_host[host] = here + 1
-        self._tasks.start_soon(self._run_session, session, host)
+        self._tasks.start_soon(self._run_session, sock, name, host, secure)
 
-    async def _run_session(self, session: Session, host: str) -> None:
-        """A session's whole life; a fault in it is logged and ends it alone."""
+    async def _transport(self, sock: socket.socket, name: str, secure: bool) -> Transport | None:
+        """What the connection is spoken over; None when there is nothing to be spoken."""
+        if not secure:
+            return SocketTransport(sock, name)
+        assert self._tls is not None, "who listens so has a certificate"
         try:
-            await session.run()
+            seconds = self.config.connection.handshake_timeout_s
+            transport = await handshake(sock, name, self._tls, seconds)
+        except OSError as error:
+            logger.info("%s: closed: %s", name, error)
+            return None
+        if self._stopping.is_set():
+            await transport.aclose()
+            return None
+        return transport
+
+    async def _run_session(self, sock: socket.socket, name: str, host: str, secure: bool) -> None:
+        """A connection's whole life; a fault in it is logged and ends it alone."""
+        try:
+            transport = await self._transport(sock, name, secure)
+            if transport is not None:
+                self._last_number += 1
+                number = self._last_number
+                await Session(number, transport, self._driver, self.config.outbound).run()
         except Exception:
-            logger.exception("%s: the session failed", session.transport.peer)
+            logger.exception("%s: the session failed", name)
         finally:
             self._connections -= 1
             self._per_host[host] -= 1

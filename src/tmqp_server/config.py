@@ -34,6 +34,7 @@ from tmqp_server.settings.options import (
     queue_changes,
 )
 from tmqp_server.settings.routers import DeclaredRouter, declared_routers
+from tmqp_server.settings.tls import TlsSettings, tls_settings
 
 __all__ = ["OutboundLimits", "ServerConfig", "StorageConfig", "parse_config", "read_config"]
 
@@ -195,6 +196,9 @@ class ServerConfig:
     event_handlers: Mapping[str, ClassSetting] = attrs.field(factory=dict)
     """Who is told of the events of channels that name one as their event handler."""
 
+    tls: TlsSettings = attrs.field(factory=TlsSettings)
+    """The certificate shown on addresses that begin with ``tmqs://``."""
+
     http: HttpSettings = attrs.field(factory=HttpSettings)
     """What HTTP bindings may do."""
 
@@ -203,8 +207,10 @@ class ServerConfig:
 
     def __attrs_post_init__(self) -> None:
         for address in self.listen:
-            if address.tls:
-                raise ConfigError(f"{address}: TLS is not served yet; use tmq:// or unix:")
+            if address.tls and not self.tls.certificate:
+                raise ConfigError(
+                    f"{address} needs a certificate: the table [tls], or --tls-cert and --tls-key"
+                )
             if not address.is_local and not self.allow_remote and self.access.kind == OPEN:
                 raise ConfigError(
                     f"{address} can be reached from other machines and nobody is authenticated;"
@@ -267,6 +273,7 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "authenticators": lambda value: class_settings(value, "authenticators"),
     "event_handlers": lambda value: class_settings(value, "event_handlers"),
     "http": lambda value: http_settings(table_of(value, "http")),
+    "tls": lambda value: tls_settings(table_of(value, "tls")),
     "cluster": lambda value: cluster_settings(table_of(value, "cluster")),
 }
 

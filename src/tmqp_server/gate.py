@@ -45,6 +45,7 @@ from tmqp_server.engine.intake import REFUSAL_REASONS
 from tmqp_server.engine.reading_commands import (
     ListOffsets,
 )
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.transaction_commands import PushTransaction
 from tmqp_server.needs import (
     FREE,
@@ -232,8 +233,11 @@ class Gate:
         if kind is Push:
             assert isinstance(command, Push)
             return _held(kept, (PUSH, command.channel, command.queue_id, 0), now)
-        if kind is Acknowledge:
-            assert isinstance(command, Acknowledge)
+        if kind is PushRun:
+            assert isinstance(command, PushRun)
+            return _held(kept, (PUSH, command.channel, command.queue_id, 0), now)
+        if kind is Acknowledge or kind is AcknowledgeRun:
+            assert isinstance(command, (Acknowledge, AcknowledgeRun))
             if not self._passes_on(command.channel):
                 return ALLOWED
             return _held(kept, (ANSWER, command.channel, NO_QUEUE, 0), now)

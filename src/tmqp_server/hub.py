@@ -44,6 +44,7 @@ from tmqp_server.engine.effects import (
     Accept,
     Append,
     CloseSession,
+    Confirm,
     Deliver,
     Effect,
     Erase,
@@ -60,6 +61,8 @@ from tmqp_server.engine.reading_commands import ListOffsets
 from tmqp_server.engine.reading_effects import FindOffsets, MeasureStored, ReadStored, SplitStored
 from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import CallHttp, RouterFailed
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
+from tmqp_server.engine.run_effects import DeliverRun
 from tmqp_server.engine.snapshots import ChannelSnapshot
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
 from tmqp_server.gate import (
@@ -73,6 +76,7 @@ from tmqp_server.gate import (
 )
 from tmqp_server.needs import NO_QUEUE
 from tmqp_server.outlets import FOR_ONE, ForOne, Outlets
+from tmqp_server.rows import is_row, row_of, singly
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["Hub", "ReaderQuestion", "Relay", "StorageQuestion"]
@@ -426,61 +430,59 @@ class Hub:
     # -- the machine ----------------------------------------------------------------------------
 
     def _run(self, number: int, commands: Sequence[Command], now: float) -> bool:
-        """Work off commands of a session until a portion is full; True if some are left."""
-        if self.gate is not None:
-            return self._run_guarded(self.gate, number, commands, now)
-        broker = self.broker
-        relay = self.relay
+        """Work off commands of a session until a portion is full or a question is open; True if
+        some are left."""
+        outlets = self._outlets
+        free = self.gate is None and self.relay is None
+        if self.relay is not None:
+            commands = singly(commands)  # each message is passed on by itself
         at = 0
-        count = len(commands)
         effects: Sequence[Effect]
-        while at < count:
-            if relay is None:
-                at, effects = broker.steps(commands, at, now, self._outlets.portion_bytes)
+        while at < len(commands):
+            if free:
+                at, effects = self.broker.steps(commands, at, now, outlets.portion_bytes)
             else:
-                effects = self._perform(number, commands[at], now)
-                at += 1
+                command = commands[at]
+                verdict = self._verdict(number, command, now)
+                if isinstance(command, (AcknowledgeRun, PushRun)) and not (
+                    verdict == ALLOWED and is_row(self.broker, command)
+                ):
+                    commands, at = singly(commands, at), 0
+                    continue
+                if verdict == ALLOWED and self.relay is None:
+                    row = row_of(self.broker, commands, at)
+                    done, effects = self.broker.steps(row, 0, now, outlets.portion_bytes)
+                    at += done
+                else:
+                    effects = self._guarded(number, command, verdict, now)
+                    at += 1
             if effects:
                 self._carry_out(effects, now)
-                if self._outlets.full and at < count:
-                    rest = self._rest.setdefault(number, deque())
-                    rest.extend(commands[at:])
-                    break
-        self._outlets.flush()
-        if self._outlets.full:
-            return self.has_more(number)
-        return number in self._rest and self.go_on(number, now)
-
-    def _run_guarded(
-        self, gate: Gate, number: int, commands: Sequence[Command], now: float
-    ) -> bool:
-        """As :meth:`_run`, each command shown to the gate before."""
-        at = 0
-        count = len(commands)
-        while at < count:
-            command = commands[at]
-            at += 1
-            verdict = self._verdict(gate, number, command, now)
-            effects: Sequence[Effect] = ()
-            if verdict == ASK:
-                self._ask_about(number, command, now)
-            elif verdict == ALLOWED:
-                effects = self._perform(number, command, now)
-            else:
-                effects = gate.refusal(command)
-            if effects:
-                self._carry_out(effects, now)
-            if (self._outlets.full or number in self._open) and at < count:
+            if (outlets.full or number in self._open) and at < len(commands):
                 rest = self._rest.setdefault(number, deque())
                 rest.extend(commands[at:])
                 break
-        self._outlets.flush()
-        if self._outlets.full or number in self._open:
+        outlets.flush()
+        if outlets.full or number in self._open:
             return self.has_more(number)
         return number in self._rest and self.go_on(number, now)
 
-    def _verdict(self, gate: Gate, number: int, command: Command, now: float) -> int:
+    def _guarded(self, number: int, command: Command, verdict: int, now: float) -> Sequence[Effect]:
+        """Do with one command what was said of it."""
+        if verdict == ALLOWED:
+            return self._perform(number, command, now)
+        gate = self.gate
+        assert gate is not None, "nobody else says no"
+        if verdict == ASK:
+            self._ask_about(number, command, now)
+            return ()
+        return gate.refusal(command)
+
+    def _verdict(self, number: int, command: Command, now: float) -> int:
         """What the gate says; a node proves itself to the relay, and its clients were asked."""
+        gate = self.gate
+        if gate is None:
+            return ALLOWED
         relay = self.relay
         if relay is not None and isinstance(command, Connect) and relay.recognises(command):
             gate.trust(number)
@@ -511,9 +513,11 @@ class Hub:
             for effect in effects:
                 if isinstance(effect, Deliver):
                     outlets.deliver(effect)
+                elif isinstance(effect, Confirm):
+                    self._apply(effect, now)  # many: told apart without a look through the others
                 elif isinstance(effect, FOR_ONE):
                     self._apply(effect, now)
-                elif isinstance(effect, (Forward, Inform)):
+                elif isinstance(effect, (DeliverRun, Forward, Inform)):
                     outlets.hand_out(effect)
                 elif isinstance(effect, Notify):
                     self.notified += 1

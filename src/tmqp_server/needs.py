@@ -73,6 +73,7 @@ from tmqp_server.engine.router_commands import (
     RemoveRouter,
     SetRouterEnabled,
 )
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.transaction_commands import (
     AbortTransaction,
     CommitTransaction,
@@ -214,7 +215,7 @@ def _pass_answer(command: Command) -> Need:
 
 
 def _acknowledge(command: Command) -> Need:
-    assert isinstance(command, Acknowledge)
+    assert isinstance(command, (Acknowledge, AcknowledgeRun))
     return (ANSWER, command.channel, NO_QUEUE, 0)
 
 
@@ -236,6 +237,7 @@ def _subscribe(command: Command) -> Need:
 NEEDS: Final[dict[type[Command], _Needing]] = {
     AbortTransaction: _on_application,
     Acknowledge: _acknowledge,
+    AcknowledgeRun: _acknowledge,
     AddBinding: _on_router(MANAGE_ROUTERS),
     ClearMessages: _on_queue(CLEAR_MESSAGES),
     CommitCursor: _on_queue(PULL),
@@ -266,6 +268,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     Publish: _on_router(PUBLISH),
     Pull: _on_queue(PULL),
     Push: _on_queue(PUSH),
+    PushRun: _on_queue(PUSH),
     PushTransaction: _on_application,
     ReadRange: _on_queue(PULL),
     RemoveBinding: _on_router(MANAGE_ROUTERS),

@@ -33,6 +33,7 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.engine.router_effects import AnswerRouted
+from tmqp_server.engine.run_effects import ConfirmRun, DeliverRun
 from tmqp_server.runs import Run, Runs
 
 __all__ = ["FOR_ONE", "ForOne", "Outlets"]
@@ -48,6 +49,7 @@ FOR_ONE: Final = (
     Refuse,
     CloseSession,
     AnswerRouted,
+    ConfirmRun,
 )
 ForOne: TypeAlias = (
     Reply
@@ -59,6 +61,7 @@ ForOne: TypeAlias = (
     | Refuse
     | CloseSession
     | AnswerRouted
+    | ConfirmRun
 )
 
 #: A run of so many bytes goes out; joining copies them.
@@ -164,7 +167,7 @@ class Outlets:
         self._runs.open.append(run)
         return run
 
-    def hand_out(self, effect: Deliver | Forward | Inform) -> None:
+    def hand_out(self, effect: Deliver | DeliverRun | Forward | Inform) -> None:
         """Encode once a door, share the bytes among its sessions."""
         if self._runs.open and self._runs.meets_any(effect.sessions):
             self.flush()
@@ -206,12 +209,14 @@ class Outlets:
         if session.outbound_bytes >= self.portion_bytes:
             self.full = True
 
-    def _encoded(self, door: Door, effect: Deliver | Forward | Inform) -> bytes:
+    def _encoded(self, door: Door, effect: Deliver | DeliverRun | Forward | Inform) -> bytes:
         try:
             if isinstance(effect, Forward):
                 return door.encode_forward(effect)
             if isinstance(effect, Inform):
                 return door.encode_event(effect)
+            if isinstance(effect, DeliverRun):
+                return door.encode_run(effect)
             return door.encode_delivery(effect)
         except Exception as error:  # noqa: BLE001 - hurts this message, not the producer's session
             self._faults.setdefault(0, error)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tmqp_bench import idle
 from tmqp_bench.__main__ import main
 from tmqp_bench.broker.counting import FixedSize, Lines, Pattern
 from tmqp_bench.broker.loop import LoadError, Shape, run
@@ -20,6 +21,7 @@ from tmqp_bench.broker.servers import start, version_of
 from tmqp_bench.broker.suite import BrokerPlan, compare_brokers
 from tmqp_bench.broker.workloads import WORKLOADS
 from tmqp_bench.codec import PLACES
+from tmqp_bench.depth import measure as measure_depth
 
 
 def cut(data: bytes, sizes: range) -> list[list[bytes]]:
@@ -118,7 +120,9 @@ def test_acknowledges_of_jetstream_survive_any_cut() -> None:
         assert b"PUB $JS.ACK.S.C.1.8.8.99.0 0\r\n\r\n" in acks
 
 
-@pytest.mark.parametrize("name", ["broadcast", "push-acks", "round-robin", "request-16"])
+@pytest.mark.parametrize(
+    "name", ["broadcast", "push-acks", "round-robin", "request-16", "pull-100"]
+)
 def test_our_server_under_load(name: str) -> None:
     plan = BrokerPlan((name,), 1, 0.2, False, ("interpreted",))
     results = compare_brokers(plan, lambda _: None)
@@ -156,3 +160,27 @@ def test_every_aim_names_a_contender() -> None:
 def test_a_peer_that_is_not_there_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *_args, **_kwargs: None)
     assert version_of("nats") is None
+
+
+@pytest.mark.parametrize("depth", [10, 5_000])
+def test_a_full_queue_stays_as_full_while_it_is_measured(depth: int) -> None:
+    found = measure_depth(depth, 2, 50)
+    assert found["depth"] == depth
+    assert 0 < found["ns"] < 1e9
+
+
+def test_the_command_measures_depths(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["depth", "--build", "interpreted", "--most", "1000", "--rounds", "1"]
+    assert main([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["depth"] for each in found] == [10, 1_000]
+    with pytest.raises(SystemExit):
+        main(["depth", "--most", "few"])
+
+
+def test_idle_connections_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    found = idle.measure("tmqp", "interpreted", idle._ours, 50)
+    assert found["after_bytes"] > found["before_bytes"] > 1_000_000
+    with pytest.raises(SystemExit):
+        main(["idle", "--connections", "1"])
+    assert "connections are 10..100000" in capsys.readouterr().err

@@ -27,8 +27,8 @@ def blocks(page: str, language: str) -> list[str]:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_guides_program(name: str, backend: str) -> None:
-    with running_server() as (address, _):
+def test_a_guides_program(name: str, backend: str, tmp_path: Path) -> None:
+    with running_server("--data", str(tmp_path / "data")) as (address, _):
         done = subprocess.run(
             [sys.executable, str(ROOT / "examples" / "guides" / f"{name}.py")],
             env={

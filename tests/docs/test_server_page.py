@@ -17,6 +17,7 @@ from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.settings.http import HttpSettings
 from tmqp_server.settings.options import CHANNEL_KEYS, QUEUE_KEYS
 from tmqp_server.settings.routers import BINDING_KEYS
+from tmqp_server.settings.tls import TlsSettings
 
 pytestmark = pytest.mark.cold
 
@@ -56,6 +57,7 @@ def test_the_keys_of_tables() -> None:
     assert sorted(first_cells(section(PAGE, "Durable queues"), "key", "default")) == keys(
         StorageConfig
     )
+    assert sorted(first_cells(section(PAGE, "TLS"), "key", "default")) == keys(TlsSettings)
     assert set(first_cells(section(PAGE, "Routers"), "key", "of")) == set(BINDING_KEYS)
 
 

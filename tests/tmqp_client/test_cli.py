@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -262,17 +261,22 @@ def test_ctrl_c_while_waiting_for_messages(place: str, channel: str) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"x\n"
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=10)
+        _, said = process.communicate(timeout=30)
     assert process.returncode == 130
     assert said == b"tmqp: interrupted\n"
 
 
 def test_ctrl_c_while_reading_standard_input(place: str, channel: str) -> None:
+    tmqp(place, "queue", "create", channel, "1", "--status", "push")
     with start(place, "pub", channel, "1", "--lines", "-") as process:
-        time.sleep(2.0)  # until it reads; sooner is no error, only no test
-        process.send_signal(signal.SIGINT)
-        process.wait(10)
+        assert process.stdin is not None
         assert process.stderr is not None
+        process.stdin.write(b"first\n")
+        process.stdin.flush()
+        # Once the first line has come it waits for the second; before, Python may be starting.
+        assert tmqp(place, "sub", channel, "--count", "1").stdout == "first\n"
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
         assert process.stderr.read() == b"tmqp: interrupted\n"
     assert process.returncode == 130
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pytest
 from anyio.abc import ByteStream, SocketListener
 from anyio.streams.tls import TLSListener
 
+from tests.certificates import make_certificate
 from tests.tmqp_client.peer import Peer, broker, connect
 from tmqp.address import Address
 from tmqp_client import ClientLimits, ConnectFailed
@@ -199,22 +198,7 @@ async def test_cancelling_while_connecting_closes_the_socket(
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A key and a certificate for localhost, made for this run."""
-    program = shutil.which("openssl")
-    if program is None:
-        pytest.skip("there is no openssl here to make a certificate with")
-    folder = tmp_path_factory.mktemp("tls")
-    key, cert = folder / "key.pem", folder / "cert.pem"
-    subprocess.run(
-        [
-            *(program, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
-            *("-nodes", "-keyout", str(key), "-out", str(cert), "-days", "2"),
-            *("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return key, cert
+    return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
 async def test_tls(certificate: tuple[Path, Path]) -> None:

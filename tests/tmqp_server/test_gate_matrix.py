@@ -33,7 +33,8 @@ from tmqp.extensions import (
 from tmqp.frames import Frame
 from tmqp_server import rights
 from tmqp_server.engine.router_commands import ListBindings, ListRouters
-from tmqp_server.gate import NO_QUEUE, Decision, Question
+from tmqp_server.gate import Decision, Question
+from tmqp_server.needs import NO_QUEUE
 
 NO: Final = Decision(False)
 BINDING = json.dumps({"Name": "b", "Target": "c", "BindingType": 1, "ContentType": 1}).encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import signal
@@ -12,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -22,10 +23,22 @@ from tests.tmqp_server.peers import greeting, push
 from tmqp.codec import FrameDecoder
 from tmqp.constants import MessageType
 from tmqp.frames import Frame
+from tmqp_server.config import ConfigError
+from tmqp_server.io.event_loop import how_to_run
 from tmqp_server.tokens import TokenHash
 
 PATIENCE_S = 20.0
 
+BACKENDS: Final = (
+    "asyncio",
+    "trio",
+    pytest.param(
+        "uvloop",
+        marks=pytest.mark.skipif(
+            importlib.util.find_spec("uvloop") is None, reason="uvloop is not installed"
+        ),
+    ),
+)
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -91,7 +104,7 @@ def hear_to_the_end(sock: socket.socket) -> list[Frame]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_it_serves_until_it_is_told_to_stop(
     start: Start, backend: str, number: signal.Signals
 ) -> None:
@@ -115,7 +128,7 @@ def test_it_serves_until_it_is_told_to_stop(
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_it_stops_in_time_under_load(start: Start, backend: str) -> None:
     """H3 of the reliability cases, in small."""
     process = start("-l", "tmq://127.0.0.1:0", "--backend", backend, "--log-level", "warning")
@@ -245,7 +258,10 @@ BAD_OPTIONS: dict[str, tuple[list[str], str]] = {
     "scheme": (["-l", "http://x"], "an address begins with tmq://"),
     "port": (["-l", "tmq://127.0.0.1:65536"], "the port is a number 0..65535"),
     "empty": (["-l", ""], "the host is missing"),
-    "tls": (["-l", "tmqs://127.0.0.1:1"], "TLS is not served yet"),
+    "tls": (
+        ["-l", "tmqs://127.0.0.1:1"],
+        "needs a certificate: the table [tls], or --tls-cert",
+    ),
     "remote": (["-l", "tmq://0.0.0.0:0"], "set allow_remote (--allow-remote)"),
     "payload": (["--max-payload", "0"], "0 is not in the range"),
     "huge payload": (["--max-payload", str(2**63)], "max_payload_bytes must be below 2**63"),
@@ -261,7 +277,15 @@ def test_a_bad_option_is_one_line_and_status_2(start: Start, name: str) -> None:
     assert reason in complaint(start(*arguments), 2)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_an_event_loop_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(ConfigError, match=r"uvloop is not installed: pip install 'tmqp\[speed\]'"):
+        how_to_run("uvloop")
+    with pytest.raises(ConfigError, match="trio is not installed"):
+        how_to_run("trio")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_an_address_that_is_taken_is_one_line_and_status_1(start: Start, backend: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"tmq://127.0.0.1:{taken.getsockname()[1]}"

@@ -6,19 +6,23 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.to_thread
+import pytest
 
 from tmqp.address import Address
+from tmqp.errors import LocalProtocolError
 from tmqp.models import QueueOptions, TransactionInformation
-from tmqp_client import Client, connect
+from tmqp_client import Client, OperationFailed, connect, sync
 from tmqp_server.app import Server, running
+from tmqp_server.auth import Access, Applicant, Identity
 from tmqp_server.config import ServerConfig
+from tmqp_server.rights import PUSH, TRANSACT
+from tmqp_server.storage.memory import MemoryStore
+from tmqp_server.storage.port import Store, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
-
-    from tmqp_server.auth import Access
-    from tmqp_server.storage.port import Store
 
 DURABLE = QueueOptions(durable=True, retain_for_readers=True)
 
@@ -112,3 +116,134 @@ async def test_what_is_given_up_is_gone(tmp_path: Path) -> None:
         empty = await client.commit_transaction("app", 1)  # nothing but the epoch
         assert (empty.state, empty.count) == ("committed", 0)
         assert await waiting(client) == 0
+
+
+async def test_a_large_push_goes_in_blocks_and_comes_back_in_order(tmp_path: Path) -> None:
+    many = [b"%06d" % each + bytes(200) for each in range(9_000)]
+    async with serving(tmp_path) as (server, client):
+        await client.create_queue("c", 1, DURABLE, status="push")
+        async with connect(str(server.addresses[0])) as other:
+            transaction = await other.open_transaction("app", 1)
+            transaction = await other.push_transaction(transaction, "c", 1, iter(many))
+            await other.push_transaction(
+                transaction, "c", 1, [b"urgent"], high_priority=True, block_bytes=1
+            )
+        # The one who pushed has gone, and somebody else commits.
+        done = await client.commit_transaction("app", 1, [transaction.id])
+        assert done.count == 9_001
+        assert await consume(client, 9_001) == [b"urgent", *many]
+
+
+async def committed_at_last(
+    client: Client, transaction: TransactionInformation
+) -> TransactionInformation:
+    """Commit as soon as the storage is tried again."""
+    while True:
+        try:
+            return await client.commit_transaction("app", 1, [transaction])
+        except OperationFailed as error:
+            if error.code != 503:
+                raise
+            await anyio.sleep(0.02)
+
+
+async def test_a_failed_write_is_void_and_the_commit_is_tried_again() -> None:
+    store = MemoryStore()
+    async with serving(None, store) as (_, client):
+        await client.create_queue("c", 1, DURABLE, status="push")
+        transaction = await staged(client, 1, lines(1, 10))
+        store.failures.append(StoreError("no luck"))
+        with pytest.raises(OperationFailed) as refused:
+            await client.commit_transaction("app", 1, [transaction])
+        assert refused.value.code == 503
+        assert store.offsets([1])[0].count == 0
+        assert [each.state for each in await client.list_transactions()] == ["open"]
+        with anyio.fail_after(20):
+            done = await committed_at_last(client, transaction)
+        assert done.count == 10
+        assert await consume(client, 10) == lines(1, 10)
+
+
+async def test_a_refused_push_is_raised_and_breaks_the_transaction(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (_, client):
+        await client.create_queue("c", 1, DURABLE, status="push")
+        await client.create_queue("c", 2, QueueOptions(durable=False), status="push")
+        transaction = await staged(client, 1, lines(1, 2))
+        with pytest.raises(OperationFailed) as refused:
+            await client.push_transaction(transaction, "c", 2, lines(1, 2))
+        assert refused.value.code == 406
+        with pytest.raises(OperationFailed) as broken:
+            await client.commit_transaction("app", 1, [transaction])
+        assert broken.value.code == 409
+        with pytest.raises(LocalProtocolError, match="either an epoch or a transaction"):
+            await client.abort_transaction("app")
+        with pytest.raises(LocalProtocolError, match="Epoch is a number"):
+            await client.open_transaction("app", -1)
+        with pytest.raises(LocalProtocolError, match="at least one letter"):
+            await client.open_transaction("", 1)
+        with pytest.raises(LocalProtocolError, match="valid Unicode"):
+            await client.push_transaction(transaction, "c", 1, ["\ud800"])
+        await client.abort_transaction("app", transaction=transaction.id)
+
+
+async def test_an_idle_transaction_is_given_up(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (_, client):
+        transaction = await client.open_transaction("app", 1, idle_timeout_s=0.1)
+        with anyio.fail_after(10):
+            while await client.list_transactions("app"):  # noqa: ASYNC110 - it is asked
+                await anyio.sleep(0.02)
+        with pytest.raises(OperationFailed) as gone:
+            await client.commit_transaction("app", 1, [transaction])
+        assert gone.value.code == 404
+
+
+async def test_without_a_data_directory_there_are_none() -> None:
+    async with serving(None) as (_, client):
+        with pytest.raises(OperationFailed) as refused:
+            await client.open_transaction("app", 1)
+        assert refused.value.code == 501
+
+
+class Some(Access):
+    """Lets everybody in, who may use the application ``mine``, and push into queue 1."""
+
+    async def authenticate(self, applicant: Applicant) -> bool:
+        return True
+
+    async def may(self, who: Identity, right: str, subject: str, queue_id: int) -> bool:
+        if right == TRANSACT:
+            return subject == "mine"
+        return right != PUSH or queue_id == 1
+
+
+async def test_rights(tmp_path: Path) -> None:
+    async with serving(tmp_path, access=Some()) as (_, client):
+        await client.create_queue("c", 1, DURABLE, status="push")
+        await client.create_queue("c", 2, DURABLE, status="push")
+        transaction = await client.open_transaction("mine", 1)
+        transaction = await client.push_transaction(transaction, "c", 1, lines(1, 2))
+        calls: list[Callable[[], Awaitable[object]]] = [
+            lambda: client.open_transaction("theirs", 1),
+            lambda: client.commit_transaction("theirs", 1),
+            lambda: client.abort_transaction("theirs", 1),
+            client.list_transactions,
+            lambda: client.push_transaction(transaction, "c", 2, lines(1, 1)),
+        ]
+        for call in calls:
+            with pytest.raises(OperationFailed) as refused:
+                await call()
+            assert refused.value.code == 401
+        assert (await client.commit_transaction("mine", 1, [transaction])).count == 2
+
+
+async def test_the_blocking_client(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (server, _):
+
+        def work() -> int:
+            with sync.connect(str(server.addresses[0])) as client:
+                client.create_queue("c", 1, DURABLE, status="push")
+                transaction = client.open_transaction("app", 1, part=0)
+                transaction = client.push_transaction(transaction, "c", 1, lines(1, 5))
+                return client.commit_transaction("app", 1, [transaction]).count
+
+        assert await anyio.to_thread.run_sync(work) == 5

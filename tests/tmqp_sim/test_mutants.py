@@ -16,7 +16,7 @@ pytestmark = pytest.mark.cold
 LIMIT: Final = 1_000
 #: Where they were found last; the search begins there.
 FOUND_AT: Final = {
-    "commits-every-time": 277,
+    "commits-every-time": 29,
     "erased-early": 137,
     "expires-early": 33,
     "failed-sync": 16,

@@ -7,8 +7,9 @@ import json
 import sys
 from typing import Final
 
-from tmqp_bench import ranges, storage
+from tmqp_bench import depth, idle, ranges, storage, transactions
 from tmqp_bench.broker import command as brokers
+from tmqp_bench.clients import command as clients
 from tmqp_bench.codec import BUILDS, Plan, compare
 from tmqp_bench.report import as_json, as_text, verdicts
 
@@ -101,18 +102,28 @@ def _parser() -> argparse.ArgumentParser:
     )
     brokers.add_arguments(commands)
     storage.add_arguments(commands)
+    depth.add_arguments(commands)
+    idle.add_arguments(commands)
+    clients.add_arguments(commands)
     ranges.add_arguments(commands)
+    transactions.add_arguments(commands)
     return parser
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; return the exit status."""
     options = _parser().parse_args(arguments)
-    if options.command == "brokers":
-        return brokers.run(options)
-    if options.command == "ranges":
-        return ranges.run(options)
-    return storage.run(options) if options.command == "storage" else _codec(options)
+    others = {
+        "brokers": brokers.run,
+        "clients": clients.run,
+        "depth": depth.run,
+        "idle": idle.run,
+        "ranges": ranges.run,
+        "storage": storage.run,
+        "transactions": transactions.run,
+    }
+    run = others.get(options.command, _codec)
+    return run(options)
 
 
 def _codec(options: argparse.Namespace) -> int:

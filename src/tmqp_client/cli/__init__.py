@@ -17,6 +17,7 @@ from tmqp_client.cli.manage import channel, queue
 from tmqp_client.cli.nodes import nodes
 from tmqp_client.cli.ping import ping
 from tmqp_client.cli.pub import pub
+from tmqp_client.cli.readers import cursor, offsets, read
 from tmqp_client.cli.routers import router
 from tmqp_client.cli.sub import sub
 from tmqp_client.cli.take import cache, pull
@@ -57,6 +58,7 @@ def cli() -> None:
 
 _COMMANDS: tuple[click.Command, ...] = (
     *(ping, pub, sub, pull, cache, request, reply),
+    *(offsets, read, cursor),
     *(channel, queue, router, clients, nodes, events, top),
     *(bench, config, completion),
 )

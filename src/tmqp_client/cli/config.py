@@ -8,7 +8,7 @@ from tmqp.address import parse_address
 from tmqp.errors import LocalProtocolError
 from tmqp_client.cli import contexts
 from tmqp_client.cli._output import show_rows
-from tmqp_client.cli._run import json_option
+from tmqp_client.cli._run import json_option, report
 
 __all__ = ["config", "config_list", "config_remove", "config_set", "config_use"]
 
@@ -41,8 +41,14 @@ def _known(name: str) -> contexts.Contexts:
 @click.option("--name", "client_name", help="Client name to connect with.")
 @click.option("--token", help="Client token.  The file can be read by its owner only.")
 @click.option("--use", is_flag=True, help="Use it from now on.")
+@json_option()
 def config_set(
-    name: str, address: str | None, client_name: str | None, token: str | None, use: bool
+    name: str,
+    address: str | None,
+    client_name: str | None,
+    token: str | None,
+    use: bool,
+    as_json: bool,
 ) -> None:
     """Make or change the context NAME; what is not given stays as it is."""
     known = _load()
@@ -60,29 +66,31 @@ def config_set(
     if use:
         known.current = name
     known.save()
-    click.echo(f"context {name} saved")
+    report(f"context {name} saved", as_json=as_json, context=name, saved=True)
 
 
 @config.command("use", epilog="\b\nExample:\n  tmqp config use home\n")
 @click.argument("name")
-def config_use(name: str) -> None:
+@json_option()
+def config_use(name: str, as_json: bool) -> None:
     """Use the context NAME where none is named."""
     known = _known(name)
     known.current = name
     known.save()
-    click.echo(f"context {name} is in use")
+    report(f"context {name} is in use", as_json=as_json, context=name, in_use=True)
 
 
 @config.command("rm", epilog="\b\nExample:\n  tmqp config rm home\n")
 @click.argument("name")
-def config_remove(name: str) -> None:
+@json_option()
+def config_remove(name: str, as_json: bool) -> None:
     """Remove the context NAME."""
     known = _known(name)
     del known.known[name]
     if known.current == name:
         known.current = ""
     known.save()
-    click.echo(f"context {name} removed")
+    report(f"context {name} removed", as_json=as_json, context=name, removed=True)
 
 
 @config.command("ls", epilog="\b\nExample:\n  tmqp config ls\n")

@@ -162,14 +162,24 @@ class _Source:
                 )
             for _ in range(self._count):
                 yield payload
-        while self._lines is not None:
-            piece = await anyio.to_thread.run_sync(
-                self._lines.readlines, _READ_BYTES, abandon_on_cancel=True
-            )
-            if not piece:
-                return
-            for line in piece:
-                yield line.removesuffix(b"\n").removesuffix(b"\r")
+        if self._lines is not None:
+            async for line in self._split(self._lines):
+                yield line.removesuffix(b"\r")
+
+    async def _split(self, lines: BinaryIO) -> AsyncGenerator[bytes, None]:
+        """Each line as soon as it is there: what writes them may take its time."""
+        # A click file hides what it opened; both that and a pipe can read what there is.
+        read = getattr(lines, "read1", lines.read)
+        begun: list[bytes] = []
+        while piece := await anyio.to_thread.run_sync(read, _READ_BYTES, abandon_on_cancel=True):
+            *whole, rest = piece.split(b"\n")
+            for line in whole:
+                yield b"".join([*begun, line])
+                begun.clear()
+            if rest:
+                begun.append(rest)
+        if begun:
+            yield b"".join(begun)
 
 
 async def _paced(

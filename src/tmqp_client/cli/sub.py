@@ -13,7 +13,7 @@ import click
 from tmqp_client import Client, Message
 from tmqp_client.cli._run import KEEP_TRYING, QUEUE_ID, connected, printable, run
 
-__all__ = ["sub", "to_json", "to_text", "write_line"]
+__all__ = ["payload_fields", "sub", "to_json", "to_text", "write_line"]
 
 
 @click.command(
@@ -82,12 +82,17 @@ def to_json(message: Message) -> bytes:
         "headers": message.headers,
         "high_priority": message.high_priority,
         "redelivered": message.redelivered,
+        **payload_fields(message.payload),
     }
-    try:
-        fields["payload"] = message.text
-    except UnicodeDecodeError:
-        fields["payload_base64"] = base64.b64encode(message.payload).decode("ascii")
     return json.dumps(fields, ensure_ascii=True).encode("ascii")
+
+
+def payload_fields(payload: bytes) -> dict[str, str]:
+    """A payload as JSON has it: text, or Base64 where it is none."""
+    try:
+        return {"payload": payload.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"payload_base64": base64.b64encode(payload).decode("ascii")}
 
 
 def write_line(line: bytes) -> None:

@@ -10,8 +10,9 @@ import click
 
 from tmqp.constants import PullClear
 from tmqp_client import Client
+from tmqp_client.cli._output import to_line
 from tmqp_client.cli._run import EXIT_REFUSED, QUEUE_ID, CommandError, connected, json_option, run
-from tmqp_client.cli.sub import to_json, to_text, write_line
+from tmqp_client.cli.sub import payload_fields, to_json, to_text, write_line
 
 __all__ = ["cache", "pull"]
 
@@ -51,11 +52,16 @@ def pull(
     run(work, **where)
 
 
-@click.command(epilog="\b\nExample:\n  tmqp cache weather 1\n")
+@click.command(
+    epilog="\b\nExamples:\n  tmqp cache weather 1\n  tmqp cache weather 1 --json | jq -r .payload\n"
+)
 @click.argument("channel")
 @click.argument("queue", type=QUEUE_ID)
+@json_option(
+    "One JSON object: channel, queue, and payload as text, or payload_base64 where it is none."
+)
 @connected
-def cache(channel: str, queue: int, **where: Any) -> None:
+def cache(channel: str, queue: int, as_json: bool, **where: Any) -> None:
     """Print the message of a cache queue.  Exit code 1 if it holds none."""
     to_terminal = sys.stdout.isatty()
 
@@ -64,6 +70,9 @@ def cache(channel: str, queue: int, **where: Any) -> None:
         payload = await client.read_cache(channel, queue)
         if payload is None:
             raise CommandError(f"queue {queue} of {channel} holds no message", EXIT_REFUSED)
-        write_line(to_text(payload, to_terminal))
+        if as_json:
+            click.echo(to_line({"channel": channel, "queue": queue, **payload_fields(payload)}))
+        else:
+            write_line(to_text(payload, to_terminal))
 
     run(work, **where)

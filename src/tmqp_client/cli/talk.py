@@ -23,7 +23,7 @@ from tmqp_client.cli._run import (
     printable,
     run,
 )
-from tmqp_client.cli.sub import to_text, write_line
+from tmqp_client.cli.sub import payload_fields, to_text, write_line
 from tmqp_client.errors import code_words
 
 __all__ = ["events", "reply", "request"]
@@ -64,8 +64,8 @@ def request(
         payload = text.encode("utf-8", "surrogateescape")
         answer = await client.request(target, payload, content_type=content_type, headers=headers)
         if as_json:
-            body = answer.payload.decode("utf-8", "backslashreplace")
-            click.echo(to_line({"code": answer.code, "source": answer.source, "payload": body}))
+            fields = {"code": answer.code, "source": answer.source}
+            click.echo(to_line({**fields, **payload_fields(answer.payload)}))
         elif answer.payload:
             write_line(to_text(answer.payload, to_terminal))
         if answer.code not in (ResultCode.OK, ResultCode.NO_CONTENT):
@@ -85,9 +85,17 @@ Examples:
 @click.argument("command", nargs=-1, required=True)
 @click.option("-c", "--content-type", type=QUEUE_ID, help="Answer only these.")
 @click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many.")
+@json_option(
+    "One JSON object for each request answered: message_id, source, content_type, its payload, and"
+    " the code it was answered with; payload_base64 where it is no text."
+)
 @connected
 def reply(
-    command: tuple[str, ...], content_type: int | None, count: int | None, **where: Any
+    command: tuple[str, ...],
+    content_type: int | None,
+    count: int | None,
+    as_json: bool,
+    **where: Any,
 ) -> None:
     """Answer the requests of other clients, until Ctrl-C.
 
@@ -95,10 +103,24 @@ def reply(
     input, and its standard output is the answer; when it fails, the answer is 500.
     """
 
+    async def tell(message: DirectMessage, code: int) -> None:
+        if not as_json:
+            return
+        fields = {
+            "message_id": message.message_id,
+            "source": message.source,
+            "content_type": message.content_type,
+            **payload_fields(message.payload),
+            "code": int(code),
+        }
+        line = to_line(fields).encode("ascii")
+        await anyio.to_thread.run_sync(write_line, line, abandon_on_cancel=True)
+
     async def answer(message: DirectMessage) -> None:
         async with message:
             if len(command) == 1:
                 await message.respond(0, command[0])
+                await tell(message, ResultCode.OK)
                 return
             try:
                 done = await anyio.run_process(
@@ -108,6 +130,7 @@ def reply(
                 raise CommandError(f"{command[0]}: {error.strerror}", EXIT_REFUSED) from None
             code = ResultCode.OK if done.returncode == 0 else ResultCode.INTERNAL_SERVER_ERROR
             await message.respond(code, done.stdout)
+            await tell(message, code)
 
     async def work(client: Client) -> None:
         seen = 0

@@ -352,6 +352,7 @@ class More(Blocking[Client]):
         *,
         headers: Headers = (),
         high_priority: bool = False,
+        block_bytes: int = 524288,
         timeout_s: float | None = None,
     ) -> TransactionInformation:
         """As :meth:`tmqp_client.Client.push_transaction`, blocking."""
@@ -363,6 +364,7 @@ class More(Blocking[Client]):
             payloads,
             headers=headers,
             high_priority=high_priority,
+            block_bytes=block_bytes,
             timeout_s=timeout_s,
         )
         return result

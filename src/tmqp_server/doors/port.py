@@ -13,6 +13,7 @@ from tmqp._compat import mypyc_attr
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Deliver, Effect, Forward, Inform
 from tmqp_server.engine.message import Message
+from tmqp_server.engine.run_effects import DeliverRun
 
 __all__ = ["Door", "DoorSession", "IdSource"]
 
@@ -88,6 +89,13 @@ class Door:
     def encode_delivery(self, effect: Deliver) -> bytes:
         """The bytes of a delivery: made once, shared by all sessions that get it."""
         raise NotImplementedError
+
+    def encode_run(self, effect: DeliverRun) -> bytes:
+        """The bytes of the deliveries of a run: made once, shared like a delivery's.
+
+        A door that brings runs may have a quicker way.
+        """
+        return b"".join([self.encode_delivery(each) for each in effect.deliveries()])
 
     def encode_forward(self, effect: Forward) -> bytes:
         """The bytes of what another client said: made once, shared like a delivery's."""

@@ -99,6 +99,7 @@ from tmqp_server.engine.outcomes import Outcomes
 from tmqp_server.engine.publishing import Publishing
 from tmqp_server.engine.pulls import Puller
 from tmqp_server.engine.pump import Pump
+from tmqp_server.engine.push_runs import Runs
 from tmqp_server.engine.queues import Queue, QueueTimer
 from tmqp_server.engine.readers import Readers
 from tmqp_server.engine.reading_commands import (
@@ -122,6 +123,7 @@ from tmqp_server.engine.router_commands import (
     SetRouterEnabled,
 )
 from tmqp_server.engine.routing import Routing
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import BrokerStatistics
@@ -173,6 +175,7 @@ class Broker:
         "_pump",
         "_readers",
         "_routing",
+        "_runs",
         "_sender",
         "_transactions",
         "_watching",
@@ -215,6 +218,7 @@ class Broker:
         self._direct = Direct(core)
         self._events = Subscribing(core)
         self._intake = Intake(core, directory, self._outcomes, self._workflow, self._direct)
+        self._runs = Runs(core, self._workflow)
         self._routing = Routing(core)
         for name, router in (routers or {}).items():
             self._routing.add_custom(name, router)
@@ -305,6 +309,18 @@ class Broker:
             self._intake.push(command, now)
         elif isinstance(command, Acknowledge):
             self._intake.acknowledge(command, now)
+        elif isinstance(command, PushRun):
+            self._push_run(command, now, command.size)
+            while not command.is_over():
+                if core.awake:
+                    self._pump.rouse(now)
+                core.budget = self._work_per_step
+                self._push_run(command, now, 0)
+        elif isinstance(command, AcknowledgeRun):
+            while not command.is_over():
+                self._acknowledge_run(command, now)
+                if core.awake:
+                    self._pump.rouse(now)
         else:
             self._perform(command)
         if core.awake:
@@ -318,29 +334,61 @@ class Broker:
         come in a row, within bounds.  Returns the place behind them, and their effects in order.
 
         Each is a step of its own in all but the list of effects; raises as :meth:`step`.
-        *most_bytes* of messages end it, for somebody may have to send them.
+        *most_bytes* of messages end it, for somebody may have to send them.  Then the place may be
+        that of a run of which a part is left.
         """
+        portion = most_bytes
         core = self._core
         out: list[Effect] = []
         core.out = out
         core.now = now
-        end = min(len(commands), at + _MOST_STEPS)
+        count = len(commands)
+        steps = _MOST_STEPS
         while True:
             command = commands[at]
             core.budget = self._work_per_step
             at += 1
+            steps -= 1
             if isinstance(command, Push):
                 self._intake.push(command, now)
                 most_bytes -= command.size
             elif isinstance(command, Acknowledge):
                 self._intake.acknowledge(command, now)
+            elif isinstance(command, PushRun):
+                most_bytes -= self._push_run(command, now, portion)
+                if not command.is_over():
+                    at -= 1
+            elif isinstance(command, AcknowledgeRun):
+                self._acknowledge_run(command, now)
+                if not command.is_over():
+                    at -= 1
             else:
                 self._perform(command)
-                end = at
+                steps = 0
             if core.awake:
                 self._pump.rouse(now)
-            if at >= end or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
+            if at >= count or steps <= 0 or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
                 return at, out
+
+    def _push_run(self, run: PushRun, now: float, most_bytes: int) -> int:
+        """Carry out a run in one go, if it may be and has no more than *most_bytes*; else the next
+        of its pushes.  Returns how many bytes that was."""
+        if not run.left:
+            if run.size <= most_bytes and self._runs.push(run, now):
+                return run.size
+            run.divide()
+        push = run.left.pop()
+        self._intake.push(push, now)
+        return push.size
+
+    def _acknowledge_run(self, run: AcknowledgeRun, now: float) -> None:
+        """Take answers of a run, each a step: one if it is divided, else as many as come before one
+        that has much to follow."""
+        if not run.left:
+            if self._runs.acknowledge(run, now, self._work_per_step, _MOST_EFFECTS):
+                return
+            run.divide()
+        self._intake.acknowledge(run.left.pop(), now)
 
     def _perform(self, command: Command) -> None:
         self._core.change = 0
@@ -532,6 +580,15 @@ class Broker:
         client of that id (F116)."""
         core = self._core
         return target in core.clients and core.channels.find(target) is None
+
+    def has_queue(self, channel: str, queue_id: int) -> bool:
+        """Whether there is such a queue."""
+        found = self._core.channels.find(channel)
+        return found is not None and queue_id in found.queues
+
+    def has_client(self, client_id: str) -> bool:
+        """Whether a client of that id is connected."""
+        return client_id in self._core.clients
 
     def channel_names(self, pattern: str) -> list[str]:
         """The names of the channels that pass a filter (F53), in the order of creation."""

@@ -193,30 +193,42 @@ class Workflow:
 
     def acknowledge(self, queue: Queue, session: Session, command: Acknowledge, now: float) -> None:
         """A consumer's answer (F95)."""
-        if command.positive:
+        self.take_answer(queue, session, command.message_id, command.positive, command, now)
+
+    def take_answer(
+        self,
+        queue: Queue,
+        session: Session,
+        message_id: str,
+        positive: bool,
+        command: Acknowledge | None,
+        now: float,
+    ) -> None:
+        """The same; *command* may be missing where the handler is not asked."""
+        if positive:
             queue.acks += 1
             session.acknowledged += 1
         else:
             queue.negative_acks += 1
             session.negative_acks += 1
-        message = queue.flights.get(command.message_id)
+        message = queue.flights.get(message_id)
         if message is not None and message.holder is session:
             message.holder = None
             session.in_flight -= 1
             if session.full:
                 self._sender.relieve(session)
-        elif session.node and message is not None and command.positive:
+        elif session.node and message is not None and positive:
             self._take_from_all(message)
         else:
             if message is None or not message.is_held_by(session):
-                message = queue.twin_held_by(command.message_id, session)
+                message = queue.twin_held_by(message_id, session)
                 if message is None:
                     queue.unknown_acks += 1
                     session.unknown_acks += 1
                     return
             self._take_from(message, session)
-        message.marks |= MARK_ANSWERED if command.positive else _REFUSED
-        if queue.hooks & HOOK_ACKNOWLEDGED:
+        message.marks |= MARK_ANSWERED if positive else _REFUSED
+        if queue.hooks & HOOK_ACKNOWLEDGED and command is not None:
             outcomes = self._outcomes
             decision = outcomes.ask(HOOK_ACKNOWLEDGED, queue, message, session, command)
             if decision is not ALLOW:

@@ -33,6 +33,7 @@ from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import CallHttp
 from tmqp_server.gate import Question
 from tmqp_server.hub import Hub
+from tmqp_server.io.event_loop import clock
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.session import Session
 
@@ -73,6 +74,7 @@ class Driver:
         self._judge = judge
         self._call = call
         self._tell = tell
+        self._now = anyio.current_time
         self._sessions: dict[int, Session] = {}
         self._timers: list[tuple[float, int]] = []
         self._due: dict[int, float] = {}
@@ -96,7 +98,9 @@ class Driver:
 
     def opened(self, session: Session) -> None:
         """A session begins."""
-        now = anyio.current_time()
+        if not self._sessions:
+            self._now = clock()
+        now = self._now()
         number = session.number
         self._sessions[number] = session
         self.hub.open(number, self._door, now)
@@ -108,7 +112,7 @@ class Driver:
     def received(self, session: Session, data: bytes) -> bool:
         """A session read a chunk; True when a part of it waits for :meth:`go_on`."""
         number = session.number
-        more = self.hub.receive(number, data, anyio.current_time())
+        more = self.hub.receive(number, data, self._now())
         self._turn()
         deadline = self.hub.session_deadline(number)
         if deadline is not None and deadline < self._due.get(number, math.inf):
@@ -117,13 +121,13 @@ class Driver:
 
     def go_on(self, session: Session) -> bool:
         """A session's turn has come again; True when it must have another."""
-        more = self.hub.go_on(session.number, anyio.current_time())
+        more = self.hub.go_on(session.number, self._now())
         self._turn()
         return more
 
     def ended(self, session: Session) -> None:
         """A session's peer sends no more."""
-        self.hub.receive_eof(session.number, anyio.current_time())
+        self.hub.receive_eof(session.number, self._now())
         self._turn()
 
     def closed(self, session: Session, reason: str) -> None:
@@ -135,7 +139,7 @@ class Driver:
         logger.info("%s: closed: %s", session.transport.peer, reason)
         if self._judge is not None:
             self._judge.forget(session.number)
-        self.hub.forget(session.number, anyio.current_time())
+        self.hub.forget(session.number, self._now())
         self._turn()
 
     async def wait_for_none(self) -> None:
@@ -146,7 +150,7 @@ class Driver:
 
     def kept(self, commands: Iterable[Command]) -> None:
         """The storage answers; an answer that fails (a bug) is logged, and the rest goes on."""
-        now = anyio.current_time()
+        now = self._now()
         for command in commands:
             try:
                 self.hub.answer(command, now)
@@ -158,18 +162,18 @@ class Driver:
         """A session's peer does not read."""
         logger.debug("%s: reads slowly, deliveries are held back", session.transport.peer)
         with self._blaming(session):
-            self.hub.block(session.number, anyio.current_time())
+            self.hub.block(session.number, self._now())
             self._turn()
 
     def unblock(self, session: Session) -> None:
         """A session's peer reads again."""
         with self._blaming(session):
-            self.hub.unblock(session.number, anyio.current_time())
+            self.hub.unblock(session.number, self._now())
             self._turn()
 
     def perform(self, commands: Iterable[Command]) -> None:
         """Carry out what no session asked: what another server said, or how it is."""
-        now = anyio.current_time()
+        now = self._now()
         for command in commands:
             self.hub.perform(command, now)
         self._turn()
@@ -182,7 +186,7 @@ class Driver:
         """Close every session politely, those to come as well; each ends by itself when its bytes
         are out."""
         self._closing = reason
-        now = anyio.current_time()
+        now = self._now()
         for number, session in list(self._sessions.items()):
             with self._blaming(session):
                 self.hub.close(number, reason, now)
@@ -215,7 +219,7 @@ class Driver:
         decision = await judge.decide(question, session.transport, self)
         session.release()
         with self._blaming(session):
-            self.hub.decide(session.number, question.ticket, decision, anyio.current_time())
+            self.hub.decide(session.number, question.ticket, decision, self._now())
             self._turn()
 
     @contextmanager
@@ -232,14 +236,14 @@ class Driver:
 
     def set_router_enabled(self, name: str, enabled: bool) -> bool:
         """Let a router work, or not; False when there is none of that name."""
-        found = self.hub.set_router_enabled(name, enabled, anyio.current_time())
+        found = self.hub.set_router_enabled(name, enabled, self._now())
         self._turn()
         return found
 
     def answered(self, answer: HttpAnswered) -> None:
         """An HTTP call has come to its end."""
         try:
-            self.hub.answered(answer, anyio.current_time())
+            self.hub.answered(answer, self._now())
         except Exception:
             logger.exception("the answer to an HTTP call failed")
         self._turn()
@@ -313,9 +317,9 @@ class Driver:
     async def run_timers(self) -> None:
         """Serve all deadlines, for ever."""
         while True:
-            self._serve_due(anyio.current_time())
+            self._serve_due(self._now())
             self._wake_at = self._earliest()
-            delay = self._wake_at - anyio.current_time()
+            delay = self._wake_at - self._now()
             if delay <= 0:
                 await anyio.lowlevel.checkpoint()
                 continue

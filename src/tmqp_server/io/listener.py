@@ -100,7 +100,7 @@ async def open_listener(address: Address) -> Listener:
         )
         family, _kind, _protocol, _name, place = infos[0]
         sock = _listen_tcp(socket.AddressFamily(family), place)
-        bound = Address(address.host, sock.getsockname()[1])
+        bound = Address(address.host, sock.getsockname()[1], tls=address.tls)
         return Listener(sock, bound)
     except OSError as error:
         raise ListenError(f"cannot listen on {address}: {error.strerror or error}") from error

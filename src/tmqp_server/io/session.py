@@ -1,7 +1,9 @@
 """Owns one connection's life in the event loop: its reading task and its bounded outbound buffer.
 
 Theory of operation.  The reading task waits for bytes, hands each chunk to the driver, and after
-it the driver writes to every session the chunk touched.  :meth:`Session.write` sends directly; only
+it the driver writes to every session the chunk touched.  Where the event loop can watch the socket
+it calls :meth:`Session._readable` for each chunk, and the task sleeps until something has to be
+waited for: a full buffer, an answer, the end.  :meth:`Session.write` sends directly; only
 what the kernel does not take at once is kept, and only then a writing task exists.  Past the high
 water mark the broker is told to hold this session's deliveries back; if what waits then grows past
 the hard limit all the same, or there is no progress for the stall time, the connection is cut: a
@@ -88,6 +90,11 @@ class Session:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._cut_reason = ""
         self._stopping = False
+        #: The reading task is called for: what its callback found, see ``_hear``.
+        self._called = anyio.Event()
+        self._more = False
+        self._broken: OSError | None = None
+        self._fault: Exception | None = None
 
     @property
     def outbound_bytes(self) -> int:
@@ -129,20 +136,11 @@ class Session:
         """Hand on chunks until the peer or the protocol ends it; return why."""
         driver = self._driver
         while not (reason := driver.close_reason(self)):
-            try:
-                data = await self.transport.receive()
-            except OSError as error:
-                self._lose(error)
+            more = await self._hear()
+            if self._broken is not None:
+                self._lose(self._broken)
                 driver.ended(self)
                 return self._cut_reason
-            more = False
-            if data:
-                more = driver.received(self, data)
-            else:
-                driver.ended(self)
-            # A peer that always has bytes ready, or asks for much, must not starve the others.
-            if not self.transport.waited:
-                await anyio.lowlevel.checkpoint()
             while more:
                 await self.drained()
                 while self._held:
@@ -153,6 +151,67 @@ class Session:
             if self._waiting_bytes > self._pause_bytes:
                 await self.drained()
         return reason
+
+    async def _hear(self) -> bool:
+        """Hand on what comes, at least one chunk; True when a part of the last one waits.
+
+        Where the transport can be watched that goes on, chunk by chunk and without this task, until
+        there is something that only a task can do: wait.
+        """
+        if self.transport.watch(self._readable):
+            self._called = anyio.Event()
+            try:
+                await self._called.wait()
+            finally:
+                self.transport.unwatch()
+            if self._fault is not None:
+                raise self._fault
+            return self._more
+        try:
+            data = await self.transport.receive()
+        except OSError as error:
+            self._broken = error
+            return False
+        more = self._hand_on(data)
+        # A peer that always has bytes ready, or asks for much, must not starve the others.
+        if not self.transport.waited:
+            await anyio.lowlevel.checkpoint()
+        return more
+
+    def _readable(self) -> None:
+        """The event loop says that bytes may have come; called again as long as they have."""
+        if self._called.is_set():
+            return
+        try:
+            data = self.transport.receive_now()
+            if data is None:
+                return
+        except OSError as error:
+            self._broken = error
+            self._call()
+            return
+        try:
+            self._more = self._hand_on(data)
+            if (
+                self._more
+                or self._waiting_bytes > self._pause_bytes
+                or self._driver.close_reason(self)
+            ):
+                self._call()
+        except Exception as error:  # noqa: BLE001 - a bug: the task raises it
+            self._fault = error
+            self._call()
+
+    def _call(self) -> None:
+        """Let the reading task go on, and read nothing more before it does."""
+        self.transport.unwatch()
+        self._called.set()
+
+    def _hand_on(self, data: bytes) -> bool:
+        if data:
+            return self._driver.received(self, data)
+        self._driver.ended(self)
+        return False
 
     async def drained(self) -> None:
         """Wait until the peer has read what it was held back for: who does not read its answers
@@ -259,6 +318,7 @@ class Session:
     def cut(self, reason: str) -> None:
         """End it without another word."""
         self._drop(reason)
+        self.transport.unwatch()
         self._scope.cancel()
 
     def _lose(self, error: OSError) -> None:

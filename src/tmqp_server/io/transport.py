@@ -1,12 +1,14 @@
 """Owns the way bytes leave and enter the process: one small interface, two sides.
 
 The fast side is a non-blocking socket that is read and written directly and only *waited for*
-through anyio: a send that the kernel takes at once costs no task switch.  The other side wraps any
-anyio byte stream (TLS, tests), where nothing can be sent without waiting.
+through anyio: a send that the kernel takes at once costs no task switch.  On asyncio and uvloop the
+socket is *watched*: registered once, and who reads is called by the loop itself.  The other side
+wraps any anyio byte stream (TLS, tests), where nothing can be sent without waiting.
 """
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
@@ -14,6 +16,8 @@ from typing import Protocol, TypeAlias
 import anyio
 import anyio.abc
 from anyio.streams.tls import TLSStream
+
+from tmqp_server.io.event_loop import asyncio_loop, context_for_callbacks
 
 __all__ = ["Bytes", "SocketTransport", "StreamTransport", "Transport", "peer_name"]
 
@@ -36,6 +40,16 @@ class Transport(Protocol):
     secure: bool
     waited: bool
 
+    def watch(self, ready: Callable[[], None]) -> bool:
+        """Have ``ready`` called whenever bytes may have come, until :meth:`unwatch`; it takes them
+        with :meth:`receive_now`.  False where that cannot be: then there is :meth:`receive`."""
+
+    def unwatch(self) -> None:
+        """Watch no longer, if it did."""
+
+    def receive_now(self) -> bytes | None:
+        """As :meth:`receive`, without waiting: None when nothing has come."""
+
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""
 
@@ -56,9 +70,35 @@ class SocketTransport:
         sock.setblocking(False)
         self._socket = sock
         self._emptied = True
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.waited = False
         self.peer = peer
         self.secure = False
+
+    def watch(self, ready: Callable[[], None]) -> bool:
+        """Where asyncio can watch sockets: its loop calls ``ready``, and no task is woken."""
+        loop = asyncio_loop()
+        if loop is None:
+            return False
+        try:
+            context_for_callbacks().run(loop.add_reader, self._socket.fileno(), ready)
+        except (NotImplementedError, ValueError, OSError):
+            return False  # a loop that watches none, or a socket that is closed already
+        self._loop = loop
+        return True
+
+    def unwatch(self) -> None:
+        """Take the watch away."""
+        loop, self._loop = self._loop, None
+        if loop is not None and not loop.is_closed():
+            loop.remove_reader(self._socket.fileno())
+
+    def receive_now(self) -> bytes | None:
+        """The next bytes, if some have come."""
+        try:
+            return self._socket.recv(_READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return None
 
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""
@@ -100,6 +140,7 @@ class SocketTransport:
 
     async def aclose(self) -> None:
         """Close at once."""
+        self.unwatch()
         anyio.notify_closing(self._socket)
         self._socket.close()
 
@@ -112,6 +153,17 @@ class StreamTransport:
         self.waited = True
         self.peer = peer
         self.secure = isinstance(stream, TLSStream)
+
+    def watch(self, ready: Callable[[], None]) -> bool:
+        """Nobody can say when a stream has bytes."""
+        return False
+
+    def unwatch(self) -> None:
+        """There is nothing to take away."""
+
+    def receive_now(self) -> bytes | None:
+        """A stream gives nothing without waiting."""
+        return None
 
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""

@@ -74,6 +74,8 @@ __all__ = ["BodyCodec", "Journal", "Writing"]
 
 _MAX_COUNT = 65_535
 _SECOND_US = 1_000_000
+#: No sequence is larger.
+_LAST = 2**63 - 1
 
 
 class BodyCodec(Protocol):
@@ -100,7 +102,22 @@ class BodyCodec(Protocol):
         """
 
 
-class _Sealed(Portion):
+class _Gathered(Portion):
+    """A portion of the journal's, which knows its sequences."""
+
+    __slots__ = ()
+
+    def within(self, first: int, last: int, high_priority: bool) -> list[int]:
+        """The sequences of its messages of a priority, from *first* to *last*."""
+        wanted = FLAG_HIGH if high_priority else 0
+        return [
+            each.sequence
+            for each in self.messages()
+            if first <= each.sequence <= last and each.flags & FLAG_HIGH == wanted
+        ]
+
+
+class _Sealed(_Gathered):
     """Messages that came before a commit into the same queue, or behind it."""
 
     __slots__ = ("_messages",)
@@ -114,7 +131,7 @@ class _Sealed(Portion):
         return self._messages
 
 
-class _Bundled(Portion):
+class _Bundled(_Gathered):
     """What a commit pushes into a queue, or a part of it."""
 
     __slots__ = ("_bundle", "_codec", "_expires_us", "_first", "_timestamp_us")
@@ -167,6 +184,16 @@ class _Bundled(Portion):
             raise ValueError("a parcel does not hold what it says")
         return found
 
+    def within(self, first: int, last: int, high_priority: bool) -> list[int]:
+        """As :meth:`_Gathered.within`; nothing is made of a million messages to find it."""
+        bundle = self._bundle
+        if 0 < bundle.high < bundle.count:
+            return super().within(first, last, high_priority)
+        if high_priority != (bundle.high > 0):
+            return []
+        end = self._first + bundle.count - 1
+        return list(range(max(first, self._first), min(last, end) + 1))
+
 
 class Writing:
     """A batch that is being written, and the tickets that it answers: ``first`` and ``count``.
@@ -207,7 +234,7 @@ class Journal:
         self._retained: dict[int, None] = {}
         self._changes: list[TopologyChange] = []
         self._appended: dict[int, dict[int, StoredMessage]] = {}
-        self._portions: list[Portion] = []
+        self._portions: list[_Gathered] = []
         #: Queues that have portions: what is appended to them goes behind those.
         self._sealed: dict[int, None] = {}
         self._marks: list[TopologyChange] = []
@@ -354,12 +381,9 @@ class Journal:
             if effect.first <= sequence <= effect.last and kept.flags & FLAG_HIGH == wanted:
                 self.erase(Erase(0, effect.key, sequence))
         for portion in self._portions:
-            if portion.key != effect.key:
-                continue
-            for kept in portion.messages():
-                within = effect.first <= kept.sequence <= effect.last
-                if within and kept.flags & FLAG_HIGH == wanted:
-                    self.erase(Erase(0, effect.key, kept.sequence))
+            if portion.key == effect.key:
+                within = portion.within(effect.first, effect.last, effect.high_priority)
+                self._settled.setdefault(effect.key, []).extend(within)
         priority = HIGH_ONLY if effect.high_priority else REGULAR_ONLY
         self._changes.append(SettleAll(effect.key, effect.last, priority, effect.first))
 
@@ -391,7 +415,7 @@ class Journal:
         for key, appended in self._appended.items():
             if appended:
                 batch.appended[key] = list(appended.values())
-        batch.portions = self._portions
+        batch.portions.extend(self._portions)
         batch.settled = self._settled
         for key, sequence in self._replaced:
             batch.settled.setdefault(key, []).append(sequence)
@@ -427,7 +451,9 @@ class Journal:
             # Few are settled before they are safe: only those of a queue that was cleared.
             if portion.key in batch.settled:
                 there = void.setdefault(portion.key, set())
-                there.update([each.sequence for each in portion.messages()])
+                assert isinstance(portion, _Gathered), "the journal made it"
+                there.update(portion.within(0, _LAST, True))
+                there.update(portion.within(0, _LAST, False))
         for key, sequences in batch.settled.items():
             gone = void.get(key)
             owed = [each for each in sequences if gone is None or each not in gone]

@@ -237,7 +237,7 @@ def test_at_the_limit_it_works_and_one_above_is_refused(name: str) -> None:
 
 def test_no_limit_is_forgotten() -> None:
     # How much a step works is measured in test_bounded_steps.py, the others need a storage:
-    # test_durable.py, test_spilling.py, test_readers.py and test_transactions.py.
+    # test_durable.py, test_spilling.py, test_readers.py and test_transaction_limits.py.
     names = {field.name for field in fields(EngineLimits)}
     elsewhere = {"max_work_per_step", "max_unsynced_bytes", "max_messages_in_memory"}
     elsewhere |= {"max_reads", "max_reads_per_session", "max_read_messages", "max_read_bytes"}

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tmqp_server.engine.kept import KeptWorld
+from tests.tmqp_server.engine.staging import (
+    DURABLE,
+    all_of,
+    answer,
+    commit,
+    committed,
+    listed,
+    opened,
+    parcel,
+    push,
+    ready,
+    t,
+)
 from tests.tmqp_server.engine.test_spilling import delivered
-from tests.tmqp_server.engine.world import World
 from tmqp.constants import (
     STATUS_BROADCAST,
     STATUS_CACHE,
@@ -18,99 +29,14 @@ from tmqp.constants import (
 from tmqp_server.engine.client import Client
 from tmqp_server.engine.commands import ClearMessages, RemoveQueue
 from tmqp_server.engine.delivery import ALLOW, Decision, DeliveryHandler, QueueFacts
-from tmqp_server.engine.effects import Reply
-from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.message import Message
-from tmqp_server.engine.options import BrokerOptions, QueueChanges
+from tmqp_server.engine.options import QueueChanges
 from tmqp_server.engine.transaction_commands import (
     AbortTransaction,
     CommitTransaction,
-    ListTransactions,
     OpenTransaction,
-    Parcel,
     PushTransaction,
 )
-from tmqp_server.engine.transaction_effects import TransactionSnapshot
-
-DURABLE = QueueChanges(durable=True, status=STATUS_PUSH)
-
-
-def ready(
-    limits: EngineLimits | None = None,
-    changes: QueueChanges = DURABLE,
-    handlers: dict[str, DeliveryHandler] | None = None,
-) -> KeptWorld:
-    """A world with queue 1 of channel ``ch`` and a client ``t``."""
-    world = KeptWorld(limits, handlers)
-    world.create(changes)
-    world.connect("t")
-    world.sync()
-    return world
-
-
-def parcel(
-    *ids: str, queue_id: int = 1, channel: str = "ch", changes: QueueChanges | None = None
-) -> Parcel:
-    data = "\n".join([f"{each} t {channel}" for each in ids]).encode()
-    high = sum([each.startswith("!") for each in ids])
-    return Parcel("", channel, queue_id, data, len(ids), high, 10 * len(ids), 10, changes)
-
-
-def t(world: World) -> int:
-    return world.numbers["t"]
-
-
-def answer(world: World) -> TransactionSnapshot:
-    """What was told last."""
-    (reply,) = [each for each in world.last if isinstance(each, Reply)]
-    assert isinstance(reply.body, TransactionSnapshot)
-    return reply.body
-
-
-def opened(world: World, epoch: int = 1, part: int | None = None, **more: int) -> int:
-    assert world.step(OpenTransaction(t(world), "open", "app", epoch, part, **more)) == [
-        "t open: 0 with body"
-    ]
-    assert answer(world).state == "open"
-    return answer(world).number
-
-
-def push(world: World, number: int, *parcels: Parcel) -> list[str]:
-    return world.step(PushTransaction(t(world), "push", "app", number, list(parcels)))
-
-
-def commit(world: World, epoch: int, *numbers: int, counts: list[int] | None = None) -> list[str]:
-    named = list(numbers)
-    return world.step(
-        CommitTransaction(t(world), "commit", "app", epoch, named, counts or [-1] * len(named))
-    )
-
-
-def committed(world: KeptWorld, epoch: int, *ids: str) -> None:
-    """Push and commit, and let it be safe."""
-    number = opened(world, epoch)
-    push(world, number, parcel(*ids))
-    (word,) = commit(world, epoch, number)
-    assert word.startswith("CommitStored")
-    assert world.write() != []
-
-
-def listed(world: World, filter: str = "*") -> list[tuple[str, int, str]]:
-    world.step(ListTransactions(t(world), "list", filter))
-    (reply,) = [each for each in world.last if isinstance(each, Reply)]
-    assert isinstance(reply.body, list)
-    return [(each.application, each.epoch, each.state) for each in reply.body]
-
-
-def all_of(world: KeptWorld, name: str = "a") -> list[str]:
-    """Everything that comes to a new consumer, acknowledged."""
-    got: list[str] = []
-    words = world.join(name) + world.sync()
-    while new := delivered(words):
-        got += new
-        words = [word for each in new for word in world.ack(name, each)] + world.sync()
-    return got
-
 
 # --- The way through -----------------------------------------------------------------------------
 
@@ -521,91 +447,3 @@ def test_whoever_has_gone_is_told_nothing() -> None:
     assert [word for word in world.write() if "commit" in word] == []
     world.connect("t")
     assert listed(world) == [("app", 1, "committed")]
-
-
-# --- Bounds --------------------------------------------------------------------------------------
-
-
-def test_transactions_are_bounded_in_number() -> None:
-    world = ready(EngineLimits(max_transactions=2))
-    first = opened(world, part=1)
-    opened(world)
-    assert world.step(OpenTransaction(t(world), "open", "app", 1)) == ["t open: 482"]
-    assert opened(world, part=1) != first, "in the place of the same attempt"
-    world.step(AbortTransaction(t(world), "abort", "app", None, 1))
-    opened(world)
-
-
-def test_transactions_are_bounded_in_bytes() -> None:
-    one = parcel("m1")
-    size = len(one.data) + 512
-    world = ready(EngineLimits(max_transaction_bytes=2 * size, max_transactions_bytes=3 * size))
-    first, second = opened(world), opened(world)
-    assert push(world, first, one, one) == ["t push: 0 with body"]
-    assert push(world, second, one) == ["t push: 0 with body"]
-    assert push(world, second, one) == ["t push: 503"]
-    world.step(AbortTransaction(t(world), "abort", "app", second))
-    assert push(world, first, one) == ["t push: 482"]
-    world.step(AbortTransaction(t(world), "abort", "app", first))
-    third = opened(world)
-    assert push(world, third, one, one) == ["t push: 0 with body"], "what is gone makes room"
-
-
-def test_transactions_are_bounded_in_queues() -> None:
-    world = ready(EngineLimits(max_queues_per_transaction=2))
-    for queue_id in (2, 3):
-        world.create(DURABLE, queue_id=queue_id)
-    world.sync()
-    number = opened(world)
-    assert push(world, number, parcel("m1"), parcel("m2", queue_id=2)) == ["t push: 0 with body"]
-    assert push(world, number, parcel("m3"), parcel("m4", queue_id=3)) == ["t push: 482"]
-
-
-def test_time_outs_and_names_are_bounded() -> None:
-    world = ready(EngineLimits(max_transaction_timeout_ms=1_000, max_name_bytes=5))
-    opened(world, timeout_ms=1_000)
-    long = OpenTransaction(t(world), "open", "app", 1, None, 0, 1_001)
-    assert world.step(long) == ["t open: 482"]
-    assert world.step(OpenTransaction(t(world), "open", "", 1)) == ["t open: 400"]
-    assert world.step(OpenTransaction(t(world), "open", "123456", 1)) == ["t open: 400"]
-    world.wait(1.5)
-    assert listed(world) == []
-    opened(world)
-    world.wait(1.5)
-    assert listed(world) == [], "the usual time is no longer than the longest"
-
-
-def test_marks_are_bounded_in_number_and_age() -> None:
-    world = ready(EngineLimits(max_transaction_marks=2, max_mark_age_ms=60_000))
-    for name in ("one", "two"):
-        world.step(CommitTransaction(t(world), "commit", name, 1, [], []))
-        world.sync()
-        world.wait(20.0)
-    third = CommitTransaction(t(world), "commit", "three", 1, [], [])
-    assert world.step(third) == ["t commit: 482"]
-    world.step(CommitTransaction(t(world), "commit", "one", 2, [], []))
-    world.sync()
-    world.wait(45.0)
-    assert listed(world) == [("one", 2, "committed")], "two has had its time"
-    world.sync()
-    world.crash()
-    world.connect("t")
-    assert listed(world) == [("one", 2, "committed")]
-    world.step(third)
-    world.sync()
-    world.wait(61.0)
-    world.sync()
-    assert listed(world) == []
-
-
-def test_no_storage_no_transactions() -> None:
-    world = World(None, BrokerOptions())
-    world.connect("t")
-    assert world.step(OpenTransaction(1, "open", "app", 1)) == ["t open: 501"]
-    assert commit(world, 1) == ["t commit: 501"]
-
-
-def test_in_a_cluster_there_are_no_transactions() -> None:
-    world = ready()
-    world.broker.take_nodes()
-    assert world.step(OpenTransaction(t(world), "open", "app", 1)) == ["t open: 501"]

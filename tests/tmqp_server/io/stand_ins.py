@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
+import sniffio
+import trio
 
 from tmqp_server.config import OutboundLimits
 from tmqp_server.io.session import Session
@@ -15,13 +18,24 @@ from tmqp_server.io.transport import Bytes
 __all__ = ["Ears", "Pipe", "Stage", "running_session"]
 
 
+def _call_soon(what: Callable[[], None]) -> None:
+    """Have it called by the event loop, in no task."""
+    if sniffio.current_async_library() == "trio":
+        trio.lowlevel.current_trio_token().run_sync_soon(what)
+    else:
+        asyncio.get_running_loop().call_soon(what)
+
+
 class Pipe:
     """A transport of which the test decides what comes in and how much goes out.
 
     ``room`` is how many bytes the other end takes before it has to read; once set, ``failure`` is
     raised by everything and ``send_failure`` by all that sends.  ``calls`` counts the sends,
-    ``copied`` how many bytes stood in other objects than those before.
+    ``copied`` how many bytes stood in other objects than those before.  ``watched``: it
+    can be watched.
     """
+
+    watched = False
 
     def __init__(self, room: int = 1_000_000_000) -> None:
         self.peer = "pipe"
@@ -36,6 +50,7 @@ class Pipe:
         self.send_failure: OSError | None = None
         self.closed = 0
         self._in: deque[bytes] = deque()
+        self._ready: Callable[[], None] | None = None
         self._arrived = anyio.Event()
         self._writable = anyio.Event()
 
@@ -43,6 +58,8 @@ class Pipe:
         """The peer sends; nothing is its end of stream."""
         self._in.append(data)
         self._arrived.set()
+        if self._ready is not None:
+            _call_soon(self._tell)
 
     def read(self, count: int) -> None:
         """The peer reads: so many more bytes find room."""
@@ -53,7 +70,32 @@ class Pipe:
         """The connection breaks."""
         self.failure = failure
         self._arrived.set()
+        if self._ready is not None:
+            _call_soon(self._tell)
         self._writable.set()
+
+    def watch(self, ready: Callable[[], None]) -> bool:
+        if not self.watched:
+            return False
+        self._ready = ready
+        _call_soon(self._tell)
+        return True
+
+    def unwatch(self) -> None:
+        self._ready = None
+
+    def receive_now(self) -> bytes | None:
+        if self._in:
+            return self._in.popleft()
+        if self.failure is not None:
+            raise self.failure
+        return None
+
+    def _tell(self) -> None:
+        """As an event loop does: again and again, as long as something is there."""
+        if self._ready is not None and (self._in or self.failure is not None):
+            self._ready()
+            _call_soon(self._tell)
 
     async def receive(self) -> bytes:
         while not self._in:

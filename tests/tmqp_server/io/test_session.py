@@ -5,10 +5,16 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from tests.tmqp_server.io.stand_ins import Stage, running_session
+from tests.tmqp_server.io.stand_ins import Pipe, Stage, running_session
 from tmqp_server.config import OutboundLimits
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True, params=["read", "watched"])
+def _pipes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test once with a connection that is read, and once with one that is watched."""
+    monkeypatch.setattr(Pipe, "watched", request.param == "watched")
 
 
 async def test_bytes_never_overtake_a_piece_that_is_being_sent() -> None:

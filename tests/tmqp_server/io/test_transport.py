@@ -148,3 +148,38 @@ async def test_sending_some_of_much_does_not_wait_for_all(
     with anyio.fail_after(5):
         sent = await transport.send_some(data)  # nobody reads
     assert 0 < sent < len(data)
+
+
+async def test_a_watched_socket_calls_again_and_again_until_it_is_watched_no_more(
+    pair: tuple[Transport, socket.socket], anyio_backend: str
+) -> None:
+    transport, far = pair
+    came: list[bytes | None] = []
+    called = anyio.Event()
+
+    def ready() -> None:
+        came.append(transport.receive_now())
+        anyio.current_time()  # who is called may ask anyio
+        called.set()
+
+    can = isinstance(transport, SocketTransport) and anyio_backend == "asyncio"
+    assert transport.watch(ready) is can
+    if not can:
+        assert transport.receive_now() is None
+        transport.unwatch()
+        return
+    for number in range(3):
+        called = anyio.Event()
+        far.sendall(b"%d" % number)
+        with anyio.fail_after(5):
+            await called.wait()
+    assert came == [b"0", b"1", b"2"]
+    assert transport.receive_now() is None
+    transport.unwatch()
+    far.sendall(b"more")
+    await anyio.sleep(0.05)
+    assert len(came) == 3
+    assert transport.receive_now() == b"more"
+    assert transport.watch(ready)
+    await transport.aclose()  # with the watch still there
+    assert not transport.watch(ready)

@@ -92,15 +92,18 @@ def _run(
 
 
 def _tmqp(setting: str, folder: Path, port: int) -> ServerProcess:
-    """``compiled`` or ``interpreted``, with ``+durable`` for a data directory."""
-    build, _, durable = setting.partition("+")
+    """``compiled`` or ``interpreted``, with ``+durable`` for a data directory, ``+uvloop`` for that
+    event loop."""
+    build, *more = setting.split("+")
     place = ROOT / PLACES[build]
     if not (place / "tmqp_server").is_dir():
         raise StartError(f"nothing is in {PLACES[build]}: make compiled")
     command = [sys.executable, "-m", "tmqp_server", "-l", f"tmq://127.0.0.1:{port}"]
     command += ["--log-level", "error"]
-    if durable:
+    if "durable" in more:
         command += ["--data", str(folder / "data")]
+    if "uvloop" in more:
+        command += ["--backend", "uvloop"]
     return _run(command, folder, port, {"PYTHONPATH": str(place)})
 
 

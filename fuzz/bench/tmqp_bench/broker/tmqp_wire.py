@@ -16,6 +16,7 @@ from tmqp.constants import (
     OP_JOIN,
     TYPE_ACKNOWLEDGE,
     TYPE_DIRECT_MESSAGE,
+    TYPE_PULL_REQUEST,
     TYPE_QUEUE_MESSAGE,
     TYPE_RESPONSE,
     TYPE_SERVER,
@@ -23,9 +24,9 @@ from tmqp.constants import (
 )
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
-from tmqp_bench.broker.counting import FixedSize
+from tmqp_bench.broker.counting import FixedSize, Pattern
 
-__all__ = ["Responder", "Taker", "Teller", "create_queue", "greet"]
+__all__ = ["Puller", "Responder", "Taker", "Teller", "create_queue", "greet"]
 
 #: Messages encoded beforehand; they come round again, so a window must be smaller.
 _PREPARED: Final = 16_384
@@ -179,6 +180,32 @@ class Taker:
         at, before, after = self._id_at, self._before, self._after
         ids = [data[place + at : place + at + 32] for place in range(0, count * size, size)]
         return count, before + (after + before).join(ids) + after if ids else b""
+
+
+class Puller:
+    """A consumer that pulls a batch after the other, and asks again when there was nothing."""
+
+    def __init__(self, port: int, name: str, batch: int) -> None:
+        talk = _Talk(port, name)
+        join = Frame.build(TYPE_SERVER, _CHANNEL, OP_JOIN, message_id="join", pending_response=True)
+        talk.ask(join)  # who has not joined may not pull (F105)
+        self.socket = talk.socket
+        self._request = Frame.build(
+            TYPE_PULL_REQUEST,
+            _CHANNEL,
+            _QUEUE,
+            message_id="pull",
+            source=name,
+            headers=[("Count", str(batch))],
+        ).raw
+        self._answers = Pattern(b"Request-Id:")
+        self._ends = Pattern(b"No-Content:")
+        self.socket.sendall(self._request)
+
+    def received(self, data: bytes) -> tuple[int, bytes]:
+        ends = self._ends.count(data)
+        # Every message of a pull says which it belongs to, and so does its end.
+        return self._answers.count(data) - ends, self._request * ends
 
 
 class Responder:

@@ -108,6 +108,19 @@ def _ours_request(port: int, payload_bytes: int, consumers: int) -> Ends:
     return [asker], [responder]
 
 
+def _ours_pull(batch: int) -> Connect:
+    def connect(port: int, payload_bytes: int, consumers: int) -> Ends:
+        tmqp_wire.create_queue(port, "pull", _BROADCAST)
+        takers = [tmqp_wire.Puller(port, f"taker{number}", batch) for number in range(consumers)]
+        return [tmqp_wire.Teller(port, "teller", payload_bytes, confirms=True)], takers
+
+    return connect
+
+
+def _on_uvloop(connect: Connect) -> Contender:
+    return Contender("tmqp on uvloop", "tmqp", "compiled+uvloop", connect)
+
+
 def _both_builds(connect: Connect, durable: str = "") -> tuple[Contender, ...]:
     return (
         Contender("tmqp", "tmqp", f"compiled{durable}", connect),
@@ -180,8 +193,9 @@ def _stomp(*, persistent: bool) -> Connect:
     return connect
 
 
+_OUR_BROADCAST: Final = _ours("broadcast", _BROADCAST, confirms=False, acks=False)
 _BROADCASTERS: Final = (
-    *_both_builds(_ours("broadcast", _BROADCAST, confirms=False, acks=False)),
+    *_both_builds(_OUR_BROADCAST),
     Contender("nats-server", "nats", "core", _nats_core),
     Contender("Redis pub/sub", "redis", "memory", _redis_pubsub),
     Contender("Mosquitto QoS 0", "mosquitto", "", _mqtt(0)),
@@ -208,9 +222,18 @@ def _request(window: int, aims: tuple[Aim, ...] = ()) -> Workload:
         (
             *_both_builds(_ours_request),
             Contender("nats-server", "nats", "core", _nats_request),
+            _on_uvloop(_ours_request),
         ),
         aims,
         window=window,
+    )
+
+
+def _pull(batch: int) -> Workload:
+    return Workload(
+        f"pull-{batch}",
+        f"pull queue, {batch} with each request",
+        _both_builds(_ours_pull(batch)),
     )
 
 
@@ -250,7 +273,7 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     Workload(
         "broadcast",
         "1 to 1 broadcast, at most once",
-        (*_BROADCASTERS, _AMQTT),
+        (*_BROADCASTERS, _AMQTT, _on_uvloop(_OUR_BROADCAST)),
         (
             Aim("nats-server", 1.0),
             Aim("Redis pub/sub", 2.0),
@@ -298,6 +321,8 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
         _both_builds(_ours_several),
         consumers=4,
     ),
+    _pull(1),
+    _pull(100),
     _request(1, (Aim("nats-server", 1.5, latency=True),)),
     _request(16),
     _request(256),

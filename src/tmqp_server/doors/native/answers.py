@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tmqp.constants import (
+    MAX_NAME_BYTES,
     RESULT_NOT_FOUND,
     RESULT_OK,
     TYPE_ACKNOWLEDGE,
@@ -14,8 +17,10 @@ from tmqp.constants import (
 )
 from tmqp.frames import Frame, without_payload
 from tmqp_server.engine.effects import Confirm
+from tmqp_server.engine.run_effects import ConfirmRun
 
 __all__ = [
+    "ConfirmWriter",
     "acknowledge_frame",
     "confirm_frame",
     "forwarded",
@@ -25,6 +30,9 @@ __all__ = [
 ]
 
 _NACK_REASON = HeaderName.NACK_REASON.value
+_HEAD_BYTES: Final = 8
+#: One-byte strings by value.
+_ONE_BYTE: Final = [bytes((value,)) for value in range(256)]
 #: A reason made by user code is cut to so many bytes; a header block holds 65,535 (F6).
 _MAX_REASON_BYTES = 1_024
 
@@ -91,6 +99,58 @@ def confirm_frame(effect: Confirm) -> bytes:
         headers=headers,
         first_acquirer=effect.first_acquirer,
     ).raw
+
+
+class ConfirmWriter:
+    """Writes confirms as :func:`confirm_frame`; those of one queue in a row with little work.
+
+    All that is positive and made here has the same bytes but for the id and its length.
+    """
+
+    __slots__ = ("_before", "_behind", "_channel", "_first_acquirer", "_queue_id", "_target")
+
+    def __init__(self) -> None:
+        self._channel = ""
+        self._queue_id = -1
+        self._first_acquirer = False
+        self._before = b""
+        self._behind = b""
+        self._target = b""
+
+    def write_run(self, effect: ConfirmRun) -> bytes:
+        """The bytes of all confirms of a run."""
+        self._learn(effect.channel, effect.queue_id, True)
+        before, behind, target = self._before, self._behind, self._target
+        pieces: list[bytes] = []
+        for name in effect.message_ids:
+            message_id = name.encode()
+            length = _ONE_BYTE[len(message_id)]
+            pieces.append(b"%b%b%b%b%b" % (before, length, behind, message_id, target))
+        return b"".join(pieces)
+
+    def write(self, effect: Confirm) -> bytes:
+        """The bytes of one."""
+        message_id = effect.message_id.encode()
+        if effect.forwarded is not None or not effect.positive or len(message_id) > MAX_NAME_BYTES:
+            return confirm_frame(effect)
+        if (
+            effect.queue_id != self._queue_id
+            or effect.first_acquirer != self._first_acquirer
+            or effect.channel != self._channel
+        ):
+            self._learn(effect.channel, effect.queue_id, effect.first_acquirer)
+        length = _ONE_BYTE[len(message_id)]
+        return b"%b%b%b%b%b" % (self._before, length, self._behind, message_id, self._target)
+
+    def _learn(self, channel: str, queue_id: int, first_acquirer: bool) -> None:
+        """Write one without an id: its third byte, the length, and the id itself are missing."""
+        self._channel = channel
+        self._queue_id = queue_id
+        self._first_acquirer = first_acquirer
+        raw = Frame.build(TYPE_ACKNOWLEDGE, channel, queue_id, first_acquirer=first_acquirer).raw
+        self._before = raw[:2]
+        self._behind = raw[3:_HEAD_BYTES]
+        self._target = raw[_HEAD_BYTES:]
 
 
 def _one_line(reason: str) -> str:

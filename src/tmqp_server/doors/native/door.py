@@ -34,15 +34,17 @@ from tmqp.events import (
     QueueMessageReceived,
     ResponseReceived,
     RouterMessageReceived,
+    RunReceived,
     ServerMessageReceived,
 )
 from tmqp.extensions import HEADER_MAX_BYTES
 from tmqp.frames import Frame
 from tmqp.limits import Limits
+from tmqp.runs import FrameRun
 from tmqp.state import Role
 from tmqp_server.doors.native.answers import (
+    ConfirmWriter,
     acknowledge_frame,
-    confirm_frame,
     forwarded,
     response_frame,
     response_head,
@@ -67,6 +69,7 @@ from tmqp_server.doors.native.pulls import (
     pull_of,
     pulled_message,
 )
+from tmqp_server.doors.native.runs import run_bytes, run_command
 from tmqp_server.doors.native.transactions import (
     TRANSACTION_OPERATIONS,
     transaction_command,
@@ -99,10 +102,15 @@ from tmqp_server.engine.effects import (
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.reading_commands import Blocks, ReadRange
 from tmqp_server.engine.router_effects import AnswerRouted
+from tmqp_server.engine.run_commands import RunNotes
+from tmqp_server.engine.run_effects import ConfirmRun, DeliverRun
 
 __all__ = ["NativeDoor", "NativeSession"]
 
 _NOTHING: tuple[Command, ...] = ()
+#: For so many chunks no runs are brought after the engine had to divide one: that costs more than
+#: it would have saved.
+_SINGLY_CHUNKS = 64
 #: What was kept was accepted once, whatever the limits are now.
 _KEPT = Limits(max_payload_bytes=1 << 40)
 
@@ -122,6 +130,7 @@ class NativeDoor(Door):
         self.new_id = new_id
         self.limits = limits
         self.wall_clock_offset_s = wall_clock_offset_s
+        self.confirms = ConfirmWriter()
         self._decoder = FrameDecoder(_KEPT)
 
     def open(self, session: int, now: float) -> NativeSession:
@@ -141,6 +150,10 @@ class NativeDoor(Door):
                 content_type=message.queue_id if message.readdressed else None,
             )
         return frame.forwarded(effect.first_acquirer, effect.wants_acknowledge, ttl)
+
+    def encode_run(self, effect: DeliverRun) -> bytes:
+        """The received bytes of all with flags and time to live rewritten."""
+        return run_bytes(effect)
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         """The frame as it was received."""
@@ -197,11 +210,21 @@ class NativeSession(DoorSession):
         self._forged = False
         #: The peer is a slave of this server (F133).
         self._node = False
+        #: What the engine says of runs, and for how many chunks more it is brought none.
+        self._run_notes = RunNotes()
+        self._singly = 0
 
     # -- bytes and time in ----------------------------------------------------------------------
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """Turn bytes into commands."""
+        if self._run_notes.divided:
+            self._run_notes.divided = False
+            self._singly = _SINGLY_CHUNKS
+            self._connection.bundles = False
+        elif self._singly > 0:
+            self._singly -= 1
+            self._connection.bundles = self._singly == 0
         return self._commands(self._connection.receive(data, now), now)
 
     def receive_eof(self, now: float) -> Sequence[Command]:
@@ -254,7 +277,10 @@ class NativeSession(DoorSession):
                 self._push(event.frame, commands)
             elif kind is AcknowledgeReceived:
                 assert isinstance(event, AcknowledgeReceived)
-                self._acknowledge(event, commands)
+                self._acknowledge(event.frame, commands)
+            elif kind is RunReceived:
+                assert isinstance(event, RunReceived)
+                self._run(event.run, commands)
             else:
                 handle = _HANDLERS.get(kind)
                 if handle is not None:
@@ -327,14 +353,28 @@ class NativeSession(DoorSession):
         if copies:
             add_copies(self._number, own, copies, self._door.new_id, commands)
 
+    def _run(self, run: FrameRun, commands: list[Command]) -> None:
+        """Messages that need nothing of the door, if they bear their sender's name."""
+        if run.first.source == self._connection.client_id:
+            commands.append(run_command(self._number, run, self._run_notes))
+            return
+        self._run_notes.divided = True
+        for frame in run.frames():
+            if run.first.type == TYPE_QUEUE_MESSAGE:
+                self._push(frame, commands)
+            else:
+                self._acknowledge(frame, commands)
+            if self._forged:
+                return
+
     def _refuse_push(self, frame: Frame, code: int) -> None:
         """A push the engine never sees is refused as the engine would (F75, contradiction 22)."""
         self._send(response_frame(frame, code, frame.target).raw)
         if frame.pending_acknowledge:
             self._send(acknowledge_frame(frame, code).raw)
 
-    def _acknowledge(self, event: AcknowledgeReceived, commands: list[Command]) -> None:
-        frame = self._own(event.frame, commands)
+    def _acknowledge(self, received: Frame, commands: list[Command]) -> None:
+        frame = self._own(received, commands)
         if frame is None:
             return
         if frame.high_priority:  # marks the acknowledge of a direct message (F116)
@@ -473,7 +513,9 @@ class NativeSession(DoorSession):
         if self._node and self._answers_message(effect):
             return _NOTHING
         if isinstance(effect, Confirm):
-            self._send(confirm_frame(effect))
+            self._send(self._door.confirms.write(effect))
+        elif isinstance(effect, ConfirmRun):
+            self._send(self._door.confirms.write_run(effect))
         elif isinstance(effect, (DeliverPulled, EndPull, AnswerPull)):
             self._answer_pull(effect)
         elif isinstance(effect, Reply):
@@ -484,6 +526,8 @@ class NativeSession(DoorSession):
             self._connected = True
             self._node = effect.node
             events = self._connection.accept(effect.client_id, self._door.new_id())
+            # A node's messages are passed on one by one, and what came early is worked off so.
+            self._connection.bundles = not effect.node
             return self._commands(events, now)
         elif isinstance(effect, Refuse):
             return self._commands(self._connection.refuse(effect.code, self._door.new_id()), now)

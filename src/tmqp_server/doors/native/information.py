@@ -19,7 +19,6 @@ from tmqp.models import (
     SubscriptionEvent,
 )
 from tmqp_server.doors.native.listing import written
-from tmqp_server.doors.native.transactions import transaction_information
 from tmqp_server.engine.effects import Inform
 from tmqp_server.engine.events import (
     NODE_CONNECTED,
@@ -34,7 +33,6 @@ from tmqp_server.engine.events import (
 )
 from tmqp_server.engine.router_commands import BindingOptions
 from tmqp_server.engine.snapshots import NodeSnapshot, RouterSnapshot
-from tmqp_server.engine.transaction_effects import TransactionSnapshot
 
 __all__ = ["AnswerTooLargeError", "event_frame", "rendered"]
 
@@ -73,10 +71,10 @@ def rendered(body: object, wall_clock_offset_s: float, most_bytes: int) -> bytes
 
 def _json(item: object, offset_s: float) -> bytes:
     data = written(item, offset_s)
-    return _model(item, offset_s).to_json() if data is None else data
+    return _model(item).to_json() if data is None else data
 
 
-def _model(item: object, offset_s: float) -> Model:
+def _model(item: object) -> Model:
     if isinstance(item, RouterSnapshot):
         return RouterInformation(name=item.name, is_enabled=item.enabled, method=item.method)
     if isinstance(item, BindingOptions):
@@ -89,8 +87,6 @@ def _model(item: object, offset_s: float) -> Model:
             binding_type=BindingType(item.kind),
             method=RouteMethod(item.method),
         )
-    if isinstance(item, TransactionSnapshot):
-        return transaction_information(item, offset_s)
     assert isinstance(item, NodeSnapshot), f"no model renders {item!r}"
     return NodeInformation(
         id=item.node_id,

@@ -20,6 +20,7 @@ from tmqp.models import (
     OffsetsInformation,
     PartInformation,
     QueueInformation,
+    TransactionInformation,
 )
 from tmqp.models._json import dump
 from tmqp.models._model import properties_of
@@ -31,6 +32,7 @@ from tmqp_server.engine.snapshots import (
     OffsetsSnapshot,
     QueueSnapshot,
 )
+from tmqp_server.engine.transaction_effects import TransactionSnapshot
 
 __all__ = ["unix_ms", "written"]
 
@@ -46,6 +48,7 @@ _CURSOR: Final[str] = _template(CursorInformation)
 _OFFSETS: Final[str] = _template(OffsetsInformation)
 _PART: Final[str] = _template(PartInformation)
 _QUEUE: Final[str] = _template(QueueInformation)
+_TRANSACTION: Final[str] = _template(TransactionInformation)
 _EXTENSIONS: Final[list[str]] = [
     f',"{each.name}":' for each in properties_of(QueueInformation) if each.extension
 ]
@@ -63,6 +66,8 @@ def written(item: object, wall_clock_offset_s: float) -> bytes | None:
         return _client(item)
     if isinstance(item, ChannelSnapshot):
         return _channel(item)
+    if isinstance(item, TransactionSnapshot):
+        return _transaction(item, wall_clock_offset_s)
     if isinstance(item, OffsetsSnapshot):
         return _offsets(item)
     if isinstance(item, CursorSnapshot):
@@ -128,6 +133,21 @@ def _channel(item: ChannelSnapshot) -> bytes:
         _flag(options.destroy_when_empty),
     )
     return (_CHANNEL % values).encode()
+
+
+def _transaction(item: TransactionSnapshot, offset_s: float) -> bytes:
+    values = (
+        item.number,
+        _text(item.application),
+        item.epoch,
+        "null" if item.part is None else item.part,
+        item.attempt,
+        _text(item.state),
+        item.count,
+        item.size,
+        max(unix_ms(item.at, offset_s), 0),
+    )
+    return (_TRANSACTION % values).encode()
 
 
 def _offsets(item: OffsetsSnapshot) -> bytes:

@@ -1,4 +1,4 @@
-"""Owns transactions on the wire: operations into commands, pushed blocks into parcels, answers.
+"""Owns transactions on the wire: operations into commands, pushed blocks into parcels.
 
 Theory of operation.  The payload of a push into a transaction is whole Queue Messages, one after
 another.  They are read here as if they had come one by one, so that nothing is staged that could
@@ -26,10 +26,9 @@ from tmqp.extensions import (
 )
 from tmqp.frames import Frame
 from tmqp.limits import Limits
-from tmqp.models import MAX_LIST_BYTES, TransactionInformation
+from tmqp.models import MAX_LIST_BYTES
 from tmqp.models._json import JsonRefusedError, load
 from tmqp_server.doors.native.copies import copy_addresses
-from tmqp_server.doors.native.listing import unix_ms
 from tmqp_server.doors.native.operations import push_extras
 from tmqp_server.doors.native.parameters import BadRequestError, number_header
 from tmqp_server.doors.port import IdSource
@@ -43,12 +42,10 @@ from tmqp_server.engine.transaction_commands import (
     Parcel,
     PushTransaction,
 )
-from tmqp_server.engine.transaction_effects import TransactionSnapshot
 
 __all__ = [
     "TRANSACTION_OPERATIONS",
     "transaction_command",
-    "transaction_information",
     "unpacked",
 ]
 
@@ -249,21 +246,3 @@ def unpacked(data: bytes) -> list[tuple[bytes, int, int, bool]]:
         size = each.payload_size
         pieces.append((raw, len(raw) - size, size, each.high_priority))
     return pieces
-
-
-# --- Answers -------------------------------------------------------------------------------------
-
-
-def transaction_information(item: TransactionSnapshot, offset_s: float) -> TransactionInformation:
-    """What is told of a transaction, or of an epoch that is committed."""
-    return TransactionInformation(
-        id=item.number,
-        application=item.application,
-        epoch=item.epoch,
-        part=item.part,
-        attempt=item.attempt,
-        state=item.state,
-        count=item.count,
-        bytes=item.size,
-        time_ms=max(unix_ms(item.at, offset_s), 0),
-    )

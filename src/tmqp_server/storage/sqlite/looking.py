@@ -47,6 +47,9 @@ def read(
     extents = queue.extents
     place = queue.begin(first)
     while place < len(extents) and extents[place].first <= last:
+        if extents[place].last < first:
+            place += 1  # it could have reached as far, and does not
+            continue
         cluster, place = _cluster(queue, place, first, last)
         if len(cluster) == 1 and _is_whole(*cluster[0]):
             extent = cluster[0][0]
@@ -160,9 +163,9 @@ def _cluster(
         mask = queue.visible(extent)
         if extent.first < first or extent.last > last:
             mask &= extent.within(first, last)
+        place += 1
         if mask:
             found.append((extent, mask))
-        place += 1
     return found, place
 
 
@@ -280,6 +283,9 @@ def split(
     extents = queue.extents
     place = queue.begin(first)
     while place < len(extents) and extents[place].first <= last and not parts.is_full():
+        if extents[place].last < first:
+            place += 1
+            continue
         cluster, place = _cluster(queue, place, first, last)
         if len(cluster) == 1:
             extent, mask = cluster[0]

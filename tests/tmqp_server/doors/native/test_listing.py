@@ -16,6 +16,7 @@ from tmqp.models import (
     OffsetsInformation,
     PartInformation,
     QueueInformation,
+    TransactionInformation,
 )
 from tmqp_server.doors.native.information import rendered
 from tmqp_server.doors.native.listing import written
@@ -35,6 +36,7 @@ from tmqp_server.engine.snapshots import (
     OffsetsSnapshot,
     QueueSnapshot,
 )
+from tmqp_server.engine.transaction_effects import TransactionSnapshot
 
 OFFSET_S = 1_700_000_000.0
 #: Whatever a client may call itself: quotes, line separators, control characters.
@@ -185,6 +187,23 @@ def test_what_waits_on_disk_and_what_was_lost() -> None:
     model = QueueInformation.from_json(data)
     assert (model.spilled_messages, model.dropped_messages, model.durable) == (3, 9, None)
     assert model.to_json() == data
+
+
+@given(NAMES, COUNTS, st.none() | COUNTS, st.sampled_from(["open", "committed"]), COUNTS)
+def test_transactions(name: str, number: int, part: int | None, state: str, at_s: int) -> None:
+    snapshot = TransactionSnapshot(number, name, 2, part, 3, state, 4, 5, float(at_s))
+    expected = TransactionInformation(
+        id=number,
+        application=name,
+        epoch=2,
+        part=part,
+        attempt=3,
+        state=state,
+        count=4,
+        bytes=5,
+        time_ms=int((at_s + OFFSET_S) * 1000),
+    )
+    assert written(snapshot, OFFSET_S) == expected.to_json()
 
 
 def test_what_is_never_many_is_not_written_here() -> None:

@@ -1,0 +1,53 @@
+"""Two readers of what a server keeps of a queue, beside the consumer that it is for."""
+
+from __future__ import annotations
+
+import os
+
+import anyio
+
+from tmqp.models import QueueOptions
+from tmqp_client import Client, connect
+
+ADDRESS = os.environ.get("TMQP_ADDRESS", "tmq://127.0.0.1:2622")
+#: Every message is saved, and kept until all cursors have passed it.
+KEPT = QueueOptions(durable=True, retain_for_readers=True)
+
+
+async def consume(client: Client, count: int) -> None:
+    async with client.consume("orders", 1) as orders:
+        async for order in orders:
+            print(f"consumed: {order.text}")
+            count -= 1
+            if count == 0:
+                break
+
+
+async def audit(client: Client) -> None:
+    async for order in client.read_from("orders", 1, "audit", follow=False):
+        print(f"audit: {order.text}")
+
+
+async def main() -> None:
+    async with connect(ADDRESS) as client:
+        await client.create_queue("orders", 1, KEPT, status="push")
+        await client.open_cursor("orders", 1, "audit")  # from here on nothing is missed
+        for dish in ("soup", "bread", "cheese"):
+            await client.push("orders", 1, dish)
+        await consume(client, 3)
+
+        await audit(client)  # the consumer has taken them; they are read all the same
+        await client.push("orders", 1, "coffee")
+        await audit(client)  # the cursor goes on where it was
+
+        (there,) = await client.offsets("orders")
+        part = await client.read_range("orders", 1, there.latest)
+        print(f"the latest of {there.count}: {part[0].text}")
+        for cursor in await client.cursors("orders", 1):
+            behind = there.latest - cursor.sequence
+            print(f"{cursor.name} is {behind} behind")
+        await client.drop_cursor("orders", 1, "audit")
+
+
+if __name__ == "__main__":
+    anyio.run(main, backend=os.environ.get("TMQP_BACKEND", "asyncio"))

@@ -1,0 +1,179 @@
+"""Owns the measurement of full queues: its arguments and its table; a process of its own measures.
+
+Run as a module with a number of messages it is that process: it fills a queue so far, then pushes
+and pulls one message after the other, so that the queue stays as full, and prints what that took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any, Final
+
+from tmqp_bench.codec import BUILDS, PLACES, ROOT
+
+__all__ = ["add_arguments", "measure", "run"]
+
+_HELP: Final = """\
+Measures what a message costs in a queue that holds many: the engine alone, in one process, without
+a network.  The queue is filled to a depth; then one message is pushed and one is pulled, again and
+again.  The collector is off.  "times" is the speed beside that at the smallest depth.
+"""
+_EXAMPLES: Final = """\
+examples (make compiled first, for the compiled build):
+  PYTHONPATH=fuzz/bench python -m tmqp_bench depth
+  PYTHONPATH=fuzz/bench python -m tmqp_bench depth --build interpreted --most 100000
+"""
+_DEPTHS: Final = (10, 1_000, 100_000, 1_000_000, 10_000_000)
+_PAIRS: Final = 20_000
+_PORTION: Final = 10_000
+_PAYLOAD: Final = bytes(100)
+
+
+def add_arguments(commands: Any) -> None:
+    """Add the command to those of the benchmarks."""
+    parser = commands.add_parser(
+        "depth",
+        help="the cost of a message in queues that hold up to ten million",
+        description=_HELP,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--most", type=_depth, default=_DEPTHS[-1], help="the largest depth (default 10000000)"
+    )
+    parser.add_argument("--build", choices=BUILDS, default="compiled", help="default: compiled")
+    parser.add_argument("--rounds", type=int, default=5, help="the median counts (default 5)")
+    parser.add_argument("--json", action="store_true", help="print data instead of a table")
+
+
+def _depth(text: str) -> int:
+    value = int(text) if text.isdecimal() else 0
+    if not _DEPTHS[0] <= value <= 100_000_000:
+        raise argparse.ArgumentTypeError(f"a depth is {_DEPTHS[0]}..100000000, got {text}")
+    return value
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure, print, and return the exit status."""
+    place = ROOT / PLACES[options.build]
+    if not (place / "tmqp_server").is_dir():
+        print(f"nothing is in {PLACES[options.build]}: make compiled", file=sys.stderr)
+        return 1
+    path = os.pathsep.join([str(place), str(ROOT / "fuzz" / "bench")])
+    found: list[dict[str, float]] = []
+    for depth in _DEPTHS:
+        if depth > options.most:
+            break
+        ended = subprocess.run(
+            [sys.executable, "-m", "tmqp_bench.depth", str(depth), str(options.rounds)],
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        if ended.returncode:
+            print(f"a depth of {depth:,} could not be measured", file=sys.stderr)
+            return 1
+        found.append(json.loads(ended.stdout))
+    print(json.dumps(found, indent=2) if options.json else _table(options.build, found))
+    return 0
+
+
+def _table(build: str, found: list[dict[str, float]]) -> str:
+    lines = [
+        f"Push and pull of one message, {build}, 100 B",
+        "",
+        "     depth  ns a pair  times  ns to fill  bytes a message",
+        "----------  ---------  -----  ----------  ---------------",
+    ]
+    for each in found:
+        size = f"{each['bytes']:,.0f}" if each["depth"] >= 100_000 else "-"
+        times = found[0]["ns"] / each["ns"]
+        lines.append(
+            f"{each['depth']:>10,.0f}  {each['ns']:>9,.0f}  {times:>5.2f}"
+            f"  {each['fill_ns']:>10,.0f}  {size:>15}"
+        )
+    return "\n".join(lines)
+
+
+def _resident_bytes() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - no file of ours
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _prepared(depth: int) -> tuple[Any, Any]:
+    """A broker with an empty pull queue, and how to push a message of a number."""
+    commands: Any = importlib.import_module("tmqp_server.engine.commands")
+    constants: Any = importlib.import_module("tmqp.constants")
+    frames: Any = importlib.import_module("tmqp.frames")
+    limits: Any = importlib.import_module("tmqp_server.engine.limits")
+    options: Any = importlib.import_module("tmqp_server.engine.options")
+    broker_module: Any = importlib.import_module("tmqp_server.engine.broker")
+    most = 1 << 50
+    broker = broker_module.Broker(
+        limits.EngineLimits(
+            max_messages_per_queue=max(depth * 2, 1_000), max_queue_bytes=most, max_total_bytes=most
+        )
+    )
+    broker.step(commands.Connect(1, None, "bench"), 0.0)
+    changes = options.QueueChanges(constants.STATUS_PULL, request_acknowledge=False)
+    broker.step(commands.CreateQueue(1, "create", "bench", 1, changes), 0.0)
+    broker.step(commands.Join(1, "join", "bench"), 0.0)
+
+    def push(number: int) -> Any:
+        frame = frames.Frame.build(
+            constants.TYPE_QUEUE_MESSAGE,
+            "bench",
+            1,
+            _PAYLOAD,
+            message_id=f"{number:032x}",
+            source="bench",
+        )
+        size = len(frame.raw)
+        return commands.Push(1, frame.message_id, "bench", 1, False, False, size, frame)
+
+    return broker, push
+
+
+def measure(depth: int, rounds: int, pairs: int = _PAIRS) -> dict[str, float]:
+    """Nanoseconds of processor time for a push and a pull at this depth, the median; and more."""
+    commands: Any = importlib.import_module("tmqp_server.engine.commands")
+    broker, push = _prepared(depth)
+    (queue,) = broker.queues()
+    before = _resident_bytes()
+    fill_ns = 0
+    for start in range(0, depth, _PORTION):
+        batch = [push(number) for number in range(start, min(depth, start + _PORTION))]
+        started = time.process_time_ns()
+        at = 0
+        while at < len(batch):
+            at, _ = broker.steps(batch, at, 0.0, 1 << 40)
+        fill_ns += time.process_time_ns() - started
+    size = _resident_bytes() - before
+    if queue.waiting_count() != depth:
+        raise AssertionError(f"{queue.waiting_count()} messages wait instead of {depth}")
+    pull = commands.Pull(1, "pull", "bench", 1, 1, False, False, False, False)
+    taken: list[float] = []
+    for number in range(rounds):
+        batch = [push(depth + number * pairs + each) for each in range(pairs)]
+        started = time.process_time_ns()
+        for each in batch:
+            broker.step(each, 0.0)
+            broker.step(pull, 0.0)
+        taken.append((time.process_time_ns() - started) / pairs)
+    if queue.waiting_count() != depth or queue.sent != rounds * pairs:
+        raise AssertionError(f"{queue.sent} messages were pulled instead of {rounds * pairs}")
+    ns = sorted(taken)[len(taken) // 2]
+    return {"depth": depth, "ns": ns, "fill_ns": fill_ns / depth, "bytes": size / depth}
+
+
+if __name__ == "__main__":
+    gc.disable()
+    print(json.dumps(measure(int(sys.argv[1]), int(sys.argv[2]))))

@@ -1,0 +1,96 @@
+"""Owns ``FrameRun``: messages in a row that differ in nothing but id and payload.
+
+A producer that pushes all day into one queue sends the same head again and again: type, flags, time
+to live, source, target and queue; and so does the consumer that acknowledges them.  Whoever
+forwards such messages without keeping them needs no object for each: a run keeps the first as a
+frame, and of all of them the bytes behind the first two, which are the only ones that a forwarder
+rewrites (F2, F11).  Between each two of these pieces stand the same two bytes, so that a whole run
+is written by one join.
+
+Only the decoder makes runs, of frames that it has checked as any other.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp._compat import i64, mypyc_attr
+from tmqp.frames import Frame
+
+__all__ = ["FrameRun"]
+
+_FIRST_ACQUIRER: Final = 0x80
+_KEPT_BITS_0: Final = 0x7F
+_PENDING_ACKNOWLEDGE: Final = 0x40
+_TTL_BITS: Final = 0x1F
+_HEAD_BYTES: Final = 8
+#: What is left of the head when its first two bytes are missing.
+_TAIL_HEAD_BYTES: Final = 6
+_TIER_U16: Final = 253
+
+
+@mypyc_attr(acyclic=True)
+@final
+class FrameRun:
+    """Two or more frames, each with an id, without a header block, not to be answered, and with a
+    hop left: of type QueueMessage, or Acknowledge (positive, not to be acknowledged, and not marked
+    as one for a direct message).
+
+    ``first`` is the first of them, ``at`` its place in the list of frames it came with; ``count``
+    is how many there are, ``size`` their bytes, and ``largest`` those of the largest.
+    """
+
+    __slots__ = ("_tails", "at", "count", "first", "largest", "size")
+
+    def __init__(self, first: Frame, at: int, tails: list[bytes], size: int, largest: int) -> None:
+        """For the decoder only.
+
+        :param tails: the bytes of each frame behind the first two, an empty piece before them.
+        """
+        self.first = first
+        self.at = at
+        self.count = len(tails) - 1
+        self.size = size
+        self.largest = largest
+        self._tails = tails
+
+    def forwarded(self, first_acquirer: bool, pending_acknowledge: bool, ttl: int) -> bytes:
+        """Return the bytes of all frames with these flags and this time to live (0..31) written in.
+
+        The same as :meth:`tmqp.Frame.forwarded` of each, in their order.
+        """
+        b0 = self.first.raw[0] & _KEPT_BITS_0
+        if first_acquirer:
+            b0 |= _FIRST_ACQUIRER
+        # The other flags of the second byte are not set in a frame of a run.
+        b1 = ttl & _TTL_BITS
+        if pending_acknowledge:
+            b1 |= _PENDING_ACKNOWLEDGE
+        return bytes((b0, b1)).join(self._tails)
+
+    def frames(self) -> list[Frame]:
+        """The frames, each by itself."""
+        first = self.first
+        frames = [first]
+        head = first.raw[:2]
+        source, target = first.source, first.target
+        names: i64 = first.raw[3] + first.raw[4]
+        tails = self._tails
+        for place in range(2, len(tails)):
+            raw = head + tails[place]
+            id_at: i64 = _HEAD_BYTES if raw[7] < _TIER_U16 else _HEAD_BYTES + 2
+            id_end = id_at + raw[2]
+            frames.append(Frame(raw, raw[id_at:id_end].decode(), source, target, id_end + names))
+        return frames
+
+    def message_ids(self) -> list[str]:
+        """The ids, in order."""
+        ids: list[str] = []
+        for tail in self._tails:
+            if tail:
+                id_at: i64 = _TAIL_HEAD_BYTES if tail[5] < _TIER_U16 else _TAIL_HEAD_BYTES + 2
+                ids.append(tail[id_at : id_at + tail[0]].decode())
+        return ids
+
+    def __repr__(self) -> str:
+        return f"<FrameRun of {self.count}, {self.size} bytes: {self.first!r} ...>"

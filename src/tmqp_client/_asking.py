@@ -1,0 +1,439 @@
+"""Owns what callers ask of a session: each message on its way, and waiting for its answer.
+
+A session that has room sends at once, without waiting for anything; only where it has none, the
+gate decides who waits and how.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import anyio
+import anyio.lowlevel
+
+from tmqp.frames import Frame
+from tmqp_client._gate import Dropped, Gate
+from tmqp_client._link import Link
+from tmqp_client._loop import NewSignal, Signal, now
+from tmqp_client._machine import ClientMachine
+from tmqp_client._pending import Pending, Waiter, time_limit
+from tmqp_client._pulls import PullUnderWay
+from tmqp_client._requests import Headers, PullRequest, Request
+from tmqp_client.errors import WouldBlock
+
+__all__ = ["Asked", "Asking"]
+
+#: Queued bytes worth a system call before the writer's turn.
+_FLUSH_BYTES: Final = 65_536
+#: Unconfirmed pushes that may be made before others are let run.
+_TURN_PUSHES: Final = 128
+
+
+class Asked:
+    """An operation that was sent, whose answer somebody is going to wait for."""
+
+    __slots__ = ("pending", "signal")
+
+    def __init__(self, pending: Pending, signal: Signal) -> None:
+        self.pending = pending
+        self.signal = signal
+
+
+class Asking:
+    """The part of :class:`tmqp_client.session.Session` that sends."""
+
+    _machine: ClientMachine
+    _gate: Gate
+    _link: Link | None
+    _new_signal: NewSignal
+    _timer_due: float
+    _turn: int
+
+    @property
+    def connected(self) -> bool:
+        """There is a connection, and the server has accepted."""
+        raise NotImplementedError
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Bytes queued that the transport has not taken."""
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Send what can be sent without waiting."""
+        raise NotImplementedError
+
+    def read_on(self) -> None:
+        """Something has changed that may have kept the reader from reading."""
+        raise NotImplementedError
+
+    def check_timer(self) -> None:
+        """The machine's next deadline may be earlier now."""
+        raise NotImplementedError
+
+    async def online(self, timeout_s: float) -> None:
+        """Wait for a connection, for what cannot be sent before there is one."""
+        raise NotImplementedError
+
+    def _after_sending(self) -> None:
+        """Something was queued: see to it that it goes out."""
+        if self._machine.queued_bytes >= _FLUSH_BYTES:
+            self.flush()
+        elif self._link is not None:
+            self._link.write_soon()
+
+    def _after_asking(self, pending: Pending) -> None:
+        """The same, and an answer is awaited: see to it that its deadline is kept."""
+        machine = self._machine
+        if machine.outstanding == 1 or machine.queued_bytes >= _FLUSH_BYTES:
+            self.flush()
+        elif self._link is not None:
+            self._link.write_soon()
+        if pending.deadline < self._timer_due:
+            self.check_timer()
+        self.read_on()
+
+    async def ask(
+        self,
+        request: Request,
+        timeout_s: float | None = None,
+        *,
+        repeat: bool = False,
+        nowait: bool = False,
+    ) -> Pending:
+        """Send an operation and wait for its answer.
+
+        :param repeat: ask again on the next connection if this one ends before the answer.
+        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
+        :raises OperationError: when it fails, is refused, or times out.
+        :raises ClientError: when the connection ends or has ended.
+        :raises LocalProtocolError: when it cannot be sent.
+        """
+        if not self._gate.passes(confirm=True):
+            limit_s = self._machine.limits.response_timeout_s if timeout_s is None else timeout_s
+            await self._gate.admit(confirm=True, nowait=nowait, timeout_s=limit_s)
+        try:
+            pending = self._machine.request(request, now(), timeout_s, repeat=repeat)
+        finally:
+            self._gate.call()
+        return await self._wait(pending)
+
+    def new_message_id(self) -> str:
+        """An id that no other message of this client has (F45)."""
+        return self._machine.new_message_id()
+
+    async def ask_ahead(self, request: Request, timeout_s: float | None = None) -> Asked:
+        """Send an operation, whose answer :meth:`answer_to` waits for; raises as :meth:`ask`."""
+        if not self._gate.passes(confirm=True):
+            limit_s = self._machine.limits.response_timeout_s if timeout_s is None else timeout_s
+            await self._gate.admit(confirm=True, timeout_s=limit_s)
+        try:
+            pending = self._machine.request(request, now(), timeout_s)
+        finally:
+            self._gate.call()
+        pending.waiter = signal = self._new_signal()
+        self._after_asking(pending)
+        return Asked(pending, signal)
+
+    async def answer_to(self, asked: Asked) -> Pending:
+        """Wait for an answer; raises as :meth:`ask`."""
+        return await self._answered(asked.pending, asked.signal)
+
+    async def post(self, request: Request, *, nowait: bool = False) -> Pending:
+        """Send a message as soon as there is room, without asking for an answer; as :meth:`ask`."""
+        if not self._gate.passes(confirm=False):
+            limit_s = self._machine.limits.response_timeout_s
+            await self._gate.admit(confirm=False, nowait=nowait, timeout_s=limit_s)
+        pending = self._machine.request(request, now(), answer=False)
+        self._after_sending()
+        self._turn += 1
+        if self._turn >= _TURN_PUSHES:
+            self._turn = 0
+            await anyio.lowlevel.checkpoint()
+        return pending
+
+    async def deliver(
+        self, request: Request, timeout_s: float | None, *, wait: bool, nowait: bool
+    ) -> str:
+        """Send a message to others, and ``wait`` for its answer or not; its id, empty if dropped.
+
+        Raises as :meth:`ask`.
+        """
+        if wait:
+            return (await self.ask(request, timeout_s, nowait=nowait)).message_id
+        try:
+            return (await self.post(request, nowait=nowait)).message_id
+        except Dropped:
+            return ""
+
+    def tell(self, request: Request) -> None:
+        """Undo what stands (joined, subscribed) without asking for an answer."""
+        if self._machine.accepted:
+            self._machine.request(request, now(), answer=False)
+            self._after_sending()
+        else:
+            self._machine.forget(request)
+
+    async def retract(self, request: Request) -> None:
+        """Undo what stands (joined, subscribed); without a connection it stands no more anyway."""
+        if self._machine.accepted:
+            await self.ask(request)
+        else:
+            self._machine.forget(request)
+
+    async def ping(self, timeout_s: float | None = None) -> Pending:
+        """Send a ping and wait for its pong; as :meth:`ask`."""
+        await self.online(time_limit(timeout_s, self._machine.limits.response_timeout_s))
+        await self._gate.admit(confirm=True)
+        try:
+            pending = self._machine.ping(now(), timeout_s)
+        finally:
+            self._gate.call()
+        return await self._wait(pending)
+
+    async def pull(self, request: PullRequest) -> PullUnderWay:
+        """Send a pull request as soon as there is room.
+
+        :raises ClientError: when the connection ends or has ended.
+        :raises LocalProtocolError: when too many pulls are under way.
+        """
+        await self.online(self._machine.limits.pull_timeout_s)
+        await self._gate.admit(confirm=False)
+        pull = self._machine.pull(request)
+        self._after_sending()
+        self.read_on()
+        return pull
+
+    async def read_cache(self, request: PullRequest, timeout_s: float | None) -> Pending:
+        """Ask a cache queue for its message and wait for it; as :meth:`ask`."""
+        await self.online(time_limit(timeout_s, self._machine.limits.response_timeout_s))
+        await self._gate.admit(confirm=True)
+        try:
+            pending = self._machine.read_cache(request, now(), timeout_s)
+        finally:
+            self._gate.call()
+        return await self._wait(pending)
+
+    async def push(
+        self,
+        channel: str,
+        queue_id: int,
+        payload: bytes,
+        headers: Headers = (),
+        high_priority: bool = False,
+        message_id: str | None = None,
+        timeout_s: float | None = None,
+        nowait: bool = False,
+    ) -> Pending:
+        """Send a message as soon as there is room and wait for its acknowledge; as :meth:`ask`."""
+        if not self._gate.passes(confirm=True):
+            await self._admit(True, nowait, timeout_s)
+        signal = self._new_signal()
+        try:
+            pending = self._machine.push(
+                channel,
+                queue_id,
+                payload,
+                headers,
+                now(),
+                confirm=True,
+                high_priority=high_priority,
+                message_id=message_id,
+                timeout_s=timeout_s,
+            )
+        finally:
+            self._gate.call()
+        pending.waiter = signal
+        return await self._settled(pending, signal)
+
+    async def begin_push(
+        self,
+        channel: str,
+        queue_id: int,
+        payload: bytes,
+        headers: Headers,
+        high_priority: bool,
+        timeout_s: float | None,
+        waiter: Waiter,
+    ) -> Pending:
+        """As :meth:`push`, but the ``waiter`` is told when the acknowledge comes, or why not."""
+        if not self._gate.passes(confirm=True):
+            await self._admit(True, False, timeout_s)
+        try:
+            pending = self._machine.push(
+                channel,
+                queue_id,
+                payload,
+                headers,
+                now(),
+                confirm=True,
+                high_priority=high_priority,
+                timeout_s=timeout_s,
+            )
+        finally:
+            self._gate.call()
+        pending.waiter = waiter
+        self._after_asking(pending)
+        self._turn += 1
+        if self._turn >= _TURN_PUSHES:
+            self._turn = 0
+            await anyio.lowlevel.checkpoint()
+        return pending
+
+    def publish_now(
+        self,
+        channel: str,
+        queue_id: int,
+        payload: bytes,
+        headers: Headers,
+        high_priority: bool,
+        message_id: str | None,
+    ) -> str | None:
+        """As :meth:`publish` if that need not wait, and it is not the turn of others; else None."""
+        machine = self._machine
+        if self._turn >= _TURN_PUSHES - 1 or not machine.admits(False):
+            return None
+        self._turn += 1
+        message_id = machine.publish(channel, queue_id, payload, headers, high_priority, message_id)
+        if machine.queued_bytes >= _FLUSH_BYTES:
+            self.flush()
+        elif self._link is not None:
+            self._link.write_soon()
+        return message_id
+
+    async def publish(
+        self,
+        channel: str,
+        queue_id: int,
+        payload: bytes,
+        headers: Headers = (),
+        high_priority: bool = False,
+        message_id: str | None = None,
+        timeout_s: float | None = None,
+        nowait: bool = False,
+    ) -> str:
+        """Send a message as soon as there is room, without asking for an acknowledge.
+
+        :return: its id; empty when it was dropped.
+        """
+        if not self._gate.passes(confirm=False):
+            try:
+                await self._admit(False, nowait, timeout_s)
+            except Dropped:
+                return ""
+        message_id = self._machine.publish(
+            channel, queue_id, payload, headers, high_priority, message_id
+        )
+        self._after_sending()
+        self._turn += 1
+        if self._turn >= _TURN_PUSHES:
+            self._turn = 0
+            await anyio.lowlevel.checkpoint()
+        return message_id
+
+    async def _admit(self, confirm: bool, nowait: bool, timeout_s: float | None) -> None:
+        limit_s = self._machine.limits.acknowledge_timeout_s if timeout_s is None else timeout_s
+        await self._gate.admit(confirm=confirm, nowait=nowait, timeout_s=limit_s)
+
+    def acknowledge_soon(self, message: Frame, reason: str | None, epoch: int) -> bool:
+        """As :meth:`acknowledge` if that need not wait; False if it must, or can not be done.
+
+        :raises LocalProtocolError: when the reason cannot be written.
+        """
+        machine = self._machine
+        if not machine.accepted or machine.epoch != epoch:
+            return False
+        if self.backlog_bytes >= machine.limits.outbound_bytes:
+            return False
+        machine.acknowledge(message, reason)
+        self._after_sending()
+        return True
+
+    async def acknowledge(self, message: Frame, reason: str | None, epoch: int) -> bool:
+        """Answer a delivered message; False when it came on a connection before this one.
+
+        Waits only while ``overflow_factor`` times the outbound bound is queued: a consumer that
+        could not answer would never empty its inbox.
+
+        :raises ClientError: when the connection ends or has ended.
+        :raises LocalProtocolError: when the reason cannot be written.
+        """
+        self.check_answer()
+        if not self.live(epoch):
+            return False
+        await self._admit_answer()
+        if not self.live(epoch):
+            return False
+        self._machine.acknowledge(message, reason)
+        self._after_sending()
+        return True
+
+    def live(self, epoch: int) -> bool:
+        """Whether what came on that connection can be answered."""
+        return self._machine.accepted and self._machine.epoch == epoch
+
+    def check_answer(self) -> None:
+        """Raise when nothing can be answered any more; a closing client still answers.
+
+        :raises ClientError: when the connection has ended for good.
+        """
+        if self._machine.over is not None:
+            raise self._machine.over.error()
+
+    async def _admit_answer(self) -> None:
+        limits = self._machine.limits
+        while self.connected and (
+            self.backlog_bytes >= limits.outbound_bytes * limits.overflow_factor
+        ):
+            await self._gate.turn()
+            self.check_answer()
+
+    async def send(self, frame: Frame) -> None:
+        """Send what is no question, an answer to another client for one; as :meth:`acknowledge`."""
+        self.check_answer()
+        await self._admit_answer()
+        if self._machine.buffer_full:
+            raise WouldBlock("as much waits for a connection as may")
+        self._machine.send(frame)
+        if self._link is not None:
+            self._link.write_first()
+
+    def send_now(self, frame: Frame) -> bool:
+        """Send without waiting, for one that is leaving; False when it is too late."""
+        if not self._machine.accepted:
+            return False
+        self._machine.send(frame)
+        self._after_sending()
+        return True
+
+    def acknowledge_now(self, message: Frame, reason: str | None, epoch: int) -> bool:
+        """Answer without waiting, for a consumer that is leaving; False when it is too late."""
+        if not self.live(epoch):
+            return False
+        self._machine.acknowledge(message, reason)
+        self._after_sending()
+        return True
+
+    async def _wait(self, pending: Pending) -> Pending:
+        pending.waiter = signal = self._new_signal()
+        return await self._settled(pending, signal)
+
+    async def _settled(self, pending: Pending, signal: Signal) -> Pending:
+        self._after_asking(pending)
+        return await self._answered(pending, signal)
+
+    async def _answered(self, pending: Pending, signal: Signal) -> Pending:
+        try:
+            await signal.wait()
+        finally:
+            if not pending.done:
+                self.abandon(pending)
+        if pending.error is not None:
+            raise pending.error
+        return pending
+
+    def abandon(self, pending: Pending) -> None:
+        """Nobody waits for it any more."""
+        if not pending.done:
+            self._machine.abandon(pending)
+            self._gate.call()

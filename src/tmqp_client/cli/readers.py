@@ -1,0 +1,249 @@
+"""Owns the commands of readers: what a server keeps of its queues, read without taking it away."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import anyio.to_thread
+import click
+
+from tmqp.extensions import START_EARLIEST, START_LATEST
+from tmqp_client import Client, KeptMessage
+from tmqp_client.cli._output import plain, show_fields, show_rows
+from tmqp_client.cli._run import KEEP_TRYING, QUEUE_ID, connected, json_option, report, run
+from tmqp_client.cli.sub import payload_fields, to_text, write_line
+
+__all__ = [
+    "CURSOR_COLUMNS",
+    "OFFSET_COLUMNS",
+    "cursor",
+    "cursor_commit",
+    "cursor_list",
+    "cursor_open",
+    "cursor_remove",
+    "offsets",
+    "read",
+    "to_json",
+]
+
+OFFSET_COLUMNS = ("channel", "queue", "earliest", "latest", "count", "bytes", "oldest_ms")
+CURSOR_COLUMNS = ("name", "sequence", "incarnation")
+_SEQUENCE = click.IntRange(0, 2**63 - 1)
+
+_start = click.option(
+    "--start",
+    type=click.Choice((START_EARLIEST, START_LATEST)),
+    default=START_EARLIEST,
+    show_default=True,
+    help="Where a new cursor begins: at the earliest message kept, or behind the latest.",
+)
+
+
+@click.command(epilog="\b\nExamples:\n  tmqp offsets\n  tmqp offsets 'ord*' --queue 1 --json\n")
+@click.argument("filter", required=False, default="*")
+@click.option("-q", "--queue", "queue_id", type=QUEUE_ID, help="Queues of this number only.")
+@json_option("Print one JSON object a line.")
+@connected
+def offsets(filter: str, queue_id: int | None, as_json: bool, **where: Any) -> None:
+    """List what can be read of the queues of all channels, or of those that fit x*, *x or *x*.
+
+    The server must have a data directory.
+    """
+
+    async def work(client: Client) -> None:
+        rows = [plain(each) for each in await client.offsets(filter, queue_id)]
+        show_rows(OFFSET_COLUMNS, rows, as_json=as_json)
+
+    run(work, **where)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tmqp read orders 1
+  tmqp read orders 1 --first 1000 --last 1999 --json
+  tmqp read orders 1 --cursor audit --follow
+"""
+)
+@click.argument("channel")
+@click.argument("queue", type=QUEUE_ID)
+@click.option("--first", type=_SEQUENCE, help="From this sequence on.  [default: the earliest]")
+@click.option("--last", type=_SEQUENCE, help="Up to this sequence.  [default: the latest]")
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option(
+    "--cursor", "cursor_name", help="Go on where the cursor of this name is, and move it."
+)
+@_start
+@click.option("--follow", is_flag=True, help="With --cursor: wait for more, until Ctrl-C.")
+@json_option(
+    "One JSON object for each message: sequence, timestamp_us, message_id, source, headers, flags,"
+    " and payload as text, or payload_base64 where it is none."
+)
+@connected
+def read(
+    channel: str,
+    queue: int,
+    first: int | None,
+    last: int | None,
+    count: int | None,
+    cursor_name: str | None,
+    start: str,
+    follow: bool,
+    as_json: bool,
+    **where: Any,
+) -> None:
+    """Print what a server keeps of a queue, consumed or not, and leave it there.
+
+    A cursor is moved behind a message once that was written.
+    """
+    if cursor_name is not None and (first is not None or last is not None):
+        raise click.UsageError("a cursor says where to begin: --first and --last are without it")
+    if follow and cursor_name is None:
+        raise click.UsageError("--follow needs a --cursor")
+    to_terminal = sys.stdout.isatty()
+
+    async def write(message: KeptMessage) -> None:
+        line = to_json(message) if as_json else to_text(message.payload, to_terminal)
+        await anyio.to_thread.run_sync(write_line, line, abandon_on_cancel=True)
+
+    async def by_cursor(client: Client, cursor: str) -> None:
+        place = await client.open_cursor(channel, queue, cursor, start)
+        written = place.sequence
+        seen = 0
+        try:
+            async for message in client.read_from(
+                channel, queue, cursor, start=start, follow=follow
+            ):
+                await write(message)
+                written = message.sequence
+                seen += 1
+                if seen == count:
+                    break
+        finally:
+            if written > place.sequence:
+                with anyio.move_on_after(2, shield=True):  # Ctrl-C too leaves it where it is
+                    await client.commit_cursor(
+                        channel, queue, cursor, written, incarnation=place.incarnation
+                    )
+
+    async def by_range(client: Client) -> None:
+        begin = first
+        left = count
+        while left is None or left > 0:
+            portion = await client.read_range(channel, queue, begin, last, left)
+            if not portion:
+                return
+            for message in portion:
+                await write(message)
+            begin = portion[-1].sequence + 1
+            left = None if left is None else left - len(portion)
+            if last is not None and begin > last:
+                return
+
+    async def work(client: Client) -> None:
+        await (by_range(client) if cursor_name is None else by_cursor(client, cursor_name))
+
+    run(work, reconnect=KEEP_TRYING if follow else None, **where)
+
+
+def to_json(message: KeptMessage) -> bytes:
+    """Everything about a message as one line of JSON."""
+    fields: dict[str, object] = {
+        "sequence": message.sequence,
+        "timestamp_us": message.timestamp_us,
+        "message_id": message.message_id,
+        "source": message.source,
+        "headers": message.headers,
+        "high_priority": message.high_priority,
+        **payload_fields(message.payload),
+    }
+    return json.dumps(fields, ensure_ascii=True).encode("ascii")
+
+
+# --- Cursors -------------------------------------------------------------------------------------
+
+
+@click.group("cursor")
+def cursor() -> None:
+    """Look after the named readers of a queue.
+
+    A cursor is the last sequence its reader is done with.
+    """
+
+
+@cursor.command("ls", epilog="\b\nExample:\n  tmqp cursor ls orders 1\n")
+@click.argument("channel")
+@click.argument("queue", type=QUEUE_ID)
+@json_option("Print one JSON object a line.")
+@connected
+def cursor_list(channel: str, queue: int, as_json: bool, **where: Any) -> None:
+    """List the cursors of a queue."""
+
+    async def work(client: Client) -> None:
+        rows = [plain(each) for each in await client.cursors(channel, queue)]
+        show_rows(CURSOR_COLUMNS, rows, as_json=as_json)
+
+    run(work, **where)
+
+
+@cursor.command("open", epilog="\b\nExample:\n  tmqp cursor open orders 1 audit --start latest\n")
+@click.argument("channel")
+@click.argument("queue", type=QUEUE_ID)
+@click.argument("cursor_name", metavar="NAME")
+@_start
+@json_option()
+@connected
+def cursor_open(
+    channel: str, queue: int, cursor_name: str, start: str, as_json: bool, **where: Any
+) -> None:
+    """Have a reader begin, and print where it is; one that is there stays where it is."""
+
+    async def work(client: Client) -> None:
+        show_fields(await client.open_cursor(channel, queue, cursor_name, start), as_json=as_json)
+
+    run(work, **where)
+
+
+@cursor.command("commit", epilog="\b\nExample:\n  tmqp cursor commit orders 1 audit 1999\n")
+@click.argument("channel")
+@click.argument("queue", type=QUEUE_ID)
+@click.argument("cursor_name", metavar="NAME")
+@click.argument("sequence", type=_SEQUENCE)
+@json_option()
+@connected
+def cursor_commit(
+    channel: str, queue: int, cursor_name: str, sequence: int, as_json: bool, **where: Any
+) -> None:
+    """Say that a reader is done with everything up to SEQUENCE; it never goes back."""
+
+    async def work(client: Client) -> None:
+        show_fields(
+            await client.commit_cursor(channel, queue, cursor_name, sequence), as_json=as_json
+        )
+
+    run(work, **where)
+
+
+@cursor.command("rm", epilog="\b\nExample:\n  tmqp cursor rm orders 1 audit\n")
+@click.argument("channel")
+@click.argument("queue", type=QUEUE_ID)
+@click.argument("cursor_name", metavar="NAME")
+@json_option()
+@connected
+def cursor_remove(channel: str, queue: int, cursor_name: str, as_json: bool, **where: Any) -> None:
+    """Forget a reader, and let go of what is kept for it alone."""
+
+    async def work(client: Client) -> None:
+        await client.drop_cursor(channel, queue, cursor_name)
+        report(
+            f"cursor {cursor_name} of queue {queue} of {channel} removed",
+            as_json=as_json,
+            channel=channel,
+            queue=queue,
+            name=cursor_name,
+            removed=True,
+        )
+
+    run(work, **where)

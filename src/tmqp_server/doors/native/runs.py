@@ -1,0 +1,106 @@
+"""Owns how runs of messages go through the engine and come out again."""
+
+from __future__ import annotations
+
+from typing import final
+
+from tmqp.constants import TYPE_QUEUE_MESSAGE
+from tmqp.runs import FrameRun
+from tmqp_server.engine.commands import Acknowledge, Push
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun, RunNotes, RunWire
+from tmqp_server.engine.run_effects import DeliverRun
+
+__all__ = ["NativeRun", "run_bytes", "run_command"]
+
+
+@final
+class NativeRun(RunWire):
+    """Messages as they came in, in one piece."""
+
+    def __init__(self, frames: FrameRun) -> None:
+        self.frames = frames
+
+    def pushes(self, run: PushRun) -> list[Push]:
+        """The same as single pushes."""
+        found: list[Push] = []
+        for frame in self.frames.frames():
+            found.append(
+                Push(
+                    run.session,
+                    frame.message_id,
+                    run.channel,
+                    run.queue_id,
+                    run.high_priority,
+                    run.wants_confirm,
+                    len(frame.raw),
+                    frame,
+                    None,
+                )
+            )
+        return found
+
+    def contents(self) -> tuple[list[str], list[int], list[object]]:
+        """Of each message its id, its bytes and its frame."""
+        ids: list[str] = []
+        sizes: list[int] = []
+        wires: list[object] = []
+        for frame in self.frames.frames():
+            ids.append(frame.message_id)
+            sizes.append(len(frame.raw))
+            wires.append(frame)
+        return ids, sizes, wires
+
+    def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
+        """The same as single acknowledges."""
+        found: list[Acknowledge] = []
+        for frame in self.frames.frames():
+            found.append(
+                Acknowledge(
+                    run.session,
+                    frame.message_id,
+                    run.channel,
+                    run.queue_id,
+                    True,
+                    "",
+                    frame,
+                    len(frame.raw),
+                )
+            )
+        return found
+
+    def __repr__(self) -> str:
+        return repr(self.frames)
+
+
+def run_command(session: int, frames: FrameRun, notes: RunNotes) -> PushRun | AcknowledgeRun:
+    """The command that a run is."""
+    if frames.first.type == TYPE_QUEUE_MESSAGE:
+        return _push_run(session, frames, notes)
+    first = frames.first
+    ids = frames.message_ids()
+    wire = NativeRun(frames)
+    return AcknowledgeRun(session, first.target, first.content_type, ids, wire, notes)
+
+
+def _push_run(session: int, frames: FrameRun, notes: RunNotes) -> PushRun:
+    first = frames.first
+    return PushRun(
+        session,
+        first.target,
+        first.content_type,
+        first.high_priority,
+        first.pending_acknowledge,
+        frames.count,
+        frames.size,
+        frames.largest,
+        NativeRun(frames),
+        notes,
+    )
+
+
+def run_bytes(effect: DeliverRun) -> bytes:
+    """The bytes of a run's deliveries, one hop less than received (F11, F12)."""
+    wire = effect.run.wire
+    assert isinstance(wire, NativeRun), "this door delivers what it received"
+    ttl = wire.frames.first.ttl - 1
+    return wire.frames.forwarded(effect.first_acquirer, effect.wants_acknowledge, ttl)

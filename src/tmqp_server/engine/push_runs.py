@@ -1,0 +1,215 @@
+"""Owns runs: pushes, or answers, in a row about one queue, taken as one where that is possible.
+
+Theory of operation.  A queue that keeps nothing and waits for nobody (a broadcast, or any queue
+without acknowledges whose consumers take everything at once) has nothing to do for each message but
+to count it.  So a door may bring messages that differ in id and payload only as one ``PushRun``,
+and :class:`Runs` takes all of them in one go where each would be sent at once: one or two
+``DeliverRun`` carry them out, and the books say what they would say after as many pushes.  Where
+the only consumer is to acknowledge, each message is noted as in flight, and that is all.
+
+Where a single one of them might need another look (a limit that is near, somebody who must be told
+or asked, a consumer that is slow) nothing is taken in one go: the run is *divided*, and its pushes
+are carried out one by one as if they had come so.
+
+Answers (``AcknowledgeRun``) are looked at one by one in any case; what they have in common, from
+whom they are and about which queue, is looked up once.
+"""
+
+from __future__ import annotations
+
+from tmqp_server.engine.client import Client
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery import ACKNOWLEDGE, ALLOW, HOOK_ACKNOWLEDGED
+from tmqp_server.engine.events import MESSAGE_PRODUCED
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.message import MARK_CONFIRMED, MARK_HIGH, MARK_WANTS, Message
+from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
+from tmqp_server.engine.run_effects import ConfirmRun, DeliverRun
+from tmqp_server.engine.sessions import Session
+from tmqp_server.engine.workflow import Workflow
+
+__all__ = ["Runs"]
+
+
+class Runs:
+    """Takes runs."""
+
+    __slots__ = ("_core", "_max_queue_bytes", "_max_total_bytes", "_window", "_workflow")
+
+    def __init__(self, core: Core, workflow: Workflow) -> None:
+        self._core = core
+        self._workflow = workflow
+        self._window = core.limits.max_in_flight_per_session
+        self._max_queue_bytes = core.limits.max_queue_bytes
+        self._max_total_bytes = core.limits.max_total_bytes
+
+    def push(self, run: PushRun, now: float) -> bool:
+        """Carry a run out in one go; False, with nothing done, when that is not possible.
+
+        The same as so many pushes: each would enter the queue, be sent to all and be settled before
+        the next, so at no time would there be more than the largest beside what is there already.
+        """
+        core = self._core
+        session = core.sessions.get(run.session)
+        channel = core.channels.find(run.channel)
+        queue = None if channel is None else channel.queues.get(run.queue_id)
+        if session is None or queue is None:
+            return False
+        decision = queue.receipt_asked if run.wants_confirm else queue.receipt
+        if not self._has_room(queue, run) or not self._goes_through(queue):
+            return False
+        if decision is not ALLOW and decision is not ACKNOWLEDGE:
+            return False
+        audience = queue.audience
+        if audience.stale:
+            audience.refresh()
+        if queue.options.request_acknowledge and audience.everyone:
+            only = audience.only
+            if only is None or only is session or not self._track(queue, session, only, run, now):
+                return False
+        elif decision is ACKNOWLEDGE:
+            ids, _, _ = run.wire.contents()
+            core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id))
+        self._send(queue, session, run, now)
+        return True
+
+    def _has_room(self, queue: Queue, run: PushRun) -> bool:
+        """Whether each message fits, with those before it that may still be there."""
+        core = self._core
+        count, size = 0, run.largest
+        if queue.options.request_acknowledge:
+            count, size = run.count - 1, run.size
+        memory = size + (count + 1) * MESSAGE_OVERHEAD_BYTES
+        return (
+            run.largest <= queue.size_cap
+            and queue.count + queue.spilled + count < queue.count_cap
+            and queue.bytes + size <= self._max_queue_bytes
+            and core.total_bytes + memory <= self._max_total_bytes
+        )
+
+    def _goes_through(self, queue: Queue) -> bool:
+        """Whether each message would be sent to all at once."""
+        core = self._core
+        audience = queue.audience
+        discipline = queue.discipline
+        return (
+            queue.plain
+            and audience.stalled == 0
+            and audience.special == 0
+            and not queue.options.hide_client_names
+            and not queue.saves
+            and not queue.bounded
+            and not core.shares_decisions
+            and not core.notices.mask & MESSAGE_PRODUCED
+            and not (queue.high_count or queue.regular_count or queue.spilled)
+            and (
+                not discipline.stores
+                or (
+                    discipline.sends
+                    and queue.held is None
+                    and not queue.waits
+                    and not queue.runnable
+                    and len(audience.subscriptions) > 0
+                )
+            )
+        )
+
+    def _track(
+        self, queue: Queue, session: Session, only: Client, run: PushRun, now: float
+    ) -> bool:
+        """Note that the only consumer has each message of a run; the producer is told, if it asked.
+
+        False, with nothing done, when one of them would be a twin, or too much unanswered.
+        """
+        core = self._core
+        if queue.twins or only.in_flight + run.count >= self._window:
+            return False
+        if queue.message_timeout_s > 0.0 and queue.discipline.stores:
+            return False
+        decision = queue.receipt_asked if run.wants_confirm else queue.receipt
+        marks = MARK_HIGH if run.high_priority else 0
+        if run.wants_confirm:
+            marks |= MARK_WANTS
+        if decision is ACKNOWLEDGE:
+            marks |= MARK_CONFIRMED
+        channel, queue_id = run.channel, run.queue_id
+        ids, sizes, wires = run.wire.contents()
+        flights = queue.flights
+        sequence = queue.sequence
+        for place in range(len(ids)):
+            message_id = ids[place]
+            if message_id in flights:
+                for earlier in range(place):
+                    del flights[ids[earlier]]
+                return False
+            sequence += 1
+            size, wire = sizes[place], wires[place]
+            message = Message(message_id, session, channel, queue_id, size, wire, marks, sequence)
+            message.attempts = 1
+            message.sent_at = now
+            message.holder = only
+            flights[message_id] = message
+        only.in_flight += run.count
+        queue.count += run.count
+        queue.bytes += run.size
+        core.total_bytes += run.size + run.count * MESSAGE_OVERHEAD_BYTES
+        if now + queue.ack_timeout_s < queue.timer.wake_at:
+            core.wakeups.arm(queue.timer, now + queue.ack_timeout_s)
+        if decision is ACKNOWLEDGE:
+            core.out.append(ConfirmRun(session.number, ids, channel, queue_id))
+        return True
+
+    def _send(self, queue: Queue, session: Session, run: PushRun, now: float) -> None:
+        """What Intake, Workflow and Sender do for each message, and Outcomes at its end."""
+        audience = queue.audience
+        count = run.count
+        sequence = queue.sequence + 1
+        queue.sequence += count
+        session.pushed += count
+        queue.received += count
+        queue.last_received = now
+        queue.accepted += count
+        queue.removed += count
+        consumers = len(audience.everyone)
+        if consumers == 0:
+            queue.dropped += count
+            return
+        out = self._core.out
+        name = queue.channel_name
+        wants = queue.options.request_acknowledge
+        out.append(DeliverRun(audience.first, run, session, sequence, name, True, wants))
+        if consumers > 1:
+            out.append(DeliverRun(audience.rest, run, session, sequence, name, False, wants))
+        audience.fanouts += count
+        queue.sent += count
+        queue.deliveries += count * consumers
+        queue.last_sent = now
+        if not wants:
+            queue.done += count
+
+    # --- Answers ---------------------------------------------------------------------------------
+
+    def acknowledge(self, run: AcknowledgeRun, now: float, budget: int, most_effects: int) -> bool:
+        """Take answers, each with this budget, to the end or until one has much to follow: somebody
+        can take messages again, or there are so many effects.
+
+        False, with nothing done, when each must be looked at by itself.
+        """
+        core = self._core
+        session = core.sessions.get(run.session)
+        channel = core.channels.find(run.channel)
+        queue = None if channel is None else channel.queues.get(run.queue_id)
+        if session is None or queue is None or session.node or queue.hooks & HOOK_ACKNOWLEDGED:
+            return False
+        workflow = self._workflow
+        ids = run.message_ids
+        at = run.at
+        while at < len(ids):
+            core.budget = budget
+            workflow.take_answer(queue, session, ids[at], True, None, now)
+            at += 1
+            if core.awake or len(core.out) >= most_effects:
+                break
+        run.at = at
+        return True

@@ -1,0 +1,103 @@
+"""Owns the effects that stand for the deliveries, and the confirms, of a run of pushes."""
+
+from __future__ import annotations
+
+from tmqp._compat import mypyc_attr
+from tmqp_server.engine.client import Client
+from tmqp_server.engine.effects import Confirm, Deliver, Effect
+from tmqp_server.engine.message import MARK_HIGH, Message
+from tmqp_server.engine.run_commands import PushRun
+
+__all__ = ["ConfirmRun", "DeliverRun"]
+
+
+@mypyc_attr(acyclic=True)
+class DeliverRun(Effect):
+    """Send the messages of a run to all of ``sessions``, which get the very same bytes.
+
+    As so many ``Deliver`` of messages of ``producer``, from ``sequence`` on, that hide nothing, and
+    were never sent.  The list may be shared with other effects: never change it.
+    """
+
+    __slots__ = (
+        "sessions",
+        "run",
+        "producer",
+        "sequence",
+        "channel",
+        "first_acquirer",
+        "wants_acknowledge",
+    )
+
+    def __init__(
+        self,
+        sessions: list[int],
+        run: PushRun,
+        producer: Client,
+        sequence: int,
+        channel: str,
+        first_acquirer: bool,
+        wants_acknowledge: bool,
+    ) -> None:
+        self.sessions = sessions
+        self.run = run
+        self.producer = producer
+        self.sequence = sequence
+        self.channel = channel
+        self.first_acquirer = first_acquirer
+        self.wants_acknowledge = wants_acknowledge
+
+    def deliveries(self) -> list[Deliver]:
+        """The same as single deliveries, for who needs a look at each message."""
+        found: list[Deliver] = []
+        run = self.run
+        ids, sizes, wires = run.wire.contents()
+        marks = MARK_HIGH if run.high_priority else 0
+        for place in range(len(ids)):
+            message = Message(
+                ids[place],
+                self.producer,
+                run.channel,
+                run.queue_id,
+                sizes[place],
+                wires[place],
+                marks,
+                self.sequence + place,
+            )
+            found.append(
+                Deliver(
+                    self.sessions,
+                    message,
+                    self.channel,
+                    self.first_acquirer,
+                    self.wants_acknowledge,
+                    False,
+                    False,
+                )
+            )
+        return found
+
+
+@mypyc_attr(acyclic=True)
+class ConfirmRun(Effect):
+    """Tell a producer that the messages of its run were taken in; for the door that brought it.
+
+    As so many positive ``Confirm`` of messages that were not sent yet.
+    """
+
+    __slots__ = ("session", "message_ids", "channel", "queue_id")
+
+    def __init__(self, session: int, message_ids: list[str], channel: str, queue_id: int) -> None:
+        self.session = session
+        self.message_ids = message_ids
+        self.channel = channel
+        self.queue_id = queue_id
+
+    def confirms(self) -> list[Confirm]:
+        """The same as single confirms."""
+        found: list[Confirm] = []
+        for name in self.message_ids:
+            found.append(
+                Confirm(self.session, name, self.channel, self.queue_id, True, "", True, "", None)
+            )
+        return found

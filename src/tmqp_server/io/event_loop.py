@@ -1,0 +1,64 @@
+"""Owns what is asked of the event loop itself, beside anyio: its clock, and which one it is.
+
+anyio looks for the event loop at every call.  Where that is done for every chunk of bytes it costs
+as much as working the chunk off, so it is asked once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+
+from tmqp_server.config import ConfigError
+
+__all__ = ["BACKENDS", "asyncio_loop", "clock", "context_for_callbacks", "how_to_run"]
+
+#: What a server may run on.
+BACKENDS = ("asyncio", "uvloop", "trio")
+
+#: It comes with trio; without it there is only asyncio.
+_sniffio = importlib.import_module("sniffio") if importlib.util.find_spec("sniffio") else None
+
+
+def how_to_run(backend: str) -> dict[str, Any]:
+    """What :func:`anyio.run` must be told to run on one of ``BACKENDS``.
+
+    :raises ConfigError: when it is not installed.
+    """
+    package = "uvloop" if backend == "uvloop" else "trio" if backend == "trio" else "asyncio"
+    if importlib.util.find_spec(package) is None:
+        extra = ": pip install 'tmqp[speed]'" if backend == "uvloop" else ""
+        raise ConfigError(f"the event loop {backend} is not installed{extra}")
+    if backend == "uvloop":
+        return {"backend": "asyncio", "backend_options": {"use_uvloop": True}}
+    return {"backend": backend}
+
+
+def asyncio_loop() -> asyncio.AbstractEventLoop | None:
+    """The running asyncio event loop (or uvloop's); None on trio, its guest mode included.
+
+    :raises RuntimeError: when no event loop runs.
+    """
+    if _sniffio is not None and _sniffio.current_async_library() != "asyncio":
+        return None
+    return asyncio.get_running_loop()
+
+
+def clock() -> Callable[[], float]:
+    """What :func:`anyio.current_time` would call."""
+    loop = asyncio_loop()
+    return anyio.current_time if loop is None else loop.time
+
+
+def context_for_callbacks() -> contextvars.Context:
+    """A context in which a callback of asyncio's loop, which runs in no task, may call anyio."""
+    context = contextvars.copy_context()
+    if _sniffio is not None:
+        context.run(_sniffio.current_async_library_cvar.set, "asyncio")
+    return context

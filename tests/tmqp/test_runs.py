@@ -1,0 +1,185 @@
+"""Owns the checks of ``tmqp.runs``: a run is exactly the frames it stands for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tmqp import (
+    AcknowledgeReceived,
+    Connection,
+    ConnectionInformation,
+    Event,
+    Frame,
+    FrameDecoder,
+    FrameRun,
+    Limits,
+    MessageType,
+    QueueMessageReceived,
+    Role,
+    RunReceived,
+)
+from tmqp.testing.strategies import chunkings
+
+PUSH: Final = int(MessageType.QUEUE_MESSAGE)
+ANSWER: Final = int(MessageType.ACKNOWLEDGE)
+SMALL: Final = Limits(max_payload_bytes=400, max_name_bytes=40)
+
+
+def frame_of(number: int, odd: int, kind: int = PUSH, *, confirmed: bool = False) -> Frame:
+    """A message like its neighbours, or one that differs in something."""
+    if odd == 1:
+        kind = int(MessageType.DIRECT_MESSAGE)
+    return Frame.build(
+        kind,
+        "other" if odd == 2 else "channel",
+        7 if odd == 3 else 1,
+        # 16 and 17 leave the smallest tier; 5 is more than is allowed.
+        bytes(500 if odd == 5 else number % 5 * 75),
+        message_id=""
+        if odd == 4
+        else "é" * 9
+        if odd == 6
+        else "i" * 41
+        if odd == 7
+        else f"m{number}",
+        source="somebody" if odd == 8 else "me",
+        headers=[("Key", "value")] if odd == 9 else (),
+        pending_acknowledge=odd == 10 or confirmed,
+        pending_response=odd == 11,
+        high_priority=odd == 12,
+        first_acquirer=odd == 13,
+        ttl=0 if odd == 14 else 3 if odd == 15 else 16,
+    )
+
+
+streams = st.tuples(
+    st.lists(st.one_of(st.just(0), st.just(0), st.just(0), st.integers(0, 15)), max_size=60),
+    st.sampled_from([PUSH, ANSWER]),
+    st.booleans(),
+).map(
+    lambda drawn: [
+        frame_of(number, odd, drawn[1], confirmed=drawn[2]) for number, odd in enumerate(drawn[0])
+    ]
+)
+
+
+def spread(frames: list[Frame], runs: list[FrameRun]) -> list[Frame]:
+    """All frames, those of runs as well."""
+    found: list[Frame] = []
+    by_place = {run.at: run for run in runs}
+    assert [run.at for run in runs] == sorted(by_place)
+    for place, frame in enumerate(frames):
+        run = by_place.get(place)
+        if run is None:
+            found.append(frame)
+        else:
+            assert run.first is frame
+            found.extend(run.frames())
+    return found
+
+
+def seen(frame: Frame) -> tuple[object, ...]:
+    return (frame.raw, frame.fields())
+
+
+@given(st.data(), streams, st.booleans())
+def test_runs_and_frames_are_what_came_in(
+    data: st.DataObject, sent: list[Frame], binary: bool
+) -> None:
+    stream = b"".join([frame.raw for frame in sent])
+    if binary:
+        stream = stream.replace(b"\0", b"\xff")
+    plain, bundling = FrameDecoder(SMALL), FrameDecoder(SMALL)
+    bundling.bundles = True
+    for chunk in data.draw(chunkings(stream)):
+        expected = plain.feed(chunk)
+        found = bundling.feed(chunk)
+        assert [seen(each) for each in spread(found, bundling.runs)] == [
+            seen(each) for each in expected
+        ]
+        assert bundling.buffered == plain.buffered
+        assert str(bundling.error) == str(plain.error)
+        for run in bundling.runs:
+            frames = run.frames()
+            assert run.count == len(frames) >= 2
+            assert run.message_ids() == [each.message_id for each in frames]
+            assert run.size == sum([len(each.raw) for each in frames])
+            assert run.largest == max([len(each.raw) for each in frames])
+            for first in (True, False):
+                for asks in (True, False):
+                    assert run.forwarded(first, asks, 9) == b"".join(
+                        [each.forwarded(first, asks, 9) for each in frames]
+                    )
+
+
+def test_a_row_of_pushes_is_one_run() -> None:
+    sent = [frame_of(number, 0) for number in range(300)]
+    decoder = FrameDecoder()
+    decoder.bundles = True
+    (frame,) = decoder.feed(b"".join([each.raw for each in sent]))
+    (run,) = decoder.runs
+    assert run.first is frame
+    assert run.count == 300
+    assert run.frames() == sent
+    assert decoder.feed(b"") == []
+    assert decoder.runs == []
+
+
+@pytest.mark.parametrize("size", [0, 252, 253, 65_535, 65_536, 70_000])
+def test_neighbours_of_every_size(size: int) -> None:
+    frames = [Frame.build(PUSH, "c", payload=bytes(each), message_id="m") for each in (size,) * 3]
+    frames += [Frame.build(PUSH, "c", payload=bytes(size + 1), message_id="m")] * 2
+    decoder = FrameDecoder()
+    decoder.bundles = True
+    found = decoder.feed(b"".join([each.raw for each in frames]))
+    assert spread(found, decoder.runs) == frames
+    assert len(found) == (1 if size < 65_535 else 3 if size == 65_535 else 5)
+
+
+def test_nobody_gets_runs_who_did_not_ask() -> None:
+    decoder = FrameDecoder()
+    assert len(decoder.feed(frame_of(0, 0).raw * 9)) == 9
+    assert decoder.runs == []
+
+
+def accepted(*, bundles: bool) -> Connection:
+    server = Connection(Role.SERVER)
+    client = Connection(Role.CLIENT)
+    client.initiate(ConnectionInformation("me"))
+    server.receive(client.data_to_send(), 0.0)
+    server.accept("me")
+    server.bundles = bundles
+    assert server.bundles is bundles
+    return server
+
+
+def described(events: list[Event]) -> list[str]:
+    found: list[str] = []
+    for event in events:
+        if isinstance(event, RunReceived):
+            assert repr(event.run) in repr(event)
+            kind = event.run.first.type
+            single = QueueMessageReceived if kind == PUSH else AcknowledgeReceived
+            found.extend([repr(single(frame)) for frame in event.run.frames()])
+        else:
+            found.append(repr(event))
+    return found
+
+
+@given(st.data(), streams, st.booleans())
+def test_a_connection_tells_the_same_in_runs(
+    data: st.DataObject, sent: list[Frame], ends: bool
+) -> None:
+    if ends:
+        sent.insert(len(sent) // 2, Frame.build(int(MessageType.TERMINATE)))
+        sent.insert(len(sent) // 3, Frame.build(int(MessageType.PING)))
+    plain, bundling = accepted(bundles=False), accepted(bundles=True)
+    for chunk in data.draw(chunkings(b"".join([frame.raw for frame in sent]))):
+        events = bundling.receive(chunk, 1.0)
+        assert described(events) == described(plain.receive(chunk, 1.0))
+        assert bundling.state == plain.state
+        assert bundling.data_to_send() == plain.data_to_send()

@@ -1,0 +1,178 @@
+"""What a message costs, counted in ways that do not depend on how busy the machine is.
+
+Interpreted: calls of functions, Python's and C's.  Compiled: instructions of the processor, where
+something can count them.  Both: pieces of memory that are kept.  Each is counted for two numbers of
+messages; the difference is what the further messages cost.  A bound is what was counted when it was
+written down, and a quarter more: who makes something dearer on purpose writes down another.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import tmqp
+from tests.project import ROOT
+from tests.tmqp_server.costs import WORKS, connect, hub_with_queue
+from tmqp.constants import TYPE_QUEUE_MESSAGE
+from tmqp.frames import Frame
+
+FEW: Final = 1_000
+MANY: Final = 3_000
+TOLERANCE: Final = 1.25
+
+#: Calls for a message, interpreted.
+CALLS: Final = {
+    "decode": 3.03,
+    "decode in runs": 3.07,
+    "broadcast": 3.47,
+    "push with both acknowledges": 78.2,
+}
+#: Instructions for a message, compiled, x86-64.
+INSTRUCTIONS: Final = {
+    "decode": 0.0,
+    "decode in runs": 0.0,
+    "broadcast": 0.0,
+    "push with both acknowledges": 0.0,
+}
+
+
+#: Pieces of memory of a session, by build: interpreted, compiled.
+SESSION_BLOCKS: Final = (20.1, 20.1)
+
+
+def calls_of(work: Callable[[], None]) -> int:
+    """How many functions are called."""
+    count = 0
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        if event in {"call", "c_call"}:
+            count += 1
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def for_each(count: Callable[[str, int], float], name: str) -> float:
+    """What one more message costs, without what its preparation does."""
+
+    def growth(work: str) -> float:
+        return (count(work, MANY) - count(work, FEW)) / (MANY - FEW)
+
+    # Answers are prepared in every case there, and made in one of them only.
+    return growth(name) - growth("pushes" if "both" not in name else "pushes and answers")
+
+
+@pytest.mark.skipif(tmqp.compiled, reason="compiled code calls without being seen")
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_for_a_message(name: str) -> None:
+    found = for_each(lambda work, count: calls_of(lambda: WORKS[work](count)), name)
+    assert 0 < found <= CALLS[name] * TOLERANCE
+
+
+# --- Instructions --------------------------------------------------------------------------------
+
+
+def _perf(command: list[str], environment: dict[str, str]) -> int | None:
+    counted = ["perf", "stat", "-x,", "-e", "instructions:u", *command]
+    ended = subprocess.run(counted, env=environment, capture_output=True, text=True, check=False)
+    found = re.search(r"^(\d+),.*instructions", ended.stderr, re.MULTILINE)
+    return int(found[1]) if found and ended.returncode == 0 else None
+
+
+def _callgrind(command: list[str], environment: dict[str, str]) -> int | None:
+    counted = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *command]
+    ended = subprocess.run(counted, env=environment, capture_output=True, text=True, check=False)
+    found = re.search(r"Collected : (\d+)", ended.stderr)
+    return int(found[1]) if found and ended.returncode == 0 else None
+
+
+def instructions_of(work: str, count: int) -> int | None:
+    """Instructions of a process that does the work; None where nothing counts them."""
+    place = str(Path(tmqp.__file__).parents[1])
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([place, str(ROOT)]),
+        "PYTHONHASHSEED": "0",
+    }
+    command = [sys.executable, "-m", "tests.tmqp_server.costs", work, str(count)]
+    for program, counter in (("perf", _perf), ("valgrind", _callgrind)):
+        if shutil.which(program) is not None:
+            found = counter(command, environment)
+            if found is not None:
+                return found
+    return None
+
+
+@pytest.mark.alone
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not tmqp.compiled, reason="counted of the compiled build")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="counted on x86-64")
+@pytest.mark.parametrize("name", INSTRUCTIONS)
+def test_instructions_for_a_message(name: str) -> None:
+    if instructions_of("pushes", 1) is None:
+        pytest.skip("neither perf nor valgrind can count here")
+
+    def counted(work: str, count: int) -> float:
+        found = instructions_of(work, count)
+        assert found is not None
+        return found
+
+    found = for_each(counted, name)
+    assert 0 < found <= INSTRUCTIONS[name] * TOLERANCE
+
+
+# --- Memory --------------------------------------------------------------------------------------
+
+
+def blocks_of(work: Callable[[], Any]) -> int:
+    """How many more pieces of memory are held after the work; what it returns is held."""
+    gc.collect()
+    before = sys.getallocatedblocks()
+    held = work()
+    gc.collect()
+    found = sys.getallocatedblocks() - before
+    del held
+    return found
+
+
+def test_memory_of_a_message_that_waits() -> None:
+    hub = hub_with_queue("pull", b'{"RequestAcknowledge":false}')
+
+    def fill(first: int) -> None:
+        for number in range(first, first + 1_000):
+            frame = Frame.build(
+                TYPE_QUEUE_MESSAGE, "c", 1, bytes(100), message_id=f"{number:032}", source="client1"
+            )
+            hub.receive(1, frame.raw, 1.0)
+
+    fill(0)
+    found = blocks_of(lambda: fill(1_000)) / 1_000
+    (queue,) = hub.broker.queues()
+    assert queue.waiting_count() == 2_000
+    # The bytes, the frame, its id, the message, its number, and here and there a size.
+    assert found <= 7
+
+
+def test_memory_of_a_session_that_does_nothing() -> None:
+    hub = hub_with_queue("pull", b"{}")
+    connect(hub, range(10, 110))
+    found = blocks_of(lambda: connect(hub, range(110, 210))) / 100
+    assert hub.broker.statistics().sessions == 202
+    assert found <= SESSION_BLOCKS[tmqp.compiled] * TOLERANCE

@@ -1,0 +1,370 @@
+"""Runs of pushes: whatever is taken in one go leaves the same bytes and the same books."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tmqp_server.line_door import LineDoor
+from tmqp import ConnectionInformation, Frame, FrameRun, Limits, MessageType
+from tmqp.constants import Operation
+from tmqp_server.doors.native.door import NativeDoor, NativeSession
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.commands import Push
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun, RunNotes, RunWire
+from tmqp_server.hub import Hub
+
+#: The books of a queue that every push touches.
+COUNTERS: Final = (
+    "accepted", "acks", "bytes", "cleared", "count", "dead", "deliveries", "done", "dropped",
+    "expired", "high_count", "last_received", "last_sent", "overflowed", "received", "refused",
+    "regular_count", "removed", "requeued", "saved", "sent", "sequence", "skipped", "untracked",
+)  # fmt: skip
+PRODUCER: Final = 1
+CONSUMERS: Final = (2, 3)
+
+QUEUES: Final = (
+    ("broadcast", b'{"RequestAcknowledge":false}'),
+    ("push", b'{"RequestAcknowledge":false}'),
+    ("push", b'{"RequestAcknowledge":true}'),
+    ("broadcast", b'{"RequestAcknowledge":true}'),
+    ("roundrobin", b'{"RequestAcknowledge":false}'),
+    ("broadcast", b'{"RequestAcknowledge":false,"HideClientNames":true}'),
+    ("push", b'{"RequestAcknowledge":false,"MessageLimit":3}'),
+    ("broadcast", b'{"RequestAcknowledge":false,"MessageSizeLimit":180}'),
+    ("push", b'{"RequestAcknowledge":false,"SendOnlyFirstAcquirer":true}'),
+    ("push", b'{"RequestAcknowledge":false,"MessageTimeout":1000}'),
+    ("push", b'{"RequestAcknowledge":true,"WaitForAcknowledge":true}'),
+    ("roundrobin", b'{"RequestAcknowledge":true,"WaitForAcknowledge":true}'),
+    ("push", b'{"RequestAcknowledge":true,"MessageDeliveryHandler":"ack-consumer"}'),
+    ("pull", b'{"RequestAcknowledge":false}'),
+    ("cache", b"{}"),
+    ("stopped", b"{}"),
+    ("paused", b'{"RequestAcknowledge":false}'),
+)  # fmt: skip
+
+
+class Stage:
+    """A hub with a producer and consumers, all in memory."""
+
+    def __init__(self, queue: int, *, runs: bool, limits: EngineLimits, portion: int) -> None:
+        ids = itertools.count()
+        self.broker = Broker(limits)
+        self.hub = Hub(self.broker, portion)
+        self.door = NativeDoor(lambda: f"{next(ids):032}", Limits())
+        self.heard: dict[int, bytes] = {}
+        status, options = QUEUES[queue]
+        for number in (PRODUCER, *CONSUMERS):
+            self.hub.open(number, self.door, 0.0)
+            self.say(number, b"TMQP/2.0" + hello(f"client{number}"))
+            session = self.hub._sessions[number]
+            assert isinstance(session, NativeSession)
+            session._connection.bundles = runs
+            if not runs:
+                session._singly = 1 << 30
+        create = operation(Operation.CREATE_QUEUE, options, status)
+        self.say(PRODUCER, create)
+
+    def say(self, number: int, data: bytes, now: float = 0.0) -> None:
+        more = self.hub.receive(number, data, now)
+        self.listen()
+        while more:
+            more = self.hub.go_on(number, now)
+            self.listen()
+
+    def listen(self) -> None:
+        for number in self.hub.take_touched():
+            data = self.hub.data_to_send(number)
+            self.heard[number] = self.heard.get(number, b"") + data
+
+    def books(self) -> list[object]:
+        queues = [
+            [queue.channel_name, queue.queue_id, *[getattr(queue, name) for name in COUNTERS]]
+            for queue in self.broker.queues()
+        ]
+        flights = [
+            (
+                key,
+                (each.attempts, each.marks, each.sequence, each.sent_at, each.size),
+                (each.wire.raw if isinstance(each.wire, Frame) else None),
+                (None if each.holder is None else each.holder.number),
+            )
+            for queue in self.broker.queues()
+            for key, each in queue.flights.items()
+        ]
+        core = self.broker._core
+        clients = [
+            (session.pushed, session.delivered_in_all(), session.in_flight)
+            for session in core.sessions.values()
+        ]
+        return [queues, flights, clients, core.total_bytes, repr(self.broker.statistics())]
+
+
+def hello(name: str) -> bytes:
+    return Frame.build(int(MessageType.SERVER), "", 101, ConnectionInformation(name).encode()).raw
+
+
+def operation(number: Operation, body: bytes = b"", status: str = "") -> bytes:
+    headers = [("Queue-Id", "1"), ("Queue-Status", status)] if status else []
+    return Frame.build(
+        int(MessageType.SERVER), "c", int(number), body, message_id="o", headers=headers
+    ).raw
+
+
+def pushes(first: int, count: int, kind: int) -> bytes:
+    """Pushes in a row: to the queue, with what makes them different, or elsewhere."""
+    return b"".join(
+        [
+            Frame.build(
+                int(MessageType.QUEUE_MESSAGE),
+                "elsewhere" if kind == 1 else "c",
+                1,
+                b"x" * ((first + each) % 3 * 60),
+                message_id=f"m{(first + each) % 7 if kind == 7 else first + each}",
+                source="" if kind == 2 else "client9" if kind == 3 else "client1",
+                high_priority=kind == 4,
+                pending_acknowledge=kind == 5,
+                ttl=1 if kind == 6 else 16,
+            ).raw
+            for each in range(count)
+        ]
+    )
+
+
+def answers(number: int, last: int, kind: int) -> bytes:
+    """Answers to all pushes up to one, each again and again; or to something else."""
+    return b"".join(
+        [
+            Frame.build(
+                int(MessageType.ACKNOWLEDGE),
+                "client1" if kind == 1 else "nowhere" if kind == 2 else "c",
+                1,
+                message_id=f"m{each}",
+                source="client9" if kind == 3 else f"client{number}",
+                high_priority=kind == 4,
+                headers=[("Nack-Reason", "no")] if kind == 5 else (),
+            ).raw
+            for each in range(max(0, last - 70), last)
+        ]
+    )
+
+
+acts = st.one_of(
+    st.tuples(st.just("push"), st.integers(1, 90), st.integers(0, 7)),
+    st.tuples(st.just("push"), st.integers(1, 90), st.just(0)),
+    st.tuples(
+        st.sampled_from(["join", "leave", "block", "unblock"]), st.integers(2, 3), st.just(0)
+    ),
+    st.tuples(st.just("listen"), st.just(2), st.integers(0, 1)),
+    st.tuples(st.just("answer"), st.integers(2, 3), st.integers(0, 5)),
+    st.tuples(st.just("answer"), st.integers(2, 3), st.just(0)),
+)
+
+
+def play(stage: Stage, script: list[tuple[str, int, int]]) -> None:
+    first = 0
+    for now, (what, number, kind) in enumerate(script, 1):
+        if what == "push":
+            stage.say(PRODUCER, pushes(first, number, kind), float(now))
+            first += number
+        elif what == "answer":
+            stage.say(number, answers(number, first, kind), float(now))
+        elif what == "join":
+            stage.say(number, operation(Operation.JOIN), float(now))
+        elif what == "leave":
+            stage.say(number, operation(Operation.LEAVE), float(now))
+        elif what == "listen":
+            event = Frame.build(
+                int(MessageType.EVENT),
+                "MessageProduced",
+                kind,
+                message_id="e",
+                headers=[("Channel-Name", "c"), ("Queue-Id", "1")],
+            )
+            stage.say(number, event.raw, float(now))
+        elif what == "block":
+            stage.hub.block(number, float(now))
+        else:
+            stage.hub.unblock(number, float(now))
+        stage.listen()
+
+
+def wait(stage: Stage, now: float) -> None:
+    """Let come due what is due until then."""
+    while (due := stage.hub.broker_deadline()) is not None and due <= now:
+        stage.hub.on_broker_deadline(max(due, 100.0))
+        stage.listen()
+
+
+@settings(max_examples=300)
+@given(
+    st.sampled_from(range(len(QUEUES))),
+    st.lists(acts, min_size=1, max_size=10),
+    st.sampled_from([0, 600, 1 << 20]),
+    st.sampled_from(
+        [(1_000, 1 << 20, 1 << 30), (2, 1 << 20, 1 << 30), (1_000, 200, 1 << 30), (9, 9_999, 800)]
+    ),
+)
+def test_runs_leave_what_single_pushes_would(
+    queue: int, script: list[tuple[str, int, int]], portion: int, bounds: tuple[int, int, int]
+) -> None:
+    limits = EngineLimits(
+        max_messages_per_queue=bounds[0], max_queue_bytes=bounds[1], max_total_bytes=bounds[2]
+    )
+    script = [("join", 2, 0), *script]
+    stages = [Stage(queue, runs=runs, limits=limits, portion=portion) for runs in (False, True)]
+    for stage in stages:
+        play(stage, script)
+    single, together = stages
+    assert together.books() == single.books()
+    for stage in stages:
+        wait(stage, 400.0)
+    assert together.heard == single.heard
+    assert together.books() == single.books()
+    assert together.hub.take_faults() == single.hub.take_faults() == {}
+    for stage in stages:
+        assert [queue.imbalance() for queue in stage.broker.queues()] == [0] * len(
+            stage.broker.queues()
+        )
+
+
+def one_run(queue: int, consumers: int) -> tuple[Stage, Queue, int]:
+    """Two hundred pushes at once; how many effects that made is in the third place."""
+    stage = Stage(queue, runs=True, limits=EngineLimits(), portion=1 << 20)
+    for number in CONSUMERS[:consumers]:
+        stage.say(number, operation(Operation.JOIN))
+    session = stage.hub._sessions[PRODUCER]
+    commands = session.receive(pushes(0, 200, 0), 1.0)
+    assert [type(each) for each in commands] == [PushRun]
+    _, effects = stage.broker.steps(commands, 0, 1.0, 1 << 20)
+    (found,) = stage.broker.queues()
+    return stage, found, len(effects)
+
+
+@pytest.mark.parametrize("queue", [0, 1])
+@pytest.mark.parametrize("consumers", [1, 2])
+def test_a_run_is_really_taken_in_one_go(queue: int, consumers: int) -> None:
+    _, found, effects = one_run(queue, consumers)
+    assert effects == consumers
+    assert found.received == found.sent == found.done == 200
+    assert found.deliveries == 200 * consumers
+
+
+def test_a_broadcast_that_nobody_hears_is_dropped_in_one_go() -> None:
+    _, found, effects = one_run(0, 0)
+    assert effects == 0
+    assert found.received == found.dropped == 200
+
+
+def test_after_a_run_was_divided_the_next_chunks_come_singly() -> None:
+    stage, _, effects = one_run(5, 1)
+    assert effects == 64  # as many as a step takes: one by one, for names are to be hidden
+    session = stage.hub._sessions[PRODUCER]
+    for chunk in range(1, 65):
+        commands = session.receive(pushes(chunk * 200, 20, 0), 1.0)
+        assert [type(each) for each in commands] == [Push] * 20
+    commands = session.receive(pushes(65 * 200, 20, 0), 1.0)
+    assert [type(each) for each in commands] == [PushRun]
+
+
+def test_a_step_takes_a_run_that_must_be_divided_to_its_end() -> None:
+    stage = Stage(5, runs=True, limits=EngineLimits(), portion=0)
+    stage.say(2, operation(Operation.JOIN))
+    (run,) = stage.hub._sessions[PRODUCER].receive(pushes(0, 200, 0), 1.0)
+    assert len(stage.broker.step(run, 1.0)) == 200
+    (found,) = stage.broker.queues()
+    assert found.received == found.done == 200
+
+
+@pytest.mark.parametrize(("kind", "effects"), [(0, 1), (5, 2)])
+def test_a_run_to_be_acknowledged_is_taken_in_one_go(kind: int, effects: int) -> None:
+    """The one consumer has each message in hand, and the producer that asked is told."""
+    stage = Stage(2, runs=True, limits=EngineLimits(), portion=1 << 20)
+    stage.say(2, operation(Operation.JOIN))
+    (run,) = stage.hub._sessions[PRODUCER].receive(pushes(0, 200, kind), 1.0)
+    assert isinstance(run, PushRun)
+    assert len(stage.broker.steps([run], 0, 1.0, 1 << 20)[1]) == effects
+    (found,) = stage.broker.queues()
+    assert len(found.flights) == found.count == 200
+    assert found.bytes == run.size
+
+
+def test_more_than_may_be_unanswered_is_taken_one_by_one() -> None:
+    limits = EngineLimits(max_in_flight_per_session=150)
+    stage = Stage(2, runs=True, limits=limits, portion=1 << 20)
+    stage.say(2, operation(Operation.JOIN))
+    stage.say(PRODUCER, pushes(0, 200, 0))
+    (found,) = stage.broker.queues()
+    assert len(found.flights) == 150
+    assert found.waiting_count() == 50
+
+
+def test_answers_in_a_row_are_taken_together() -> None:
+    stage = Stage(2, runs=True, limits=EngineLimits(), portion=1 << 20)
+    stage.say(2, operation(Operation.JOIN))
+    stage.say(PRODUCER, pushes(0, 70, 0))
+    (found,) = stage.broker.queues()
+    assert len(found.flights) == 70
+    (run,) = stage.hub._sessions[2].receive(answers(2, 70, 0), 1.0)
+    assert isinstance(run, AcknowledgeRun)
+    assert stage.broker.steps([run], 0, 1.0, 1 << 20) == (1, [])
+    assert found.acks == found.done == 70
+    assert not found.flights
+
+
+def test_a_step_takes_all_answers_of_a_run() -> None:
+    stage = Stage(11, runs=True, limits=EngineLimits(), portion=1 << 20)
+    stage.say(2, operation(Operation.JOIN))
+    stage.say(PRODUCER, pushes(0, 70, 0))
+    (found,) = stage.broker.queues()
+    (run,) = stage.hub._sessions[2].receive(answers(2, 70, 0), 1.0)
+    assert len(stage.broker.step(run, 1.0)) >= 69  # each lets the next one go
+    assert found.acks == found.done == 70
+
+
+def test_a_door_of_another_kind_gets_each_message() -> None:
+    """The consumer speaks another protocol: each message of the run is encoded by itself."""
+
+    class Lines(RunWire):
+        def pushes(self, run: PushRun) -> list[Push]:
+            return [
+                Push(run.session, f"m{each}", run.channel, 1, False, False, 5, f"text {each}")
+                for each in range(run.count)
+            ]
+
+        def contents(self) -> tuple[list[str], list[int], list[object]]:
+            return [f"m{each}" for each in range(3)], [5] * 3, [None] * 3
+
+    broker = Broker()
+    hub = Hub(broker)
+    door = LineDoor("x")
+    for number in (1, 2):
+        hub.open(number, door, 0.0)
+        hub.receive(number, f"connect n{number}".encode(), 0.0)
+        hub.take_touched()
+    hub.receive(2, b"join c", 0.0)
+    broker.step(Push(1, "first", "c", 1, False, False, 5, "first"), 0.0)
+    (queue,) = broker.queues()
+    queue.options.request_acknowledge = False
+    run = PushRun(1, "c", 1, False, False, 3, 15, 5, Lines(), RunNotes())
+    hub._run(1, [run], 1.0)
+    assert not hub.take_faults()
+    assert queue.received == 4
+    words = " ".join(door.sessions[2].words())
+    assert words.index("m0") < words.index("m1") < words.index("m2")
+
+
+def test_a_run_prints_what_it_is() -> None:
+    stage = Stage(0, runs=True, limits=EngineLimits(), portion=0)
+    (run,) = stage.hub._sessions[PRODUCER].receive(pushes(0, 5, 0), 1.0)
+    assert isinstance(run, PushRun)
+    assert "FrameRun of 5" in repr(run)
+    frames = getattr(run.wire, "frames")  # noqa: B009 - the native door's own
+    assert isinstance(frames, FrameRun)
+    assert run.size == frames.size

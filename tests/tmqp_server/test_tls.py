@@ -1,0 +1,213 @@
+"""A server that speaks TLS: with our client, with others, and each way in which it cannot be."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from tests.certificates import make_certificate
+from tmqp.address import Address
+from tmqp.limits import Limits
+from tmqp_client import ConnectFailed, connect
+from tmqp_server.app import running
+from tmqp_server.config import ConfigError, ServerConfig, parse_config
+from tmqp_server.io.tls import server_context
+from tmqp_server.settings.tls import TlsSettings
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return make_certificate(tmp_path_factory.mktemp("tls"))
+
+
+def config_of(files: tuple[Path, Path], handshake_timeout_s: float = 5.0) -> ServerConfig:
+    key, certificate = files
+    return ServerConfig(
+        listen=(Address("127.0.0.1", 0, tls=True), Address("127.0.0.1", 0)),
+        tls=TlsSettings(certificate=str(certificate), key=str(key)),
+        connection=Limits(handshake_timeout_s=handshake_timeout_s),
+    )
+
+
+def trusting(files: tuple[Path, Path]) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(files[1]))
+
+
+async def test_messages_go_through_tls(files: tuple[Path, Path]) -> None:
+    large = bytes(range(256)) * 2_000
+    async with running(config_of(files)) as server:
+        secure, plain = server.addresses
+        assert secure.tls
+        assert not plain.tls
+        there = f"tmqs://localhost:{secure.port}"
+        async with (
+            connect(there, ssl_context=trusting(files)) as producer,
+            connect(str(plain)) as consumer,
+        ):
+            await producer.create_queue("orders", 1, status="push")
+            with anyio.fail_after(20):
+                async with consumer.consume("orders", 1) as messages:
+                    await producer.push("orders", 1, large)
+                    assert (await messages.get()).payload == large
+                async with producer.consume("orders", 1) as messages:
+                    for number in range(300):
+                        await consumer.push("orders", 1, b"%d" % number, wait=False)
+                    for number in range(300):
+                        assert (await messages.get()).payload == b"%d" % number
+            assert server.sessions == 2
+
+
+async def test_a_client_that_does_not_trust_it_does_not_connect(files: tuple[Path, Path]) -> None:
+    async with running(config_of(files)) as server:
+        port = server.addresses[0].port
+        with pytest.raises(ConnectFailed, match="certificate"):
+            async with connect(f"tmqs://localhost:{port}", reconnect=None):
+                pass
+        with pytest.raises(ConnectFailed):  # the certificate is for another name
+            async with connect(
+                f"tmqs://127.0.0.1:{port}", ssl_context=trusting(files), reconnect=None
+            ):
+                pass
+
+
+async def test_who_speaks_no_tls_is_let_go(files: tuple[Path, Path]) -> None:
+    async with running(config_of(files, handshake_timeout_s=0.5)) as server:
+        port = server.addresses[0].port
+        with pytest.raises(ConnectFailed):
+            async with connect(f"tmq://127.0.0.1:{port}", reconnect=None):
+                pass
+        with socket.create_connection(("127.0.0.1", port), 5) as silent:
+            silent.settimeout(10)
+            assert await anyio.to_thread.run_sync(silent.recv, 10) == b""
+        with anyio.fail_after(5):
+            while server.sessions:  # noqa: ASYNC110 - it is only counted
+                await anyio.sleep(0.01)
+
+
+async def test_a_handshake_does_not_hold_up_a_stop(files: tuple[Path, Path]) -> None:
+    with anyio.fail_after(5):
+        async with running(config_of(files, handshake_timeout_s=60)) as server:
+            silent = socket.create_connection(("127.0.0.1", server.addresses[0].port), 5)
+            while not server.sessions:  # noqa: ASYNC110 - it is only counted
+                await anyio.sleep(0.01)
+    silent.close()
+
+
+async def test_old_versions_are_refused(files: tuple[Path, Path]) -> None:
+    context = server_context(TlsSettings(certificate=str(files[1]), key=str(files[0])))
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_2
+    old = trusting(files)
+    old.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+        old.maximum_version = ssl.TLSVersion.TLSv1_1
+    async with running(config_of(files)) as server:
+        with pytest.raises(ConnectFailed):
+            async with connect(
+                f"tmqs://localhost:{server.addresses[0].port}", ssl_context=old, reconnect=None
+            ):
+                pass
+
+
+# --- Files ---------------------------------------------------------------------------------------
+
+
+def test_one_file_may_hold_both(files: tuple[Path, Path], tmp_path: Path) -> None:
+    both = tmp_path / "both.pem"
+    both.write_bytes(files[0].read_bytes() + files[1].read_bytes())
+    server_context(TlsSettings(certificate=str(both)))
+
+
+def complaint(settings: TlsSettings) -> str:
+    with pytest.raises(ConfigError) as found:
+        server_context(settings)
+    return str(found.value)
+
+
+def test_each_bad_file_is_named(files: tuple[Path, Path], tmp_path: Path) -> None:
+    key, certificate = map(str, files)
+    missing = str(tmp_path / "missing")
+    assert complaint(TlsSettings(certificate=missing, key=key)) == (
+        f"tls.certificate: cannot read {missing}: No such file or directory"
+    )
+    assert "tls.key: cannot read" in complaint(TlsSettings(certificate=certificate, key=missing))
+    text = tmp_path / "text"
+    text.write_text("nothing of the kind")
+    assert "no certificate and key in PEM" in complaint(TlsSettings(certificate=str(text), key=key))
+    other, _ = make_certificate(tmp_path, "other")
+    assert "is not the key of the certificate" in complaint(
+        TlsSettings(certificate=certificate, key=str(other))
+    )
+    locked = tmp_path / "locked.key"
+    subprocess.run(
+        ["openssl", "ec", "-in", key, "-aes256", "-passout", "pass:secret", "-out", str(locked)],
+        check=True,
+        capture_output=True,
+    )
+    assert "is encrypted" in complaint(TlsSettings(certificate=certificate, key=str(locked)))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('tls.certificat = "a"', "certificate"),
+        ("tls.certificate = 1", "tls.certificate must be the name of a file"),
+        ('tls.key = "a"', "tls.key is given without tls.certificate"),
+        ("tls = 1", "tls"),
+    ],
+)
+def test_settings_that_cannot_be(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        parse_config(text)
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_the_command_says_what_is_wrong(tmp_path: Path, check: bool) -> None:
+    config = tmp_path / "server.toml"
+    config.write_text('listen = "tmqs://127.0.0.1:0"\n[tls]\ncertificate = "/nowhere/x.pem"\n')
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "tmqp_server"),
+            *("--check-config" if check else "--config", str(config)),
+        ],
+        env={"PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "tls.certificate: cannot read /nowhere/x.pem: No such file" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_command_serves_it(files: tuple[Path, Path]) -> None:
+    key, certificate = map(str, files)
+    with subprocess.Popen(
+        [
+            *(sys.executable, "-m", "tmqp_server", "-l", "tmqs://127.0.0.1:0"),
+            *("--tls-cert", certificate, "--tls-key", key, "--log-level", "warning"),
+        ],
+        env={"PYTHONPATH": ":".join(sys.path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        place = process.stdout.readline().split(" ready on ")[1].strip()
+        assert place.startswith("tmqs://127.0.0.1:")
+
+        async def ping() -> None:
+            async with connect(
+                place.replace("127.0.0.1", "localhost"), ssl_context=trusting(files)
+            ) as client:
+                await client.ping()
+
+        anyio.run(ping)
+        process.terminate()
+        assert process.wait(30) == 0
