@@ -7,4 +7,6 @@ import contextlib
 __all__ = ["DefaultSource"]
 
 with contextlib.suppress(Exception):
-    from tmqp_spark.capture import TmqpCaptureDataSource as DefaultSource
+    from tmqp_spark.capture import TmqpCaptureDataSource
+
+    DefaultSource = TmqpCaptureDataSource

@@ -7,4 +7,6 @@ import contextlib
 __all__ = ["DefaultSource"]
 
 with contextlib.suppress(Exception):
-    from tmqp_spark.events import TmqpEventsDataSource as DefaultSource
+    from tmqp_spark.events import TmqpEventsDataSource
+
+    DefaultSource = TmqpEventsDataSource

@@ -106,7 +106,9 @@ class TmqpEventsReader(DataSourceStreamReader):
         self._listening()
         return _offset(self._run, 0)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
+    def latestOffset(  # noqa: N802 - Spark's name
+        self, start: dict[str, Any], limit: ReadLimit
+    ) -> dict[str, Any]:
         """How far the next batch goes; what is before ``start`` is done with."""
         feed = self._listening()
         done = start["n"] if start.get("r") == self._run else 0

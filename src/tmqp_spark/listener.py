@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -157,7 +158,7 @@ def progress_line(progress: Mapping[str, Any]) -> dict[str, Any]:
 
 def _rate(value: Any) -> float:
     # Spark has no number, or NaN, where nothing was measured.
-    return float(value) if isinstance(value, int | float) and value == value else 0.0  # noqa: PLR0124
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
 
 
 def _behind(offset: Any) -> tuple[int, int] | None:

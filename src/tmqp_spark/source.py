@@ -285,7 +285,9 @@ class TmqpDataSource(DataSource):
         """A batch's writer, of rows with the columns in ``schema``."""
         return batch_writer(self._given, schema, overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> TmqpStreamArrowWriter:  # noqa: N802 - Spark's name
+    def streamWriter(  # noqa: N802 - Spark's name
+        self, schema: StructType, overwrite: bool
+    ) -> TmqpStreamArrowWriter:
         """A streaming query's writer, of rows with the columns in ``schema``."""
         return stream_writer(self._given, schema, overwrite)
 

@@ -112,7 +112,9 @@ class KillingSource(TmqpDataSource):
         writer.folder = self._folder
         return writer
 
-    def streamWriter(self, schema: Any, overwrite: bool) -> KillingWriter:  # noqa: N802 - Spark's name
+    def streamWriter(  # noqa: N802 - Spark's name
+        self, schema: Any, overwrite: bool
+    ) -> KillingWriter:
         """The writer, with orders."""
         strike(self._folder, "plan")
         made = super().streamWriter(schema, overwrite)

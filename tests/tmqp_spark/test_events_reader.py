@@ -71,11 +71,9 @@ def _rows(reader: TmqpEventsReader, start: Any, end: Any) -> list[tuple[str, str
 def _latest(reader: TmqpEventsReader, start: Any, count: int) -> Any:
     """The offset so many events behind."""
     deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        end = reader.latestOffset(start, ALL)
-        if end["n"] >= count:
-            return end
-    raise AssertionError(f"only {end} after {start}")
+    while (end := reader.latestOffset(start, ALL))["n"] < count:
+        assert time.monotonic() < deadline, f"only {end} after {start}"
+    return end
 
 
 def test_batches_hold_each_event_once(broker: Broker, made: Make) -> None:
