@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 import click
@@ -31,6 +32,7 @@ from tmqp_spark.transport import read_token
 
 __all__ = [
     "EXIT_CODES",
+    "absolute",
     "blocking_client",
     "connected",
     "connection_options",
@@ -159,6 +161,12 @@ def reported(command: _C) -> _C:
         click.option("--json-logs", is_flag=True, help="Progress as JSON, an object a line."),
         click.option("-q", "--quiet", is_flag=True, help="No progress, only warnings."),
     )
+
+
+def absolute(place: str) -> str:
+    """A place as Spark shall see it: paths from the root, for the JVM may stand in another folder;
+    addresses such as ``s3a://bucket`` as they are."""
+    return place if "://" in place else str(Path(place).absolute())
 
 
 # --- Options of the broker's --------------------------------------------------------------------

@@ -8,6 +8,7 @@ import click
 
 from tmqp_spark.cli._run import (
     EXIT_CODES,
+    absolute,
     connected,
     connection_options,
     ends_well,
@@ -137,7 +138,7 @@ def archive(
             summary = archive_with_spark(
                 spark,
                 {"url": address, **secret, **given, **chosen, **more},
-                folder,
+                absolute(folder),
                 stop=stop,
                 reporter=reporter,
                 headers=headers,

@@ -10,6 +10,7 @@ import click
 
 from tmqp_spark.cli._run import (
     EXIT_CODES,
+    absolute,
     blocking_client,
     connected,
     connection_options,
@@ -86,7 +87,9 @@ def metrics(
     elif queues or pattern:
         raise click.UsageError("--archive measures all of the archive; name no queues")
     with spark_for("metrics", master, conf) as spark:
-        messages = pipeline.messages_of(spark, chosen, archive, sent_header)
+        messages = pipeline.messages_of(
+            spark, chosen, None if archive is None else absolute(archive), sent_header
+        )
         buckets = pipeline.measure(messages, bucket, sent_header)
     now: list[Depth] = []
     if archive is None:

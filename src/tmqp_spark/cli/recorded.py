@@ -8,6 +8,7 @@ import click
 
 from tmqp_spark.cli._run import (
     EXIT_CODES,
+    absolute,
     ends_well,
     example_text,
     on_spark,
@@ -52,7 +53,7 @@ def analyze(
     from tmqp_spark.pipelines import recorded_tables as pipeline  # noqa: PLC0415 - Spark
 
     with spark_for("analyze", master, conf) as spark:
-        found = pipeline.frames(spark, list(paths), "auto").cache()
+        found = pipeline.frames(spark, [absolute(path) for path in paths], "auto").cache()
         kinds = pipeline.frame_kinds(found)
         times = pipeline.answer_times(found)
         faults = pipeline.faults(found, top)
@@ -107,7 +108,9 @@ def corpus(
     from tmqp_spark.pipelines import recorded_tables as pipeline  # noqa: PLC0415 - Spark
 
     with spark_for("corpus", master, conf) as spark:
-        found = pipeline.frames(spark, list(paths), "corpus", skip_bytes).cache()
+        found = pipeline.frames(
+            spark, [absolute(path) for path in paths], "corpus", skip_bytes
+        ).cache()
         shape = pipeline.corpus_shape(found).asDict()
         kinds = pipeline.frame_kinds(found)
         faults = pipeline.faults(found, top)
