@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from tests.tmqp_spark.commands import run
 from tests.tmqp_spark.conftest import spark_environment
@@ -94,6 +95,7 @@ def events(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
+@pytest.mark.timeout(400)
 def test_a_killed_archive_goes_on_and_one_that_is_asked_to_end_ends_well(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:

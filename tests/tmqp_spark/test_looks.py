@@ -88,11 +88,18 @@ queues = [{ id = 1, status = "pull", durable = true, retain_ms = 3600000 }]
 
 [[channels]]
 name = "sick"
-queues = [{ id = 7, durable = true, retain_ms = 3600000, delivery_handler = "putback-end",
-            put_back_limit = 1, dead_letter = { channel = "dead", queue = 1 } }]
+
+[[channels.queues]]
+id = 7
+durable = true
+retain_ms = 3600000
+delivery_handler = "putback-end"
+put_back_limit = 1
+dead_letter = { channel = "dead", queue = 1 }
 """
 
 
+@pytest.mark.timeout(400)
 def test_dead_letters_are_told_apart_and_listed(spark: SparkSession, tmp_path: Path) -> None:
     listed = tmp_path / "dead.jsonl"
     with Broker(tmp_path / "broker", SICK) as broker:
