@@ -28,9 +28,9 @@ from tmqp.constants import (
     TYPE_ACKNOWLEDGE,
     TYPE_QUEUE_MESSAGE,
 )
-from tmqp_spark.errors import SparkError
+from tmqp_spark.errors import EncodingError
 
-__all__ = ["ID_DIGITS", "SINK_COLUMNS", "EncodedBatch", "EncodingError", "MessageEncoder"]
+__all__ = ["ID_DIGITS", "SINK_COLUMNS", "EncodedBatch", "MessageEncoder"]
 
 #: Columns that a sink takes, and the Spark types they may have.
 SINK_COLUMNS: Final = {
@@ -57,10 +57,6 @@ _EMPTY: Final = pa.scalar(b"", pa.large_binary())
 #: The four hexadecimal digits of each number of 16 bits, as one number each: two look-ups make an
 #: id, where a digit at a time cost 90 ns a message.
 _HEX4: Final = np.frombuffer(b"".join(b"%04x" % number for number in range(65_536)), np.uint32)
-
-
-class EncodingError(SparkError):
-    """A row cannot be a message; the text says which, and what to do."""
 
 
 class EncodedBatch:

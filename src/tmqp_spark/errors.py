@@ -16,6 +16,7 @@ __all__ = [
     "ConnectionBroken",
     "DataLost",
     "DecodeFailed",
+    "EncodingError",
     "InvalidOption",
     "InvalidSchema",
     "JavaMissing",
@@ -65,3 +66,7 @@ class ConnectionBroken(SparkError):
 
 class JavaMissing(SparkError):
     """No Java that Spark runs on was found."""
+
+
+class EncodingError(SparkError):
+    """A row cannot be a message; the text says which, and what to do."""

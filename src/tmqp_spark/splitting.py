@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from tmqp import HeaderName, ResultCode
 from tmqp.extensions import (
@@ -21,9 +20,6 @@ from tmqp_spark.ranges import QueueRange
 from tmqp_spark.transport import Link
 
 __all__ = ["bytes_up_to", "split_evenly", "split_ranges"]
-
-#: A range is not divided finer than this to make more tasks: a task costs more than it would read.
-_SMALLEST_PART: Final = 1
 
 
 def split_ranges(link: Link, ranges: list[QueueRange], options: SourceOptions) -> list[QueueRange]:
@@ -50,7 +46,7 @@ def split_ranges(link: Link, ranges: list[QueueRange], options: SourceOptions) -
 def split_evenly(whole: QueueRange, count: int) -> list[QueueRange]:
     """A range in so many parts, with as many sequences each; fewer, if it has not so many."""
     length = whole.end - whole.start
-    count = max(1, min(count, length // _SMALLEST_PART))
+    count = max(1, min(count, length))
     edges = [whole.start + length * number // count for number in range(count + 1)]
     return [
         QueueRange(

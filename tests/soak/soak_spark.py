@@ -8,6 +8,7 @@ broker.  In the end every row is in the queue once.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -63,7 +64,12 @@ def _run(folder: Path, broker: Broker) -> int:
             start_new_session=True,  # a group of its own, with its JVM
         )
         (folder / "driver").write_text(str(-process.pid))
-        if process.wait(_DRIVER_S) == 0:
+        try:
+            status = process.wait(_DRIVER_S)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        if status == 0:
             return failures
     raise AssertionError("the query fails again and again")
 

@@ -18,6 +18,8 @@ from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine import (
     client_commands,
     commands,
+    group_commands,
+    reading_commands,
     router_commands,
     transaction_commands,
 )
@@ -50,7 +52,8 @@ NO = Decision(False)
 
 
 def session_commands() -> Iterator[type[Command]]:
-    for module in (commands, client_commands, router_commands, transaction_commands):
+    modules = (commands, client_commands, group_commands, reading_commands, router_commands)
+    for module in (*modules, transaction_commands):
         for kind in vars(module).values():
             if isinstance(kind, type) and issubclass(kind, SessionCommand):
                 yield kind
@@ -58,6 +61,7 @@ def session_commands() -> Iterator[type[Command]]:
 
 def test_whatever_a_session_can_ask_of_the_engine_somebody_has_decided_who_may() -> None:
     decided = {*NEEDS, *FREE, Batch, SessionCommand}
+    decided |= {group_commands.GroupCommand, reading_commands.CursorCommand}
     assert set(session_commands()) <= decided
     assert set(Broker()._performers) <= decided
 

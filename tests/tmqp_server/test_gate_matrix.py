@@ -20,24 +20,32 @@ from tmqp.extensions import (
     HEADER_TRANSACTION,
     OP_ABORT_TRANSACTION,
     OP_COMMIT_CURSOR,
+    OP_COMMIT_GROUP,
     OP_COMMIT_TRANSACTION,
     OP_DROP_CURSOR,
+    OP_DROP_GROUP,
     OP_LIST_CURSORS,
+    OP_LIST_GROUPS,
     OP_LIST_TRANSACTIONS,
     OP_OFFSETS,
+    OP_OPEN_GROUP,
     OP_OPEN_TRANSACTION,
     OP_PUSH_TRANSACTION,
     OP_READ_RANGE,
+    OP_RESET_GROUP,
     OP_SET_ROUTER_ENABLED,
+    OP_SPLIT_RANGE,
 )
 from tmqp.frames import Frame
 from tmqp_server import rights
+from tmqp_server.engine.group_commands import GroupCommand
 from tmqp_server.engine.router_commands import ListBindings, ListRouters
 from tmqp_server.gate import Decision, Question
 from tmqp_server.needs import NO_QUEUE
 
 NO: Final = Decision(False)
 BINDING = json.dumps({"Name": "b", "Target": "c", "BindingType": 1, "ContentType": 1}).encode()
+PLACES = json.dumps([{"Channel": "c", "Queue": 1}]).encode()
 
 Shape = tuple[int, int, list[tuple[str, str]]]
 CODE_401: list[Shape] = [(MessageType.RESPONSE, 401, [])]
@@ -167,6 +175,18 @@ MATRIX: dict[str, tuple[Frame, tuple[str, str, int], list[Shape]]] = {
         (rights.PULL, "c", 1),
         CODE_401,
     ),
+    "split range": (asks(OP_SPLIT_RANGE, "c", headers=QUEUE), (rights.PULL, "c", 1), CODE_401),
+    "commit group": (
+        asks(OP_COMMIT_GROUP, "any", PLACES, headers=[("Cursor", "r")]),
+        (rights.PULL, "c", 1),
+        CODE_401,
+    ),
+    "reset group": (
+        asks(OP_RESET_GROUP, "any", PLACES, headers=[("Cursor", "r")]),
+        (rights.PULL, "c", 1),
+        CODE_401,
+    ),
+    "list groups": (asks(OP_LIST_GROUPS, "c*"), (rights.SEE_CHANNEL, "", NO_QUEUE), CODE_401),
     "push": (push("c", 1, "m"), (rights.PUSH, "c", 1), CODE_401),
     "push with acknowledge": (
         push("c", 1, "m", pending_acknowledge=True),
@@ -300,7 +320,7 @@ def test_each_operation_asks_for_its_right_and_is_refused_in_its_way(what: str) 
 def test_each_operation_that_is_allowed_does_what_it_does_anyway(what: str) -> None:
     request, need, _ = MATRIX[what]
     guarded, me, _ = stage()
-    if what in ("channel list", "offsets"):
+    if what in ("channel list", "offsets", "list groups"):
         guarded.policy = lambda question: Decision(True, names=frozenset(question.names))
     me.say(request)
     (question,) = guarded.asked
@@ -312,6 +332,35 @@ def test_each_operation_that_is_allowed_does_what_it_does_anyway(what: str) -> N
     same.say(request)
     assert [a.raw for a in answers] == [a.raw for a in same.take()]
     assert len(guarded.handed_over) == ("custom" in what)
+
+
+@pytest.mark.parametrize("operation", [OP_OPEN_GROUP, OP_RESET_GROUP, OP_DROP_GROUP])
+def test_a_group_by_filter_asks_about_each_queue_and_leaves_out_what_is_refused(
+    operation: int,
+) -> None:
+    headers = [("Cursor", "r")] + ([] if operation == OP_DROP_GROUP else [("Start", "latest")])
+    world, me, _ = stage()
+    for number in ("2", "3"):
+        me.say(asks(Operation.CREATE_QUEUE, "c", headers=[("Queue-Id", number)]))
+    me.take()
+    world.asked.clear()
+    world.policy = lambda question: Decision(question.queue_id != 2, keep_s=1.0)
+    me.say(asks(operation, "*", headers=headers))
+    assert [(each.right, each.subject, each.queue_id) for each in world.asked] == [
+        (rights.PULL, "c", 1),
+        (rights.PULL, "c", 2),
+        (rights.PULL, "c", 3),
+    ]
+    (answer,) = me.take()
+    assert answer.content_type == 501, "allowed, as far as the gate goes"
+    command = world.asked[0].command
+    assert isinstance(command, GroupCommand)
+    assert command.places is not None
+    assert [place.allowed for place in command.places] == [True, False, True]
+    # The answers hold for a while.
+    world.asked.clear()
+    me.say(asks(operation, "*", headers=headers))
+    assert world.asked == []
 
 
 def test_every_right_is_needed_for_something_in_the_matrix() -> None:

@@ -55,7 +55,9 @@ def strike(folder: str, point: str) -> None:
         victim = Path(folder, victim).read_text()
     number = os.getpid() if victim == "itself" else int(victim)
     if number < 0:
+        # Spark's workers are in a group of their own.
         os.killpg(-number, signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
     else:
         os.kill(number, signal.SIGKILL)
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmqp import Frame, FrameDecoder, Limits, MessageType
-from tmqp_spark.encoding import EncodedBatch, EncodingError, MessageEncoder
+from tmqp_spark.encoding import EncodedBatch, MessageEncoder
+from tmqp_spark.errors import EncodingError
 
 PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
 MAPS = pa.map_(pa.string(), pa.string())

@@ -100,10 +100,10 @@ class EngineLimits:
     max_read_messages: int = 100_000
     """Messages in the answer to one range read; a reader that asks for more gets so many."""
 
-    max_read_bytes: int = 2_097_152
-    """Bytes of the answer to one range read, or its first message alone; a reader that asks for
-    more gets so much.  A reader that does not ask gets ``max_payload_bytes`` of connections at
-    most."""
+    max_read_bytes: int = 2_359_296
+    """Bytes of the answer to one range read, or its first message alone (two of the largest blocks
+    have room); a reader that asks for more gets so much.  One that does not ask gets
+    ``max_payload_bytes`` of connections at most."""
 
     max_queues_per_read: int = 10_000
     """Queues whose offsets can be asked for at once, and cursors that can be moved, dropped or
