@@ -49,7 +49,7 @@ def test_what_is_kept_is_archived_once_and_then_only_what_is_new(
     command = ["archive", "arc/7", "--to", str(folder), "-a", broker.url]
     summary = run(*command, "-o", "maxRecordsPerPartition=1000")
     assert summary["messages"] == 3_000
-    assert summary["files"] == 3
+    assert summary["files"] >= 3  # a part ends where a block does
     assert summary["end"] == {"arc/7": 3_001}
     assert archived(folder) == expected("arc", 7, 3_000)
     assert run(*command)["batches"] == 0
