@@ -31,8 +31,8 @@ CODE := $(wildcard setup.py src tests fuzz examples tools)
 SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conformance) -mindepth 1 \
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
-.PHONY: help demo test setup compiled test-builds lint format typecheck imports tidy coverage \
-	sim soak bench bench-clients bench-peers bench-codec ci clean distclean
+.PHONY: help demo test spark-demo setup compiled test-builds lint format typecheck imports tidy \
+	coverage sim soak bench bench-clients bench-peers bench-codec ci clean distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -48,6 +48,9 @@ demo: build/auto/.stamp ## watch real messages go through a real broker
 
 test: $(READY) ## run every test
 	$(call run_tests,src,interpreted,)
+
+spark-demo: build/auto/.stamp ## watch Spark archive, replay and measure 122,137 real records
+	@PYTHONPATH=build/auto $(PY) examples/spark_demo.py
 
 setup: $(READY) ## make or refresh ./.venv with everything the other commands need
 

@@ -41,7 +41,7 @@ from tmqp.address import parse_address
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken
 from tmqp_spark.options import ConnectionOptions
 
-__all__ = ["Link", "code_words", "refusal"]
+__all__ = ["Link", "code_words", "read_token", "refusal"]
 
 _T = TypeVar("_T")
 _SMALL_READ: Final = 65_536
@@ -274,7 +274,7 @@ class Link:
         if options.client_id:
             client_id = f"{options.client_id}-{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
         information = ConnectionInformation(
-            client_id, options.client_name, options.client_type, _token(options)
+            client_id, options.client_name, options.client_type, read_token(options)
         )
         self._connection.initiate(information, self.next_id())
         self._flush()
@@ -405,7 +405,11 @@ def refusal(url: str, what: str, answer: Frame) -> BrokerRefused:
     return BrokerRefused(f"{url}: {what}: {code_words(code)}{advice}", code, answer.payload)
 
 
-def _token(options: ConnectionOptions) -> str:
+def read_token(options: ConnectionOptions) -> str:
+    """The token to connect with, from the options or from the file that they name.
+
+    :raises BrokerUnreachable: when the file cannot be read.
+    """
     if not options.token_file:
         return options.token
     try:

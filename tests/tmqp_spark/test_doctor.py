@@ -11,13 +11,15 @@ from click.testing import CliRunner
 
 from tmqp_server.app import running
 from tmqp_server.config import ServerConfig
-from tmqp_spark.cli import main
+from tmqp_spark.cli import cli
 from tmqp_spark.doctor import (
+    check_broker,
     check_formats,
     check_java,
     check_package,
     check_python,
     check_server,
+    check_unix_sockets,
 )
 from tmqp_spark.java import find_java
 
@@ -94,6 +96,34 @@ async def test_a_server_must_keep_messages(tmp_path: Path) -> None:
     assert "keeps messages of 0 queues" in finding.text
 
 
+async def test_a_brokers_clock_and_transactions_are_looked_at(tmp_path: Path) -> None:
+    config = ServerConfig(listen="tmq://127.0.0.1:0", data=str(tmp_path / "data"))
+    async with running(config) as server:
+        writing, clock = await check_broker(str(server.addresses[0]))
+    assert writing.ok
+    assert clock.ok, clock
+    assert "this machine's" in clock.text
+    async with running(ServerConfig(listen="tmq://127.0.0.1:0")) as server:
+        (writing,) = await check_broker(str(server.addresses[0]))
+        address = str(server.addresses[0])
+    assert not writing.ok
+    assert "guarantee=at_least_once" in writing.text
+    (gone,) = await check_broker(address)
+    assert not gone.ok
+    assert address in gone.text
+
+
+def test_unix_sockets_are_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert check_unix_sockets().ok
+    # A path that is too long for one is what stands in the way in practice.
+    deep = tmp_path / ("d" * 120)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    finding = check_unix_sockets()
+    assert not finding.ok
+    assert "unix.domain.socket.enabled=false" in finding.text
+
+
 def test_a_strangers_broken_module_is_named() -> None:
     assert check_formats(["click", "pyspark_tmqp"]).ok
     assert "register(spark)" in check_formats(["click"]).text
@@ -116,16 +146,16 @@ async def test_a_server_that_is_not_there_is_said_so() -> None:
 
 
 def test_the_command_lists_its_findings() -> None:
-    result = CliRunner().invoke(main, ["doctor"])
+    result = CliRunner().invoke(cli, ["doctor"])
     lines = result.output.splitlines()
     named = [line.split()[1] for line in lines]
-    assert named == ["Python", "pyspark", "pyarrow", "numpy", "formats", "Java"]
+    assert named == ["Python", "pyspark", "pyarrow", "numpy", "formats", "Java", "sockets"]
     assert lines[0] == f"ok      Python   {sys.version_info[0]}.{sys.version_info[1]}"
     all_ok = all(line.startswith("ok ") for line in lines)
     assert result.exit_code == (0 if all_ok else 1)
 
 
 def test_a_bad_address_is_a_usage_error() -> None:
-    result = CliRunner().invoke(main, ["doctor", "--address", "ftp://x"])
+    result = CliRunner().invoke(cli, ["doctor", "--address", "ftp://x"])
     assert result.exit_code == 2
     assert "tmq://" in result.output

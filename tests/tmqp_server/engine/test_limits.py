@@ -241,9 +241,9 @@ def test_no_limit_is_forgotten() -> None:
     # test_transaction_limits.py.
     names = {field.name for field in fields(EngineLimits)}
     elsewhere = {"max_work_per_step", "max_unsynced_bytes", "max_messages_in_memory"}
-    elsewhere |= {"max_held_reads", "max_held_reads_per_session", "max_read_wait_ms"}
     elsewhere |= {"max_reads", "max_reads_per_session", "max_read_messages", "max_read_bytes"}
     elsewhere |= {"max_queues_per_read", "max_cursors_per_queue", "max_parts_per_split"}
+    elsewhere |= {"max_held_reads", "max_held_reads_per_session", "max_read_wait_ms"}
     elsewhere |= {"max_mark_age_ms", *[each for each in names if "transaction" in each]}
     assert names == {*CASES, *elsewhere}
 

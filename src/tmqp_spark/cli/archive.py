@@ -1,0 +1,174 @@
+"""Owns the command ``tmqp-spark archive``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tmqp_spark.cli._run import (
+    EXIT_CODES,
+    absolute,
+    connected,
+    connection_options,
+    ends_well,
+    example_text,
+    make_reporter,
+    on_spark,
+    print_json,
+    reported,
+    source_options,
+)
+from tmqp_spark.pipelines.launch import spark_for
+from tmqp_spark.pipelines.stopping import Stop
+
+__all__ = ["archive"]
+
+_EXAMPLES = example_text("""
+tmqp-spark archive orders/7 --to archive
+tmqp-spark archive orders payments/1 --to archive --follow --every 60
+tmqp-spark archive --pattern 'shop-.*/1' --to archive --group archive
+tmqp-spark archive orders/7 --to s3a://bucket/orders --engine spark
+tmqp-spark archive orders/7 --to archive --json-logs 2>progress.jsonl >summary.json
+""")
+
+
+@click.command(epilog=f"{_EXAMPLES}\n\n{EXIT_CODES}")
+@click.argument("queues", nargs=-1, metavar="[QUEUE]...")
+@click.option("--pattern", help="Queues whose channel/queue matches this regular expression.")
+@click.option("--to", "folder", required=True, metavar="FOLDER", help="Where the archive is.")
+@click.option(
+    "--once/--follow",
+    default=True,
+    help="End with what there is [default], or go on with what comes.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["arrow", "spark"]),
+    default="arrow",
+    show_default=True,
+    help="arrow writes to a folder that all executors share, at a fraction of the cost; spark to"
+    " any file system that Spark knows.",
+)
+@click.option(
+    "--group",
+    help="A named group that follows the archive, so that the broker keeps what is not archived.",
+)
+@click.option(
+    "--every",
+    "every_s",
+    type=click.FloatRange(0),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="With --follow: between the beginnings of two batches at least.",
+)
+@click.option(
+    "--batch-bytes",
+    default="1g",
+    show_default=True,
+    metavar="SIZE",
+    help="Bytes in a batch at most; a batch is archived as a whole.",
+)
+@click.option(
+    "--compression",
+    type=click.Choice(["zstd", "snappy", "lz4", "gzip", "none"]),
+    default="zstd",
+    show_default=True,
+    help="Of the Parquet files.",
+)
+@click.option(
+    "--headers/--no-headers", default=True, help="Archive the messages' headers [default]."
+)
+@connected
+@on_spark
+@reported
+@ends_well
+def archive(
+    queues: tuple[str, ...],
+    pattern: str | None,
+    folder: str,
+    once: bool,
+    engine: str,
+    group: str | None,
+    every_s: float,
+    batch_bytes: str,
+    compression: str,
+    headers: bool,
+    address: str,
+    token: str | None,
+    more: dict[str, str],
+    master: str | None,
+    conf: dict[str, str],
+    json_logs: bool,
+    quiet: bool,
+) -> None:
+    """Write what a broker keeps of queues to Parquet files, by day, channel and queue.
+
+    Every message that is kept and not in the archive yet is in its files once when the command
+    ends, and after any failure once more is run.  Queues are named channel/queue; a channel alone
+    stands for all of its queues, those to come included.
+
+    A summary is printed as JSON; progress is told on standard error.
+    """
+    reporter = make_reporter(json_logs, quiet)
+    given = _given(batch_bytes, headers, group, more)
+    connection = connection_options(address, token, more)
+    source = source_options(queues, pattern, more, **given)
+    with spark_for("archive", master, conf) as spark, Stop(reporter) as stop:
+        if engine == "arrow":
+            from tmqp_spark.pipelines.archive import archive_with_arrow  # noqa: PLC0415 - Spark
+
+            summary = archive_with_arrow(
+                spark,
+                connection,
+                source,
+                _local(folder),
+                stop=stop,
+                reporter=reporter,
+                follow=not once,
+                every_s=every_s,
+                compression=compression,
+            )
+        else:
+            from tmqp_spark.pipelines.archive_stream import archive_with_spark  # noqa: PLC0415
+
+            chosen = {"subscribePattern": pattern} if pattern else {"subscribe": ",".join(queues)}
+            secret = {"token": token} if token else {}
+            summary = archive_with_spark(
+                spark,
+                {"url": address, **secret, **given, **chosen, **more},
+                absolute(folder),
+                stop=stop,
+                reporter=reporter,
+                headers=headers,
+                follow=not once,
+                every_s=every_s,
+                compression=compression,
+            )
+    print_json(summary)
+
+
+def _given(
+    batch_bytes: str, headers: bool, group: str | None, more: dict[str, str]
+) -> dict[str, str]:
+    """The options of the source that the command sets, which ``more`` overrides."""
+    given = {
+        "maxBytesPerTrigger": batch_bytes,
+        "includeHeaders": str(headers).lower(),
+        "pollWaitMs": "1s",
+    }
+    if not any(name.lower().startswith("starting") for name in more):
+        given["startingOffsets"] = "earliest"
+    if group:
+        given["group"] = group
+    return given
+
+
+def _local(folder: str) -> Path:
+    if "://" in folder and not folder.startswith("file://"):
+        raise click.UsageError(
+            f"the engine arrow writes to folders, not to {folder.partition('://')[0]}://; use"
+            " --engine spark"
+        )
+    return Path(folder.removeprefix("file://"))

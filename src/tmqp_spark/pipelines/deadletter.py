@@ -1,0 +1,153 @@
+"""Owns the look at dead letters: whose they are, how long they lived, and the list for sending them
+back.
+
+A broker keeps no reason with a message that its consumers put back too often.  What there is: the
+queue that it was pushed to, who pushed it, how often it was delivered and put back, and when.  A
+producer that writes a kind or a tenant into a header can have them told apart by that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Cause", "causes", "dead_letters", "times_to_death", "to_drive_back"]
+
+_SCHEMA: Final = (
+    "channel string, queue int, seq bigint, timestamp timestamp, message_id string, source string,"
+    " value binary, delivery_count int, put_backs int, hops int, pushed_channel string,"
+    " pushed_queue int"
+)
+_HEADERS: Final = "headers array<struct<key:string,value:string>>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Dead letters of one kind: ``by`` is the header's value, None where none was asked for."""
+
+    pushed: str
+    source: str | None
+    by: str | None
+    deliveries: int
+    put_backs: int
+    count: int
+    first: str
+    last: str
+
+
+def dead_letters(
+    spark: SparkSession, options: dict[str, str], header: str | None = None
+) -> DataFrame:
+    """The messages of some queues that are dead letters, with a column ``by``: a header's value."""
+    schema = f"{_SCHEMA}, {_HEADERS}" if header else _SCHEMA
+    found = spark.read.format("tmqp").options(**options).schema(schema).load().where("hops > 0")
+    if header:
+        name = header.replace("\\", "\\\\").replace("'", "\\'")
+        value = f"try_element_at(filter(headers, h -> h.key = '{name}'), 1).value"
+        return found.selectExpr("*", f"{value} as by").drop("headers")
+    return found.selectExpr("*", "cast(null as string) as by")
+
+
+def causes(letters: DataFrame, most: int) -> list[Cause]:
+    """The commonest kinds."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - as everybody calls it; Spark
+
+    rows = (
+        letters.groupBy(
+            "pushed_channel", "pushed_queue", "source", "by", "delivery_count", "put_backs"
+        )
+        .agg(
+            F.count(F.lit(1)).alias("count"),
+            F.min("timestamp").cast("string").alias("first"),
+            F.max("timestamp").cast("string").alias("last"),
+        )
+        .orderBy(F.desc("count"), "pushed_channel", "pushed_queue", "source", "by")
+        .limit(most)
+        .collect()
+    )
+    return [
+        Cause(
+            pushed=f"{row['pushed_channel']}/{row['pushed_queue']}",
+            source=row["source"],
+            by=row["by"],
+            deliveries=row["delivery_count"],
+            put_backs=row["put_backs"],
+            count=row["count"],
+            first=row["first"],
+            last=row["last"],
+        )
+        for row in rows
+    ]
+
+
+def times_to_death(letters: DataFrame, spark: SparkSession, options: dict[str, str]) -> Any:
+    """Seconds from the push to the end, as percentiles by the queue that it was pushed to; a row
+    each of pushed, count, p50, p95 and most.
+
+    Known of letters whose first message is still kept in that queue, found by its id and producer.
+
+    :param options: of a source of the queues that they were pushed to.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - as everybody calls it; Spark
+
+    pushed = (
+        spark.read.format("tmqp")
+        .options(**options)
+        .schema("channel string, queue int, timestamp timestamp, message_id string, source string")
+        .load()
+        .groupBy("channel", "queue", "message_id", "source")
+        .agg(F.min("timestamp").alias("born"))
+    )
+    joined = letters.alias("dead").join(
+        pushed.alias("live"),
+        F.expr(
+            "dead.pushed_channel = live.channel and dead.pushed_queue = live.queue and"
+            " dead.message_id = live.message_id and dead.source <=> live.source and"
+            " live.message_id <> ''"
+        ),
+    )
+    life = (F.unix_micros("dead.timestamp") - F.unix_micros("live.born")) / 1e6
+    return (
+        joined.select(
+            F.concat_ws(
+                "/", "dead.pushed_channel", F.col("dead.pushed_queue").cast("string")
+            ).alias("pushed"),
+            life.alias("s"),
+        )
+        .groupBy("pushed")
+        .agg(
+            F.count(F.lit(1)).alias("count"),
+            F.expr("percentile(s, 0.5)").alias("p50"),
+            F.expr("percentile(s, 0.95)").alias("p95"),
+            F.max("s").alias("most"),
+        )
+        .orderBy("pushed")
+        .collect()
+    )
+
+
+def to_drive_back(letters: DataFrame) -> Iterator[dict[str, Any]]:
+    """Each letter with what sending it back needs, in the order of their end."""
+    rows = letters.select(
+        "channel",
+        "queue",
+        "seq",
+        "timestamp",
+        "message_id",
+        "source",
+        "by",
+        "delivery_count",
+        "put_backs",
+        "hops",
+        "pushed_channel",
+        "pushed_queue",
+    ).orderBy("timestamp", "channel", "queue", "seq")
+    for row in rows.toLocalIterator():
+        found = row.asDict()
+        found["timestamp"] = found["timestamp"].isoformat()
+        yield found

@@ -1,0 +1,65 @@
+"""Owns the Spark session of a command: made quickly, quiet, and ended only by who made it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from tmqp_spark.java import ensure_java
+from tmqp_spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["LOCAL_SETTINGS", "spark_for"]
+
+#: For a Spark in this very machine, which lives as long as the command.
+LOCAL_SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "4",
+    # Files are bounded in bytes, and what is collected is small.
+    "spark.driver.memory": "1g",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.log.level": "ERROR",
+    # The JVM plans and hands out; one compiler and one thread to collect garbage start soonest.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+@contextmanager
+def spark_for(
+    name: str, master: str | None, settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A session for the length of the block: the one that this process has, or a new one.
+
+    :param master: as Spark writes it; None for ``spark.master`` of Spark's own configuration, or
+        else for all processors of this machine, where a task is tried three times.
+    :param settings: of Spark; they win over ours.
+    :raises JavaMissing: and :class:`SparkError`: as :func:`tmqp_spark.session.session`.
+    """
+    ensure_java()
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - Java must be found before
+
+    found = SparkSession.getActiveSession()
+    if found is not None:
+        yield found
+        return
+    given: dict[str, Any] = dict(settings or {})
+    chosen = master or (None if "spark.master" in given or _configured() else "local[*,3]")
+    if chosen is not None and chosen.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        given = {**LOCAL_SETTINGS, **given}
+    spark = session(f"tmqp-spark {name}", chosen, given)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _configured() -> bool:
+    """Spark was told where to run, by spark-submit or by its own configuration."""
+    return bool(os.environ.get("SPARK_CONF_DIR") or os.environ.get("MASTER"))

@@ -1,0 +1,222 @@
+"""Owns the measures of queues: rates, sizes and latencies over time, from messages that are kept.
+
+What can be known is told.  When a message came to the broker is written with it, so arrivals are
+exact.  How long it took to come is known where the producer wrote when it sent it, into a header.
+How deep a queue is now, and how far its groups are behind, the broker is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tmqp.models import OffsetsInformation
+from tmqp_spark.errors import SparkError
+from tmqp_spark.options import parse_duration_ms
+from tmqp_spark.pipelines.plot import Panel, plot_svg
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tmqp_client.sync import Client
+
+__all__ = [
+    "Bucket",
+    "Depth",
+    "QueueTotal",
+    "depths",
+    "measure",
+    "messages_of",
+    "metrics_svg",
+    "totals",
+]
+
+#: Rows of the table over time that are fetched at most.
+_MOST_ROWS: Final = 200_000
+_COLUMNS: Final = "channel string, queue int, timestamp timestamp, value binary"
+_HEADERS: Final = "headers array<struct<key:string,value:string>>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """What came to a queue from ``at_s`` (Unix time) on for ``seconds``.
+
+    Latencies are milliseconds from the time that the producer wrote to the time at which the broker
+    had the message; None where no message has one.
+    """
+
+    at_s: float
+    seconds: float
+    channel: str
+    queue: int
+    messages: int
+    bytes: int
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+
+    @property
+    def rate(self) -> float:
+        """Messages a second."""
+        return self.messages / self.seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueTotal:
+    """A queue over the whole time: ``peak_rate`` is that of its fullest bucket."""
+
+    channel: str
+    queue: int
+    messages: int
+    bytes: int
+    buckets: int
+    peak_rate: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depth:
+    """A queue now: ``waiting`` for consumers, ``kept`` for readers, and by group how much of that
+    is unread."""
+
+    channel: str
+    queue: int
+    waiting: int
+    kept: int
+    groups: dict[str, int]
+
+
+def messages_of(
+    spark: SparkSession, options: dict[str, str], archive: str | None, header: str | None
+) -> DataFrame:
+    """The columns that measures need, of what a broker keeps or of an archive."""
+    if archive is not None:
+        return spark.read.parquet(archive)
+    schema = f"{_COLUMNS}, {_HEADERS}" if header else _COLUMNS
+    return spark.read.format("tmqp").options(**options).schema(schema).load()
+
+
+def measure(messages: DataFrame, bucket: str, header: str | None = None) -> list[Bucket]:
+    """Count and time what came, in buckets of a length.
+
+    :param messages: with channel, queue, timestamp, value, and headers if ``header`` is given.
+    :param bucket: such as ``1m``.
+    :param header: which header says when the producer sent the message, in ms since 1970.
+    :raises SparkError: when that would be too many rows.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - as everybody calls it; Spark
+
+    seconds = parse_duration_ms(bucket) / 1000
+    if seconds <= 0:
+        raise SparkError("a bucket is longer than nothing: --bucket 1m")
+    if header:
+        sent = F.expr(
+            f"try_cast(try_element_at(filter(headers, h -> h.key = {_quoted(header)}), 1).value"
+            " as double)"
+        )
+        latency = F.unix_micros("timestamp") / 1000.0 - sent
+    else:
+        latency = F.lit(None).cast("double")
+    at = F.floor(F.unix_micros("timestamp") / (seconds * 1e6)) * seconds
+    rows = (
+        messages.select(
+            "channel", "queue", at.alias("at"), F.length("value").alias("size"), latency.alias("ms")
+        )
+        .groupBy("at", "channel", "queue")
+        .agg(
+            F.count(F.lit(1)).alias("messages"),
+            F.sum("size").alias("bytes"),
+            F.expr("percentile(ms, array(0.5, 0.95, 0.99))").alias("ms"),
+        )
+        .orderBy("at", "channel", "queue")
+        .limit(_MOST_ROWS + 1)
+        .collect()
+    )
+    if len(rows) > _MOST_ROWS:
+        raise SparkError(f"that is over {_MOST_ROWS:,} rows: take longer buckets (--bucket 1h)")
+    return [_bucket(row, seconds) for row in rows]
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _bucket(row: Any, seconds: float) -> Bucket:
+    p50, p95, p99 = row["ms"] or (None, None, None)
+    return Bucket(
+        at_s=float(row["at"]),
+        seconds=seconds,
+        channel=str(row["channel"]),
+        queue=int(row["queue"]),
+        messages=row["messages"],
+        bytes=row["bytes"] or 0,
+        p50_ms=p50,
+        p95_ms=p95,
+        p99_ms=p99,
+    )
+
+
+def totals(buckets: Iterable[Bucket]) -> list[QueueTotal]:
+    """Each queue over the whole time."""
+    found: dict[tuple[str, int], list[Bucket]] = {}
+    for each in buckets:
+        found.setdefault((each.channel, each.queue), []).append(each)
+    return [
+        QueueTotal(
+            channel=channel,
+            queue=queue,
+            messages=sum(each.messages for each in listed),
+            bytes=sum(each.bytes for each in listed),
+            buckets=len(listed),
+            peak_rate=max(each.rate for each in listed),
+        )
+        for (channel, queue), listed in sorted(found.items())
+    ]
+
+
+def depths(client: Client) -> list[Depth]:
+    """How deep every durable queue is now.
+
+    :raises OperationFailed: when the broker refuses.
+    """
+    behind: dict[tuple[str, int], dict[str, int]] = {}
+    for each in client.list_groups():
+        behind.setdefault((each.channel, each.queue), {})[each.name] = each.behind or 0
+    kept: list[OffsetsInformation] = client.offsets()
+    found = []
+    for state in kept:
+        about = client.queue_information(state.channel, state.queue)
+        found.append(
+            Depth(
+                channel=state.channel,
+                queue=state.queue,
+                waiting=about.messages + about.priority_messages,
+                kept=state.count,
+                groups=behind.get((state.channel, state.queue), {}),
+            )
+        )
+    return found
+
+
+def metrics_svg(buckets: list[Bucket]) -> str:
+    """Rates over time, and latencies where they are known."""
+    names = sorted({(each.channel, each.queue) for each in buckets})
+    rates: dict[str, list[tuple[float, float]]] = {}
+    late: dict[str, list[tuple[float, float]]] = {}
+    times = sorted({each.at_s for each in buckets})
+    for channel, queue in names:
+        key = f"{channel}/{queue}"
+        mine = {
+            each.at_s: each for each in buckets if (each.channel, each.queue) == (channel, queue)
+        }
+        # A bucket in which nothing came is a rate too.
+        rates[key] = [(at, mine[at].rate if at in mine else 0.0) for at in times]
+        known = [(at, mine[at].p95_ms) for at in times if at in mine]
+        points = [(at, value) for at, value in known if value is not None]
+        if points:
+            late[key] = points
+    panels = [Panel("messages a second", rates)]
+    if late:
+        panels.append(Panel("ms from producer to broker, 95 of 100 at most", late))
+    return plot_svg("What came to the queues (UTC)", panels)

@@ -1,0 +1,182 @@
+"""Owns the making of an archive's Parquet files: a task reads a range, and writes a file a day.
+
+No pyspark here: what a task needs is plain data, and what it says too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tmqp_spark.errors import SparkError
+from tmqp_spark.journal import BatchBuilder
+from tmqp_spark.options import ConnectionOptions, SourceOptions
+from tmqp_spark.pipelines.log import ArchiveFile
+from tmqp_spark.ranges import QueueRange, read_range
+from tmqp_spark.schema import COLUMNS, Projection, project
+from tmqp_spark.transport import Link
+
+__all__ = ["ArchiveTask", "archive_columns", "write_task"]
+
+#: What the folders say already.
+_IN_FOLDERS: Final = ("channel", "queue")
+_DAY_US: Final = 86_400_000_000
+#: Few values in most queues; ids and payloads differ, and looking for repeats costs half the work.
+_DICTIONARY: Final = ["source"]
+
+
+class ArchiveTask:
+    """What one task does.
+
+    :param number: of the task, for the names of files.
+    :param folder: where files are staged; the same on every executor.
+    :param headers: write the column ``headers`` too.
+    """
+
+    __slots__ = ("compression", "connection", "folder", "headers", "number", "range", "source")
+
+    def __init__(
+        self,
+        number: int,
+        connection: ConnectionOptions,
+        source: SourceOptions,
+        wanted: QueueRange,
+        folder: str,
+        headers: bool,
+        compression: str,
+    ) -> None:
+        self.number = number
+        self.connection = connection
+        self.source = source
+        self.range = wanted
+        self.folder = folder
+        self.headers = headers
+        self.compression = compression
+
+
+def archive_columns(headers: bool) -> list[tuple[str, str, bool]]:
+    """The columns of a file: name, Spark's type, whether it may be null."""
+    return [
+        (column.name, column.types[0], column.nullable)
+        for column in COLUMNS
+        if column.name not in _IN_FOLDERS
+        and (not column.opt_in or (headers and column.name == "headers"))
+    ]
+
+
+def write_task(task: ArchiveTask, attempt: int, link: Link) -> list[ArchiveFile]:
+    """Read a range and write its files, one for each day.
+
+    :param attempt: tells this run of the task from others, whose files are left alone.
+    :raises SparkError: as :func:`tmqp_spark.ranges.read_range`, or when the folder is not there.
+    """
+    if not Path(task.folder).is_dir():
+        raise SparkError(
+            f"{task.folder} is not there on {os.uname().nodename}: the engine arrow writes to a"
+            " folder that all executors share; on others use --engine spark"
+        )
+    projection = project(archive_columns(task.headers))
+    days: dict[int, _DayFile] = {}
+    try:
+        for batch in _batches(task, projection, link):
+            for day, portion in _by_day(batch):
+                file = days.get(day)
+                if file is None:
+                    file = days[day] = _DayFile(task, attempt, day, projection.schema)
+                file.write(portion)
+    except BaseException:
+        for file in days.values():
+            file.give_up()
+        raise
+    return [days[day].finish() for day in sorted(days)]
+
+
+def _batches(task: ArchiveTask, projection: Projection, link: Link) -> Iterator[Any]:
+    wanted = task.range
+    what = f"{task.connection.url} {wanted.channel}/{wanted.queue}"
+    builder = BatchBuilder(projection, wanted.channel, wanted.queue, wanted.incarnation, what)
+    for portion in read_range(link, wanted, task.source):
+        if len(portion):
+            yield builder.build(portion)
+
+
+def _by_day(batch: Any) -> Iterator[tuple[int, Any]]:
+    """The rows of each day, counted from 1970."""
+    times = batch.column("timestamp").cast(pa.int64()).to_numpy(zero_copy_only=False)
+    days = times // _DAY_US
+    first, last = int(days.min()), int(days.max())
+    if first == last:
+        yield first, batch
+        return
+    for day in np.unique(days).tolist():
+        yield day, batch.filter(pa.array(days == day))
+
+
+class _DayFile:
+    """A file that is being written."""
+
+    def __init__(self, task: ArchiveTask, attempt: int, day: int, schema: pa.Schema) -> None:
+        self._task = task
+        self._day = day
+        self._name = f"{task.number:06d}-{attempt}-{day}.parquet"
+        self._path = Path(task.folder) / self._name
+        self._rows = 0
+        self._first = self._last = -1
+        wanted = task.range
+        about = {
+            "tmqp.channel": wanted.channel,
+            "tmqp.queue": str(wanted.queue),
+            "tmqp.incarnation": wanted.incarnation,
+        }
+        self._writer = pq.ParquetWriter(
+            self._path,
+            schema.with_metadata(about),
+            compression=task.compression,
+            use_dictionary=_DICTIONARY,
+            write_statistics=["seq", "timestamp"],
+        )
+        self._schema = schema.with_metadata(about)
+
+    def write(self, batch: Any) -> None:
+        """Append rows."""
+        self._writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=self._schema))
+        bounds = pc.min_max(batch.column("seq")).as_py()
+        if self._rows == 0:
+            self._first = bounds["min"]
+        self._last = bounds["max"]
+        self._rows += batch.num_rows
+
+    def finish(self) -> ArchiveFile:
+        """Close it, and have it be safe."""
+        self._writer.close()
+        number = os.open(self._path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+        wanted = self._task.range
+        return ArchiveFile(
+            self._name,
+            wanted.channel,
+            wanted.queue,
+            wanted.incarnation,
+            str(np.datetime64(self._day, "D")),
+            self._first,
+            self._last,
+            self._rows,
+            self._path.stat().st_size,
+        )
+
+    def give_up(self) -> None:
+        """Remove it, as far as that can be."""
+        try:
+            self._writer.close()
+        finally:
+            self._path.unlink(missing_ok=True)

@@ -1,0 +1,79 @@
+"""The guides about Spark: every piece of code on their pages that can run is run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from click.testing import CliRunner
+
+from tests.project import ROOT
+from tests.tmqp_spark.commands import kept
+from tmqp_spark.cli import cli
+from tmqp_spark.testing import Broker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGES: Final = ROOT / "docs" / "guides"
+#: What a remark before a block says of it: its language and its name.
+MARKED: Final = re.compile(r"<!-- (python|shell): (\w+) -->\n```\w+\n(.*?)```", re.DOTALL)
+
+
+def blocks(page: str, kind: str) -> dict[str, str]:
+    """The marked blocks of a page by their names, in order."""
+    text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
+    return {name: code for found, name, code in MARKED.findall(text) if found == kind}
+
+
+def run_all(page: str, broker: Broker, tmp_path: Path, **names: Any) -> dict[str, Any]:
+    """Run the blocks of a page one after the other; the names that they have made."""
+    space: dict[str, Any] = {"ADDRESS": broker.url, "CHECKPOINT": str(tmp_path / "checkpoint")}
+    space.update(names)
+    for name, code in blocks(page, "python").items():
+        exec(compile(code, f"{page}.md: {name}", "exec"), space)  # noqa: S102 - our own pages
+    return space
+
+
+@pytest.mark.timeout(400)
+def test_a_dashboard_table_in_ten_minutes(
+    spark: SparkSession, own_broker: Broker, tmp_path: Path
+) -> None:
+    space = run_all("spark", own_broker, tmp_path)
+    expected = [("pizza", 667), ("soup", 334)]
+    rows = space["dishes"].collect()
+    assert [(row["dish"], row["orders"]) for row in rows] == expected
+    table = spark.table("dashboard").orderBy("dish").collect()
+    assert [(row["dish"], row["count"]) for row in table] == expected
+
+
+@pytest.mark.timeout(400)
+def test_the_same_without_a_line_of_code(
+    spark: SparkSession, own_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_broker.push("orders", 7, [b"%d" % number for number in range(500)])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMQP_ADDRESS", own_broker.url)
+    for line in blocks("spark", "shell")["commands"].splitlines():
+        done = CliRunner().invoke(cli, shlex.split(line)[1:], catch_exceptions=False)
+        assert done.exit_code == 0, f"{line}: {done.output}"
+    assert (tmp_path / "orders.svg").exists()
+    assert len(kept(own_broker, "orders-copy", 7)) == 500
+
+
+@pytest.mark.timeout(400)
+def test_exactly_once_and_a_query_that_moved(
+    spark: SparkSession, own_broker: Broker, tmp_path: Path
+) -> None:
+    own_broker.push("orders", 7, [b"%d" % number for number in range(500)])
+    run_all("spark_exactly_once", own_broker, tmp_path, spark=spark)
+    copied = sorted(int(message.payload) for message in kept(own_broker, "orders-copy", 7))
+    assert copied == list(range(500))
+    moved = run_all("spark_kafka", own_broker, tmp_path, spark=spark)["orders"]
+    assert moved.columns == ["key", "value", "topic", "offset", "timestamp"]
+    query = moved.writeStream.format("memory").queryName("moved").trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert spark.table("moved").select("offset").distinct().count() == 500
