@@ -61,6 +61,7 @@ from tmqp.events import (
     ServerMessageReceived,
     TerminateReceived,
 )
+from tmqp.farewells import farewell
 from tmqp.frames import Frame
 from tmqp.greetings import name_greeting
 from tmqp.hello import ConnectionInformation
@@ -91,14 +92,6 @@ _OPEN: Final = 6
 _CLOSED: Final = 7
 _DELIVER: Final = 4
 
-#: Violations that get no answer: the peer does not speak TMQP, has not been spoken to, or is gone.
-_UNTOLD_RULES: Final = (
-    "preamble",
-    "unexpected-message",
-    "torn",
-    "handshake-timeout",
-    "ping-timeout",
-)
 _PREAMBLE_BYTES: Final = 8
 #: Pieces from this size on are not joined with others: see ``next_to_send``.
 _LARGE_BYTES: Final = 65_536
@@ -187,7 +180,10 @@ class Connection:
             self._work(chunk, events)
             return events
         if self._state == int(State.IDLE):
-            self._fault("unexpected-message", "the server spoke before the client", events)
+            self._fault(
+                RemoteProtocolError("unexpected-message", "the server spoke before the client"),
+                events,
+            )
             return events
         if self._state == _AWAIT_PREAMBLE or self._state == _AWAIT_REPLY:
             chunk = self._take_preamble(chunk, events)
@@ -245,8 +241,7 @@ class Connection:
                 try:
                     information = ConnectionInformation.parse(frame.payload)
                 except RemoteProtocolError as error:
-                    self._advance(Input.FAULT)
-                    self._violate(error, events)
+                    self._fault(error, events)
                     return
                 kind = int(Input.HELLO)
                 self.information = information
@@ -279,8 +274,7 @@ class Connection:
     def _check_held(self, events: list[Event]) -> None:
         most = self.limits.max_early_bytes
         if self._decoder.buffered > most:
-            self._advance(Input.FAULT)
-            self._violate(
+            self._fault(
                 AbuseError("early-limit", f"more than {most} bytes before being accepted"), events
             )
 
@@ -492,8 +486,7 @@ class Connection:
         """Close because the peer broke a rule that the caller checks (a forged source, F42)."""
         events: list[Event] = []
         if self._state != _CLOSED:
-            self._advance(Input.FAULT)
-            self._violate(error, events)
+            self._fault(error, events)
         return events
 
     def data_to_send(self) -> bytes:
@@ -545,14 +538,8 @@ class Connection:
         limits = self.limits
         if self._state != _OPEN:
             self._advance(Input.HANDSHAKE_EXPIRED)
-            self._violate(
-                AbuseError(
-                    "handshake-timeout",
-                    f"not connected within {limits.handshake_timeout_s:g} seconds",
-                    ResultCode.REQUEST_TIMEOUT,
-                ),
-                events,
-            )
+            late = f"not connected within {limits.handshake_timeout_s:g} seconds"
+            self._violate(AbuseError("handshake-timeout", late, ResultCode.REQUEST_TIMEOUT), events)
         elif self._pings < limits.max_missed_pings:
             self._advance(Input.SILENCE)
             # Counted from now, not from when it was due: after a pause of this process the peer
@@ -562,14 +549,9 @@ class Connection:
             self._out.append(PING_BYTES)
         else:
             self._advance(Input.LIFELESS)
-            silent = now - self._last_received
+            silent = f"nothing received for {now - self._last_received:.1f} seconds"
             self._violate(
-                RemoteProtocolError(
-                    "ping-timeout",
-                    f"nothing received for {silent:.1f} seconds",
-                    ResultCode.REQUEST_TIMEOUT,
-                ),
-                events,
+                RemoteProtocolError("ping-timeout", silent, ResultCode.REQUEST_TIMEOUT), events
             )
         return events
 
@@ -589,25 +571,18 @@ class Connection:
     def _check_decoder(self, events: list[Event]) -> None:
         error = self._decoder.error
         if error is not None and self._state != _CLOSED:
-            self._advance(Input.FAULT)
-            self._violate(error, events)
+            self._fault(error, events)
 
-    def _fault(self, rule: str, message: str, events: list[Event]) -> None:
+    def _fault(self, error: RemoteProtocolError, events: list[Event]) -> None:
         self._advance(Input.FAULT)
-        self._violate(RemoteProtocolError(rule, message), events)
+        self._violate(error, events)
 
     def _violate(self, error: RemoteProtocolError, events: list[Event]) -> None:
         """End it for the peer's fault; tell a peer that speaks the protocol why."""
         self.error = error
-        if error.rule not in _UNTOLD_RULES:
-            in_handshake = self._server and not self.client_id
-            self._out.append(
-                Frame.build(
-                    TYPE_SERVER if in_handshake else TYPE_TERMINATE,
-                    content_type=error.code,
-                    first_acquirer=in_handshake,
-                ).raw
-            )
+        told = farewell(error, self._server and not self.client_id)
+        if told:
+            self._out.append(told)
         events.append(ProtocolViolated(error))
         self._end("lifeless" if error.rule == "ping-timeout" else "violation", events)
 

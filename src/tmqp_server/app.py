@@ -52,7 +52,7 @@ from tmqp_server.io.transport import SocketTransport, Transport, peer_name
 from tmqp_server.recovery import recover
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store, StoreError
-from tmqp_server.storage.sqlite.store import SqliteStore
+from tmqp_server.storage.sqlite.front import SqliteStore
 
 __all__ = ["Server", "running", "serve_forever"]
 

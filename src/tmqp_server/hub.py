@@ -412,6 +412,11 @@ class Hub:
         """Whether something is to be written or fetched."""
         return bool(self._fetches) or (self.journal is not None and not self.journal.is_empty)
 
+    @property
+    def storage_is_urgent(self) -> bool:
+        """Whether somebody waits for it: all but messages that are settled."""
+        return bool(self._fetches) or (self.journal is not None and self.journal.is_urgent)
+
     def take_fetches(self) -> list[StorageQuestion]:
         """What the broker wants to have, or to know, from the storage, oldest first."""
         fetches = self._fetches
@@ -513,6 +518,8 @@ class Hub:
             for effect in effects:
                 if isinstance(effect, Deliver):
                     outlets.deliver(effect)
+                elif isinstance(effect, Append) or isinstance(effect, Erase):  # noqa: SIM101
+                    self._keep(effect, now)  # many: a test of one class costs next to nothing
                 elif isinstance(effect, Confirm):
                     self._apply(effect, now)  # many: told apart without a look through the others
                 elif isinstance(effect, FOR_ONE):

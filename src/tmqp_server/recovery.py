@@ -88,6 +88,13 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
         for router in found.routers:
             method, bindings, enabled = router_from_bytes(router.value)
             hub.answer(RestoreRouter(router.name, method, bindings, enabled), now)
+        for router_name, binding in hub.broker.bindings_left_out():
+            logger.warning(
+                "the binding %r of the router %r is left out: what it is bound to is not allowed"
+                " any more; it comes back when it is allowed again before the router is changed",
+                binding,
+                router_name,
+            )
     except ValueError as error:
         raise StoreError(f"what was kept cannot be restored: {error}") from error
     while fetches := hub.take_fetches():

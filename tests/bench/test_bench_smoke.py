@@ -287,9 +287,35 @@ def test_the_store_is_measured(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
     assert found["messages"] == 5_120
-    for name in ("append", "bare_append", "append_ratio", "one", "one_ratio", "settle", "fetch_s"):
+    for name in ("append", "bare_append", "append_ratio", "consumed", "one", "settle", "fetch_s"):
         assert found[name] > 0
     assert list(tmp_path.iterdir()) == []
     ended = run("storage", "--messages", "1")
     assert ended.returncode == 2
     assert "messages are 256..100000000, got 1" in ended.stderr
+
+
+def test_a_backlog_is_measured(tmp_path: Path) -> None:
+    environment = {**os.environ}
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [os.environ.get("PYTHONPATH", "src"), str(ROOT / "fuzz" / "bench")]
+    )
+    command = [sys.executable, "-m", "tmqp_bench", "backlog", "--build", "interpreted"]
+    ended = subprocess.run(
+        [*command, "--messages", "5000", "--json", "--directory", str(tmp_path)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert found["messages"] == 5_000
+    for name in ("fill_s", "memory_bytes", "disk_bytes", "clean_restart_s", "killed_restart_s"):
+        assert found[name] > 0
+    assert found["disk_bytes"] > 5_000 * 100
+    assert list(tmp_path.iterdir()) == []
+    ended = run("backlog", "--messages", "1")
+    assert ended.returncode == 2
+    assert "messages are 2048..100000000, got 1" in ended.stderr

@@ -18,11 +18,12 @@ from tmqp_server.app import Server, running
 from tmqp_server.config import ConfigError, ServerConfig, StorageConfig
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
-from tmqp_server.engine.router_commands import TO_QUEUE, BindingOptions
+from tmqp_server.engine.router_commands import TO_QUEUE, TO_URL, BindingOptions
 from tmqp_server.settings.options import DeclaredChannel, DeclaredQueue
 from tmqp_server.settings.routers import DeclaredRouter
 from tmqp_server.storage.memory import MemoryStore
-from tmqp_server.storage.port import Store, StoreBatch, StoreError, StoreFullError
+from tmqp_server.storage.port import KeepRouter, Store, StoreBatch, StoreError, StoreFullError
+from tmqp_server.storage.topology import router_to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -277,3 +278,21 @@ async def test_a_router_that_was_disabled_stays_so(tmp_path: Path) -> None:
         await client.set_router_enabled("r", True)
     async with serving(tmp_path) as (_, client):
         assert [each.is_enabled for each in await client.routers()] == [True]
+
+
+async def test_a_binding_that_is_not_allowed_any_more_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    allowed = BindingOptions("stays", TO_QUEUE, "c", 1, 0, 0, 0)
+    gone = BindingOptions("calls", TO_URL, "http://example.test/", None, 0, 0, 0)
+    store = MemoryStore()
+    store.recover()
+    made = StoreBatch()
+    made.changes.append(KeepRouter("r", router_to_bytes(0, [allowed, gone], enabled=True)))
+    store.write(made, 0)
+    with caplog.at_level("WARNING", "tmqp_server"):
+        async with serving(None, store=store.restarted()) as (_, client):
+            assert [each.name for each in await client.bindings("r")] == ["stays"]
+    (record,) = [each for each in caplog.records if "left out" in each.getMessage()]
+    assert "the binding 'calls' of the router 'r' is left out" in record.getMessage()
+    assert "example.test" not in record.getMessage()

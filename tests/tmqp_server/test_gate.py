@@ -13,7 +13,7 @@ from tests.tmqp_server.guarded import QUEUE, GuardedWorld, asks, event, frame, s
 from tests.tmqp_server.peers import Peer, ack, greeting, operation, push
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
-from tmqp_server import rights
+from tmqp_server import needs, rights
 from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine import (
     client_commands,
@@ -45,7 +45,7 @@ from tmqp_server.gate import (
     Question,
 )
 from tmqp_server.hub import Hub
-from tmqp_server.needs import FREE, NEEDS, needed
+from tmqp_server.needs import needed
 
 YES = Decision(True)
 NO = Decision(False)
@@ -60,14 +60,14 @@ def session_commands() -> Iterator[type[Command]]:
 
 
 def test_whatever_a_session_can_ask_of_the_engine_somebody_has_decided_who_may() -> None:
-    decided = {*NEEDS, *FREE, Batch, SessionCommand}
+    decided = {*needs.NEEDS, *needs.FREE, Batch, SessionCommand}
     decided |= {group_commands.GroupCommand, reading_commands.CursorCommand}
     assert set(session_commands()) <= decided
     assert set(Broker()._performers) <= decided
 
 
 def test_what_nobody_has_decided_is_refused_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(NEEDS, ListNodes)
+    monkeypatch.delitem(needs.NEEDS, ListNodes)
     gate = Gate(lambda _: False)
     gate.open(1)
     command = ListNodes(1, "r")

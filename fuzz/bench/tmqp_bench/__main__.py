@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Final
 
-from tmqp_bench import depth, idle, ranges, storage, transactions
+from tmqp_bench import backlog, depth, idle, ranges, storage, transactions
 from tmqp_bench.broker import command as brokers
 from tmqp_bench.clients import command as clients
 from tmqp_bench.codec import BUILDS, Plan, compare
@@ -102,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     brokers.add_arguments(commands)
     storage.add_arguments(commands)
+    backlog.add_arguments(commands)
     depth.add_arguments(commands)
     idle.add_arguments(commands)
     clients.add_arguments(commands)
@@ -114,6 +115,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; return the exit status."""
     options = _parser().parse_args(arguments)
     others = {
+        "backlog": backlog.run,
         "brokers": brokers.run,
         "clients": clients.run,
         "depth": depth.run,

@@ -48,7 +48,7 @@ _ID_BYTES: Final = 32
 _BATCH: Final = 1_000
 _PREAMBLE: Final = b"TMQP/2.0"
 _ANSWER_S: Final = 60.0
-_ANSWER_BYTES: Final = 2_359_296
+_ANSWER_BYTES: Final = 2_097_152
 
 
 def add_arguments(commands: Any) -> None:

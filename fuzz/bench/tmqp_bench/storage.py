@@ -18,6 +18,7 @@ Measures the SQLite store alone: no broker, no network.
 
   append     messages/s with 256 messages of 100 bytes in each write, beside a file to which the
              same bytes are appended with one fdatasync for each 256; in turn, medians of the rounds
+  consumed   the same, where each write also settles the messages of the one before
   one        writes/s with one message each, beside the same
   settle     messages/s that are settled, 256 in a write
   recover    a new process opens the store: seconds, and how much its memory grows
@@ -83,7 +84,11 @@ def run(options: argparse.Namespace) -> int:
 def _table(found: dict[str, Any]) -> str:
     count = found["messages"]
     lines = [f"The store, {found['build']}, messages of 100 bytes"]
-    for name, label in (("append", "append, 256 a write"), ("one", "append, one a write")):
+    for name, label in (
+        ("append", "append, 256 a write"),
+        ("consumed", "the same, consumed "),
+        ("one", "append, one a write"),
+    ):
         ours, bare, ratio = found[name], found[f"bare_{name}"], found[f"{name}_ratio"]
         said = f"{ours:>10,.0f} messages/s   bare file {bare:,.0f}   ratio {ratio:.2f}"
         lines.append(f"  {label}  {said}")

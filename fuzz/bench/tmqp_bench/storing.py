@@ -62,9 +62,9 @@ def measure(place: Path, messages: int) -> dict[str, Any]:
     sequence = 0
     rates: dict[str, list[float]] = {}
     for _ in range(_ROUNDS):
-        for name, size, writes in (("append", 256, 100), ("one", 1, 200)):
+        for name, size, writes in (("append", 256, 100), ("consumed", 256, 100), ("one", 1, 200)):
             bare = _append_bare(place / "bare", size, writes)
-            ours = _append(store, sequence, size, writes)
+            ours = _append(store, sequence, size, writes, settling=name == "consumed")
             sequence += size * writes
             rates.setdefault(f"bare_{name}", []).append(size * writes / bare)
             rates.setdefault(name, []).append(size * writes / ours)
@@ -104,11 +104,18 @@ def _append_bare(path: Path, size: int, writes: int) -> float:
         os.close(file)
 
 
-def _append(store: SqliteStore, sequence: int, size: int, writes: int) -> float:
-    """Append some writes; what makes the messages is not counted."""
+def _append(
+    store: SqliteStore, sequence: int, size: int, writes: int, *, settling: bool = False
+) -> float:
+    """Append some writes; what makes the messages is not counted.
+
+    With ``settling`` each also settles the messages of the one before.
+    """
     took = 0.0
-    for _ in range(writes):
+    for number in range(writes):
         batch = StoreBatch()
+        if settling and number:
+            batch.settled[1] = list(range(sequence - size + 1, sequence + 1))
         batch.appended[1] = [
             StoredMessage(n, _NOW_US, 0, 0, 0, 0, 0, 0, 0, 100, _BODY)
             for n in range(sequence + 1, sequence + size + 1)

@@ -29,7 +29,7 @@ clients in and out and hands every command to its part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
@@ -77,14 +77,7 @@ from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Accept, CloseSession, Effect, Refuse
 from tmqp_server.engine.events import CLIENT_CONNECTED, CLIENT_DISCONNECTED
-from tmqp_server.engine.group_commands import (
-    CommitGroup,
-    DropGroup,
-    GroupCommand,
-    ListGroups,
-    OpenGroup,
-    ResetGroup,
-)
+from tmqp_server.engine.group_commands import GroupCommand
 from tmqp_server.engine.groups import Groups
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.information import Information
@@ -96,21 +89,13 @@ from tmqp_server.engine.node_commands import ApplyDecision, ReportMaster
 from tmqp_server.engine.nodes import Nodes
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.outcomes import Outcomes
+from tmqp_server.engine.performing import Performers
 from tmqp_server.engine.publishing import Publishing
 from tmqp_server.engine.pulls import Puller
 from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.push_runs import Runs
 from tmqp_server.engine.queues import Queue, QueueTimer
 from tmqp_server.engine.readers import Readers
-from tmqp_server.engine.reading_commands import (
-    CommitCursor,
-    ListCursors,
-    ListOffsets,
-    OpenCursor,
-    ReadRange,
-    RemoveCursor,
-    SplitRange,
-)
 from tmqp_server.engine.router_commands import (
     AddBinding,
     CreateRouter,
@@ -129,13 +114,6 @@ from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import BrokerStatistics
 from tmqp_server.engine.subscribing import Subscribing
 from tmqp_server.engine.timers import NEVER
-from tmqp_server.engine.transaction_commands import (
-    AbortTransaction,
-    CommitTransaction,
-    ListTransactions,
-    OpenTransaction,
-    PushTransaction,
-)
 from tmqp_server.engine.transactions import Transactions, TransactionTimer
 from tmqp_server.engine.watching import Watching
 from tmqp_server.engine.workflow import Workflow
@@ -235,7 +213,7 @@ class Broker:
         self._readers = Readers(core, questions, cursors, self._groups, self._watching)
         self._performers = self._table()
 
-    def _table(self) -> dict[type, Callable[[Command, Session], None]]:
+    def _table(self) -> Performers:
         """Which method serves which command of a connected session."""
         administration = self._administration
         information = self._information
@@ -273,23 +251,9 @@ class Broker:
             PassAnswer: self._direct.pass_answer,
             SendCustom: self._direct.hand_over,
             SubscribeEvent: self._events.subscribe,
-            ListOffsets: self._readers.list_offsets,
-            ReadRange: self._readers.read_range,
-            SplitRange: self._readers.split_range,
-            OpenCursor: self._readers.open_cursor,
-            CommitCursor: self._readers.commit_cursor,
-            ListCursors: self._readers.list_cursors,
-            RemoveCursor: self._readers.remove_cursor,
-            OpenTransaction: self._transactions.open,
-            PushTransaction: self._transactions.push,
-            CommitTransaction: self._transactions.commit,
-            AbortTransaction: self._transactions.abort,
-            ListTransactions: self._transactions.list_transactions,
-            OpenGroup: self._groups.open,
-            CommitGroup: self._groups.commit,
-            ListGroups: self._groups.list_groups,
-            ResetGroup: self._groups.reset,
-            DropGroup: self._groups.drop,
+            **self._readers.performers(),
+            **self._transactions.performers(),
+            **self._groups.performers(),
         }
 
     # --- The three ways in -----------------------------------------------------------------------
@@ -546,6 +510,10 @@ class Broker:
         self._core.out = []
         self._core.change = 0
         return self._routing.enable(name, enabled)
+
+    def bindings_left_out(self) -> list[tuple[str, str]]:
+        """Router and name of each kept binding that is not allowed any more."""
+        return self._routing.left_out
 
     def take_effects(self) -> list[Effect]:
         """The effects of what was done otherwise than by a command."""

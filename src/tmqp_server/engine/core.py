@@ -318,6 +318,13 @@ class Core:
         else:
             self.out.append(answer)
 
+    def became_safe(self, queue: Queue, sequence: int) -> None:
+        """What the storage was asked to keep up to this sequence of a queue is on the disk."""
+        if sequence > queue.safe:
+            queue.safe = sequence
+            if queue.watched:
+                self.news[queue.key] = queue
+
     def has_room_to_save(self, size: int) -> bool:
         """Whether the storage works, and has not too much to do already for *size* bytes more."""
         return self.storage_ok and self.unsynced_bytes + size <= self.limits.max_unsynced_bytes

@@ -35,6 +35,7 @@ from tmqp_server.engine.group_commands import (
     ResetGroup,
     StoredMeasured,
 )
+from tmqp_server.engine.performing import Performers
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.reading_commands import OffsetsFound
 from tmqp_server.engine.reading_effects import FindOffsets, MeasureStored
@@ -129,6 +130,16 @@ class Groups:
         return queues, places, RESULT_OK
 
     # --- Moving ----------------------------------------------------------------------------------
+
+    def performers(self) -> Performers:
+        """Which method serves which command."""
+        return {
+            OpenGroup: self.open,
+            CommitGroup: self.commit,
+            ListGroups: self.list_groups,
+            ResetGroup: self.reset,
+            DropGroup: self.drop,
+        }
 
     def open(self, command: Command, session: Session) -> None:
         """Let a reader begin in all queues."""

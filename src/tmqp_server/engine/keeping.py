@@ -139,10 +139,7 @@ class Keeper:
         queue = pending.queue
         rare = message.rarely()
         rare.old = 0
-        if rare.stored > queue.safe:
-            queue.safe = rare.stored
-            if queue.watched:
-                self._core.news[queue.key] = queue
+        self._core.became_safe(queue, rare.stored)
         if not pending.transient:
             if not message.marks & MARK_SAVED:
                 queue.saved += 1

@@ -100,7 +100,7 @@ class EngineLimits:
     max_read_messages: int = 100_000
     """Messages in the answer to one range read; a reader that asks for more gets so many."""
 
-    max_read_bytes: int = 2_359_296
+    max_read_bytes: int = 2_097_152
     """Bytes of the answer to one range read, or its first message alone (two of the largest blocks
     have room); a reader that asks for more gets so much.  One that does not ask gets
     ``max_payload_bytes`` of connections at most."""

@@ -35,6 +35,7 @@ from tmqp_server.engine.cursors import Cursors
 from tmqp_server.engine.group_commands import StoredMeasured
 from tmqp_server.engine.groups import AskedGroup, Groups
 from tmqp_server.engine.lines import Lines
+from tmqp_server.engine.performing import Performers
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.reading_commands import (
     Blocks,
@@ -105,6 +106,18 @@ class Readers:
     def channel_names(self, pattern: str) -> list[str]:
         """The names of the channels that pass a filter."""
         return [channel.name for channel in self._questions.channels(pattern, None)]
+
+    def performers(self) -> Performers:
+        """Which method serves which command."""
+        return {
+            ListOffsets: self.list_offsets,
+            ReadRange: self.read_range,
+            SplitRange: self.split_range,
+            OpenCursor: self.open_cursor,
+            CommitCursor: self.commit_cursor,
+            ListCursors: self.list_cursors,
+            RemoveCursor: self.remove_cursor,
+        }
 
     def list_offsets(self, command: Command, session: Session) -> None:
         """Ask for the offsets of many queues at once; the answer may be held."""

@@ -120,7 +120,7 @@ def problem_of_binding(options: BindingOptions, rules: HttpRules, max_name_bytes
 class Routing:
     """The routers of one broker."""
 
-    __slots__ = ("_core", "_routers", "rules")
+    __slots__ = ("_core", "_routers", "left_out", "rules")
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -128,6 +128,8 @@ class Routing:
         self.rules = HttpRules(core.options.http_prefixes)
         #: By name, in the order of creation; the case counts (F46).
         self._routers: dict[str, Router] = {}
+        #: Router and name of each binding that was not restored.
+        self.left_out: list[tuple[str, str]] = []
 
     def find(self, name: str) -> Router | None:
         """The router of that name, or None."""
@@ -177,6 +179,8 @@ class Routing:
         for options in command.bindings:
             if problem_of_binding(options, self.rules, most) == RESULT_OK:
                 router.bindings.append(Binding(options))
+            else:
+                self.left_out.append((command.router, options.name))
         self._routers[command.router] = router
 
     # --- Operations ------------------------------------------------------------------------------

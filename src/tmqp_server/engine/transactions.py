@@ -47,6 +47,7 @@ from tmqp_server.engine.commands import Command
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery import HOOK_RECEIVED, HOOK_SAVE
 from tmqp_server.engine.directory import Directory
+from tmqp_server.engine.performing import Performers
 from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sessions import Session
@@ -128,6 +129,16 @@ class Transactions:
         #: By application, the oldest commit first.
         self._marks: dict[str, Mark] = {}
         self._committing: dict[str, PendingCommit] = {}
+
+    def performers(self) -> Performers:
+        """Which method serves which command."""
+        return {
+            OpenTransaction: self.open,
+            PushTransaction: self.push,
+            CommitTransaction: self.commit,
+            AbortTransaction: self.abort,
+            ListTransactions: self.list_transactions,
+        }
 
     # --- Opening ---------------------------------------------------------------------------------
 
@@ -407,6 +418,7 @@ class Transactions:
                 continue
             if ok:
                 queue.saved += entry.count
+                core.became_safe(queue, entry.last)
             self._release(entry, entry.high_tail, entry.high, True, ok)
             self._release(entry, entry.regular_tail, entry.count - entry.high, False, ok)
             core.refill(queue)

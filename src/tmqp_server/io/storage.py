@@ -2,8 +2,9 @@
 
 Theory of operation.  A task takes what the journal has gathered, has it written, and hands the
 answers to the driver's turn; what arrives meanwhile is the next batch.  So a server under load
-syncs as often as the disk can, each time for all that came, and an idle one writes at once.  Reads
-go the same way, behind what was gathered before them, so that a read finds what was written.
+syncs as often as the disk can, each time for all that came, and an idle one writes at once.  Only
+what nobody waits for (messages that are settled) waits some milliseconds for company.  Reads go the
+same way, behind what was gathered before them, so that a read finds what was written.
 
 *Failure.*  When a write fails, its messages are refused to their producers, the broker is told that
 the storage fails, and what is owed to the store is tried again after a pause that grows to a
@@ -22,10 +23,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TypeVar
 
 import anyio
-import anyio.to_thread
 
 from tmqp.constants import RESULT_BUSY
 from tmqp_server.engine.commands import Command, Synced
@@ -33,6 +32,7 @@ from tmqp_server.engine.reading_effects import ReadStored
 from tmqp_server.engine.storage_commands import StorageState
 from tmqp_server.engine.storage_effects import Fetch
 from tmqp_server.hub import Hub, StorageQuestion
+from tmqp_server.io.worker import Worker
 from tmqp_server.recovery import answer_of, refusal_of
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.port import Store, StoreError
@@ -41,11 +41,11 @@ __all__ = ["StorageTask"]
 
 logger = logging.getLogger("tmqp_server.storage")
 
-_T = TypeVar("_T")
-
 #: Pauses after a failed write, in seconds.
 _FIRST_PAUSE_S = 0.05
 _LAST_PAUSE_S = 1.0
+#: How long what nobody waits for is held back, in seconds.
+_LINGER_S = 0.005
 #: Questions are answered together until so much may have been read; and what others count as.
 _READ_AT_ONCE_BYTES = 1 << 20
 _QUESTION_BYTES = 1 << 16
@@ -71,7 +71,8 @@ class StorageTask:
         self._journal = journal
         self._answer = answer
         self._wake = anyio.Event()
-        self._limiter = anyio.CapacityLimiter(1)
+        self._worker = Worker("tmqp-server storage")
+        self._lingers = False
         self._pause_s = 0.0
         self._reason = ""
         self._reads: deque[StorageQuestion] = deque()
@@ -86,7 +87,8 @@ class StorageTask:
 
     def wake(self) -> None:
         """There is something to do."""
-        self._wake.set()
+        if not self._lingers or self._hub.storage_is_urgent:
+            self._wake.set()
 
     async def run(self) -> None:
         """Work until :meth:`finish` is called."""
@@ -96,11 +98,21 @@ class StorageTask:
                     self._wake = anyio.Event()
                     await self._wake.wait()
                     continue
+                if not self._hub.storage_is_urgent and not self._reads:
+                    await self._linger()
                 await self._work()
                 if self._pause_s:
                     await self._pause()
         finally:
             self._idle.set()
+
+    async def _linger(self) -> None:
+        """Wait for something urgent, which takes along what is there, or for the time to pass."""
+        self._lingers = True
+        self._wake = anyio.Event()
+        with anyio.move_on_after(_LINGER_S):
+            await self._wake.wait()
+        self._lingers = False
 
     async def _work(self) -> None:
         """One batch, and the reads that were asked for before it was taken."""
@@ -110,7 +122,7 @@ class StorageTask:
         while self._reads:
             answers: list[Command] = []
             try:
-                await self._in_thread(partial(self._read, answers, anyio.current_time()))
+                await self._worker.do(partial(self._read, answers, anyio.current_time()))
             except Exception as error:
                 self._answer(answers)  # what came before it
                 if not self._cannot_read:
@@ -148,7 +160,7 @@ class StorageTask:
     async def _write(self) -> None:
         writing = self._journal.take()
         try:
-            await self._in_thread(partial(_write, self._store, writing))
+            await self._worker.do(partial(_write, self._store, writing))
         except StoreError as error:
             self._failed(writing, str(error))
             return
@@ -198,21 +210,18 @@ class StorageTask:
             not cleanly.
         """
         self._stopping = True
-        self._wake.set()
+        self._wake.set()  # whatever it waits for
         await self._idle.wait()
         journal = self._journal
         journal.notes(self._hub.broker.notes())
         writing = journal.take()
         clean = False
         try:
-            await self._in_thread(partial(_write, self._store, writing))
+            await self._worker.do(partial(_write, self._store, writing))
             clean = True
         finally:
-            await self._in_thread(partial(self._store.close, clean))
-
-    async def _in_thread(self, work: Callable[[], _T]) -> _T:
-        """Do something that blocks; a thread that never comes back must not keep the server."""
-        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
+            await self._worker.do(partial(self._store.close, clean))
+            self._worker.stop()
 
 
 def _write(store: Store, writing: Writing) -> None:

@@ -230,6 +230,7 @@ class Journal:
     def __init__(self, doors: Sequence[BodyCodec], wall_clock_offset_s: float = 0.0) -> None:
         self._by_name = {door.name: door for door in doors}
         self._by_number = {door.number: door for door in doors}
+        self._flags_of = {door.name: door.number << FLAG_DOOR_SHIFT for door in doors}
         self._offset_s = wall_clock_offset_s
         self._retained: dict[int, None] = {}
         self._changes: list[TopologyChange] = []
@@ -249,6 +250,11 @@ class Journal:
         """Whether there is nothing to write and nobody to answer."""
         return not (self._count or self._settled or self._changes or self._notes)
 
+    @property
+    def is_urgent(self) -> bool:
+        """Whether there is more to write than messages that are settled."""
+        return bool(self._count or self._changes or self._notes)
+
     def retains(self, key: int, is_so: bool) -> None:
         """Whether a queue keeps settled messages for readers."""
         if is_so:
@@ -261,10 +267,10 @@ class Journal:
     def append(self, effect: Append, now: float) -> None:
         """Have a message kept."""
         message = effect.message
-        door = self._by_name[message.producer.door]
-        body, payload_offset, payload_size = door.stored(message)
+        name = message.producer.door
+        body, payload_offset, payload_size = self._by_name[name].stored(message)
         marks = message.marks
-        flags = door.number << FLAG_DOOR_SHIFT
+        flags = self._flags_of[name]
         if marks & MARK_HIGH:
             flags |= FLAG_HIGH
         if marks & MARK_WANTS:

@@ -421,9 +421,9 @@ class Store(Protocol):
 
         The blocks are in the format of ``tmqp.blocks``; they hold exactly the messages asked
         for, in order, up to ``limit`` and to ``max_bytes`` of the blocks together, but one at least
-        if there is one.  They may end sooner, where more would mean to cut a large block, but not
-        before half of either bound is reached.  A block that is wanted as a whole may be given as
-        it is, without a look at its checksums: that is for whoever reads it.
+        if there is one.  They may end sooner, where more would mean to cut a large block, but for
+        ``limit`` not before half of it is reached.  A block that is wanted as a whole may be given
+        as it is, without a look at its checksums: that is for whoever reads it.
 
         :raises DamageError: as :meth:`fetch`.
         :raises StoreError: when it cannot be read.

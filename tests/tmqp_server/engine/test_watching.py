@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.tmqp_server.engine.kept import KeptWorld
+from tests.tmqp_server.engine.staging import commit, opened, parcel, push
 from tests.tmqp_server.engine.world import World
 from tmqp_server.engine.commands import Acknowledge, Disconnect, RemoveChannel, RemoveQueue
 from tmqp_server.engine.effects import Reply
@@ -285,3 +286,18 @@ def test_cursor_and_timestamp_are_told_with_the_offsets() -> None:
     world.step(OffsetsFound(3, 0, THREE))
     (item,) = body(world)
     assert (item.committed, item.at) == (None, None)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_commit_of_transactions_is_news_when_it_is_safe(fails: bool) -> None:
+    world = ready()
+    world.connect("t")
+    hold(world)
+    number = opened(world)
+    push(world, number, parcel("m4"))
+    commit(world, 1, number)
+    assert world.finish() == []
+    world.write(fails="no luck" if fails else "")
+    assert [word for word in world.finish() if word.startswith("find")] == (
+        [] if fails else ["find 2 [1]"]
+    )

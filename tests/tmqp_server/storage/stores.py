@@ -20,6 +20,7 @@ from tmqp_server.storage.port import (
 )
 from tmqp_server.storage.records import decode_block
 from tmqp_server.storage.sqlite import SqliteStore
+from tmqp_server.storage.sqlite.store import BlockStore
 
 NOW_US: Final = 1_700_000_000_000_000
 EVER: Final = 1 << 62
@@ -35,17 +36,37 @@ class Home(Protocol):
 class SqliteHome:
     """A directory; a store that was left is closed without a word, as the system would do it."""
 
-    def __init__(self, directory: Path, checkpoint_pages: int = 2_048) -> None:
+    def __init__(
+        self, directory: Path, checkpoint_pages: int = 2_048, log_bytes: int = 1 << 20
+    ) -> None:
         self.directory = directory
         self.checkpoint_pages = checkpoint_pages
+        self.log_bytes = log_bytes
         self.store: SqliteStore | None = None
 
     def open(self) -> Store:
         if self.store is not None:
             self.store.close(clean=False)
         self.store = SqliteStore(
-            self.directory, floor_bytes=0, checkpoint_pages=self.checkpoint_pages
+            self.directory,
+            floor_bytes=0,
+            checkpoint_pages=self.checkpoint_pages,
+            log_bytes=self.log_bytes,
         )
+        return self.store
+
+
+class DatabaseHome:
+    """A directory of which only the database is used."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.store: BlockStore | None = None
+
+    def open(self) -> Store:
+        if self.store is not None:
+            self.store.close(clean=False)
+        self.store = BlockStore(self.directory, floor_bytes=0)
         return self.store
 
 
@@ -60,7 +81,9 @@ class MemoryHome:
 
 HOMES: Final[dict[str, Callable[[Path], Home]]] = {
     "memory": lambda _path: MemoryHome(),
+    "database": DatabaseHome,
     "sqlite": SqliteHome,
+    "sqlite, with a small log": lambda path: SqliteHome(path, log_bytes=4_096),
 }
 
 

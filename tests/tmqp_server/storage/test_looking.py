@@ -10,7 +10,7 @@ import pytest
 from tests.tmqp_server.storage.stores import EVER, NOW_US, batch, message, with_queue
 from tmqp.blocks import BlockError, decode_block, head_of
 from tmqp_server.storage.port import DamageError, Note, Retention
-from tmqp_server.storage.sqlite import SqliteStore
+from tmqp_server.storage.sqlite.store import BlockStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,9 +20,9 @@ SIZE = 1_000
 COUNT = 300
 
 
-def filled(folder: Path, blocks: int = 4, *, settled: bool = True) -> SqliteStore:
+def filled(folder: Path, blocks: int = 4, *, settled: bool = True) -> BlockStore:
     """A queue that retains all, each block with its own messages."""
-    made = SqliteStore(folder, floor_bytes=0)
+    made = BlockStore(folder, floor_bytes=0)
     with_queue(made, 1, Retention(1 << 40))
     for start in range(1, blocks * COUNT + 1, COUNT):
         sequences = range(start, start + COUNT)
@@ -67,13 +67,14 @@ def test_what_is_wanted_of_a_block_is_cut_out(tmp_path: Path) -> None:
     made.close(clean=True)
 
 
-def test_an_answer_ends_with_a_block_when_half_of_it_is_there(tmp_path: Path) -> None:
+def test_an_answer_ends_with_a_block_where_another_would_be_cut(tmp_path: Path) -> None:
     made = filled(tmp_path)
     whole = len(made.read(1, 1, COUNT, EVER, EVER)[0])
     bounds = [
         (EVER, 2 * whole, [(1, 300), (301, 600)]),
         (EVER, 3 * whole - 1, [(1, 300), (301, 600)]),
-        (EVER, 2 * whole - 1, [(1, 300)]),  # half of it
+        (EVER, 2 * whole - 1, [(1, 300)]),
+        (EVER, whole + SIZE * 2, [(1, 300)]),
         (599, EVER, [(1, 300)]),
         (700, EVER, [(1, 300), (301, 600)]),
         (299, EVER, [(1, 299)]),  # what comes first is cut, whatever its size
@@ -122,7 +123,7 @@ def test_who_reads_a_whole_block_finds_the_damage_in_it(tmp_path: Path) -> None:
     db.execute("UPDATE bodies SET block = ? WHERE id = 3", (short,))
     db.commit()
     db.close()
-    made = SqliteStore(tmp_path, floor_bytes=0)
+    made = BlockStore(tmp_path, floor_bytes=0)
     made.recover()
     _, damaged = made.read(1, 0, 600, EVER, EVER)
     with pytest.raises(BlockError, match="the checksum of the bodies does not fit"):

@@ -1,4 +1,4 @@
-"""The SQLite store as a directory: who may open it, what is damage, what it costs."""
+"""The SQLite store as a directory, and its database: who may open it, damage, what it costs."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ from tmqp_server.storage.port import (
     StoreFullError,
 )
 from tmqp_server.storage.sqlite import SqliteStore, schema, store, upkeep
+from tmqp_server.storage.sqlite.store import BlockStore
 
 
 @pytest.fixture
@@ -54,7 +55,14 @@ def opened(folder: Path) -> Iterator[SqliteStore]:
     made.close(clean=False)
 
 
-def database(folder: Path) -> sqlite3.Connection:
+@pytest.fixture
+def base(folder: Path) -> Iterator[BlockStore]:
+    made = BlockStore(folder, floor_bytes=0)
+    yield made
+    made.close(clean=False)
+
+
+def raw(folder: Path) -> sqlite3.Connection:
     return sqlite3.connect(folder / "messages.sqlite3", isolation_level=None)
 
 
@@ -103,7 +111,7 @@ def test_garbage_is_refused_and_left_alone(folder: Path) -> None:
 
 def test_the_database_of_another_program_is_refused(folder: Path) -> None:
     folder.mkdir()
-    db = database(folder)
+    db = raw(folder)
     db.execute("CREATE TABLE t (x)")
     db.close()
     with pytest.raises(StoreError, match="is a database of another program"):
@@ -113,7 +121,7 @@ def test_the_database_of_another_program_is_refused(folder: Path) -> None:
 def test_a_newer_version_is_refused_and_left_alone(folder: Path, opened: SqliteStore) -> None:
     """D9."""
     opened.close(clean=True)
-    db = database(folder)
+    db = raw(folder)
     db.execute("PRAGMA user_version = 2")
     db.close()
     before = (folder / "messages.sqlite3").read_bytes()
@@ -155,13 +163,13 @@ def test_a_database_that_cannot_be_opened_gives_the_lock_back(folder: Path) -> N
 
 
 def damage(folder: Path, statement: str) -> None:
-    db = database(folder)
+    db = raw(folder)
     assert db.execute(statement).rowcount > 0
     db.close()
 
 
 def two_blocks(folder: Path) -> None:
-    made = with_queue(SqliteStore(folder, floor_bytes=0))
+    made = with_queue(BlockStore(folder, floor_bytes=0))
     made.write(batch(appended={1: [message(n, bytes(500)) for n in range(1, 301)]}), NOW_US)
     made.write(batch(appended={1: [message(n, b"ok") for n in range(301, 601)]}), NOW_US)
     made.write(batch(settled={1: [5, 305]}), NOW_US)
@@ -174,7 +182,7 @@ FLIP = (
 )
 
 
-def recover_and_fetch(made: SqliteStore) -> None:
+def recover_and_fetch(made: BlockStore) -> None:
     made.recover()
     made.fetch(1, 0, EVER, 10, EVER, 0)
 
@@ -193,7 +201,7 @@ def test_a_damaged_block_is_refused_or_passed_over(folder: Path, statement: str)
     """D3."""
     two_blocks(folder)
     damage(folder, statement)
-    made = SqliteStore(folder, floor_bytes=0)
+    made = BlockStore(folder, floor_bytes=0)
     with pytest.raises(DamageError, match=r"messages 1 to 300 of queue 1"):
         recover_and_fetch(made)
     with pytest.raises(DamageError, match=r"messages 1 to 300 of queue 1"):
@@ -202,7 +210,7 @@ def test_a_damaged_block_is_refused_or_passed_over(folder: Path, statement: str)
     assert "messages 1 to 300 of queue 1" in made.check().problems[0]
     made.close(clean=False)
 
-    made = SqliteStore(folder, floor_bytes=0, skip_damage=True)
+    made = BlockStore(folder, floor_bytes=0, skip_damage=True)
     made.recover()
     assert owed(made) == [n for n in range(301, 601) if n != 305]
     assert kept(made)[0] == 301
@@ -215,11 +223,11 @@ def test_a_damaged_block_is_refused_or_passed_over(folder: Path, statement: str)
 def test_a_damaged_row_is_refused_or_passed_over(folder: Path) -> None:
     two_blocks(folder)
     damage(folder, "UPDATE blocks SET owed = x'00' WHERE id = 1")
-    made = SqliteStore(folder, floor_bytes=0)
+    made = BlockStore(folder, floor_bytes=0)
     with pytest.raises(DamageError, match=r"messages 1 to 300 of queue 1: the record of what"):
         made.recover()
     made.close(clean=False)
-    made = SqliteStore(folder, floor_bytes=0, skip_damage=True)
+    made = BlockStore(folder, floor_bytes=0, skip_damage=True)
     made.recover()
     assert owed(made)[0] == 301
     assert len(made.problems) == 1
@@ -227,11 +235,11 @@ def test_a_damaged_row_is_refused_or_passed_over(folder: Path) -> None:
 
 
 def test_damage_does_not_keep_others_from_being_written(folder: Path) -> None:
-    made = with_queue(SqliteStore(folder, floor_bytes=0))
+    made = with_queue(BlockStore(folder, floor_bytes=0))
     push_each(made, range(1, 11))
     made.close(clean=True)
     damage(folder, FLIP.format(130) + " WHERE id = 3")
-    made = SqliteStore(folder, floor_bytes=0)
+    made = BlockStore(folder, floor_bytes=0)
     made.recover()
     push_each(made, range(11, 61))
     assert [m.sequence for m in made.fetch(1, 0, 2, 10, EVER, 0)] == [1, 2]
@@ -244,10 +252,10 @@ def test_damage_does_not_keep_others_from_being_written(folder: Path) -> None:
 
 
 def test_a_failure_forgets_no_transient_message(folder: Path) -> None:
-    made = with_queue(SqliteStore(folder, floor_bytes=0))
+    made = with_queue(BlockStore(folder, floor_bytes=0))
     push_each(made, range(1, 6))
     made.close(clean=True)
-    made = SqliteStore(folder, floor_bytes=0)
+    made = BlockStore(folder, floor_bytes=0)
     made.recover()
     made.write(batch(settled={1: [1, 2, 3, 4, 5]}), NOW_US)
     for number in (6, 7):
@@ -273,12 +281,12 @@ def test_a_failure_forgets_no_transient_message(folder: Path) -> None:
     ],
 )
 def test_damaged_topology_is_refused(folder: Path, statement: str) -> None:
-    made = with_queue(SqliteStore(folder, floor_bytes=0))
+    made = with_queue(BlockStore(folder, floor_bytes=0))
     made.write(batch(KeepRouter("r", b""), KeepCursor("x", 1, 4)), NOW_US)
     made.write(batch(appended={1: [message(5)]}, settled={1: [5]}), NOW_US)
     made.close(clean=True)
     damage(folder, statement)
-    made = SqliteStore(folder, floor_bytes=0)
+    made = BlockStore(folder, floor_bytes=0)
     with pytest.raises(DamageError, match="record of"):
         made.recover()
     assert len(made.check().problems) >= 1
@@ -287,7 +295,7 @@ def test_damaged_topology_is_refused(folder: Path, statement: str) -> None:
 
 def everything(folder: Path) -> tuple[list[str], list[str]]:
     """What comes back from a directory, and the problems that are told."""
-    made = SqliteStore(folder, floor_bytes=0)
+    made = BlockStore(folder, floor_bytes=0)
     try:
         problems = made.check().problems
         found = made.recover(looking=True)
@@ -305,7 +313,7 @@ def everything(folder: Path) -> tuple[list[str], list[str]]:
 @pytest.mark.timeout(120)
 def test_no_flip_in_the_file_goes_unnoticed(folder: Path) -> None:
     """D3: whatever byte is changed, the store says so, or all is there as it was."""
-    made = with_queue(SqliteStore(folder, floor_bytes=0))
+    made = with_queue(BlockStore(folder, floor_bytes=0))
     made.write(batch(queue(2, Retention(9_999)), KeepRouter("r", b"x"), KeepCursor("k", 2, 3)), 1)
     for key in (1, 2):
         push_each(made, range(1, 30), key)
@@ -338,88 +346,88 @@ def test_no_flip_in_the_file_goes_unnoticed(folder: Path) -> None:
 
 
 def rows(folder: Path, table: str) -> int:
-    db = database(folder)
+    db = raw(folder)
     (count,) = db.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
     db.close()
     return int(count)
 
 
-def test_messages_that_come_one_by_one_are_merged(folder: Path, opened: SqliteStore) -> None:
-    with_queue(opened)
-    push_each(opened, range(1, 2_001))
+def test_messages_that_come_one_by_one_are_merged(folder: Path, base: BlockStore) -> None:
+    with_queue(base)
+    push_each(base, range(1, 2_001))
     assert rows(folder, "blocks") <= 2_000 / 256 + 2 * 16 + 3
-    assert owed(opened) == list(range(1, 2_001))
-    assert opened.check().problems == []
+    assert owed(base) == list(range(1, 2_001))
+    assert base.check().problems == []
 
 
-def test_messages_left_over_are_merged(folder: Path, opened: SqliteStore) -> None:
-    with_queue(opened)
+def test_messages_left_over_are_merged(folder: Path, base: BlockStore) -> None:
+    with_queue(base)
     for start in range(1, 6_000, 300):
         made = [message(n) for n in range(start, start + 300)]
-        opened.write(batch(appended={1: made}), NOW_US)
+        base.write(batch(appended={1: made}), NOW_US)
     left = list(range(1, 6_001, 100))
-    opened.write(batch(settled={1: sorted({*range(1, 6_001)} - {*left})}), NOW_US)
+    base.write(batch(settled={1: sorted({*range(1, 6_001)} - {*left})}), NOW_US)
     for _ in range(20):
-        opened.write(batch(KeepChannel("d", b"")), NOW_US)
-    assert owed(opened) == left
+        base.write(batch(KeepChannel("d", b"")), NOW_US)
+    assert owed(base) == left
     assert rows(folder, "blocks") <= 5
-    assert opened.offsets([1])[0].count == len(left)
+    assert base.offsets([1])[0].count == len(left)
 
 
-def test_what_is_settled_takes_no_space(folder: Path, opened: SqliteStore) -> None:
-    with_queue(opened)
+def test_what_is_settled_takes_no_space(folder: Path, base: BlockStore) -> None:
+    with_queue(base)
     for start in range(1, 4_000, 100):
         made = [message(n, bytes(1_000)) for n in range(start, start + 100)]
-        opened.write(batch(appended={1: made}), NOW_US)
-        opened.write(batch(settled={1: list(range(start, start + 100))}), NOW_US)
+        base.write(batch(appended={1: made}), NOW_US)
+        base.write(batch(settled={1: list(range(start, start + 100))}), NOW_US)
     assert rows(folder, "blocks") == rows(folder, "bodies") == 0
     assert (folder / "messages.sqlite3").stat().st_size < 2 << 20
 
 
 @pytest.mark.parametrize("how", ["drop", "clear"])
 def test_a_large_queue_is_emptied_some_at_a_time(
-    folder: Path, opened: SqliteStore, how: str, monkeypatch: pytest.MonkeyPatch
+    folder: Path, base: BlockStore, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "_BURIED_AT_ONCE", 20)
     monkeypatch.setattr(upkeep, "_FREE_PAGES", 10)
-    with_queue(opened)
+    with_queue(base)
     for start in range(1, 30_001, 300):
         made = [message(n, bytes(200)) for n in range(start, start + 300)]
-        opened.write(batch(appended={1: made}), NOW_US)
+        base.write(batch(appended={1: made}), NOW_US)
     size = (folder / "messages.sqlite3").stat().st_size
     assert rows(folder, "bodies") == 100
-    opened.write(batch(DropQueue(1) if how == "drop" else SettleAll(1, EVER, 0)), NOW_US)
-    assert owed(opened) == []
+    base.write(batch(DropQueue(1) if how == "drop" else SettleAll(1, EVER, 0)), NOW_US)
+    assert owed(base) == []
     assert rows(folder, "bodies") > 0
-    opened.close(clean=False)
-    opened = SqliteStore(folder, floor_bytes=0)
-    assert [q.regular_count for q in opened.recover().queues] == ([0] if how == "clear" else [])
+    base.close(clean=False)
+    base = BlockStore(folder, floor_bytes=0)
+    assert [q.regular_count for q in base.recover().queues] == ([0] if how == "clear" else [])
     for _ in range(1_000):
-        opened.write(batch(KeepChannel("d", b"")), NOW_US)
+        base.write(batch(KeepChannel("d", b"")), NOW_US)
     assert rows(folder, "bodies") == rows(folder, "blocks") == 0
-    opened.close(clean=True)
+    base.close(clean=True)
     assert (folder / "messages.sqlite3").stat().st_size < size / 4
 
 
-def test_the_log_is_bounded(folder: Path, opened: SqliteStore) -> None:
-    with_queue(opened)
+def test_the_log_is_bounded(folder: Path, base: BlockStore) -> None:
+    with_queue(base)
     for n in range(1, 400):
-        opened.write(batch(appended={1: [message(n, bytes(60_000))]}), NOW_US)
+        base.write(batch(appended={1: [message(n, bytes(60_000))]}), NOW_US)
     assert (folder / "messages.sqlite3-wal").stat().st_size < 20 << 20
 
 
-def test_the_memory_for_many_messages_is_bounded(folder: Path, opened: SqliteStore) -> None:
+def test_the_memory_for_many_messages_is_bounded(folder: Path, base: BlockStore) -> None:
     """5 million messages in blocks of 256 are 20,000 extents: so much for 400 of them."""
-    with_queue(opened)
+    with_queue(base)
     made = [message(n, b"") for n in range(1, 257)]
     tracemalloc.start()
     for _ in range(400):
-        opened.write(batch(appended={1: made}), NOW_US)
+        base.write(batch(appended={1: made}), NOW_US)
         for each in made:
             each.sequence += 256
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert opened.offsets([1])[0].count == 400 * 256
+    assert base.offsets([1])[0].count == 400 * 256
     # What SQLite and the cache hold is not counted by blocks: 4 MiB and a little.
     assert size < 5 << 20
 
@@ -430,7 +438,7 @@ def test_the_memory_for_many_messages_is_bounded(folder: Path, opened: SqliteSto
 def test_below_the_floor_messages_are_refused_and_settling_goes_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = with_queue(SqliteStore(folder, floor_bytes=1 << 20))
+    made = with_queue(BlockStore(folder, floor_bytes=1 << 20))
     made.write(batch(appended={1: [message(1), message(2)]}), NOW_US)
     monkeypatch.setattr(store, "free_bytes", lambda _path: (1 << 20) - 1)
     with pytest.raises(StoreFullError, match="messages are taken from 1 MiB on"):
@@ -444,33 +452,33 @@ def test_below_the_floor_messages_are_refused_and_settling_goes_on(
     made.close(clean=True)
 
 
-def test_a_full_database_says_so_and_heals(opened: SqliteStore) -> None:
-    with_queue(opened)
-    (pages,) = opened._db.execute("PRAGMA page_count").fetchone()
-    opened._db.execute(f"PRAGMA max_page_count = {pages + 3}")
+def test_a_full_database_says_so_and_heals(base: BlockStore) -> None:
+    with_queue(base)
+    (pages,) = base._db.execute("PRAGMA page_count").fetchone()
+    base._db.execute(f"PRAGMA max_page_count = {pages + 3}")
     with pytest.raises(StoreFullError, match="database or disk is full"):
-        opened.write(batch(appended={1: [message(1, bytes(100_000))]}), NOW_US)
-    assert owed(opened) == []
-    opened._db.execute("PRAGMA max_page_count = 1000000")
-    opened.write(batch(appended={1: [message(2)]}), NOW_US)
-    assert owed(opened) == [2]
+        base.write(batch(appended={1: [message(1, bytes(100_000))]}), NOW_US)
+    assert owed(base) == []
+    base._db.execute("PRAGMA max_page_count = 1000000")
+    base.write(batch(appended={1: [message(2)]}), NOW_US)
+    assert owed(base) == [2]
 
 
-def test_a_message_that_cannot_be_kept_fails_its_batch_alone(opened: SqliteStore) -> None:
-    with_queue(opened)
+def test_a_message_that_cannot_be_kept_fails_its_batch_alone(base: BlockStore) -> None:
+    with_queue(base)
     bad = message(2, attempts=1 << 16)
     with pytest.raises(StoreError, match="cannot be kept"):
-        opened.write(batch(KeepRouter("r", b""), appended={1: [message(1), bad]}), NOW_US)
-    assert owed(opened) == []
-    opened.write(StoreBatch(), NOW_US)
-    assert opened.recover().routers == []
+        base.write(batch(KeepRouter("r", b""), appended={1: [message(1), bad]}), NOW_US)
+    assert owed(base) == []
+    base.write(StoreBatch(), NOW_US)
+    assert base.recover().routers == []
 
 
-def test_after_closing_nothing_works_and_nothing_breaks(opened: SqliteStore) -> None:
-    with_queue(opened)
-    opened.close(clean=True)
-    opened.close(clean=True)
+def test_after_closing_nothing_works_and_nothing_breaks(base: BlockStore) -> None:
+    with_queue(base)
+    base.close(clean=True)
+    base.close(clean=True)
     with pytest.raises(StoreError):
-        opened.write(batch(KeepChannel("c", b"")), NOW_US)
+        base.write(batch(KeepChannel("c", b"")), NOW_US)
     with pytest.raises(StoreError):
-        opened.fetch(1, 0, 1, 1, 1, 0)
+        base.fetch(1, 0, 1, 1, 1, 0)

@@ -26,7 +26,7 @@ from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp_bench.broker.counting import FixedSize, Pattern
 
-__all__ = ["Puller", "Responder", "Taker", "Teller", "create_queue", "greet"]
+__all__ = ["Puller", "Responder", "Taker", "Teller", "create_queue", "greet", "take_one"]
 
 #: Messages encoded beforehand; they come round again, so a window must be smaller.
 _PREPARED: Final = 16_384
@@ -34,6 +34,8 @@ _PREAMBLE: Final = b"TMQP/2.0"
 _CHANNEL: Final = "bench"
 _QUEUE: Final = 1
 _ANSWER_S: Final = 10.0
+#: For the first message of a server that has just been started.
+_FIRST_S: Final = 60.0
 
 
 class _Talk:
@@ -91,6 +93,17 @@ def create_queue(port: int, status: str, options: str) -> None:
         )
     )
     talk.socket.sendall(Frame.build(TYPE_TERMINATE, "", 0).raw)
+    talk.socket.close()
+
+
+def take_one(port: int, client_id: str) -> None:
+    """Join the channel, wait for a delivery, and go without an answer to it."""
+    talk = _Talk(port, client_id)
+    join = Frame.build(TYPE_SERVER, _CHANNEL, OP_JOIN, message_id="join")
+    talk.socket.sendall(join.raw)
+    talk.socket.settimeout(_FIRST_S)
+    while not any(frame.type == TYPE_QUEUE_MESSAGE for frame in talk.read(1)):
+        pass
     talk.socket.close()
 
 

@@ -15,11 +15,7 @@ from tmqp.codec import FrameDecoder
 from tmqp.connection import Connection
 from tmqp.constants import (
     OP_DECISION_OVER_NODE,
-    RESULT_LIMIT_EXCEEDED,
-    TYPE_PULL_REQUEST,
     TYPE_QUEUE_MESSAGE,
-    TYPE_ROUTER,
-    TYPE_SERVER,
 )
 from tmqp.errors import RemoteProtocolError
 from tmqp.events import (
@@ -37,37 +33,31 @@ from tmqp.events import (
     RunReceived,
     ServerMessageReceived,
 )
-from tmqp.extensions import HEADER_MAX_BYTES
 from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp.runs import FrameRun
 from tmqp.state import Role
+from tmqp_server.doors.native.answering import AnsweringSession
 from tmqp_server.doors.native.answers import (
     ConfirmWriter,
     acknowledge_frame,
     forwarded,
     response_frame,
-    response_head,
-    router_answer,
 )
 from tmqp_server.doors.native.clients import (
-    answered_always,
     direct_command,
     publish_command,
     subscription_command,
 )
 from tmqp_server.doors.native.copies import add_copies, copy_addresses
-from tmqp_server.doors.native.http import http_answer
-from tmqp_server.doors.native.information import AnswerTooLargeError, event_frame, rendered
+from tmqp_server.doors.native.information import event_frame
 from tmqp_server.doors.native.nodes import decision_of, passed_on
 from tmqp_server.doors.native.operations import command_of, push_extras
-from tmqp_server.doors.native.parameters import BadRequestError, number_header
+from tmqp_server.doors.native.parameters import BadRequestError
 from tmqp_server.doors.native.pulls import (
     end_of_pull,
     problem_of_id,
-    pull_answer,
     pull_of,
-    pulled_message,
 )
 from tmqp_server.doors.native.runs import run_bytes, run_command
 from tmqp_server.doors.native.transactions import (
@@ -75,7 +65,7 @@ from tmqp_server.doors.native.transactions import (
     transaction_command,
     unpacked,
 )
-from tmqp_server.doors.port import Door, DoorSession, IdSource
+from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.engine.client_commands import PassAnswer, SendCustom
 from tmqp_server.engine.commands import (
     Acknowledge,
@@ -100,7 +90,7 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.engine.message import Message
-from tmqp_server.engine.reading_commands import Blocks, ReadRange
+from tmqp_server.engine.reading_commands import ReadRange
 from tmqp_server.engine.router_effects import AnswerRouted
 from tmqp_server.engine.run_commands import RunNotes
 from tmqp_server.engine.run_effects import ConfirmRun, DeliverRun
@@ -197,14 +187,13 @@ class NativeDoor(Door):
         return event_frame(effect).raw
 
 
-class NativeSession(DoorSession):
+class NativeSession(AnsweringSession):
     """One TMQP connection."""
 
     def __init__(self, door: NativeDoor, number: int, now: float) -> None:
-        super().__init__()
+        super().__init__(Connection(Role.SERVER, door.limits, now=now), door.wall_clock_offset_s)
         self._door = door
         self._number = number
-        self._connection = Connection(Role.SERVER, door.limits, now=now)
         self._connected = False
         self._now = now
         self._forged = False
@@ -236,32 +225,9 @@ class NativeSession(DoorSession):
         self.close_reason = self.close_reason or reason
         return self._commands(self._connection.close(), now)
 
-    def next_deadline(self) -> float | None:
-        """The connection's."""
-        return self._connection.next_deadline()
-
     def on_deadline(self, now: float) -> Sequence[Command]:
         """Ping, or give the peer up."""
         return self._commands(self._connection.on_deadline(now), now)
-
-    def data_to_send(self) -> bytes:
-        """Everything queued since the last call."""
-        self.outbound_bytes = 0
-        return self._connection.data_to_send()
-
-    def next_to_send(self) -> bytes:
-        """What was queued since the last call, large pieces one by one."""
-        self.outbound_bytes = 0
-        return self._connection.next_to_send()
-
-    def _send(self, data: bytes) -> None:
-        """Queue a message, unless the connection has closed: then nobody waits for it.
-
-        That is so for what stands before a Terminate, or a violation, in the same chunk.
-        """
-        if not self.closed:
-            self.outbound_bytes += len(data)
-            self._connection.send_bytes(data)
 
     # -- events to commands ---------------------------------------------------------------------
 
@@ -502,10 +468,6 @@ class NativeSession(DoorSession):
 
     # -- effects --------------------------------------------------------------------------------
 
-    def deliver(self, data: bytes) -> None:
-        """Queue a delivery made by :meth:`NativeDoor.encode_delivery`."""
-        self._send(data)
-
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
         """Carry out an effect meant for this session."""
         if self.closed:
@@ -536,91 +498,6 @@ class NativeSession(DoorSession):
             self._connected = False
             return self.close(effect.reason, now)
         return _NOTHING
-
-    def _answers_message(self, effect: Effect) -> bool:
-        """Whether an effect would answer a client of another server.
-
-        That server answers for itself; whoever asked it would hear everything twice.
-        """
-        if isinstance(effect, Reply):
-            frame = effect.request
-            return isinstance(frame, Frame) and frame.type != TYPE_SERVER
-        return isinstance(effect, (Confirm, AnswerRouted))
-
-    def _answer_pull(self, effect: DeliverPulled | EndPull | AnswerPull) -> None:
-        if isinstance(effect, DeliverPulled):
-            self.deliver(pulled_message(effect))
-        elif isinstance(effect, AnswerPull):
-            self._send(pull_answer(effect, self._connection.client_id).raw)
-        else:
-            assert isinstance(effect.request, Frame), "the token of every request is its frame"
-            self._send(end_of_pull(effect.request, effect.reason).raw)
-
-    def _answer_routed(self, effect: AnswerRouted) -> None:
-        """What a called program answers goes to the publisher as a receiver's answer would."""
-        frame = effect.request
-        assert isinstance(frame, Frame), "the token of every request is its frame"
-        if frame.message_id:
-            most_bytes = self._door.limits.max_payload_bytes
-            self._send(http_answer(frame, effect, self._connection.client_id, most_bytes).raw)
-
-    def _answer(self, effect: Reply) -> None:
-        frame = effect.request
-        assert isinstance(frame, Frame), "the token of every request is its frame"
-        door = self._door
-        code = effect.code
-        body = b""
-        if isinstance(effect.body, Blocks):
-            self._answer_blocks(frame, code, effect.body)
-            return
-        if effect.body is not None and (frame.pending_response or answered_always(frame)):
-            try:
-                # Who takes no larger messages than we do could not read a larger answer.
-                most_bytes = door.limits.max_payload_bytes
-                body = rendered(effect.body, door.wall_clock_offset_s, most_bytes)
-            except AnswerTooLargeError:
-                code = RESULT_LIMIT_EXCEEDED
-        self._reply(frame, code, body)
-
-    def _answer_blocks(self, frame: Frame, code: int, blocks: Blocks) -> None:
-        """Answer with what is kept: its pieces are put together only when they are sent."""
-        # Its first message may be larger than was asked for.
-        asked_bytes = number_header(frame, HEADER_MAX_BYTES) or 0
-        if blocks.size > max(self._door.limits.max_payload_bytes, asked_bytes):
-            self._reply(frame, RESULT_LIMIT_EXCEEDED, b"")
-        elif not blocks.size or not (frame.message_id and frame.pending_response):
-            self._reply(frame, code, b"")
-        else:
-            client_id = self._connection.client_id
-            self._send(response_head(frame, code, client_id, blocks.size))
-            for piece in blocks.pieces:
-                self._send(piece)
-            if frame.pending_acknowledge:
-                self._send(acknowledge_frame(frame, code).raw)
-
-    def _reply(self, frame: Frame, code: int, body: bytes) -> None:
-        """Answer a request in each way it asks for.
-
-        Some are answered always: refused pushes, pulls, subscriptions (F75, F112, F115, F127).
-        """
-        if frame.type == TYPE_QUEUE_MESSAGE:
-            self._send(response_frame(frame, code, frame.target).raw)
-            return
-        if frame.type == TYPE_PULL_REQUEST:
-            self._send(response_frame(frame, code, self._connection.client_id).raw)
-            return
-        if not frame.message_id:
-            return
-        if frame.type == TYPE_ROUTER:
-            answer = router_answer(frame, code, self._connection.client_id)
-            if answer is not None:
-                self._send(answer.raw)
-            return
-        if answered_always(frame, code) or frame.pending_response:
-            answer = response_frame(frame, code, self._connection.client_id, body)
-            self._send(answer.raw)
-        if frame.pending_acknowledge:
-            self._send(acknowledge_frame(frame, code).raw)
 
 
 _Handler = Callable[[NativeSession, Event, list[Command]], None]

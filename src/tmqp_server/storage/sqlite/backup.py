@@ -1,15 +1,24 @@
-"""Owns the copying of a store while it is in use, in one moment's state."""
+"""Owns the copying of a store while it is in use, in one moment's state.
+
+Theory of operation.  A read transaction holds a moment of the database; the log of recent writes is
+read then, and has what was written between that moment and the reading.  When the server carries
+its recent writes in between and begins its log anew, numbers are missing, and both are taken again.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
+import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 from tmqp_server.storage.port import CheckReport, StoreError
+from tmqp_server.storage.sqlite.front import SqliteStore
+from tmqp_server.storage.sqlite.recent import LOG_NAME, RecentLog
 from tmqp_server.storage.sqlite.schema import (
     DATABASE_NAME,
     check_version,
@@ -17,11 +26,18 @@ from tmqp_server.storage.sqlite.schema import (
     sync_directory,
     translated,
 )
+from tmqp_server.storage.sqlite.topology import load_carried
 from tmqp_server.storage.sqlite.verify import verify
+from tmqp_server.storage.writes import ALIGNMENT, read_writes
 
 __all__ = ["back_up"]
 
 _PAGES_AT_ONCE: Final = 1_024
+#: Where a copy is made, below its directory.
+_UNFINISHED: Final = "unfinished"
+#: How often database and log are taken again when they do not belong together.
+_ATTEMPTS: Final = 20
+_PAUSE_S: Final = 0.05
 
 
 def back_up(
@@ -43,26 +59,41 @@ def back_up(
     place = target / DATABASE_NAME
     if place.exists():
         raise StoreError(f"there is a store in {target} already")
-    part = place.with_suffix(".part")
+    part = target / _UNFINISHED
     try:
         with translated(directory, "copy"):
-            part.unlink(missing_ok=True)
-            _copy(source, part, progress)
-        with closing(sqlite3.connect(part)) as db, translated(target, "verify"):
-            report = verify(db, target)
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(mode=0o700)
+            recent = _copy(source, part / DATABASE_NAME, progress)
+            if recent:
+                (part / LOG_NAME).write_bytes(recent)
+        with translated(target, "verify"):
+            report = _verified(part)
         with translated(target, "finish the copy in"):
-            _sync(part)
-            part.rename(place)
+            # The database is what makes a store: it gets its name last.
+            for name in (LOG_NAME, DATABASE_NAME):
+                if (part / name).exists():
+                    _sync(part / name)
+                    (part / name).rename(target / name)
             sync_directory(target)
-    except BaseException:
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            with suppress(OSError):
-                Path(f"{part}{suffix}").unlink(missing_ok=True)
-        raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
     return report
 
 
-def _copy(source: Path, part: Path, progress: Callable[[int, int], None] | None) -> None:
+def _verified(part: Path) -> CheckReport:
+    """What is in a copy; one that is too damaged to be opened is read as far as that goes."""
+    try:
+        with closing(SqliteStore(part, floor_bytes=0)) as store:
+            return store.check()
+    except StoreError:
+        with closing(sqlite3.connect(part / DATABASE_NAME)) as db:
+            return verify(db, part)
+
+
+def _copy(source: Path, part: Path, progress: Callable[[int, int], None] | None) -> bytes:
+    """Copy the database, and return what the log of recent writes has beyond it."""
+
     def told(_status: int, remaining: int, total: int) -> None:
         if progress is not None:
             progress(total - remaining, total)
@@ -73,13 +104,31 @@ def _copy(source: Path, part: Path, progress: Callable[[int, int], None] | None)
     ):
         check_version(db, source.parent)
         copy.execute("PRAGMA synchronous = OFF")  # synced once, at the end
-        # An open transaction holds the moment; without it each write would begin the copy anew.
-        db.execute("BEGIN")
-        db.execute("SELECT count(*) FROM meta").fetchone()
+        recent = _begin(db, source.parent)
         db.backup(copy, pages=_PAGES_AT_ONCE, progress=told)
         db.execute("ROLLBACK")
         # The copy stands alone, without a log beside it.
         copy.execute("PRAGMA journal_mode = DELETE").fetchone()
+    return recent
+
+
+def _begin(db: sqlite3.Connection, directory: Path) -> bytes:
+    """Hold a moment of the database, and read the log that goes with it."""
+    log = RecentLog(directory, 0)
+    for _ in range(_ATTEMPTS):
+        # An open transaction holds the moment; without it each write would begin the copy anew.
+        db.execute("BEGIN")
+        carried, turn = load_carried(db)
+        data = log.read()
+        writes, problems = read_writes(data, carried, {turn})
+        if not problems and log.read()[:ALIGNMENT] == data[:ALIGNMENT]:
+            return data if writes else b""
+        # The server has begun its log anew meanwhile; or it is damaged, and stays so.
+        db.execute("ROLLBACK")
+        time.sleep(_PAUSE_S)
+    db.execute("BEGIN")
+    load_carried(db)
+    return log.read()
 
 
 def _sync(path: Path) -> None:

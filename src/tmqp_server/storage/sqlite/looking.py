@@ -56,7 +56,7 @@ def read(
             if reading.fits(extent.count, extent.size):
                 reading.add_whole(extent)
                 continue
-            if extent.size > _CUT_BYTES and reading.is_enough():
+            if extent.size > _CUT_BYTES and reading.is_enough(extent.count):
                 break
         if not reading.add_some(cluster):
             break
@@ -71,23 +71,25 @@ def _is_whole(extent: Extent, mask: int) -> bool:
 class _Reading:
     """A range that is being read, up to a number of messages and of bytes."""
 
-    __slots__ = ("_bytes_left", "_count_left", "_enough", "_shelf", "blocks")
+    __slots__ = ("_bytes_left", "_count_left", "_half", "_shelf", "blocks")
 
     def __init__(self, shelf: Shelf, limit: int, max_bytes: int) -> None:
         self.blocks: list[bytes] = []
         self._shelf = shelf
         self._count_left = limit
         self._bytes_left = max_bytes
-        self._enough = (limit // 2, max_bytes // 2)
+        self._half = limit // 2
 
     def fits(self, count: int, size: int) -> bool:
         """Whether a block with so many messages, and so many bytes of bodies, has room."""
         return count <= self._count_left and index_end(count) + size <= self._bytes_left
 
-    def is_enough(self) -> bool:
-        """Whether half of what was asked for is there: then no block is cut for the rest."""
-        count, size = self._enough
-        return bool(self.blocks) and (self._count_left <= count or self._bytes_left <= size)
+    def is_enough(self, count: int) -> bool:
+        """Whether the next block, with so many messages, is not worth cutting for the rest.
+
+        For bytes it never is.  Who says how many messages he wants gets half of them at least.
+        """
+        return bool(self.blocks) and (count <= self._count_left or self._count_left <= self._half)
 
     def add_whole(self, extent: Extent) -> None:
         """Take a block as it is."""

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from tmqp.blocks import FLAG_HIGH, FLAG_TRANSIENT, Block, StoredMessage, head_of, index_end
-from tmqp_server.storage.port import DamageError
+from tmqp_server.storage.port import DamageError, Note, Retention
 from tmqp_server.storage.records import decode_block, decode_index, encode_block, survey
 from tmqp_server.storage.sqlite.extents import (
     MAX_SPAN,
@@ -33,11 +33,23 @@ from tmqp_server.storage.sqlite.extents import (
 )
 from tmqp_server.storage.sqlite.schema import translated
 
-__all__ = ["MAX_BLOCK_BYTES", "MAX_BLOCK_COUNT", "Shelf", "bits", "mask_of", "noted"]
+__all__ = [
+    "MAX_BLOCK_BYTES",
+    "MAX_BLOCK_COUNT",
+    "Shelf",
+    "bits",
+    "mask_of",
+    "noted",
+    "portions",
+]
 
-#: Messages and bytes of bodies in one block; a single message may be larger.
+#: Messages and bytes of bodies in one block; a single message may be larger.  With head and index a
+#: block has at most 1 MiB, so that it is not cut for a reader that takes no larger payloads.
 MAX_BLOCK_COUNT: Final = 1_024
-MAX_BLOCK_BYTES: Final = 1 << 20
+MAX_BLOCK_BYTES: Final = 960 << 10
+#: Where settled messages are retained, a block has this share of what is: it is retained as a whole
+#: or not.
+_RETAINED_SHARE: Final = 8
 
 _CACHE_BYTES: Final = 4 << 20
 _COLUMNS: Final = (
@@ -60,6 +72,30 @@ def bits(first: int, mask: int) -> list[int]:
         low = mask & -mask
         found.append(first + low.bit_length() - 1)
         mask ^= low
+    return found
+
+
+def portions(retention: Retention, messages: list[StoredMessage]) -> list[list[StoredMessage]]:
+    """New messages in pieces that retention can keep or let go one by one."""
+    most_bytes = retention.max_bytes // _RETAINED_SHARE
+    most_us = retention.max_age_ms * 1_000 // _RETAINED_SHARE
+    if not retention.max_bytes and not retention.max_age_ms:
+        return [messages]
+    found: list[list[StoredMessage]] = []
+    part: list[StoredMessage] = []
+    size = begin_us = 0
+    for message in messages:
+        if part and (
+            (retention.max_bytes and size + len(message.body) > most_bytes)
+            or (retention.max_age_ms and message.timestamp_us - begin_us > most_us)
+        ):
+            found.append(part)
+            part = []
+        if not part:
+            size, begin_us = 0, message.timestamp_us
+        part.append(message)
+        size += len(message.body)
+    found.append(part)
     return found
 
 
@@ -209,6 +245,17 @@ class Shelf:
         queue.add(extent)
         self.dirty[number] = extent
         self.suspect(extent)
+
+    def take_down(self, notes: Iterable[Note]) -> None:
+        """Remember what became of messages."""
+        for note in notes:
+            queue = self.queues.get(note.key)
+            extent = None if queue is None else queue.find(note.sequence)
+            if extent is not None:
+                if extent.notes is None:
+                    extent.notes = {}
+                extent.notes[note.sequence] = (note.attempts, note.put_backs)
+                self.dirty[extent.id] = extent
 
     def drop(self, queue: QueueState, extent: Extent) -> None:
         """Take an extent out of its queue; its rows follow."""

@@ -1,7 +1,7 @@
-"""Owns ``SqliteStore``: the store that keeps messages in a SQLite database and survives anything
-but the loss of the disk.
+"""Owns the database: messages in blocks, and all that is known about them, in SQLite.
 
-Theory of operation.  A write is one transaction of a database in write-ahead mode with full
+Theory of operation.  It is a whole store, and what ``SqliteStore`` (``front``) carries its recent
+writes into, many at a time.  A write is one transaction of a database in write-ahead mode with full
 synchronisation: its pages are appended to the log, one sync follows, and it is there.  The new
 messages of each queue are one block (``storage.records``) in one row, whatever their number;
 settling is a bit in the small row beside it (``extents``); tidying accompanies it (``upkeep``).
@@ -23,12 +23,12 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tmqp.blocks import Block, StoredMessage
+from tmqp.blocks import StoredMessage
 from tmqp_server.storage.port import (
     ANY_PRIORITY,
     HIGH_ONLY,
@@ -46,7 +46,6 @@ from tmqp_server.storage.port import (
     KeepRouter,
     QueueOffsets,
     Recovered,
-    RecoveredQueue,
     SettleAll,
     StoreBatch,
     StoredPart,
@@ -57,6 +56,7 @@ from tmqp_server.storage.port import (
 from tmqp_server.storage.sqlite import topology
 from tmqp_server.storage.sqlite.extents import INFINITY, Extent, QueueState, retains
 from tmqp_server.storage.sqlite.looking import find, offsets, read, split
+from tmqp_server.storage.sqlite.reads import fetch, recovered
 from tmqp_server.storage.sqlite.schema import (
     DirectoryLock,
     connect,
@@ -66,7 +66,7 @@ from tmqp_server.storage.sqlite.schema import (
     prepare_directory,
     translated,
 )
-from tmqp_server.storage.sqlite.shelf import Shelf, noted
+from tmqp_server.storage.sqlite.shelf import Shelf, portions
 from tmqp_server.storage.sqlite.upkeep import (
     advance_floor,
     merge_some,
@@ -76,21 +76,21 @@ from tmqp_server.storage.sqlite.upkeep import (
 )
 from tmqp_server.storage.sqlite.verify import verify
 
-__all__ = ["DEFAULT_FLOOR_BYTES", "SqliteStore"]
+__all__ = ["CHECKPOINT_PAGES", "DEFAULT_FLOOR_BYTES", "BlockStore"]
 
 logger = logging.getLogger(__name__)
 
 #: Free space below which no message is taken any more: it is for settling, and for others.
 DEFAULT_FLOOR_BYTES: Final = 64 << 20
 #: Pages of 4 KiB in the log before it is carried into the database.
-_CHECKPOINT_PAGES: Final = 2_048
+CHECKPOINT_PAGES: Final = 2_048
 #: Dead blocks deleted beside a write, in addition to twice those it brings.
 _BURIED_AT_ONCE: Final = 64
 #: Queues that retain by age and are looked at beside each write, whether it touches them or not.
 _AGED_AT_ONCE: Final = 8
 
 
-class SqliteStore:
+class BlockStore:
     """Keeps messages in the file ``messages.sqlite3`` of a directory; a ``Store``.
 
     The directory is made when it is missing, and locked for this process until :meth:`close`.
@@ -107,7 +107,7 @@ class SqliteStore:
         *,
         floor_bytes: int = DEFAULT_FLOOR_BYTES,
         skip_damage: bool = False,
-        checkpoint_pages: int = _CHECKPOINT_PAGES,
+        checkpoint_pages: int = CHECKPOINT_PAGES,
     ) -> None:
         self.directory = directory
         self._floor_bytes = floor_bytes
@@ -117,6 +117,7 @@ class SqliteStore:
         self._last_key = 0
         self._writes = 0
         self._is_stale = False
+        self._owes_void = False
         self._is_closed = False
         prepare_directory(directory)
         self._lock = DirectoryLock(directory)
@@ -147,6 +148,7 @@ class SqliteStore:
         :raises StoreError: when it cannot be read.
         """
         with translated(self.directory, "read"):
+            self._roll_back()
             if not looking:
                 # See the theory of operation: the log of an earlier process proves nothing.
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -155,17 +157,34 @@ class SqliteStore:
             if clean and not looking:
                 topology.save_meta(self._db, "clean", 0)
             self._load()
-            queues = [self._recovered(state) for state in self._shelf.queues.values()]
+        return self.found(clean)
+
+    def found(self, clean: bool) -> Recovered:
+        """What is there, as it is known from :meth:`recover` and from writes.
+
+        :raises DamageError: when it is damaged and that is not to be passed over.
+        :raises StoreError: when it cannot be read.
+        """
+        with translated(self.directory, "read"):
+            meta = topology.load_meta(self._db)
             return Recovered(
                 str(meta["store_id"]),
                 clean,
                 int(meta["last_key"]),
                 topology.load_channels(self._db),
-                queues,
+                [recovered(self._shelf, state) for state in self._shelf.queues.values()],
                 topology.load_routers(self._db),
                 topology.load_cursors(self._db),
                 topology.load_marks(self._db),
             )
+
+    def carried(self) -> tuple[int, bytes]:
+        """The number of the last recent write that is in here, and the turn that followed.
+
+        :raises StoreError: when it cannot be read.
+        """
+        with translated(self.directory, "read"):
+            return topology.load_carried(self._db)
 
     def _load(self) -> None:
         """Learn from the database what is in it."""
@@ -190,17 +209,6 @@ class SqliteStore:
         self._shelf = shelf
         self._touched = {}
         self._is_stale = False
-
-    def _recovered(self, state: QueueState) -> RecoveredQueue:
-        high = regular = size = 0
-        for extent in state.extents:
-            owed = extent.owed & ~extent.transient
-            if owed:
-                of_high = (owed & extent.high).bit_count()
-                high += of_high
-                regular += owed.bit_count() - of_high
-                size += self._shelf.size_of(extent, owed)
-        return RecoveredQueue(state.queue, state.sequence, high, regular, size)
 
     def close(self, clean: bool) -> None:
         """Give the store back; a second call does nothing.
@@ -229,24 +237,41 @@ class SqliteStore:
         :raises StoreFullError: no room; nothing of the batch is there.
         :raises StoreError: it failed otherwise; nothing of the batch is there.
         """
-        self._ready()
+        self.ready()
         if batch.appended or batch.portions:
-            self._check_room()
+            self.check_room()
+        self.write_all([batch], now_us)
+
+    def write_all(
+        self,
+        batches: Sequence[StoreBatch],
+        now_us: int,
+        tops: Mapping[int, int] | None = None,
+        carried: tuple[int, bytes] | None = None,
+        *,
+        looking: bool = False,
+    ) -> None:
+        """Make some batches durable, all or none; free space is not looked at.
+
+        :param tops: the last sequence of queues, where the batches do not show it.
+        :param carried: what :meth:`carried` is to say from now on.
+        :param looking: make it visible here, and forget it at :meth:`close`.
+        :raises StoreError: as :meth:`write`.
+        """
+        self.ready()
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            for change in batch.changes:
-                self._change(change)
-            for key, messages in batch.appended.items():
-                self._append(key, messages, batch.settled.get(key))
-            for portion in batch.portions:
-                key = portion.key
-                self._append(key, portion.messages(), batch.settled.get(key))
-            for key, sequences in batch.settled.items():
-                self._settle(key, sequences)
-            self._note(batch)
+            for batch in batches:
+                self._apply(batch)
+            for key, sequence in (tops or {}).items():
+                self.reserve(key, sequence)
+            if carried is not None:
+                topology.save_meta(self._db, "carried", carried[0])
+                topology.save_meta(self._db, "turn", carried[1].hex())
             self._tidy(now_us)
             self._shelf.flush()
-            self._db.execute("COMMIT")
+            if not looking:
+                self._db.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             self._fail()
             raise explained(error, self.directory, "write to") from error
@@ -256,15 +281,39 @@ class SqliteStore:
                 raise StoreError(f"a message cannot be kept: {error}") from error
             raise
 
+    def _apply(self, batch: StoreBatch) -> None:
+        for change in batch.changes:
+            self._change(change)
+        for key, messages in batch.appended.items():
+            self._append(key, messages, batch.settled.get(key))
+        for portion in batch.portions:
+            self._append(portion.key, portion.messages(), batch.settled.get(portion.key))
+        for key, sequences in batch.settled.items():
+            self._settle(key, sequences)
+        self._shelf.take_down(batch.notes)
+
+    def known(self, keys: Iterable[int]) -> dict[int, int]:
+        """Those of the queues that are there: the last sequence, or -1 if settled ones are kept."""
+        queues = self._shelf.queues
+        return {
+            key: -1 if retains(queues[key].queue) else queues[key].sequence
+            for key in keys
+            if key in queues
+        }
+
     def reserve(self, key: int, sequence: int) -> None:
         """Let a queue's next message come after a sequence; part of the next write, for tools."""
-        self._ready()
+        self.ready()
         state = self._shelf.queues.get(key)
         if state is not None and sequence > state.sequence:
             state.sequence = sequence
             self._touched[key] = state
 
-    def _check_room(self) -> None:
+    def check_room(self) -> None:
+        """See whether new messages may be taken.
+
+        :raises StoreFullError: when they may not.
+        """
         if self._floor_bytes:
             with translated(self.directory, "look at the free space of"):
                 free = free_bytes(self.directory)
@@ -274,12 +323,18 @@ class SqliteStore:
                     f" {self._floor_bytes >> 20} MiB on"
                 )
 
-    def _ready(self) -> None:
-        """After a failure: know again what is there."""
+    def ready(self) -> None:
+        """After a failure: know again what is there, and write over what the failure may have left.
+
+        :raises StoreError: when that fails too.
+        """
         if self._is_stale:
             with translated(self.directory, "read"):
                 self._roll_back()
                 self._load()
+        if self._owes_void:
+            with translated(self.directory, "write to"):
+                self._void()
 
     def _roll_back(self) -> None:
         if self._db.in_transaction:
@@ -288,6 +343,7 @@ class SqliteStore:
     def _fail(self) -> None:
         """Undo a write, and see to it that nothing of it is found after a crash."""
         self._is_stale = True
+        self._owes_void = True
         with suppress(sqlite3.Error):
             self._roll_back()
             self._void()
@@ -298,6 +354,7 @@ class SqliteStore:
         try:
             topology.save_meta(self._db, "voided", self._writes)
             self._db.execute("COMMIT")
+            self._owes_void = False
         except BaseException:
             with suppress(sqlite3.Error):
                 self._roll_back()
@@ -400,7 +457,8 @@ class SqliteStore:
         if settled and not retains(state.queue):
             gone = set(settled)
             messages = [message for message in messages if message.sequence not in gone]
-        self._shelf.append(state, messages, set())
+        for part in portions(state.queue.retention, messages) if messages else ():
+            self._shelf.append(state, part, set())
 
     def _replace(self, state: QueueState, messages: list[StoredMessage]) -> None:
         """A message that is appended once more is only there once."""
@@ -448,16 +506,6 @@ class SqliteStore:
         if extent.owed.bit_count() * 8 < extent.count:
             self._shelf.suspect(extent)
 
-    def _note(self, batch: StoreBatch) -> None:
-        for note in batch.notes:
-            state = self._shelf.queues.get(note.key)
-            extent = None if state is None else state.find(note.sequence)
-            if extent is not None:
-                if extent.notes is None:
-                    extent.notes = {}
-                extent.notes[note.sequence] = (note.attempts, note.put_backs)
-                self._shelf.dirty[extent.id] = extent
-
     def _tidy(self, now_us: int) -> None:
         """What accompanies each write; see ``upkeep``."""
         shelf = self._shelf
@@ -493,28 +541,11 @@ class SqliteStore:
         :raises StoreError: when it cannot be read.
         """
         assert priority in (ANY_PRIORITY, HIGH_ONLY, REGULAR_ONLY)
-        self._ready()
-        found: list[StoredMessage] = []
+        self.ready()
         state = self._shelf.queues.get(key)
         if state is None or limit < 1:
-            return found
-        total = 0
-        current: Extent | None = None
-        block: Block | None = None
-        for sequence, extent in self._shelf.sequences(state, after + 1, last, priority):
-            if extent is not current:
-                current = extent
-                block = self._shelf.block(extent)
-            if block is None:
-                continue
-            message = noted(extent, block.message(block.find(sequence)))
-            total += len(message.body)
-            if found and total > max_bytes:
-                break
-            found.append(message)
-            if len(found) >= limit:
-                break
-        return found
+            return []
+        return fetch(self._shelf, state, after, last, limit, max_bytes, priority)
 
     def read(self, key: int, first: int, last: int, limit: int, max_bytes: int) -> list[bytes]:
         """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
@@ -522,7 +553,7 @@ class SqliteStore:
         :raises DamageError: as :meth:`fetch`.
         :raises StoreError: when it cannot be read.
         """
-        self._ready()
+        self.ready()
         state = self._shelf.queues.get(key)
         if state is None or limit < 1:
             return []
@@ -533,7 +564,7 @@ class SqliteStore:
 
         :raises StoreError: when it cannot be read.
         """
-        self._ready()
+        self.ready()
         queues = self._shelf.queues
         return [offsets(self._shelf, queues.get(key)) for key in keys]
 
@@ -543,7 +574,7 @@ class SqliteStore:
         :raises DamageError: as :meth:`fetch`.
         :raises StoreError: when it cannot be read.
         """
-        self._ready()
+        self.ready()
         state = self._shelf.queues.get(key)
         return 0 if state is None else find(self._shelf, state, timestamp_us)
 
@@ -555,7 +586,7 @@ class SqliteStore:
         :raises DamageError: as :meth:`fetch`.
         :raises StoreError: when it cannot be read.
         """
-        self._ready()
+        self.ready()
         state = self._shelf.queues.get(key)
         if state is None:
             return []

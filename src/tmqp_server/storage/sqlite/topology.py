@@ -17,6 +17,7 @@ from tmqp_server.storage.port import (
 from tmqp_server.storage.sqlite.schema import digest
 
 __all__ = [
+    "load_carried",
     "load_channels",
     "load_counters",
     "load_cursors",
@@ -51,6 +52,15 @@ def load_meta(db: sqlite3.Connection) -> dict[str, Any]:
         if name not in found:
             raise DamageError(f"the store's own record of its {name} is missing")
     return found
+
+
+def load_carried(db: sqlite3.Connection) -> tuple[int, bytes]:
+    """The number of the last recent write that the database has, and the turn that followed.
+
+    :raises DamageError: when a value about the store is missing or not what was written.
+    """
+    meta = load_meta(db)
+    return int(meta.get("carried", 0)), bytes.fromhex(str(meta.get("turn", "")))
 
 
 def save_channel(db: sqlite3.Connection, channel: KeepChannel) -> None:

@@ -1,0 +1,162 @@
+"""Owns what a session of the native door says: deliveries and answers, each in its form."""
+
+from __future__ import annotations
+
+from tmqp.connection import Connection
+from tmqp.constants import (
+    RESULT_LIMIT_EXCEEDED,
+    TYPE_PULL_REQUEST,
+    TYPE_QUEUE_MESSAGE,
+    TYPE_ROUTER,
+    TYPE_SERVER,
+)
+from tmqp.extensions import HEADER_MAX_BYTES
+from tmqp.frames import Frame
+from tmqp_server.doors.native.answers import (
+    acknowledge_frame,
+    response_frame,
+    response_head,
+    router_answer,
+)
+from tmqp_server.doors.native.clients import answered_always
+from tmqp_server.doors.native.http import http_answer
+from tmqp_server.doors.native.information import AnswerTooLargeError, rendered
+from tmqp_server.doors.native.parameters import number_header
+from tmqp_server.doors.native.pulls import end_of_pull, pull_answer, pulled_message
+from tmqp_server.doors.port import DoorSession
+from tmqp_server.engine.effects import (
+    AnswerPull,
+    Confirm,
+    DeliverPulled,
+    Effect,
+    EndPull,
+    Reply,
+)
+from tmqp_server.engine.reading_commands import Blocks
+from tmqp_server.engine.router_effects import AnswerRouted
+
+__all__ = ["AnsweringSession"]
+
+
+class AnsweringSession(DoorSession):
+    """The part of one TMQP connection that writes.
+
+    :param wall_clock_offset_s: what to add to the engine's times for seconds since 1970.
+    """
+
+    def __init__(self, connection: Connection, wall_clock_offset_s: float) -> None:
+        super().__init__()
+        self._connection = connection
+        self._limits = connection.limits
+        self._wall_clock_offset_s = wall_clock_offset_s
+
+    def next_deadline(self) -> float | None:
+        """The connection's."""
+        return self._connection.next_deadline()
+
+    def data_to_send(self) -> bytes:
+        """Everything queued since the last call."""
+        self.outbound_bytes = 0
+        return self._connection.data_to_send()
+
+    def next_to_send(self) -> bytes:
+        """What was queued since the last call, large pieces one by one."""
+        self.outbound_bytes = 0
+        return self._connection.next_to_send()
+
+    def _send(self, data: bytes) -> None:
+        """Queue a message, unless the connection has closed: then nobody waits for it.
+
+        That is so for what stands before a Terminate, or a violation, in the same chunk.
+        """
+        if not self.closed:
+            self.outbound_bytes += len(data)
+            self._connection.send_bytes(data)
+
+    def deliver(self, data: bytes) -> None:
+        """Queue a delivery made by :meth:`NativeDoor.encode_delivery`."""
+        self._send(data)
+
+    def _answers_message(self, effect: Effect) -> bool:
+        """Whether an effect would answer a client of another server.
+
+        That server answers for itself; whoever asked it would hear everything twice.
+        """
+        if isinstance(effect, Reply):
+            frame = effect.request
+            return isinstance(frame, Frame) and frame.type != TYPE_SERVER
+        return isinstance(effect, (Confirm, AnswerRouted))
+
+    def _answer_pull(self, effect: DeliverPulled | EndPull | AnswerPull) -> None:
+        if isinstance(effect, DeliverPulled):
+            self.deliver(pulled_message(effect))
+        elif isinstance(effect, AnswerPull):
+            self._send(pull_answer(effect, self._connection.client_id).raw)
+        else:
+            assert isinstance(effect.request, Frame), "the token of every request is its frame"
+            self._send(end_of_pull(effect.request, effect.reason).raw)
+
+    def _answer_routed(self, effect: AnswerRouted) -> None:
+        """What a called program answers goes to the publisher as a receiver's answer would."""
+        frame = effect.request
+        assert isinstance(frame, Frame), "the token of every request is its frame"
+        if frame.message_id:
+            most_bytes = self._limits.max_payload_bytes
+            self._send(http_answer(frame, effect, self._connection.client_id, most_bytes).raw)
+
+    def _answer(self, effect: Reply) -> None:
+        frame = effect.request
+        assert isinstance(frame, Frame), "the token of every request is its frame"
+        code = effect.code
+        body = b""
+        if isinstance(effect.body, Blocks):
+            self._answer_blocks(frame, code, effect.body)
+            return
+        if effect.body is not None and (frame.pending_response or answered_always(frame)):
+            try:
+                # Who takes no larger messages than we do could not read a larger answer.
+                most_bytes = self._limits.max_payload_bytes
+                body = rendered(effect.body, self._wall_clock_offset_s, most_bytes)
+            except AnswerTooLargeError:
+                code = RESULT_LIMIT_EXCEEDED
+        self._reply(frame, code, body)
+
+    def _answer_blocks(self, frame: Frame, code: int, blocks: Blocks) -> None:
+        """Answer with what is kept: its pieces are put together only when they are sent."""
+        # Its first message may be larger than was asked for.
+        asked_bytes = number_header(frame, HEADER_MAX_BYTES) or 0
+        if blocks.size > max(self._limits.max_payload_bytes, asked_bytes):
+            self._reply(frame, RESULT_LIMIT_EXCEEDED, b"")
+        elif not blocks.size or not (frame.message_id and frame.pending_response):
+            self._reply(frame, code, b"")
+        else:
+            client_id = self._connection.client_id
+            self._send(response_head(frame, code, client_id, blocks.size))
+            for piece in blocks.pieces:
+                self._send(piece)
+            if frame.pending_acknowledge:
+                self._send(acknowledge_frame(frame, code).raw)
+
+    def _reply(self, frame: Frame, code: int, body: bytes) -> None:
+        """Answer a request in each way it asks for.
+
+        Some are answered always: refused pushes, pulls, subscriptions (F75, F112, F115, F127).
+        """
+        if frame.type == TYPE_QUEUE_MESSAGE:
+            self._send(response_frame(frame, code, frame.target).raw)
+            return
+        if frame.type == TYPE_PULL_REQUEST:
+            self._send(response_frame(frame, code, self._connection.client_id).raw)
+            return
+        if not frame.message_id:
+            return
+        if frame.type == TYPE_ROUTER:
+            answer = router_answer(frame, code, self._connection.client_id)
+            if answer is not None:
+                self._send(answer.raw)
+            return
+        if answered_always(frame, code) or frame.pending_response:
+            answer = response_frame(frame, code, self._connection.client_id, body)
+            self._send(answer.raw)
+        if frame.pending_acknowledge:
+            self._send(acknowledge_frame(frame, code).raw)

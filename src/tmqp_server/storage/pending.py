@@ -1,0 +1,122 @@
+"""Owns what stands in the log of recent writes and not yet in the database, as one batch.
+
+Theory of operation.  Writes are added in order, and what remains of them all is kept: a message
+that is settled here was never there, unless its queue retains what is settled.  So a message that
+is consumed within some seconds never costs more than its place in the log.  The last sequence of
+each queue is kept all the same, for sequences are never used twice.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp.blocks import StoredMessage
+from tmqp_server.storage.port import Note, StoreBatch
+
+__all__ = ["Pending"]
+
+#: What a message costs in memory beside its body, in bytes.
+_MESSAGE_BYTES: Final = 300
+_SETTLED_BYTES: Final = 100
+
+
+@final
+class Pending:
+    """Some writes as one.
+
+    ``weight`` is about what it takes in memory, in bytes; ``tops`` has the last sequence of each
+    queue that was written to.
+    """
+
+    __slots__ = ("_appended", "_notes", "_settled", "tops", "weight")
+
+    def __init__(self) -> None:
+        self._appended: dict[int, dict[int, StoredMessage]] = {}
+        self._settled: dict[int, dict[int, None]] = {}
+        self._notes: dict[tuple[int, int], Note] = {}
+        self.tops: dict[int, int] = {}
+        self.weight = 0
+
+    def is_empty(self) -> bool:
+        """Whether nothing was added."""
+        return not (self.tops or self._settled or self._notes)
+
+    def touches(self, key: int) -> bool:
+        """Whether there is anything about a queue."""
+        return key in self.tops or key in self._settled
+
+    def reserve(self, key: int, sequence: int) -> None:
+        """A sequence of a queue is used."""
+        if sequence > self.tops.get(key, 0):
+            self.tops[key] = sequence
+
+    def add(self, batch: StoreBatch, known: dict[int, int]) -> None:
+        """Take in a write.
+
+        :param known: the last sequence that the database has of each queue, or -1 for a queue that
+            retains what is settled; all other queues are passed over.
+        """
+        for key, messages in batch.appended.items():
+            if messages and key in known:
+                self._append(key, messages)
+        for key, sequences in batch.settled.items():
+            if key in known:
+                self._settle(key, sequences, known[key])
+        for note in batch.notes:
+            if note.key in known:
+                self._settled.setdefault(note.key, {})
+                self._notes[note.key, note.sequence] = note
+
+    def _append(self, key: int, messages: list[StoredMessage]) -> None:
+        appended = self._appended.get(key)
+        if appended is None:
+            appended = self._appended[key] = {}
+        weight = 0
+        for message in messages:
+            appended[message.sequence] = message
+            weight += len(message.body)
+        self.weight += weight + _MESSAGE_BYTES * len(messages)
+        self.reserve(key, messages[-1].sequence)
+        settled = self._settled.get(key)
+        if settled:
+            # One that is appended once more is owed once more, and nothing was noted about it.
+            for message in messages:
+                settled.pop(message.sequence, None)
+        if self._notes:
+            for message in messages:
+                self._notes.pop((key, message.sequence), None)
+
+    def _settle(self, key: int, sequences: list[int], last: int) -> None:
+        settled = self._settled.get(key)
+        if settled is None:
+            settled = self._settled[key] = {}
+        appended = self._appended.get(key) if last >= 0 else None
+        if appended is None:
+            settled.update(dict.fromkeys(sequences))
+            self.weight += _SETTLED_BYTES * len(sequences)
+            return
+        for sequence in sequences:
+            message = appended.pop(sequence, None)
+            if message is not None:
+                self.weight -= len(message.body) + _MESSAGE_BYTES
+            if message is None or sequence <= last:
+                settled[sequence] = None
+                self.weight += _SETTLED_BYTES
+
+    def batch(self) -> StoreBatch:
+        """All of it as one batch."""
+        made = StoreBatch()
+        for key, appended in self._appended.items():
+            if appended:
+                messages = list(appended.values())
+                messages.sort(key=_sequence)
+                made.appended[key] = messages
+        for key, settled in self._settled.items():
+            if settled:
+                made.settled[key] = list(settled)
+        made.notes = list(self._notes.values())
+        return made
+
+
+def _sequence(message: StoredMessage) -> int:
+    return message.sequence

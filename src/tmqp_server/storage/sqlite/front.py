@@ -1,0 +1,318 @@
+"""Owns ``SqliteStore``: the store that keeps messages in a directory and survives anything but the
+loss of the disk.
+
+Theory of operation.  There is a *log of recent writes* (``recent``) before the database
+(``store``).  A write goes to the end of the log, one sync follows, and it is there.  What the
+log has and the database has not is also held in memory, as one batch (``storage.pending``), less
+what was settled meanwhile: when the log is full or that batch large, the batch is *carried* into
+the database in one transaction, which also says which write was the last; then the log begins anew.
+So a message that is consumed soon never reaches the database, and the others reach it in large
+blocks.
+
+What only the database can do is done there: before anything is read of a queue that has recent
+writes they are carried.  A change of topology, and a write too large for the log, go straight into
+the database, in one transaction with all that is to be carried: so a batch of the log never depends
+on another change than those the database has.
+
+*After a crash* what the log has beyond the database is carried first.  A write that was cut off
+ends the log; it was not confirmed.  Each write is looked at by its number, so it does not matter
+whether a carrying whose outcome nobody heard of took place.
+
+*Failure.*  A write that failed is written over in the log at once, or before the next one
+(``recent``); its number is used up, so that the database can say that it is past it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from tmqp.blocks import FLAG_TRANSIENT, StoredMessage
+from tmqp_server.storage.pending import Pending
+from tmqp_server.storage.port import (
+    CheckReport,
+    DamageError,
+    QueueOffsets,
+    Recovered,
+    StoreBatch,
+    StoredPart,
+    StoreError,
+)
+from tmqp_server.storage.sqlite.recent import LOG_NAME, RecentLog
+from tmqp_server.storage.sqlite.schema import explained, translated
+from tmqp_server.storage.sqlite.store import CHECKPOINT_PAGES, DEFAULT_FLOOR_BYTES, BlockStore
+from tmqp_server.storage.writes import TURN_SIZE, Write, encode_write, read_writes
+
+__all__ = ["DEFAULT_LOG_BYTES", "SqliteStore"]
+
+#: The log's size when it is full.
+DEFAULT_LOG_BYTES: Final = 16 << 20
+#: What is held in memory before it is carried, at most.
+_MOST_PENDING_BYTES: Final = 8 << 20
+
+
+class SqliteStore:
+    """Keeps messages in a directory, in a SQLite database and a log before it; a ``Store``.
+
+    The directory is made when it is missing, and locked for this process until :meth:`close`.
+    ``floor_bytes`` of free space are left to others: below, messages are refused and all else goes
+    on.  With ``skip_damage``, what is damaged is passed over and reported in :attr:`problems`.
+
+    :raises StoreError: when the directory is in use, cannot be used, or holds something else.
+    :raises DamageError: when the database cannot be read at all.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        floor_bytes: int = DEFAULT_FLOOR_BYTES,
+        skip_damage: bool = False,
+        checkpoint_pages: int = CHECKPOINT_PAGES,
+        log_bytes: int = DEFAULT_LOG_BYTES,
+    ) -> None:
+        self.directory = directory
+        self._skip = skip_damage
+        self._database = BlockStore(
+            directory,
+            floor_bytes=floor_bytes,
+            skip_damage=skip_damage,
+            checkpoint_pages=checkpoint_pages,
+        )
+        self._log = RecentLog(directory, log_bytes)
+        self._pending = Pending()
+        self._number = 0
+        self._now_us = 0
+        self._is_known = False
+        self._is_looking = False
+        self._is_closed = False
+        self._problems: list[str] = []
+
+    @property
+    def problems(self) -> list[str]:
+        """The damage that was passed over."""
+        return self._problems + self._database.problems
+
+    # --- Opening and closing ---------------------------------------------------------------------
+
+    def recover(self, *, looking: bool = False) -> Recovered:
+        """What is there; ``looking`` leaves no trace in the store, for tools, and then nothing can
+        be written.
+
+        :raises DamageError: when it is damaged and that is not to be passed over.
+        :raises StoreError: when it cannot be read.
+        """
+        if self._is_known:
+            self._carry()
+            return self._database.recover(looking=looking)
+        clean = self._database.recover(looking=looking).clean
+        self._take_in()
+        self._is_looking = looking
+        if looking:
+            self._database.write_all(
+                [self._pending.batch()], self._now_us, self._pending.tops, looking=True
+            )
+            self._pending = Pending()
+        else:
+            self._carry(always=True)
+            self._is_known = True
+        return self._database.found(clean)
+
+    def _take_in(self) -> None:
+        """Hold what the log has beyond the database."""
+        carried, turn = self._database.carried()
+        with translated(self.directory, f"read {LOG_NAME} of"):
+            data = self._log.read()
+        writes, problems = read_writes(data, carried, {turn} if turn else set())
+        self._problems = [f"{LOG_NAME}: {problem}" for problem in problems]
+        if problems and not self._skip:
+            raise DamageError(f"{self.directory}: {'; '.join(self._problems)}")
+        self._pending = Pending()
+        self._number = carried
+        for write in writes:
+            self._number = write.number
+            self._now_us = max(self._now_us, write.now_us)
+            known = self._known(write.batch)
+            self._forget_transient(write, known)
+            self._pending.add(write.batch, known)
+        self._log.begin(secrets.token_bytes(TURN_SIZE))
+
+    def _forget_transient(self, write: Write, known: dict[int, int]) -> None:
+        """Leave out what an earlier run kept only to save memory; its sequences stay used."""
+        for key, messages in write.batch.appended.items():
+            if key in known:
+                self._pending.reserve(key, messages[-1].sequence)
+            write.batch.appended[key] = [m for m in messages if not m.flags & FLAG_TRANSIENT]
+
+    def close(self, clean: bool = False) -> None:
+        """Give the store back; a second call does nothing.
+
+        :raises StoreError: when ``clean`` could not be noted; the store is given back all the same.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        done = False
+        try:
+            if clean and self._is_known:
+                self._carry()
+            done = True
+        finally:
+            self._log.close()
+            self._database.close(clean and done and self._is_known)
+
+    # --- Writing ---------------------------------------------------------------------------------
+
+    def write(self, batch: StoreBatch, now_us: int) -> None:
+        """Make a batch durable.
+
+        :raises StoreFullError: no room; nothing of the batch is there.
+        :raises StoreError: it failed otherwise; nothing of the batch is there.
+        """
+        self._ready()
+        self._now_us = max(self._now_us, now_us)
+        if batch.appended or batch.portions:
+            self._database.check_room()
+        number = self._number + 1
+        is_small = not (batch.changes or batch.portions)
+        if not (is_small and (batch.appended or batch.settled or batch.notes)):
+            self._carry(batch)
+            return
+        if self._pending.weight > _MOST_PENDING_BYTES:
+            self._carry()
+        try:
+            data = encode_write(number, self._log.turn, now_us, batch)
+        except (ValueError, OverflowError) as error:
+            raise StoreError(f"a message cannot be kept: {error}") from error
+        if len(data) * 2 > self._log.size:
+            self._carry(batch)
+            return
+        if not self._log.fits(len(data)):
+            self._carry()
+            data = encode_write(number, self._log.turn, now_us, batch)
+        try:
+            self._log.append(data, number)
+        except OSError as error:
+            if self._log.owes:
+                self._number = number  # used: what failed may be on the disk
+                with suppress(OSError):
+                    self._log.heal()
+            raise explained(error, self.directory, "write to") from error
+        self._number = number
+        self._pending.add(batch, self._known(batch))
+
+    def reserve(self, key: int, sequence: int) -> None:
+        """Let a queue's next message come after a sequence; part of the next write, for tools."""
+        self._ready()
+        self._carry()
+        self._database.reserve(key, sequence)
+
+    def _ready(self) -> None:
+        """After a failure: know again what is there, and leave nothing of what failed."""
+        if self._is_looking or self._is_closed:
+            raise StoreError(f"{self.directory} is not open for writing")
+        if not self._is_known:
+            self.recover()
+        self._database.ready()
+        with translated(self.directory, "write to"):
+            self._log.heal()
+
+    def _known(self, batch: StoreBatch) -> dict[int, int]:
+        keys = dict.fromkeys([*batch.appended, *batch.settled, *[note.key for note in batch.notes]])
+        return self._database.known(keys)
+
+    def _carry(self, batch: StoreBatch | None = None, *, always: bool = False) -> None:
+        """Bring all recent writes into the database, and a batch that is no write of the log.
+
+        With ``always`` the log begins anew though there are none: so that its turn is known.
+
+        :raises StoreError: when it failed; all is as it was.
+        """
+        pending = self._pending
+        batches = [] if pending.is_empty() else [pending.batch()]
+        if batch is not None:
+            batches.append(batch)
+        if not batches and not always:
+            return
+        turn = secrets.token_bytes(TURN_SIZE)
+        self._database.write_all(batches, self._now_us, pending.tops, (self._number, turn))
+        self._pending = Pending()
+        self._log.begin(turn)
+
+    def _carry_for(self, keys: Iterable[int]) -> None:
+        """Before something is read of queues: see to it that the database has it."""
+        if self._is_closed:
+            raise StoreError(f"{self.directory} is closed")
+        if not self._is_looking:
+            self._database.ready()
+            if any(self._pending.touches(key) for key in keys):
+                self._carry()
+
+    # --- Reading ---------------------------------------------------------------------------------
+
+    def fetch(
+        self, key: int, after: int, last: int, limit: int, max_bytes: int, priority: int
+    ) -> list[StoredMessage]:
+        """The first messages of a queue that are owed, ``after`` < sequence <= ``last``.
+
+        :raises DamageError: when what should be there is not what was written.
+        :raises StoreError: when it cannot be read.
+        """
+        self._carry_for([key])
+        return self._database.fetch(key, after, last, limit, max_bytes, priority)
+
+    def read(self, key: int, first: int, last: int, limit: int, max_bytes: int) -> list[bytes]:
+        """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
+
+        :raises DamageError: as :meth:`fetch`.
+        :raises StoreError: when it cannot be read.
+        """
+        self._carry_for([key])
+        return self._database.read(key, first, last, limit, max_bytes)
+
+    def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
+        """What can be read of these queues; zeros for one that is not known.
+
+        :raises StoreError: when it cannot be read.
+        """
+        self._carry_for(keys)
+        return self._database.offsets(keys)
+
+    def find(self, key: int, timestamp_us: int) -> int:
+        """The first sequence that is kept of a queue and came at a time or later; 0 if none.
+
+        :raises DamageError: as :meth:`fetch`.
+        :raises StoreError: when it cannot be read.
+        """
+        self._carry_for([key])
+        return self._database.find(key, timestamp_us)
+
+    def split(
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, most_parts: int
+    ) -> list[StoredPart]:
+        """Split what is kept of a queue from ``first`` to ``last``, without reading bodies.
+
+        :raises DamageError: as :meth:`fetch`.
+        :raises StoreError: when it cannot be read.
+        """
+        self._carry_for([key])
+        return self._database.split(key, first, last, limit, max_bytes, most_parts)
+
+    def check(self) -> CheckReport:
+        """Read everything and compare it with its checksums; damage is reported, not raised."""
+        failure = ""
+        try:
+            if self._is_known:
+                self._carry()
+            elif not self._is_looking:
+                self.recover(looking=True)
+        except StoreError as error:
+            failure = str(error)
+        report = self._database.check()
+        report.problems.extend(each for each in self._problems if each not in report.problems)
+        if failure and not report.problems:
+            report.problems.append(failure)
+        return report

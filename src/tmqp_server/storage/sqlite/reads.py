@@ -1,0 +1,53 @@
+"""Owns the reading of what is owed of a queue out of its blocks."""
+
+from __future__ import annotations
+
+from tmqp.blocks import Block, StoredMessage
+from tmqp_server.storage.port import RecoveredQueue
+from tmqp_server.storage.sqlite.extents import Extent, QueueState
+from tmqp_server.storage.sqlite.shelf import Shelf, noted
+
+__all__ = ["fetch", "recovered"]
+
+
+def fetch(
+    shelf: Shelf,
+    state: QueueState,
+    after: int,
+    last: int,
+    limit: int,
+    max_bytes: int,
+    priority: int,
+) -> list[StoredMessage]:
+    """The first messages of a queue that are owed, as :class:`.port.Store` has it."""
+    found: list[StoredMessage] = []
+    total = 0
+    current: Extent | None = None
+    block: Block | None = None
+    for sequence, extent in shelf.sequences(state, after + 1, last, priority):
+        if extent is not current:
+            current = extent
+            block = shelf.block(extent)
+        if block is None:
+            continue
+        message = noted(extent, block.message(block.find(sequence)))
+        total += len(message.body)
+        if found and total > max_bytes:
+            break
+        found.append(message)
+        if len(found) >= limit:
+            break
+    return found
+
+
+def recovered(shelf: Shelf, state: QueueState) -> RecoveredQueue:
+    """A queue as it is found: how much is owed of it."""
+    high = regular = size = 0
+    for extent in state.extents:
+        owed = extent.owed & ~extent.transient
+        if owed:
+            of_high = (owed & extent.high).bit_count()
+            high += of_high
+            regular += owed.bit_count() - of_high
+            size += shelf.size_of(extent, owed)
+    return RecoveredQueue(state.queue, state.sequence, high, regular, size)

@@ -1,0 +1,136 @@
+"""Owns the file of the log of recent writes: bytes at its end, synced, and begun anew.
+
+Theory of operation.  The file is made longer in steps, with zeros that are synced, and written
+again from its beginning when the log is begun anew: so a write changes nothing but bytes that are
+there, and its sync is one request to the disk.
+
+*A failed write never comes back.*  When writing or syncing fails nobody knows what of it is on the
+disk.  Nothing is written behind it: a small one, of nothing, is put in its place at once, and if
+that fails too, before anything else is.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Final
+
+from tmqp_server.storage.port import StoreBatch
+from tmqp_server.storage.sqlite.schema import sync_directory
+from tmqp_server.storage.writes import encode_write
+
+__all__ = ["LOG_NAME", "RecentLog"]
+
+LOG_NAME: Final = "recent.log"
+#: By how much the file is made longer.
+_STEP: Final = 1 << 20
+
+
+class RecentLog:
+    """The log of a directory, as a file of at most ``size`` bytes."""
+
+    __slots__ = ("_end", "_file", "_length", "_owed", "_turn", "directory", "size")
+
+    def __init__(self, directory: Path, size: int) -> None:
+        self.directory = directory
+        self.size = size
+        self._file = -1
+        self._length = 0
+        self._end = 0
+        self._turn = b""
+        #: The number of a write that failed and is not written over yet; 0: none.
+        self._owed = 0
+
+    def read(self) -> bytes:
+        """All of the file; nothing when there is none.
+
+        :raises OSError: when it cannot be read.
+        """
+        try:
+            return (self.directory / LOG_NAME).read_bytes()
+        except FileNotFoundError:
+            return b""
+
+    def begin(self, turn: bytes) -> None:
+        """Write from the beginning again; what is there must not be needed any more."""
+        self._turn = turn
+        self._end = 0
+        self._owed = 0
+
+    @property
+    def turn(self) -> bytes:
+        """The turn that writes belong to."""
+        return self._turn
+
+    @property
+    def owes(self) -> bool:
+        """Whether :meth:`heal` has something to do."""
+        return self._owed != 0
+
+    def fits(self, size: int) -> bool:
+        """Whether a write of some bytes has room."""
+        return self._end + size <= self.size
+
+    def append(self, data: bytes, number: int) -> None:
+        """Put a write at the end, and sync it.
+
+        :raises OSError: when it failed; :attr:`owes` says whether anything of it may be there.
+        """
+        assert not self._owed, "what failed is written over first"
+        self._grow(self._end + len(data))
+        self._owed = number
+        self._put(data)
+        self._end += len(data)
+        self._owed = 0
+
+    def heal(self) -> None:
+        """Write over what failed, if anything did and that was not done.
+
+        :raises OSError: when it fails.
+        """
+        if self._owed:
+            data = encode_write(self._owed, self._turn, 0, StoreBatch())
+            self._grow(self._end + len(data))
+            self._put(data)
+            self._end += len(data)
+            self._owed = 0
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _put(self, data: bytes) -> None:
+        self._write(data, self._end)
+        os.fdatasync(self._file)
+
+    def _grow(self, end: int) -> None:
+        if self._file < 0:
+            self._open()
+        if end > self._length:
+            step = max(-(-(end - self._length) // _STEP) * _STEP, 1)
+            self._write(bytes(min(step, max(self.size, end) - self._length)), self._length)
+            os.fsync(self._file)
+            self._length = os.fstat(self._file).st_size
+
+    def _open(self) -> None:
+        path = self.directory / LOG_NAME
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            length = os.fstat(file).st_size
+            if not length:
+                sync_directory(self.directory)
+        except BaseException:
+            os.close(file)
+            raise
+        self._file, self._length = file, length
+
+    def _write(self, data: bytes, at: int) -> None:
+        done = os.pwrite(self._file, data, at)
+        while done < len(data):
+            more = os.pwrite(self._file, data[done:], at + done)
+            if not more:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            done += more

@@ -1,0 +1,214 @@
+"""Owns a write as it stands in the log of recent writes: how it is encoded, and found again.
+
+Theory of operation.  The log is a row of *writes*, each on a boundary of ``ALIGNMENT`` bytes.  A
+write is a head, a block (``records``) for the new messages of each queue, then what is settled and
+what was noted.  All numbers are little endian.
+
+::
+
+    head                                  then
+    0  4   magic "TMQW"                   the blocks
+    4  u16 version, 1                     for each queue with settled messages: u64 key,
+    6  u16 flags, 0                         u32 count, u32 0, count sequences (u64)
+    8  u32 size of the write              for each note: u64 key, u64 sequence,
+    12 u32 CRC-32, see below                u16 attempts, u16 put backs, u32 0
+    16 u64 number of the write
+    24 8   the turn
+    32 u64 Unix time, microseconds
+    40 u32 blocks
+    44 u32 queues with settled messages
+    48 u32 notes
+    52 u32 0
+
+The checksum is that of the head (but for itself), of the heads of the blocks, which have checksums
+of all the rest of them, and of what follows the blocks.
+
+Writes have rising numbers without a gap.  Each time that the log is begun anew it is another
+*turn*, a secret of 8 bytes: so neither what is left of an earlier turn nor anything a client can
+have sent is taken for a write of this one.
+
+A write that ends the row may be cut off, by a crash; it was not confirmed.  One that cannot be read
+and has others of its turn behind it was confirmed: it is damaged, and that is said.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+from zlib import crc32
+
+from tmqp.blocks import ENTRY_SIZE, HEAD_SIZE, StoredMessage
+from tmqp_server.storage.port import DamageError, Note, StoreBatch
+from tmqp_server.storage.records import decode_block, encode_block
+
+__all__ = ["ALIGNMENT", "TURN_SIZE", "Write", "encode_write", "read_writes"]
+
+#: No write shares a sector with another one.
+ALIGNMENT: Final = 512
+TURN_SIZE: Final = 8
+
+_MAGIC: Final = b"TMQW"
+_VERSION: Final = 1
+_HEAD: Final = struct.Struct("<4sHHIIQ8sQIIII")
+_WRITE_HEAD_SIZE: Final = 56
+_CRC_AT: Final = 12
+_BEHIND_CRC: Final = 16
+_CRC: Final = struct.Struct("<I")
+_GROUP: Final = struct.Struct("<QII")
+_GROUP_SIZE: Final = 16
+_NOTE: Final = struct.Struct("<QQHHI")
+_NOTE_SIZE: Final = 24
+_SEQUENCE_SIZE: Final = 8
+_COUNT: Final = struct.Struct("<I")
+_SIZE: Final = struct.Struct("<Q")
+
+
+class Write:
+    """A write that was found: its number, its turn, when it was made, and what was written."""
+
+    __slots__ = ("batch", "now_us", "number", "size", "turn")
+
+    def __init__(self, number: int, turn: bytes, now_us: int, size: int, batch: StoreBatch) -> None:
+        self.number = number
+        self.turn = turn
+        self.now_us = now_us
+        self.size = size
+        self.batch = batch
+
+
+def encode_write(number: int, turn: bytes, now_us: int, batch: StoreBatch) -> bytes:
+    """A batch without changes of topology as a write of the log, padded.
+
+    :raises ValueError: when a message does not fit the format, or sequences do not rise.
+    """
+    parts: list[bytes] = [b""]
+    heads: list[bytes] = []
+    for key, messages in batch.appended.items():
+        if messages:
+            block = encode_block(key, messages)
+            heads.append(block[:HEAD_SIZE])
+            parts.append(block)
+    blocks = len(heads)
+    groups = 0
+    try:
+        for key, sequences in batch.settled.items():
+            if sequences:
+                groups += 1
+                count = len(sequences)
+                heads.append(_GROUP.pack(key, count, 0))
+                heads.append(struct.pack(f"<{count}Q", *sequences))
+        for note in batch.notes:
+            heads.append(_NOTE.pack(note.key, note.sequence, note.attempts, note.put_backs, 0))
+    except struct.error as error:
+        raise ValueError(f"a number does not fit the format: {error}") from None
+    parts.append(b"".join(heads[blocks:]))
+    size = _WRITE_HEAD_SIZE + sum([len(part) for part in parts])
+    if size >> 32:
+        raise ValueError(f"a write of {size} bytes is too large")
+    head = _HEAD.pack(
+        _MAGIC, _VERSION, 0, size, 0, number, turn, now_us, blocks, groups, len(batch.notes), 0
+    )
+    crc = crc32(head[_BEHIND_CRC:], crc32(head[:_CRC_AT]))
+    crc = crc32(b"".join(heads), crc)
+    parts[0] = b"".join([head[:_CRC_AT], _CRC.pack(crc), head[_BEHIND_CRC:]])
+    parts.append(bytes(-size % ALIGNMENT))
+    return b"".join(parts)
+
+
+def read_writes(data: bytes, carried: int, turns: set[bytes]) -> tuple[list[Write], list[str]]:
+    """The writes of a log that come after the one with the number ``carried``, and what is wrong.
+
+    :param turns: what is known of the log's turn from elsewhere.
+    """
+    found: list[Write] = []
+    problems: list[str] = []
+    turns = set(turns)
+    at = 0
+    number = -1
+    while True:
+        write = _write_at(data, at)
+        if (
+            write is not None
+            and number >= 0
+            and (write.number != number or write.turn not in turns)
+        ):
+            write = None
+        if write is None:
+            at = _next(data, at, max(number, carried + 1), turns)
+            if at < 0:
+                return found, problems
+            write = _write_at(data, at)
+            assert write is not None
+            problems.append(_told(max(number, carried + 1), write.number - 1, "damaged"))
+        elif number < 0:
+            turns.add(write.turn)
+            if write.number > carried + 1:
+                problems.append(_told(carried + 1, write.number - 1, "missing"))
+        if write.number > carried:
+            found.append(write)
+        number = write.number + 1
+        at += write.size + -write.size % ALIGNMENT
+
+
+def _told(first: int, last: int, what: str) -> str:
+    return f"writes {first} to {last} are {what}" if last > first else f"write {first} is {what}"
+
+
+def _next(data: bytes, at: int, number: int, turns: set[bytes]) -> int:
+    """Where behind a place without a write there is one that must come later; -1: nowhere."""
+    while True:
+        at = data.find(_MAGIC, at + 1)
+        if at < 0:
+            return -1
+        if at % ALIGNMENT == 0 and data[at + 24 : at + 32] in turns:
+            write = _write_at(data, at)
+            if write is not None and write.number > number:
+                return at
+
+
+def _write_at(data: bytes, at: int) -> Write | None:
+    """The write at a place; none when there is none, or not all of it."""
+    if len(data) - at < _WRITE_HEAD_SIZE or data[at : at + 4] != _MAGIC:
+        return None
+    head = data[at : at + _WRITE_HEAD_SIZE]
+    _, version, _, size, crc, number, turn, now_us, blocks, groups, notes, _ = _HEAD.unpack(head)
+    if version != _VERSION or size > len(data) - at:
+        return None
+    end = at + size
+    place = at + _WRITE_HEAD_SIZE
+    batch = StoreBatch()
+    found = crc32(head[_BEHIND_CRC:], crc32(head[:_CRC_AT]))
+    for _ in range(blocks):
+        block_size = _block_size(data, place, end)
+        if not block_size:
+            return None
+        found = crc32(data[place : place + HEAD_SIZE], found)
+        try:
+            block = decode_block(data[place : place + block_size])
+        except DamageError:
+            return None
+        messages: list[StoredMessage] = block.messages()
+        batch.appended[block.key] = messages
+        place += block_size
+    if crc32(data[place:end], found) != crc:
+        return None
+    for _ in range(groups):
+        key, count, _ = _GROUP.unpack_from(data, place)
+        place += _GROUP_SIZE
+        batch.settled[key] = list(struct.unpack_from(f"<{count}Q", data, place))
+        place += _SEQUENCE_SIZE * count
+    for _ in range(notes):
+        key, sequence, attempts, put_backs, _ = _NOTE.unpack_from(data, place)
+        batch.notes.append(Note(key, sequence, attempts, put_backs))
+        place += _NOTE_SIZE
+    return Write(number, turn, now_us, size, batch)
+
+
+def _block_size(data: bytes, at: int, end: int) -> int:
+    """The size of the block at a place, 0 when it cannot be one."""
+    if end - at < HEAD_SIZE:
+        return 0
+    count: int = _COUNT.unpack_from(data, at + 8)[0]
+    body_size: int = _SIZE.unpack_from(data, at + 40)[0]
+    size = HEAD_SIZE + ENTRY_SIZE * count + body_size
+    return size if size <= end - at else 0
