@@ -372,12 +372,6 @@ def _draw_memory(plan: Plan) -> None:
         plan.memory_bytes = own.choice((6_000, 6_000, 12_000))
 
 
-def _draw_epochs(plan: Plan) -> None:
-    own = Random(f"{plan.seed}/epochs")
-    if own.random() < 0.15:
-        plan.epochs = own.choice((3, 6, 12))
-
-
 def _draw_messages(plan: Plan, chance: Random) -> None:
     count = chance.choice((5, 15, 30, 50))
     sizes = chance.choice(((0, 0), (20, 20), (0, 300), (300, 1500)))

@@ -109,6 +109,10 @@ class WatchedBroker:
         """What the storage does not know yet."""
         return self.broker.notes()
 
+    def bindings_left_out(self) -> list[tuple[str, str]]:
+        """What could not be restored of routers."""
+        return self.broker.bindings_left_out()
+
     # -- the look -------------------------------------------------------------------------------
 
     def _judge(self, command: Command | None, effects: list[Effect], now: float) -> list[Effect]:

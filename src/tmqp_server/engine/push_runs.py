@@ -59,14 +59,17 @@ class Runs:
         decision = queue.receipt_asked if run.wants_confirm else queue.receipt
         if not self._has_room(queue, run) or not self._goes_through(queue):
             return False
-        if decision is not ALLOW and decision is not ACKNOWLEDGE:
-            return False
         audience = queue.audience
+        if decision is ACKNOWLEDGE:
+            if session.number in audience.subscriptions:
+                return False  # each confirm is to stand before the producer's own delivery
+        elif decision is not ALLOW:
+            return False
         if audience.stale:
             audience.refresh()
         if queue.options.request_acknowledge and audience.everyone:
             only = audience.only
-            if only is None or only is session or not self._track(queue, session, only, run, now):
+            if only is None or not self._track(queue, session, only, run, now):
                 return False
         elif decision is ACKNOWLEDGE:
             ids, _, _ = run.wire.contents()
