@@ -202,7 +202,7 @@ class RouterSnapshot(Record):
 
 
 class BrokerStatistics(Record):
-    """The whole broker at one moment."""
+    """The whole broker at one moment; ``bytes`` is the memory its messages take."""
 
     __slots__ = (
         "sessions",

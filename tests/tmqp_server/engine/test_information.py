@@ -20,6 +20,7 @@ from tmqp_server.engine.commands import (
     PushExtras,
 )
 from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_server.engine.snapshots import ChannelSnapshot, ClientSnapshot, QueueSnapshot
 
@@ -214,6 +215,7 @@ def test_the_whole() -> None:
     world.push("m2", queue_id=2, extras=PushExtras(delay_ms=1000))
     numbers = world.broker.statistics()
     assert (numbers.sessions, numbers.channels, numbers.queues) == (3, 1, 2)
-    assert (numbers.messages, numbers.in_flight, numbers.bytes) == (1, 1, 20)
+    memory = 2 * (10 + MESSAGE_OVERHEAD_BYTES)
+    assert (numbers.messages, numbers.in_flight, numbers.bytes) == (1, 1, memory)
     assert (numbers.unsynced, numbers.dead_lettered, numbers.confirms_skipped) == (0, 0, 0)
     assert repr(numbers).startswith("BrokerStatistics(sessions=3, channels=1, queues=2,")

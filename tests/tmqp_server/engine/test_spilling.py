@@ -9,7 +9,7 @@ from tests.tmqp_server.engine.world import World
 from tmqp.blocks import StoredMessage
 from tmqp.constants import STATUS_CACHE, STATUS_PAUSED, STATUS_PULL, STATUS_PUSH, STATUS_STOPPED
 from tmqp_server.engine.commands import ClearMessages, PushExtras, RemoveQueue
-from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
 from tmqp_server.engine.options import QueueChanges
 from tmqp_server.storage.port import DamageError
 
@@ -60,7 +60,7 @@ def test_everything_comes_back_in_order(durable: bool, count: int) -> None:
     world.sync()
     books = world.books()
     assert (books["messages"], books["spilled"]) == (count, count - 2)
-    assert world.broker.statistics().bytes == 20
+    assert world.broker.statistics().bytes == 2 * (10 + MESSAGE_OVERHEAD_BYTES)
     assert world.broker.statistics().messages == count
     assert drained(world) == [f"m{each}" for each in range(1, count + 1)]
     assert "spilled" not in world.books()
@@ -139,7 +139,7 @@ def test_a_pull_with_clear_clears_the_disk() -> None:
     assert "ClearStored 7" in words
     world.sync()
     assert world.books()["cleared"] == 3
-    assert world.broker.statistics().bytes == 10  # in flight
+    assert world.broker.statistics().bytes == 10 + MESSAGE_OVERHEAD_BYTES  # in flight
     world.crash()
     assert world.books()["messages"] == 1
 
