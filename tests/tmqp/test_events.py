@@ -16,6 +16,7 @@ from tmqp import (
     EventNotificationReceived,
     EventSubscriptionReceived,
     Frame,
+    FrameDecoder,
     HandshakeAccepted,
     HandshakeReceived,
     HandshakeRefused,
@@ -32,6 +33,7 @@ from tmqp import (
     RemoteProtocolError,
     ResponseReceived,
     RouterMessageReceived,
+    RunReceived,
     ServerMessageReceived,
     TerminateReceived,
 )
@@ -119,6 +121,13 @@ def hostile_events() -> list[Event]:
         kind = getattr(tmqp.events, name)
         if issubclass(kind, MessageReceived) and kind not in made:
             events.append(kind(HOSTILE))
+    decoder = FrameDecoder()
+    decoder.bundles = True
+    pushed = Frame.build(
+        0x11, "\x1b" * 255, 1, b"\x1b" * 60_000, message_id="\n" * 255, source="\0" * 255
+    )
+    decoder.feed(pushed.raw * 3)
+    events.append(RunReceived(decoder.runs[0]))
     return events
 
 

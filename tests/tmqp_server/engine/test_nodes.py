@@ -28,6 +28,7 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.delivery import DeliveryHandler, QueueFacts
 from tmqp_server.engine.effects import Accept, Reply
 from tmqp_server.engine.events import NODE_CONNECTED, NODE_DISCONNECTED
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.node_commands import ApplyDecision, ReportMaster
 from tmqp_server.engine.options import BrokerOptions, QueueChanges
@@ -92,7 +93,7 @@ def test_a_message_that_waits_is_removed_wherever_it_stands() -> None:
     for name in ("m3", "m0", "m5"):
         assert world.step(decision(name)) == []
     assert world.books()["done"] == 3
-    assert world.broker.statistics().bytes == 30
+    assert world.broker.statistics().bytes == 3 * (10 + MESSAGE_OVERHEAD_BYTES)
     world.update(QueueChanges(status=1))
     delivered = [word for word in world.join("a") if " <- " in word]
     assert delivered == ["a <- m2 FA", "a <- m4 FA", "a <- m1 FA"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -26,7 +27,8 @@ from tmqp_server.engine.commands import Connect, CreateQueue, ListChannels, List
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelOptions, QueueChanges, QueueOptions
-from tmqp_server.engine.reading_commands import KeptPart
+from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.reading_commands import KeptOffsets, KeptPart
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import (
     ChannelSnapshot,
@@ -235,11 +237,20 @@ def test_f8_the_largest_lists_are_written_in_a_step() -> None:
         assert len(data) > 900_000
 
 
+@cache
+def some_queue() -> Queue:
+    broker = Broker()
+    broker.step(Connect(1, None, "me"), 0.0)
+    broker.step(CreateQueue(1, None, "Ch", 7), 0.0)
+    (queue,) = broker.queues()
+    return queue
+
+
 @given(NAMES, st.integers(0, 65_535), SEQUENCES, st.none() | SEQUENCES, st.none() | SEQUENCES)
 def test_offsets(
     name: str, queue_id: int, number: int, committed: int | None, at: int | None
 ) -> None:
-    item = OffsetsSnapshot.__new__(OffsetsSnapshot)
+    item = OffsetsSnapshot(some_queue(), "", KeptOffsets(0, 0, 0, 0, 0), 0)
     item.channel, item.queue_id, item.incarnation = name, queue_id, f"{name}-1"
     item.earliest, item.latest, item.count, item.bytes = number, number // 2, number // 3, 7
     item.oldest_us, item.committed, item.at = number, committed, at
@@ -262,7 +273,7 @@ def test_offsets(
 def test_a_cursor(
     name: str, channel: str, queue_id: int, sequence: int, behind: int | None
 ) -> None:
-    item = CursorSnapshot.__new__(CursorSnapshot)
+    item = CursorSnapshot("", some_queue(), "", 0)
     item.name, item.channel, item.queue_id, item.incarnation = name, channel, queue_id, "i"
     item.sequence, item.behind = sequence, behind
     item.behind_bytes = None if behind is None else sequence
