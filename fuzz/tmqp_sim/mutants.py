@@ -17,7 +17,7 @@ from tmqp_client._pending import Pending, PendingTable
 from tmqp_client._reception import Reception
 from tmqp_client._requests import Request
 from tmqp_client._standing import Standing
-from tmqp_server.doors.native import door as native_door
+from tmqp_server.doors.native.answers import ConfirmWriter
 from tmqp_server.doors.native.door import NativeDoor, NativeSession
 from tmqp_server.engine.administration import Administration
 from tmqp_server.engine.broker import Broker
@@ -349,14 +349,14 @@ def _deaf_to_no(original: Any) -> Any:
 
 
 def _only_good_news(original: Any) -> Any:
-    def confirm_frame(effect: Confirm) -> bytes:
+    def write(self: ConfirmWriter, effect: Confirm) -> bytes:
         if not effect.positive:
             effect.positive = True
             effect.forwarded = None
-        data: bytes = original(effect)
+        data: bytes = original(self, effect)
         return data
 
-    return confirm_frame
+    return write
 
 
 # --- The client's machine ------------------------------------------------------------------------
@@ -552,7 +552,7 @@ _LIST: Final = (
     ),
     Mutant(
         "only-good-news", "a negative confirm is written as a positive one",
-        native_door, "confirm_frame", _only_good_news,
+        ConfirmWriter, "write", _only_good_news,
     ),
     Mutant(
         "leaves-them-waiting", "a lost connection does not settle what was asked on it",
