@@ -263,6 +263,15 @@ class Outcomes:
 
         *more* messages of *more_bytes* bytes are to enter before it.
         """
+        problem = self._problem_of_queue(queue, size, more, more_bytes)
+        if problem == RESULT_OK:
+            memory = size + more_bytes + (more + 1) * MESSAGE_OVERHEAD_BYTES
+            if self._core.total_bytes + memory > self._limits.max_total_bytes:
+                problem = RESULT_BUSY
+        return problem
+
+    def _problem_of_queue(self, queue: Queue, size: int, more: int, more_bytes: int) -> int:
+        """As far as this queue is concerned: of a message that moves, memory is taken already."""
         limits = self._limits
         if queue.discipline.refuses:
             return RESULT_UNAUTHORIZED
@@ -278,9 +287,6 @@ class Outcomes:
         size += more_bytes
         if queue.bytes + size > limits.max_queue_bytes:
             return RESULT_LIMIT_EXCEEDED
-        memory = size + (more + 1) * MESSAGE_OVERHEAD_BYTES
-        if self._core.total_bytes + memory > limits.max_total_bytes:
-            return RESULT_BUSY
         return self._problem_of_storage(queue, size)
 
     def _problem_of_storage(self, queue: Queue, size: int) -> int:
@@ -440,7 +446,7 @@ class Outcomes:
         if target is None or target is queue or not target.discipline.stores:
             self.drop(queue, message)
             return
-        if self.problem_of_push(target, message.size) != RESULT_OK:
+        if self._problem_of_queue(target, message.size, 0, 0) != RESULT_OK:
             self.drop(queue, message)
             return
         queue.dead += 1

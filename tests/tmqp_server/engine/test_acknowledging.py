@@ -8,7 +8,7 @@ from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_BROADCAST, STATUS_STOPPED
 from tmqp_server.engine.commands import Acknowledge
 from tmqp_server.engine.effects import Deliver
-from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.options import QueueChanges
 
@@ -277,6 +277,21 @@ def test_a_message_put_back_too_often_goes_to_the_dead_letters() -> None:
     assert world.broker.statistics().dead_lettered == 1
     world.ack("b", "m1", "graves", 7)
     assert world.books("graves", 7)["done"] == 1
+
+
+def test_a_dead_letter_was_lost_when_the_memory_of_all_queues_was_full() -> None:
+    """Seed 6516 of the simulation: it moves, so it takes no more memory than it has."""
+    world = World(EngineLimits(max_total_bytes=10 + MESSAGE_OVERHEAD_BYTES))
+    world.create(
+        QueueChanges(delivery_handler="putback-start", put_back_limit=1, dead_letter=("g", 7))
+    )
+    world.join("a")
+    world.join("b", "g")
+    world.push("m1", size=10)
+    assert world.push("m2", size=10) == ["p wire of m2: 503"]
+    world.nack("a", "m1")
+    world.nack("a", "m1")
+    assert world.finish() == ["b <- m1 FA"]
 
 
 def test_the_producer_of_a_dead_letter_hears_of_it_once() -> None:

@@ -289,7 +289,8 @@ class Delivering(Desk):
         grave = self.line(name, queue_id)
         if grave is None or grave is line or grave.options["status"] == BROADCAST:
             return None
-        return None if self.problem_of_push(grave, letter.size) else grave
+        # It moves: the memory it takes is taken already.
+        return None if self.problem_of_line(grave, letter.size) else grave
 
     # --- Taking in -------------------------------------------------------------------------------
 
@@ -299,6 +300,14 @@ class Delivering(Desk):
 
     def problem_of_push(self, line: Line, size: int) -> int:
         """Why a queue takes no message of that size (F64, F75); 0 if it does."""
+        everything = [letter.size for each in self.lines() for letter in each.live()]
+        # Each takes 512 bytes of memory beyond its own.
+        memory = sum(everything) + size + 512 * (len(everything) + 1)
+        full = 503 if memory > self.settings.total_bytes else 0
+        return self.problem_of_line(line, size) or full
+
+    def problem_of_line(self, line: Line, size: int) -> int:
+        """The same, whatever the other queues hold."""
         live = line.live()
         limits = self.settings
         if line.options["status"] == STOPPED:
@@ -314,10 +323,7 @@ class Delivering(Desk):
             return 482
         if sum(letter.size for letter in live) + size > limits.queue_bytes:
             return 482
-        everything = [letter.size for each in self.lines() for letter in each.live()]
-        # Each takes 512 bytes of memory beyond its own.
-        memory = sum(everything) + size + 512 * (len(everything) + 1)
-        return 503 if memory > limits.total_bytes else 0
+        return 0
 
     def admit(self, line: Line, letter: Letter) -> None:
         """Open the books on a message."""
