@@ -31,7 +31,7 @@ CODE := $(wildcard setup.py src tests fuzz examples tools)
 SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conformance) -mindepth 1 \
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
-.PHONY: help demo test spark-demo setup compiled test-builds lint format typecheck imports tidy \
+.PHONY: help demo test spark-demo setup compiled test-compiled lint format typecheck imports tidy \
 	coverage sim soak bench bench-clients bench-peers bench-codec ci clean distclean
 
 help:
@@ -56,8 +56,7 @@ setup: $(READY) ## make or refresh ./.venv with everything the other commands ne
 
 compiled: build/compiled/.stamp ## compile the hot modules: use it with PYTHONPATH=build/compiled
 
-test-builds: build/compiled/.stamp ## run the hot modules' tests interpreted, then compiled
-	$(call run_tests,src,interpreted,hot and)
+test-compiled: build/compiled/.stamp ## run the hot modules' tests on the compiled build
 	$(call run_tests,build/compiled,compiled,hot and)
 
 lint: $(READY) ## check style and formatting (make format repairs what it can)
