@@ -1,6 +1,7 @@
 """The SQLite store, cut off at every step and failing at every call; not bounded by time.
 
-Nothing is left out, so it takes what it takes: a quarter of an hour or more.
+Nothing is left out, so it takes what it takes: six minutes on an idle machine.  The least counts are
+those of a life of 200 batches: with fewer the disk was not watched.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_power_cut_at_every_step(shim: Path) -> None:
-    assert int(run_breaking(shim, "cut", "1").split()[0]) >= 20_000
+    assert int(run_breaking(shim, "cut", "1").split()[0]) >= 18_000
 
 
 def test_every_call_fails_once_and_for_good(shim: Path) -> None:
