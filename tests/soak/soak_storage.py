@@ -1,7 +1,7 @@
 """The SQLite store, cut off at every step and failing at every call; not bounded by time.
 
-Nothing is left out, so it takes what it takes: six minutes on an idle machine.  The least counts are
-those of a life of 200 batches: with fewer the disk was not watched.
+Nothing is left out, so it takes what it takes: six minutes on an idle machine.  The least counts
+are those of a life of 200 batches: with fewer the disk was not watched.
 """
 
 from __future__ import annotations
