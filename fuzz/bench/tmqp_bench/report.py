@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,16 @@ from typing import Any, Final
 from tmqp_bench.codec import BUILDS, Outcome
 from tmqp_bench.work import OUR_TITLES, PEER_TITLES
 
-__all__ = ["AIM_PAYLOAD_BYTES", "Verdict", "as_json", "as_text", "machine", "table", "verdicts"]
+__all__ = [
+    "AIM_PAYLOAD_BYTES",
+    "Verdict",
+    "as_json",
+    "as_text",
+    "ending",
+    "machine",
+    "table",
+    "verdicts",
+]
 
 #: The aims are about messages of this size.
 AIM_PAYLOAD_BYTES: Final = 100
@@ -77,6 +86,18 @@ def verdicts(outcome: Outcome) -> list[Verdict]:
         peer = outcome.ns("peers", case, size)
         found.append(_times(f"interpreted: ahead of {case}", peer, slow, 1))
     return found
+
+
+def ending(head: str, judged: Sequence[Verdict], missing: Mapping[str, str]) -> list[str]:
+    """The last lines of a report: what became of the aims, and what could not be measured."""
+    lines: list[str] = []
+    if judged:
+        words = {True: "reached", False: "MISSED", None: "not judged"}
+        rows = [[each.aim, each.reached, words[each.passed]] for each in judged]
+        lines += ["", *table([head, "measured", "verdict"], rows)]
+    if missing:
+        lines += ["", "Missing:", *[f"  {name}: {why}" for name, why in missing.items()]]
+    return lines
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

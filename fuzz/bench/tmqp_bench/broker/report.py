@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tmqp_bench.broker.suite import BrokerResults, Figures, chosen
 from tmqp_bench.broker.workloads import Aim, Workload
-from tmqp_bench.report import Verdict, machine, table
+from tmqp_bench.report import Verdict, ending, machine, table
 
 __all__ = ["as_json", "as_text", "draw", "verdicts"]
 
@@ -96,14 +96,7 @@ def as_text(results: BrokerResults) -> str:
         if rows:
             lines.extend(["", f"{workload.title} ({workload.name}), {workload.payload_bytes:,} B"])
             lines.extend(["", *table(_HEAD, rows)])
-    judged = verdicts(results)
-    if judged:
-        words = {True: "reached", False: "MISSED", None: "not judged"}
-        rows = [[verdict.aim, verdict.reached, words[verdict.passed]] for verdict in judged]
-        lines.extend(["", *table(["aim", "measured", "verdict"], rows)])
-    if results.missing:
-        lines.extend(["", "Missing:"])
-        lines.extend([f"  {name}: {why}" for name, why in results.missing.items()])
+    lines.extend(ending("aim", verdicts(results), results.missing))
     return "\n".join(lines)
 
 

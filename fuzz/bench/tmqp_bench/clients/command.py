@@ -9,7 +9,7 @@ import sys
 from typing import Any, Final
 
 from tmqp_bench.clients.suite import LIBRARIES, LOADS, ClientPlan, ClientResults, Load, compare
-from tmqp_bench.report import Verdict, machine, table
+from tmqp_bench.report import Verdict, ending, machine, table
 
 __all__ = ["add_arguments", "as_json", "as_text", "run", "verdicts"]
 
@@ -151,13 +151,7 @@ def as_text(results: ClientResults) -> str:
         rows = _rows(results, load)
         if rows:
             lines.extend(["", f"{load.title} ({load.name})", "", *table(_HEAD, rows)])
-    judged = verdicts(results)
-    if judged:
-        rows = [[each.aim, each.reached, "reached" if each.passed else "MISSED"] for each in judged]
-        lines.extend(["", *table(["aim, messages/s", "measured", "verdict"], rows)])
-    if results.missing:
-        lines.extend(["", "Missing:"])
-        lines.extend([f"  {name}: {why}" for name, why in results.missing.items()])
+    lines.extend(ending("aim, messages/s", verdicts(results), results.missing))
     return "\n".join(lines)
 
 
