@@ -132,6 +132,8 @@ def run_many(
         for results in _spread(work, jobs):
             for result, repeated, differs in results:
                 summary.add(result, repeated, differs)
+                if bar is not None and (result.failed or differs):
+                    _cry(bar, result)
             summary.elapsed_s = time.perf_counter() - began
             if bar is not None and (
                 summary.elapsed_s - drawn > every_s or (drawing and summary.runs == len(seeds))
@@ -172,6 +174,11 @@ def _draw(bar: TextIO, summary: Summary, total: int) -> None:
         f" {len(summary.failures)} failed, {left_s:.0f} s left "
     )
     bar.flush()
+
+
+def _cry(out: TextIO, result: Result) -> None:
+    what = f"failed: {result.checker}" if result.failed else "came out differently the second time"
+    out.write(f"\rseed {result.seed} {what}\n")
 
 
 def _tell(out: TextIO, summary: Summary, total: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 
 import pytest
 
@@ -102,6 +103,12 @@ def test_without_a_terminal_a_line_comes_from_time_to_time(
     first, second = out.getvalue().splitlines()
     assert first.startswith("25 of 30 seeds, 0 failed, ")
     assert second == "30 of 30 seeds, 0 failed, 0 s left"
+
+
+def test_a_failure_is_told_at_once() -> None:
+    out = io.StringIO()
+    run_many(range(500), mutant="endless-hops", bar=out, enough=1, twice_of=0)
+    assert re.match(r"\rseed \d+ failed: \w+\n", out.getvalue())
 
 
 def test_control_c_ends_a_run_and_tells_what_was_done(
