@@ -13,8 +13,8 @@ PYTHON ?= python3 python3.13 python3.12 python3.11 python3.14
 JOBS ?= 2
 # Seeds of the simulation.
 SEEDS ?= 0..9999
-# What a soak may take, in seconds, and the seed it begins with; the seeds of the simulation's, whose
-# million takes an hour and a half of two idle processors.
+# What a soak may take, in seconds, and the seed it begins with; the seeds of the simulation's,
+# whose million takes more than an hour of two idle processors.
 SOAK_SECONDS ?= 600
 SOAK_SEED ?= 1
 SOAK_SEEDS ?= 1000000..1999999
@@ -90,12 +90,12 @@ coverage: $(READY) ## run the tests and show the lines and branches they miss
 sim: $(READY) ## ten thousand simulated histories of broker and clients: SEEDS=0..9999
 	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
 
-soak: $(READY) build/simulator/.stamp ## run what is left to chance for longer: twice SOAK_SECONDS=600
+soak: $(READY) build/simulator/.stamp ## run what is left to chance for twice SOAK_SECONDS=600
 	PYTHONPATH=src TMQP_SOAK_SECONDS=$(SOAK_SECONDS) TMQP_SOAK_SEED=$(SOAK_SEED) \
 	  $(PY) -m pytest -q -s --timeout 0 -o python_files='soak_*.py' tests/soak $(ARGS)
 	$(MARKS) --seconds $(SOAK_SECONDS)
 
-soak-sim: build/simulator/.stamp ## simulate a million histories, compiled: SOAK_SEEDS=1000000..1999999
+soak-sim: build/simulator/.stamp ## a million simulated histories, compiled: SOAK_SEEDS=0..9
 	$(MARKS) $(ARGS)
 
 bench-codec: build/compiled/.stamp ## measure the codec, both builds, beside other projects' parsers
@@ -175,7 +175,9 @@ endef
 build/compiled/.stamp: $(READY) $(SOURCES)
 	$(call install_copy,1,build/compiled)
 
-build/simulator/.stamp: $(READY) $(SOURCES) tools/compile_simulator.py $(wildcard fuzz/tmqp_sim/*.py)
+SIMULATOR := tools/compile_simulator.py $(wildcard fuzz/tmqp_sim/*.py)
+
+build/simulator/.stamp: $(READY) $(SOURCES) $(SIMULATOR)
 	@echo 'Building build/simulator, product and simulator as one unit (minutes)'
 	@$(PY) -m tools.compile_simulator
 	@touch $@
