@@ -31,6 +31,7 @@ from tmqp_server.engine.commands import Synced
 from tmqp_server.engine.effects import Append, Erase
 from tmqp_server.engine.message import MARK_HIGH, MARK_WANTS, Message
 from tmqp_server.engine.reading_effects import ForgetCursor, StoreCursor
+from tmqp_server.engine.run_effects import AppendRun, EraseRun
 from tmqp_server.engine.storage_commands import KeptMessage
 from tmqp_server.engine.storage_effects import (
     ClearStored,
@@ -198,16 +199,18 @@ class _Bundled(_Gathered):
 class Writing:
     """A batch that is being written, and the tickets that it answers: ``first`` and ``count``.
 
+    ``runs`` are those tickets that stand for several messages, in order, and for how many each.
     ``changes`` are those of its changes that do not depend on its messages.
     """
 
-    __slots__ = ("batch", "changes", "count", "first", "replaced")
+    __slots__ = ("batch", "changes", "count", "first", "replaced", "runs")
 
     def __init__(
         self,
         batch: StoreBatch,
         first: int,
         count: int,
+        runs: list[tuple[int, int]],
         replaced: list[tuple[int, int]],
         changes: list[TopologyChange],
     ) -> None:
@@ -215,6 +218,7 @@ class Writing:
         self.changes = changes
         self.first = first
         self.count = count
+        self.runs = runs
         #: Older copies that are settled with their newer ones: key and sequence.
         self.replaced = replaced
 
@@ -244,6 +248,8 @@ class Journal:
         self._notes: list[Note] = []
         self._first = 0
         self._count = 0
+        #: Tickets that stand for several messages, and for how many.
+        self._runs: list[tuple[int, int]] = []
 
     @property
     def is_empty(self) -> bool:
@@ -267,16 +273,47 @@ class Journal:
     def append(self, effect: Append, now: float) -> None:
         """Have a message kept."""
         message = effect.message
-        name = message.producer.door
-        body, payload_offset, payload_size = self._by_name[name].stored(message)
+        flags = self._flags(message)
+        if effect.transient:
+            flags |= FLAG_TRANSIENT
+        timestamp_us = self._unix_us(now)
+        kept = self._stored(message, effect.sequence, flags, timestamp_us, now)
+        appended = self._appended.get(effect.key)
+        if appended is None:
+            self._appended[effect.key] = {effect.sequence: kept}
+        else:
+            appended[effect.sequence] = kept
+        if effect.old:
+            self._replaced.append((effect.old_key, effect.old))
+        self._ticket(effect.ticket)
+
+    def append_run(self, effect: AppendRun, now: float) -> None:
+        """Have the messages of a run kept."""
+        flags = self._flags(effect.messages[0])
+        timestamp_us = self._unix_us(now)
+        appended = self._appended.get(effect.key)
+        if appended is None:
+            appended = self._appended[effect.key] = {}
+        sequence = effect.sequence
+        for message in effect.messages:
+            appended[sequence] = self._stored(message, sequence, flags, timestamp_us, now)
+            sequence += 1
+        self._runs.append((effect.ticket, len(effect.messages)))
+        self._ticket(effect.ticket)
+
+    def _flags(self, message: Message) -> int:
+        flags = self._flags_of[message.producer.door]
         marks = message.marks
-        flags = self._flags_of[name]
         if marks & MARK_HIGH:
             flags |= FLAG_HIGH
         if marks & MARK_WANTS:
             flags |= FLAG_WANTS
-        if effect.transient:
-            flags |= FLAG_TRANSIENT
+        return flags
+
+    def _stored(
+        self, message: Message, sequence: int, flags: int, timestamp_us: int, now: float
+    ) -> StoredMessage:
+        body, payload_offset, payload_size = self._by_name[message.producer.door].stored(message)
         rare = message.rare
         expires_us = due_us = put_backs = hops = 0
         if rare is not None:
@@ -286,9 +323,9 @@ class Journal:
                 expires_us = self._unix_us(rare.expires_at)
             if rare.due_at > now:
                 due_us = self._unix_us(rare.due_at)
-        kept = StoredMessage(
-            effect.sequence,
-            self._unix_us(now),
+        return StoredMessage(
+            sequence,
+            timestamp_us,
             expires_us,
             due_us,
             flags,
@@ -299,14 +336,21 @@ class Journal:
             payload_size,
             body,
         )
-        appended = self._appended.get(effect.key)
-        if appended is None:
-            self._appended[effect.key] = {effect.sequence: kept}
-        else:
-            appended[effect.sequence] = kept
-        if effect.old:
-            self._replaced.append((effect.old_key, effect.old))
-        self._ticket(effect.ticket)
+
+    def erase_run(self, effect: EraseRun) -> None:
+        """Messages of a queue are settled."""
+        key = effect.key
+        sequences = effect.sequences
+        settled = self._settled.get(key)
+        if settled is None:
+            settled = self._settled[key] = []
+        appended = None if key in self._retained else self._appended.get(key)
+        if not appended:
+            settled.extend(sequences)
+            return
+        for sequence in sequences:
+            if appended.pop(sequence, None) is None:
+                settled.append(sequence)
 
     def erase(self, effect: Erase) -> None:
         """A message is settled."""
@@ -426,7 +470,9 @@ class Journal:
         for key, sequence in self._replaced:
             batch.settled.setdefault(key, []).append(sequence)
         batch.notes = self._notes
-        writing = Writing(batch, self._first, self._count, self._replaced, self._changes)
+        writing = Writing(
+            batch, self._first, self._count, self._runs, self._replaced, self._changes
+        )
         self._changes = []
         self._portions = []
         self._sealed = {}
@@ -435,6 +481,7 @@ class Journal:
         self._settled = {}
         self._replaced = []
         self._notes = []
+        self._runs = []
         self._count = 0
         return writing
 
@@ -445,6 +492,29 @@ class Journal:
         if not writing.count:
             return None
         return Synced(writing.first, ok, writing.count)
+
+    def answers(self, writing: Writing, ok: bool, most: int) -> list[Synced]:
+        """The same in portions: each answers *most* messages or little more."""
+        whole = self.finished(writing, ok)
+        if whole is None:
+            return []
+        found: list[Synced] = []
+        first = at = whole.ticket
+        end = first + whole.count
+        weight = 0
+        for ticket, count in [*writing.runs, (end, 0)]:
+            while ticket - at > most - weight:
+                at += most - weight
+                found.append(Synced(first, ok, at - first))
+                first = at
+                weight = 0
+            weight += ticket - at + count
+            at = min(ticket + 1, end)
+            if weight >= most or (at == end and at > first):
+                found.append(Synced(first, ok, at - first))
+                first = at
+                weight = 0
+        return found
 
     def _owe(self, writing: Writing) -> None:
         batch = writing.batch
