@@ -557,10 +557,8 @@ class Hub:
             journal.append(effect, now)
         elif isinstance(effect, Erase):
             journal.erase(effect)
-        elif isinstance(effect, AppendRun):
-            journal.append_run(effect, now)
-        elif isinstance(effect, EraseRun):
-            journal.erase_run(effect)
+        elif isinstance(effect, (AppendRun, EraseRun)):
+            journal.run(effect, now)
         elif isinstance(effect, StoredChange):
             journal.change(effect)
         elif isinstance(effect, (Fetch, FindOffsets, MeasureStored, ReadStored, SplitStored)):

@@ -170,7 +170,7 @@ class StorageTask:
             return
         commands = self._answers(writing, True)
         # There may be room for all else and none for messages: only one of those is the proof.
-        if self._reason and (writing.batch.appended or writing.batch.portions):
+        if self._reason and writing.batch.brings():
             logger.warning("the storage saves again")
             self._reason = ""
             commands.append(StorageState(True))
