@@ -259,25 +259,27 @@ class Journal:
 
     def _erase_run(self, effect: EraseRun) -> None:
         key = effect.key
-        sequences = effect.sequences
-        settled = self._settled.get(key)
-        if settled is None:
-            settled = self._settled[key] = []
-        if key in self._retained:
-            settled.extend(sequences)
-            return
+        others = effect.sequences
         appended = self._appended.get(key)
         runs = self._whole.get(key)
-        run: StoredRun | None = None
-        for sequence in sequences:
-            if runs is not None:
-                if run is None or sequence < run.first or sequence > run.last:
-                    run = find_run(runs, sequence)
-                if run is not None:
-                    run.settle(sequence)
-                    continue
-            if not appended or appended.pop(sequence, None) is None:
-                settled.append(sequence)
+        if (appended or runs) and key not in self._retained:
+            others = []
+            run: StoredRun | None = None
+            for sequence in effect.sequences:
+                if runs is not None:
+                    if run is None or sequence < run.first or sequence > run.last:
+                        run = find_run(runs, sequence)
+                    if run is not None:
+                        run.settle(sequence)
+                        continue
+                if not appended or appended.pop(sequence, None) is None:
+                    others.append(sequence)
+        if others:
+            settled = self._settled.get(key)
+            if settled is None:
+                self._settled[key] = list(others)
+            else:
+                settled.extend(others)
 
     def erase(self, effect: Erase) -> None:
         """A message is settled."""
@@ -455,7 +457,7 @@ class Journal:
         end = first + whole.count
         weight = 0
         for ticket, count in [*writing.runs, (end, 0)]:
-            while ticket - at > most - weight:
+            while ticket - at >= most - weight:
                 at += most - weight
                 found.append(Synced(first, ok, at - first))
                 first = at
