@@ -68,6 +68,38 @@ class FrameRun:
             b1 |= _PENDING_ACKNOWLEDGE
         return bytes((b0, b1)).join(self._tails)
 
+    def received(self) -> bytes:
+        """The bytes of all frames, as they came."""
+        return self.first.raw[:2].join(self._tails)
+
+    def layout(self) -> tuple[list[int], list[int]]:
+        """The size of each frame in bytes, and where in it the payload begins, which reaches to
+        its end; a single number each when that is the same in all.
+        """
+        first = self.first.raw
+        id_at: i64 = _HEAD_BYTES if first[7] < _TIER_U16 else _HEAD_BYTES + 2
+        id_bytes: i64 = first[2]
+        names: i64 = first[3] + first[4]
+        tails = self._tails
+        size: i64 = len(first)
+        alike = self.size == size * self.count and self.largest == size
+        if alike:
+            for tail in tails:
+                if tail and tail[0] != id_bytes:
+                    alike = False
+                    break
+        if alike:
+            return [size], [id_at + id_bytes + names]
+        sizes: list[int] = []
+        offsets: list[int] = []
+        for tail in tails:
+            if tail:
+                sizes.append(len(tail) + 2)
+                at: i64 = _HEAD_BYTES if tail[5] < _TIER_U16 else _HEAD_BYTES + 2
+                id_bytes = tail[0]
+                offsets.append(at + id_bytes + names)
+        return sizes, offsets
+
     def frames(self) -> list[Frame]:
         """The frames, each by itself."""
         first = self.first

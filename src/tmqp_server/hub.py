@@ -62,7 +62,7 @@ from tmqp_server.engine.reading_effects import FindOffsets, MeasureStored, ReadS
 from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import CallHttp, RouterFailed
 from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
-from tmqp_server.engine.run_effects import DeliverRun
+from tmqp_server.engine.run_effects import AppendRun, DeliverRun, EraseRun
 from tmqp_server.engine.snapshots import ChannelSnapshot
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
 from tmqp_server.gate import (
@@ -550,13 +550,15 @@ class Hub:
         """Hand on what is for the storage."""
         journal = self.journal
         if journal is None:
-            if isinstance(effect, Append):
+            if isinstance(effect, (Append, AppendRun)):
                 # Nothing is stored, so nothing is ever confirmed as saved (nor erased).
                 self._following.append(Synced(effect.ticket, False))
         elif isinstance(effect, Append):
             journal.append(effect, now)
         elif isinstance(effect, Erase):
             journal.erase(effect)
+        elif isinstance(effect, (AppendRun, EraseRun)):
+            journal.run(effect, now)
         elif isinstance(effect, StoredChange):
             journal.change(effect)
         elif isinstance(effect, (Fetch, FindOffsets, MeasureStored, ReadStored, SplitStored)):

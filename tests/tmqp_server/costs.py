@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import itertools
 import sys
+import tempfile
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Final
 
 from tmqp.codec import FrameDecoder
@@ -23,12 +25,16 @@ from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub import Hub
+from tmqp_server.storage.journal import Journal, Writing
+from tmqp_server.storage.sqlite.front import SqliteStore
 
 __all__ = ["WORKS", "connect", "hub_with_queue"]
 
 _CHUNK_BYTES: Final = 65_536
 _PRODUCER, _CONSUMER = 1, 2
+_UNDER_WAY: Final = 256
 
 
 def _pushes(count: int, *, confirm: bool) -> list[bytes]:
@@ -69,9 +75,10 @@ def connect(hub: Hub, numbers: Iterable[int]) -> None:
     _sent(hub)
 
 
-def hub_with_queue(status: str, options: bytes) -> Hub:
+def hub_with_queue(status: str, options: bytes, journal: Journal | None = None) -> Hub:
     """A hub with a producer (1), and a consumer (2) of a queue."""
-    hub = Hub(Broker(), 1 << 20)
+    broker = Broker(options=BrokerOptions(storage=journal is not None))
+    hub = Hub(broker, 1 << 20, journal)
     connect(hub, (_PRODUCER, _CONSUMER))
     headers = [("Queue-Id", "1"), ("Queue-Status", status)]
     create = Frame.build(
@@ -118,6 +125,43 @@ def _through(status: str, options: bytes, count: int, *, answered: bool) -> None
     assert size > count * 100
 
 
+def _durably(count: int) -> None:
+    """Messages that are answered for while they are written: as many at a time as may be under way
+    between a client and a disk."""
+    door = NativeDoor(lambda: "", Limits())
+    journal = Journal([door])
+    with tempfile.TemporaryDirectory() as folder:
+        store = SqliteStore(Path(folder))
+        store.recover()
+        hub = hub_with_queue("push", b'{"RequestAcknowledge":true,"Durable":true}', journal)
+        _write(hub, journal, store)
+        pushes = b"".join(_pushes(count, confirm=True))
+        answers = _answers(count)
+        push_bytes, answer_bytes = len(pushes) // count, len(answers) // count
+        size = 0
+        for at in range(0, count, _UNDER_WAY):
+            end = at + _UNDER_WAY
+            hub.receive(_PRODUCER, pushes[at * push_bytes : end * push_bytes], 1.0)
+            size += _sent(hub)
+            writing = journal.take()
+            hub.receive(_CONSUMER, answers[at * answer_bytes : end * answer_bytes], 2.0)
+            size += _sent(hub)
+            _write(hub, journal, store, writing)
+            size += _sent(hub)
+        (queue,) = hub.broker.queues()
+        assert queue.received == queue.saved == queue.done == count
+        assert size > count * 150
+        store.close(True)
+
+
+def _write(hub: Hub, journal: Journal, store: SqliteStore, writing: Writing | None = None) -> None:
+    if writing is None:
+        writing = journal.take()
+    store.write(writing.batch, 1)
+    for answer in journal.answers(writing, True, 1_000):
+        hub.answer(answer, 2.0)
+
+
 #: What is counted, for so many messages.
 WORKS: Final[dict[str, Callable[[int], None]]] = {
     "pushes": lambda count: _prepare(count, answers=False),
@@ -130,6 +174,7 @@ WORKS: Final[dict[str, Callable[[int], None]]] = {
     "push with both acknowledges": lambda count: _through(
         "push", b'{"RequestAcknowledge":true}', count, answered=True
     ),
+    "durable push with both acknowledges": _durably,
 }
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ CALLS: Final = {
     "decode in runs": 3.07,
     "broadcast": 3.47,
     "push with both acknowledges": 78.2,
+    "durable push with both acknowledges": 28.6,
 }
 #: Instructions for a message, compiled, x86-64.
 INSTRUCTIONS: Final = {

@@ -41,6 +41,7 @@ __all__ = [
     "Pending",
     "PendingChange",
     "PendingFetch",
+    "PendingRun",
     "PendingSave",
     "Removal",
 ]
@@ -81,6 +82,21 @@ class PendingSave(Pending):
         self.queue = queue
         self.tail: Tail | None = None
         self.transient = transient
+
+
+class PendingRun(Pending):
+    """Messages of a run, of one producer, and the queue they were in; ``size`` is all of them.
+
+    One that was asked for anew since has a ticket of its own.
+    """
+
+    __slots__ = ("messages", "queue", "producer", "size")
+
+    def __init__(self, messages: list[Message], queue: Queue, producer: Session, size: int) -> None:
+        self.messages = messages
+        self.queue = queue
+        self.producer = producer
+        self.size = size
 
 
 class PendingChange(Pending):

@@ -16,7 +16,7 @@ from tmqp_server.engine.commands import (
     ListConsumers,
     ListQueues,
 )
-from tmqp_server.engine.core import Core
+from tmqp_server.engine.core import Core, PendingRun
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import (
@@ -115,6 +115,9 @@ class Information:
                 queues += 1
                 messages += queue.waiting_count() + queue.spilled + len(queue.deferred)
                 in_flight += len(queue.flights)
+        unsynced = 0
+        for pending in core.tickets.values():
+            unsynced += len(pending.messages) if isinstance(pending, PendingRun) else 1
         return BrokerStatistics(
             len(core.sessions),
             len(core.channels.by_key),
@@ -122,7 +125,7 @@ class Information:
             messages,
             in_flight,
             core.total_bytes,
-            len(core.tickets),
+            unsynced,
             core.dead_lettered,
             core.confirms_skipped,
             core.stray_commands,

@@ -18,7 +18,7 @@ from __future__ import annotations
 from tmqp.constants import NACK_ERROR, RESULT_BUSY
 from tmqp_server.engine.client import Client
 from tmqp_server.engine.commands import Command, Synced
-from tmqp_server.engine.core import Core, PendingChange, PendingFetch, PendingSave
+from tmqp_server.engine.core import Core, PendingChange, PendingFetch, PendingRun, PendingSave
 from tmqp_server.engine.effects import Confirm, Erase
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.message import (
@@ -28,6 +28,7 @@ from tmqp_server.engine.message import (
     MARK_HIGH,
     MARK_SAVED,
     MARK_SAVING,
+    MARK_TOGETHER,
     MARK_WANTS,
     Message,
 )
@@ -35,6 +36,8 @@ from tmqp_server.engine.outcomes import Outcomes
 from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.routing import Routing
+from tmqp_server.engine.run_effects import ConfirmRun
+from tmqp_server.engine.saving import tell_apart
 from tmqp_server.engine.sharing import reindex, share
 from tmqp_server.engine.staging import PendingCommit
 from tmqp_server.engine.storage_commands import (
@@ -103,7 +106,9 @@ class Keeper:
         touched: dict[int, Queue] = {}
         for ticket in range(command.ticket, command.ticket + command.count):
             pending = tickets.pop(ticket, None)
-            if isinstance(pending, PendingSave):
+            if isinstance(pending, PendingRun):
+                self._synced_run(pending, command.ok, touched)
+            elif isinstance(pending, PendingSave):
                 message = pending.message
                 core.unsynced_bytes -= message.size
                 rare = message.rare
@@ -113,9 +118,9 @@ class Keeper:
                 if pending.tail is not None or not command.ok:
                     touched[pending.queue.key] = pending.queue
                 if command.ok:
-                    self._saved(pending, message)
+                    self._saved(pending.queue, message, pending.transient, pending.tail)
                 else:
-                    self._not_saved(pending, message)
+                    self._not_saved(pending.queue, message, pending.transient, pending.tail)
             elif isinstance(pending, PendingChange):
                 reply = pending.reply
                 if reply is not None:
@@ -135,17 +140,54 @@ class Keeper:
                 self._pump.resume(queue, core.now)
             core.refill(queue)
 
-    def _saved(self, pending: PendingSave, message: Message) -> None:
-        queue = pending.queue
+    def _synced_run(self, run: PendingRun, ok: bool, touched: dict[int, Queue]) -> None:
+        """The same for messages that were asked for together; their producer is told at once."""
+        core = self._core
+        core.unsynced_bytes -= run.size
+        queue = run.queue
+        if not ok:
+            touched[queue.key] = queue
+        told: list[str] = []
+        last = 0
+        saved = 0
+        for message in run.messages:
+            rare = message.rare
+            marks = message.marks
+            if rare is None and ok:
+                # What _saved does, in place: nearly all messages of runs come here.
+                message.marks = (marks | MARK_SAVED) & ~(MARK_SAVING | MARK_TOGETHER)
+                saved += 1
+                last = message.sequence
+            elif rare is not None and rare.ticket:
+                continue  # it was asked for anew since, and waits for that
+            elif ok:
+                message.marks = marks & ~(MARK_SAVING | MARK_TOGETHER)
+                self._saved(queue, message, False, None)
+            else:
+                message.rarely()  # which notes where it was to be kept
+                tell_apart(message)
+                message.marks &= ~MARK_SAVING
+                self._not_saved(queue, message, False, None)
+                continue
+            if marks & MARK_TOGETHER:
+                told.append(message.message_id)
+        queue.saved += saved
+        core.became_safe(queue, last)
+        if told and not run.producer.alive:
+            core.confirms_skipped += len(told)
+        elif told:
+            first = run.messages[0]
+            core.out.append(ConfirmRun(run.producer.number, told, first.channel, first.queue_id))
+
+    def _saved(self, queue: Queue, message: Message, transient: bool, tail: Tail | None) -> None:
         rare = message.rarely()
         rare.old = 0
         self._core.became_safe(queue, rare.stored)
-        if not pending.transient:
+        if not transient:
             if not message.marks & MARK_SAVED:
                 queue.saved += 1
             message.marks |= MARK_SAVED
         self._release(queue, message, True)
-        tail = pending.tail
         if tail is None:
             return
         # From now on it is on disk only.
@@ -155,17 +197,17 @@ class Keeper:
         tail.unsynced -= 1
         tail.last = max(tail.last, rare.stored)
 
-    def _not_saved(self, pending: PendingSave, message: Message) -> None:
-        queue = pending.queue
+    def _not_saved(
+        self, queue: Queue, message: Message, transient: bool, tail: Tail | None
+    ) -> None:
         rare = message.rarely()
         stored = rare.stored
         rare.stored = 0
         if rare.old and rare.old_key == queue.key:
             rare.stored = rare.old
             rare.old = 0
-        kept = message.marks & MARK_SAVED != 0 or pending.transient
+        kept = message.marks & MARK_SAVED != 0 or transient
         self._release(queue, message, kept)
-        tail = pending.tail
         if tail is not None:
             tail.unsynced -= 1
             if queue.tail_of(message) is not tail:

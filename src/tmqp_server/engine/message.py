@@ -33,6 +33,7 @@ __all__ = [
     "MARK_SAVED",
     "MARK_SAVING",
     "MARK_SHARED",
+    "MARK_TOGETHER",
     "MARK_TWIN",
     "MARK_WANTS",
     "Message",
@@ -68,6 +69,8 @@ MARK_DECIDED: Final = 2_048
 MARK_NEGATIVE: Final = 4_096
 #: It could not be saved although its queue promises that; it is about to be dropped.
 MARK_FAILED: Final = 8_192
+#: Its confirm waits for the storage's answer with those of the run it came in.
+MARK_TOGETHER: Final = 16_384
 
 
 @mypyc_attr(acyclic=True)
@@ -215,8 +218,8 @@ class Message:
         rare = self.rare
         if rare is None:
             rare = Rare()
-            if self.marks & MARK_SAVED:
-                rare.stored = self.sequence
+            if self.marks & (MARK_SAVED | MARK_SAVING):
+                rare.stored = self.sequence  # one of a run that is being saved has no record either
             self.rare = rare
         return rare
 

@@ -5,27 +5,44 @@ without acknowledges whose consumers take everything at once) has nothing to do 
 to count it.  So a door may bring messages that differ in id and payload only as one ``PushRun``,
 and :class:`Runs` takes all of them in one go where each would be sent at once: one or two
 ``DeliverRun`` carry them out, and the books say what they would say after as many pushes.  Where
-the only consumer is to acknowledge, each message is noted as in flight, and that is all.
+the only consumer is to acknowledge, each message is noted as in flight, and that is all; where the
+queue is durable as well, the storage is asked to keep them by one ``AppendRun`` with one ticket,
+whose ``Synced`` releases one ``ConfirmRun`` (rule 1).
 
 Where a single one of them might need another look (a limit that is near, somebody who must be told
 or asked, a consumer that is slow) nothing is taken in one go: the run is *divided*, and its pushes
 are carried out one by one as if they had come so.
 
 Answers (``AcknowledgeRun``) are looked at one by one in any case; what they have in common, from
-whom they are and about which queue, is looked up once.
+whom they are and about which queue, is looked up once, and what of that was kept is told to the
+storage by one ``EraseRun``.
 """
 
 from __future__ import annotations
 
+from tmqp.constants import DECIDE_ACK_NEGATIVE, DECIDE_ACK_NONE
 from tmqp_server.engine.client import Client
-from tmqp_server.engine.core import Core
-from tmqp_server.engine.delivery import ACKNOWLEDGE, ALLOW, HOOK_ACKNOWLEDGED
+from tmqp_server.engine.core import Core, PendingRun
+from tmqp_server.engine.delivery import (
+    ACKNOWLEDGE,
+    ALLOW,
+    HOOK_ACKNOWLEDGED,
+    HOOK_SAVE,
+    Decision,
+)
 from tmqp_server.engine.events import MESSAGE_PRODUCED
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
-from tmqp_server.engine.message import MARK_CONFIRMED, MARK_HIGH, MARK_WANTS, Message
+from tmqp_server.engine.message import (
+    MARK_CONFIRMED,
+    MARK_HIGH,
+    MARK_SAVING,
+    MARK_TOGETHER,
+    MARK_WANTS,
+    Message,
+)
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
-from tmqp_server.engine.run_effects import ConfirmRun, DeliverRun
+from tmqp_server.engine.run_effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.workflow import Workflow
 
@@ -60,7 +77,12 @@ class Runs:
         if not self._has_room(queue, run) or not self._goes_through(queue):
             return False
         audience = queue.audience
-        if decision is ACKNOWLEDGE:
+        confirms = decision is ACKNOWLEDGE
+        if queue.saves:
+            if decision is None or not self._can_keep(queue, run, decision):
+                return False
+            confirms = decision.acknowledge != DECIDE_ACK_NONE
+        elif confirms:
             if session.number in audience.subscriptions:
                 return False  # each confirm is to stand before the producer's own delivery
         elif decision is not ALLOW:
@@ -69,9 +91,11 @@ class Runs:
             audience.refresh()
         if queue.options.request_acknowledge and audience.everyone:
             only = audience.only
-            if only is None or not self._track(queue, session, only, run, now):
+            if only is None or not self._track(queue, session, only, run, confirms, now):
                 return False
-        elif decision is ACKNOWLEDGE:
+        elif queue.saves:
+            return False
+        elif confirms:
             ids, _, _ = run.wire.contents()
             core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id))
         self._send(queue, session, run, now)
@@ -101,8 +125,7 @@ class Runs:
             and audience.stalled == 0
             and audience.special == 0
             and not queue.options.hide_client_names
-            and not queue.saves
-            and not queue.bounded
+            and (queue.saves or not queue.bounded)
             and not core.shares_decisions
             and not core.notices.mask & MESSAGE_PRODUCED
             and not (queue.high_count or queue.regular_count or queue.spilled)
@@ -118,10 +141,29 @@ class Runs:
             )
         )
 
+    def _can_keep(self, queue: Queue, run: PushRun, decision: Decision) -> bool:
+        """Whether the storage would be asked to keep each message, and nobody else be asked."""
+        return (
+            decision.allow
+            and decision.acknowledge != DECIDE_ACK_NEGATIVE
+            and not queue.hooks & HOOK_SAVE
+            and queue.high_tail is None
+            and queue.regular_tail is None
+            and queue.bytes + run.size < queue.memory_bytes
+            and self._core.has_room_to_save(run.size)
+        )
+
     def _track(
-        self, queue: Queue, session: Session, only: Client, run: PushRun, now: float
+        self,
+        queue: Queue,
+        session: Session,
+        only: Client,
+        run: PushRun,
+        confirms: bool,
+        now: float,
     ) -> bool:
-        """Note that the only consumer has each message of a run; the producer is told, if it asked.
+        """Note that the only consumer has each message of a run; the storage is asked to keep them,
+        if their queue is durable, and the producer told when it may be.
 
         False, with nothing done, when one of them would be a twin, or too much unanswered.
         """
@@ -130,14 +172,17 @@ class Runs:
             return False
         if queue.message_timeout_s > 0.0 and queue.discipline.stores:
             return False
-        decision = queue.receipt_asked if run.wants_confirm else queue.receipt
         marks = MARK_HIGH if run.high_priority else 0
         if run.wants_confirm:
             marks |= MARK_WANTS
-        if decision is ACKNOWLEDGE:
+        if confirms:
             marks |= MARK_CONFIRMED
+        saves = queue.saves
+        if saves:
+            marks |= MARK_SAVING | MARK_TOGETHER if confirms else MARK_SAVING
         channel, queue_id = run.channel, run.queue_id
         ids, sizes, wires = run.wire.contents()
+        messages: list[Message] = []
         flights = queue.flights
         sequence = queue.sequence
         for place in range(len(ids)):
@@ -153,15 +198,30 @@ class Runs:
             message.sent_at = now
             message.holder = only
             flights[message_id] = message
+            if saves:
+                messages.append(message)
         only.in_flight += run.count
         queue.count += run.count
         queue.bytes += run.size
         core.total_bytes += run.size + run.count * MESSAGE_OVERHEAD_BYTES
         if now + queue.ack_timeout_s < queue.timer.wake_at:
             core.wakeups.arm(queue.timer, now + queue.ack_timeout_s)
-        if decision is ACKNOWLEDGE:
+        if saves:
+            self._keep(queue, session, run, messages)
+        elif confirms:
             core.out.append(ConfirmRun(session.number, ids, channel, queue_id))
         return True
+
+    def _keep(self, queue: Queue, session: Session, run: PushRun, messages: list[Message]) -> None:
+        """Ask the storage to keep the messages of a run: what Saver does for each."""
+        core = self._core
+        core.last_ticket += 1
+        ticket = core.last_ticket
+        core.tickets[ticket] = PendingRun(messages, queue, session, run.size)
+        core.unsynced_bytes += run.size
+        first = queue.sequence + 1
+        queue.appended = queue.sequence + run.count
+        core.out.append(AppendRun(ticket, run, messages, queue.channel_name, queue.key, first))
 
     def _send(self, queue: Queue, session: Session, run: PushRun, now: float) -> None:
         """What Intake, Workflow and Sender do for each message, and Outcomes at its end."""
@@ -208,11 +268,14 @@ class Runs:
         workflow = self._workflow
         ids = run.message_ids
         at = run.at
+        erased: list[int] = []
         while at < len(ids):
             core.budget = budget
-            workflow.take_answer(queue, session, ids[at], True, None, now)
+            workflow.take_answer(queue, session, ids[at], True, None, now, erased)
             at += 1
             if core.awake or len(core.out) >= most_effects:
                 break
         run.at = at
+        if erased:
+            core.out.append(EraseRun(queue.key, erased))
         return True

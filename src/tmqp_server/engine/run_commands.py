@@ -32,6 +32,14 @@ class RunWire:
         """Of each push in order: the message's id, its bytes, and its own ``wire``."""
         raise NotImplementedError
 
+    def stored(self) -> tuple[bytes, list[int], list[int]] | None:
+        """What is to be kept of all messages, one after another, the size of each, and where in
+        each its payload begins, which reaches to its end; a single number stands for all.
+
+        None where each is to be kept by itself, as its door has it.
+        """
+        return None
+
     def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
         """The same as single acknowledges."""
         raise NotImplementedError

@@ -1,14 +1,14 @@
-"""Owns the effects that stand for the deliveries, and the confirms, of a run of pushes."""
+"""Owns the effects that stand for those of a run: deliveries, confirms, and what is kept of it."""
 
 from __future__ import annotations
 
 from tmqp._compat import mypyc_attr
 from tmqp_server.engine.client import Client
-from tmqp_server.engine.effects import Confirm, Deliver, Effect
+from tmqp_server.engine.effects import Append, Confirm, Deliver, Effect, Erase
 from tmqp_server.engine.message import MARK_HIGH, Message
 from tmqp_server.engine.run_commands import PushRun
 
-__all__ = ["ConfirmRun", "DeliverRun"]
+__all__ = ["AppendRun", "ConfirmRun", "DeliverRun", "EraseRun"]
 
 
 @mypyc_attr(acyclic=True)
@@ -101,3 +101,69 @@ class ConfirmRun(Effect):
                 Confirm(self.session, name, self.channel, self.queue_id, True, "", True, "", None)
             )
         return found
+
+
+@mypyc_attr(acyclic=True)
+class AppendRun(Effect):
+    """Save the messages of a run; all have one ticket, answered by one ``Synced`` (rule 1).
+
+    As so many ``Append`` under sequences from ``sequence`` on, of messages that are kept nowhere
+    yet.  Never change the list.
+    """
+
+    __slots__ = ("ticket", "run", "messages", "channel", "key", "sequence")
+
+    def __init__(
+        self,
+        ticket: int,
+        run: PushRun,
+        messages: list[Message],
+        channel: str,
+        key: int,
+        sequence: int,
+    ) -> None:
+        self.ticket = ticket
+        self.run = run
+        self.messages = messages
+        self.channel = channel
+        self.key = key
+        self.sequence = sequence
+
+    def appends(self) -> list[Append]:
+        """The same as single ones, all with the one ticket."""
+        found: list[Append] = []
+        sequence = self.sequence
+        for message in self.messages:
+            found.append(
+                Append(
+                    self.ticket,
+                    message,
+                    self.channel,
+                    message.queue_id,
+                    self.key,
+                    sequence,
+                    False,
+                    0,
+                    0,
+                )
+            )
+            sequence += 1
+        return found
+
+
+@mypyc_attr(acyclic=True)
+class EraseRun(Effect):
+    """Messages of one queue are settled and need not be kept.
+
+    As so many ``Erase`` in their order.  Their ``Append`` has been told before.
+    """
+
+    __slots__ = ("key", "sequences")
+
+    def __init__(self, key: int, sequences: list[int]) -> None:
+        self.key = key
+        self.sequences = sequences
+
+    def erases(self) -> list[Erase]:
+        """The same as single ones."""
+        return [Erase(0, self.key, sequence) for sequence in self.sequences]

@@ -8,19 +8,29 @@ new one is safe: both are told to the storage at once (``Append.old``).
 
 Where a message is kept stands in its ``Rare`` record (``stored``; ``old`` and ``old_key``), or,
 while it has none, is its own sequence.
+
+Messages of a run (``push_runs.py``) are asked for together, under one ticket.  One of them that is
+asked for anew gets a ticket of its own, and its confirm waits for that one.
 """
 
 from __future__ import annotations
 
 from tmqp_server.engine.core import Core, PendingSave
-from tmqp_server.engine.effects import Append, Erase
-from tmqp_server.engine.message import MARK_HIGH, MARK_SAVED, MARK_SAVING, MARK_SHARED, Message
+from tmqp_server.engine.effects import Append, Confirm, Erase
+from tmqp_server.engine.message import (
+    MARK_HIGH,
+    MARK_SAVED,
+    MARK_SAVING,
+    MARK_SHARED,
+    MARK_TOGETHER,
+    Message,
+)
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sharing import forget
 from tmqp_server.engine.storage_effects import ClearStored
 from tmqp_server.engine.tails import Tail
 
-__all__ = ["Saver"]
+__all__ = ["Saver", "tell_apart"]
 
 
 class Saver:
@@ -52,7 +62,7 @@ class Saver:
         """Let a message wait on disk only, behind all of its priority."""
         rare = message.rarely()
         marks = message.marks & (MARK_SAVED | MARK_SAVING)
-        if not marks & MARK_SAVING or rare.stored != queue.sequence:
+        if not marks & MARK_SAVING or rare.stored != queue.sequence or rare.ticket == 0:
             queue.sequence += 1
             message.sequence = queue.sequence
             self._append(queue, message, queue.sequence, marks == 0 and not queue.saves)
@@ -75,6 +85,7 @@ class Saver:
     def _append(self, queue: Queue, message: Message, sequence: int, transient: bool) -> None:
         core = self._core
         rare = message.rarely()
+        tell_apart(message)
         if rare.stored and message.marks & (MARK_SAVED | MARK_SAVING):
             if message.marks & MARK_SAVING:
                 # That copy was not answered for, and nobody has been promised anything by it.
@@ -148,3 +159,20 @@ class Saver:
             first = max(first, kept + 1)
         if first <= queue.sequence:
             self._core.keep(ClearStored(queue.key, high_priority, first, queue.sequence))
+
+
+def tell_apart(message: Message) -> None:
+    """Let the confirm of a message wait by itself, if it waits with those of its run."""
+    if message.marks & MARK_TOGETHER:
+        message.marks &= ~MARK_TOGETHER
+        message.rarely().held_confirm = Confirm(
+            message.producer.number,
+            message.message_id,
+            message.channel,
+            message.queue_id,
+            True,
+            "",
+            True,
+            "",
+            None,
+        )

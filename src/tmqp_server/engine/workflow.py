@@ -61,7 +61,9 @@ __all__ = ["Workflow"]
 
 _REFUSED: Final = MARK_ANSWERED | MARK_NEGATIVE
 #: With one of these a message takes the long way out.
-_NOT_PLAIN: Final = MARK_BACK | MARK_TWIN | MARK_SHARED | MARK_SAVED | MARK_SAVING
+_NOT_PLAIN: Final = MARK_BACK | MARK_TWIN | MARK_SHARED
+#: With one of these the storage has it, or was asked to keep it.
+_KEPT: Final = MARK_SAVED | MARK_SAVING
 
 
 class Workflow:
@@ -203,8 +205,13 @@ class Workflow:
         positive: bool,
         command: Acknowledge | None,
         now: float,
+        erased: list[int] | None = None,
     ) -> None:
-        """The same; *command* may be missing where the handler is not asked."""
+        """The same; *command* may be missing where the handler is not asked.
+
+        A list *erased* takes the sequence of a message that the storage may forget, where nothing
+        more must be said of it; whoever gives the list tells the storage.
+        """
         if positive:
             queue.acks += 1
             session.acknowledged += 1
@@ -235,19 +242,21 @@ class Workflow:
                 outcomes.apply_answer(queue, message, decision, session, command)
                 outcomes.mark_put_back(message, decision.put_back)
         if message.holder is None and not message.holders:
-            if message.rare is not None or message.marks & _NOT_PLAIN:
+            marks = message.marks
+            if message.rare is not None or marks & _NOT_PLAIN or (marks & _KEPT and erased is None):
                 self._close(queue, message, now)
             else:
                 # What _close and settle would do, in place: most messages end here.
                 del queue.flights[message.message_id]
                 if queue.held is message:
                     queue.held = None
-                size = message.size
                 queue.done += 1
                 queue.count -= 1
-                queue.bytes -= size
-                self._core.total_bytes -= size + MESSAGE_OVERHEAD_BYTES
-                message.marks |= MARK_GONE
+                queue.bytes -= message.size
+                self._core.total_bytes -= message.size + MESSAGE_OVERHEAD_BYTES
+                message.marks = marks | MARK_GONE
+                if marks & _KEPT and erased is not None:
+                    erased.append(message.sequence)
         elif queue.held is message and not message.marks & MARK_BACK:
             # The first answer releases the queue (F96), unless the message is to come first again.
             queue.held = None

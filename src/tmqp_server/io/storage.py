@@ -27,7 +27,7 @@ from functools import partial
 import anyio
 
 from tmqp.constants import RESULT_BUSY
-from tmqp_server.engine.commands import Command, Synced
+from tmqp_server.engine.commands import Command
 from tmqp_server.engine.reading_effects import ReadStored
 from tmqp_server.engine.storage_commands import StorageState
 from tmqp_server.engine.storage_effects import Fetch
@@ -49,7 +49,7 @@ _LINGER_S = 0.005
 #: Questions are answered together until so much may have been read; and what others count as.
 _READ_AT_ONCE_BYTES = 1 << 20
 _QUESTION_BYTES = 1 << 16
-#: Tickets answered in one step of the broker.
+#: Messages whose fate is told in one step of the broker, or little more.
 _ANSWERS_PER_STEP = 1_000
 
 
@@ -170,7 +170,7 @@ class StorageTask:
             return
         commands = self._answers(writing, True)
         # There may be room for all else and none for messages: only one of those is the proof.
-        if self._reason and (writing.batch.appended or writing.batch.portions):
+        if self._reason and writing.batch.brings():
             logger.warning("the storage saves again")
             self._reason = ""
             commands.append(StorageState(True))
@@ -186,13 +186,7 @@ class StorageTask:
         self._answer([StorageState(False), *self._answers(writing, False)])
 
     def _answers(self, writing: Writing, ok: bool) -> list[Command]:
-        whole = self._journal.finished(writing, ok)
-        commands: list[Command] = []
-        if whole is not None:
-            end = whole.ticket + whole.count
-            for first in range(whole.ticket, end, _ANSWERS_PER_STEP):
-                commands.append(Synced(first, ok, min(_ANSWERS_PER_STEP, end - first)))
-        return commands
+        return list(self._journal.answers(writing, ok, _ANSWERS_PER_STEP))
 
     async def _pause(self) -> None:
         """Wait after a failure; with nothing owed, let the next message be the trial."""

@@ -18,19 +18,20 @@ from then on.
 A message that is appended and settled within one batch is not written, unless its queue retains
 what is settled.
 
-It is pure.  What a message looks like on disk is its door's business (:class:`BodyCodec`).
+It is pure.  What a message looks like on disk is its door's business (``BodyCodec``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol, final
+from typing import final
 
 from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_TRANSIENT, FLAG_WANTS, StoredMessage
 from tmqp_server.engine.commands import Synced
 from tmqp_server.engine.effects import Append, Erase
 from tmqp_server.engine.message import MARK_HIGH, MARK_WANTS, Message
 from tmqp_server.engine.reading_effects import ForgetCursor, StoreCursor
+from tmqp_server.engine.run_effects import AppendRun, EraseRun
 from tmqp_server.engine.storage_commands import KeptMessage
 from tmqp_server.engine.storage_effects import (
     ClearStored,
@@ -42,8 +43,8 @@ from tmqp_server.engine.storage_effects import (
     StoreQueue,
     StoreRouter,
 )
-from tmqp_server.engine.transaction_commands import Bundle
 from tmqp_server.engine.transaction_effects import CommitStored, ForgetMark
+from tmqp_server.storage.gathered import BodyCodec, Bundled, Gathered, Sealed
 from tmqp_server.storage.port import (
     HIGH_ONLY,
     REGULAR_ONLY,
@@ -58,11 +59,11 @@ from tmqp_server.storage.port import (
     KeepQueue,
     KeepRouter,
     Note,
-    Portion,
     SettleAll,
     StoreBatch,
     TopologyChange,
 )
+from tmqp_server.storage.stored_runs import StoredRun, find_run, unrolled
 from tmqp_server.storage.topology import (
     channel_to_bytes,
     queue_to_bytes,
@@ -70,7 +71,7 @@ from tmqp_server.storage.topology import (
     router_to_bytes,
 )
 
-__all__ = ["BodyCodec", "Journal", "Writing"]
+__all__ = ["Journal", "Writing"]
 
 _MAX_COUNT = 65_535
 _SECOND_US = 1_000_000
@@ -78,136 +79,21 @@ _SECOND_US = 1_000_000
 _LAST = 2**63 - 1
 
 
-class BodyCodec(Protocol):
-    """A door as the journal sees it."""
-
-    name: str
-    #: Kept with every message; never given to another door.
-    number: int
-
-    def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message, and where in it the payload begins and how long it is."""
-
-    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """The messages of a parcel: what is kept of each, its payload as in :meth:`stored`, and
-        whether it has high priority.
-
-        :raises ValueError: when it cannot be read.
-        """
-
-    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
-        """The message again: its wire form, id, source, channel as spelt, and size.
-
-        :raises Exception: when it cannot be read.
-        """
-
-
-class _Gathered(Portion):
-    """A portion of the journal's, which knows its sequences."""
-
-    __slots__ = ()
-
-    def within(self, first: int, last: int, high_priority: bool) -> list[int]:
-        """The sequences of its messages of a priority, from *first* to *last*."""
-        wanted = FLAG_HIGH if high_priority else 0
-        return [
-            each.sequence
-            for each in self.messages()
-            if first <= each.sequence <= last and each.flags & FLAG_HIGH == wanted
-        ]
-
-
-class _Sealed(_Gathered):
-    """Messages that came before a commit into the same queue, or behind it."""
-
-    __slots__ = ("_messages",)
-
-    def __init__(self, key: int, messages: list[StoredMessage]) -> None:
-        super().__init__(key)
-        self._messages = messages
-
-    def messages(self) -> list[StoredMessage]:
-        """The messages."""
-        return self._messages
-
-
-class _Bundled(_Gathered):
-    """What a commit pushes into a queue, or a part of it."""
-
-    __slots__ = ("_bundle", "_codec", "_expires_us", "_first", "_timestamp_us")
-
-    def __init__(
-        self,
-        key: int,
-        codec: dict[str, BodyCodec],
-        bundle: Bundle,
-        first: int,
-        timestamp_us: int,
-        expires_us: int,
-    ) -> None:
-        super().__init__(key)
-        self._codec = codec
-        self._bundle = bundle
-        self._first = first
-        self._timestamp_us = timestamp_us
-        self._expires_us = expires_us
-
-    def messages(self) -> list[StoredMessage]:
-        """The messages.
-
-        :raises ValueError: when their door cannot read what it gave.
-        """
-        found: list[StoredMessage] = []
-        sequence = self._first
-        for parcel in self._bundle.parcels:
-            door = self._codec[parcel.door]
-            # Their producer was promised that they are kept: a handler is to treat them so.
-            flags = door.number << FLAG_DOOR_SHIFT | FLAG_WANTS
-            for body, payload_offset, payload_size, high in door.unpacked(parcel.data):
-                found.append(
-                    StoredMessage(
-                        sequence,
-                        self._timestamp_us,
-                        self._expires_us,
-                        0,
-                        flags | FLAG_HIGH if high else flags,
-                        0,
-                        0,
-                        0,
-                        payload_offset,
-                        payload_size,
-                        body,
-                    )
-                )
-                sequence += 1
-        if sequence != self._first + self._bundle.count:
-            raise ValueError("a parcel does not hold what it says")
-        return found
-
-    def within(self, first: int, last: int, high_priority: bool) -> list[int]:
-        """As :meth:`_Gathered.within`; nothing is made of a million messages to find it."""
-        bundle = self._bundle
-        if 0 < bundle.high < bundle.count:
-            return super().within(first, last, high_priority)
-        if high_priority != (bundle.high > 0):
-            return []
-        end = self._first + bundle.count - 1
-        return list(range(max(first, self._first), min(last, end) + 1))
-
-
 class Writing:
     """A batch that is being written, and the tickets that it answers: ``first`` and ``count``.
 
+    ``runs`` are those tickets that stand for several messages, in order, and for how many each.
     ``changes`` are those of its changes that do not depend on its messages.
     """
 
-    __slots__ = ("batch", "changes", "count", "first", "replaced")
+    __slots__ = ("batch", "changes", "count", "first", "replaced", "runs")
 
     def __init__(
         self,
         batch: StoreBatch,
         first: int,
         count: int,
+        runs: list[tuple[int, int]],
         replaced: list[tuple[int, int]],
         changes: list[TopologyChange],
     ) -> None:
@@ -215,6 +101,7 @@ class Writing:
         self.changes = changes
         self.first = first
         self.count = count
+        self.runs = runs
         #: Older copies that are settled with their newer ones: key and sequence.
         self.replaced = replaced
 
@@ -235,7 +122,9 @@ class Journal:
         self._retained: dict[int, None] = {}
         self._changes: list[TopologyChange] = []
         self._appended: dict[int, dict[int, StoredMessage]] = {}
-        self._portions: list[_Gathered] = []
+        #: Runs that were appended and are kept in one piece.
+        self._whole: dict[int, list[StoredRun]] = {}
+        self._portions: list[Gathered] = []
         #: Queues that have portions: what is appended to them goes behind those.
         self._sealed: dict[int, None] = {}
         self._marks: list[TopologyChange] = []
@@ -244,6 +133,8 @@ class Journal:
         self._notes: list[Note] = []
         self._first = 0
         self._count = 0
+        #: Tickets that stand for several messages, and for how many.
+        self._runs: list[tuple[int, int]] = []
 
     @property
     def is_empty(self) -> bool:
@@ -267,16 +158,82 @@ class Journal:
     def append(self, effect: Append, now: float) -> None:
         """Have a message kept."""
         message = effect.message
-        name = message.producer.door
-        body, payload_offset, payload_size = self._by_name[name].stored(message)
+        flags = self._flags(message)
+        if effect.transient:
+            flags |= FLAG_TRANSIENT
+        timestamp_us = self._unix_us(now)
+        kept = self._stored(message, effect.sequence, flags, timestamp_us, now)
+        appended = self._appended.get(effect.key)
+        if appended is None:
+            self._appended[effect.key] = {effect.sequence: kept}
+        else:
+            appended[effect.sequence] = kept
+        if effect.old:
+            self._replaced.append((effect.old_key, effect.old))
+        self._ticket(effect.ticket)
+
+    def run(self, effect: AppendRun | EraseRun, now: float) -> None:
+        """Have the messages of a run kept, or forget them."""
+        if isinstance(effect, EraseRun):
+            self._erase_run(effect)
+        else:
+            self._append_run(effect, now)
+
+    def _append_run(self, effect: AppendRun, now: float) -> None:
+        flags = self._flags(effect.messages[0])
+        timestamp_us = self._unix_us(now)
+        if not self._append_whole(effect, flags, timestamp_us):
+            appended = self._appended.get(effect.key)
+            if appended is None:
+                appended = self._appended[effect.key] = {}
+            sequence = effect.sequence
+            for message in effect.messages:
+                appended[sequence] = self._stored(message, sequence, flags, timestamp_us, now)
+                sequence += 1
+        self._runs.append((effect.ticket, len(effect.messages)))
+        self._ticket(effect.ticket)
+
+    def _append_whole(self, effect: AppendRun, flags: int, timestamp_us: int) -> bool:
+        """Take a run as one piece, unless something is to be said of a single message."""
+        messages = effect.messages
+        attempts = messages[0].attempts
+        for message in messages:
+            if message.rare is not None or message.attempts != attempts:
+                return False
+        found = effect.run.wire.stored()
+        if found is None or attempts > _MAX_COUNT:
+            return False
+        bodies, sizes, offsets = found
+        first, count = effect.sequence, len(messages)
+        run = StoredRun(first, count, timestamp_us, flags, attempts, bodies, sizes, offsets)
+        runs = self._whole.get(effect.key)
+        if runs is None:
+            self._whole[effect.key] = [run]
+        else:
+            runs.append(run)
+        return True
+
+    def _divide(self, key: int) -> None:
+        """Let the runs that were appended to a queue be single messages."""
+        runs = self._whole.pop(key, None)
+        if runs is None:
+            return
+        messages = unrolled(list(self._appended.get(key, {}).values()), runs)
+        self._appended[key] = {each.sequence: each for each in messages}
+
+    def _flags(self, message: Message) -> int:
+        flags = self._flags_of[message.producer.door]
         marks = message.marks
-        flags = self._flags_of[name]
         if marks & MARK_HIGH:
             flags |= FLAG_HIGH
         if marks & MARK_WANTS:
             flags |= FLAG_WANTS
-        if effect.transient:
-            flags |= FLAG_TRANSIENT
+        return flags
+
+    def _stored(
+        self, message: Message, sequence: int, flags: int, timestamp_us: int, now: float
+    ) -> StoredMessage:
+        body, payload_offset, payload_size = self._by_name[message.producer.door].stored(message)
         rare = message.rare
         expires_us = due_us = put_backs = hops = 0
         if rare is not None:
@@ -286,9 +243,9 @@ class Journal:
                 expires_us = self._unix_us(rare.expires_at)
             if rare.due_at > now:
                 due_us = self._unix_us(rare.due_at)
-        kept = StoredMessage(
-            effect.sequence,
-            self._unix_us(now),
+        return StoredMessage(
+            sequence,
+            timestamp_us,
             expires_us,
             due_us,
             flags,
@@ -299,14 +256,30 @@ class Journal:
             payload_size,
             body,
         )
-        appended = self._appended.get(effect.key)
-        if appended is None:
-            self._appended[effect.key] = {effect.sequence: kept}
-        else:
-            appended[effect.sequence] = kept
-        if effect.old:
-            self._replaced.append((effect.old_key, effect.old))
-        self._ticket(effect.ticket)
+
+    def _erase_run(self, effect: EraseRun) -> None:
+        key = effect.key
+        others = effect.sequences
+        appended = self._appended.get(key)
+        runs = self._whole.get(key)
+        if (appended or runs) and key not in self._retained:
+            others = []
+            run: StoredRun | None = None
+            for sequence in effect.sequences:
+                if runs is not None:
+                    if run is None or sequence < run.first or sequence > run.last:
+                        run = find_run(runs, sequence)
+                    if run is not None:
+                        run.settle(sequence)
+                        continue
+                if not appended or appended.pop(sequence, None) is None:
+                    others.append(sequence)
+        if others:
+            settled = self._settled.get(key)
+            if settled is None:
+                self._settled[key] = list(others)
+            else:
+                settled.extend(others)
 
     def erase(self, effect: Erase) -> None:
         """A message is settled."""
@@ -314,6 +287,11 @@ class Journal:
         if key not in self._retained:
             appended = self._appended.get(key)
             if appended is not None and appended.pop(effect.sequence, None) is not None:
+                return
+            runs = self._whole.get(key)
+            run = None if runs is None else find_run(runs, effect.sequence)
+            if run is not None:
+                run.settle(effect.sequence)
                 return
         settled = self._settled.get(key)
         if settled is None:
@@ -336,6 +314,7 @@ class Journal:
             )
         elif isinstance(effect, ForgetQueue):
             self._appended.pop(effect.key, None)
+            self._whole.pop(effect.key, None)
             self._portions = [each for each in self._portions if each.key != effect.key]
             self._settled.pop(effect.key, None)
             self.retains(effect.key, False)
@@ -369,19 +348,21 @@ class Journal:
             expires_us = self._unix_us(part.expires_at) if part.expires_at > 0.0 else 0
             first = part.first
             for bundle in part.bundles:
-                portion = _Bundled(key, self._by_name, bundle, first, timestamp_us, expires_us)
+                portion = Bundled(key, self._by_name, bundle, first, timestamp_us, expires_us)
                 self._portions.append(portion)
                 first += bundle.count
         self._marks.append(KeepMark(effect.application, effect.epoch, timestamp_us))
 
     def _seal(self, key: int) -> None:
         """Let what was appended to a queue stand behind its portions, and before the next one."""
+        self._divide(key)
         appended = self._appended.pop(key, None)
         if appended:
-            self._portions.append(_Sealed(key, list(appended.values())))
+            self._portions.append(Sealed(key, list(appended.values())))
 
     def _clear(self, effect: ClearStored) -> None:
         """Changes are made before messages are appended: those of this batch are taken out here."""
+        self._divide(effect.key)
         wanted = FLAG_HIGH if effect.high_priority else 0
         for sequence, kept in list(self._appended.get(effect.key, {}).items()):
             if effect.first <= sequence <= effect.last and kept.flags & FLAG_HIGH == wanted:
@@ -396,6 +377,7 @@ class Journal:
     def notes(self, notes: Iterable[tuple[int, int, int, int]]) -> None:
         """Take down what became of messages: key, sequence, attempts and put-backs of each."""
         for key, sequence, attempts, put_backs in notes:
+            self._divide(key)
             appended = self._appended.get(key, {}).get(sequence)
             if appended is not None:
                 appended.attempts = min(attempts, _MAX_COUNT)
@@ -423,20 +405,39 @@ class Journal:
                 batch.appended[key] = list(appended.values())
         batch.portions.extend(self._portions)
         batch.settled = self._settled
+        for key, whole in self._whole.items():
+            self._take_runs(batch, key, whole)
         for key, sequence in self._replaced:
             batch.settled.setdefault(key, []).append(sequence)
         batch.notes = self._notes
-        writing = Writing(batch, self._first, self._count, self._replaced, self._changes)
+        writing = Writing(
+            batch, self._first, self._count, self._runs, self._replaced, self._changes
+        )
         self._changes = []
         self._portions = []
         self._sealed = {}
         self._marks = []
         self._appended = {}
+        self._whole = {}
         self._settled = {}
         self._replaced = []
         self._notes = []
+        self._runs = []
         self._count = 0
         return writing
+
+    def _take_runs(self, batch: StoreBatch, key: int, whole: list[StoredRun]) -> None:
+        """Runs that are settled are not written; of one that is so in part all is."""
+        runs: list[StoredRun] = []
+        for run in whole:
+            if run.is_over:
+                continue
+            runs.append(run)
+            settled = run.settled()
+            if settled:
+                batch.settled.setdefault(key, []).extend(settled)
+        if runs:
+            batch.runs[key] = runs
 
     def finished(self, writing: Writing, ok: bool) -> Synced | None:
         """A batch has been written, or not; returns the answer to the engine, if it waits."""
@@ -446,6 +447,29 @@ class Journal:
             return None
         return Synced(writing.first, ok, writing.count)
 
+    def answers(self, writing: Writing, ok: bool, most: int) -> list[Synced]:
+        """The same in portions: each answers *most* messages or little more."""
+        whole = self.finished(writing, ok)
+        if whole is None:
+            return []
+        found: list[Synced] = []
+        first = at = whole.ticket
+        end = first + whole.count
+        weight = 0
+        for ticket, count in [*writing.runs, (end, 0)]:
+            while ticket - at >= most - weight:
+                at += most - weight
+                found.append(Synced(first, ok, at - first))
+                first = at
+                weight = 0
+            weight += ticket - at + count
+            at = min(ticket + 1, end)
+            if weight >= most or (at == end and at > first):
+                found.append(Synced(first, ok, at - first))
+                first = at
+                weight = 0
+        return found
+
     def _owe(self, writing: Writing) -> None:
         batch = writing.batch
         self._changes = writing.changes + self._changes
@@ -453,11 +477,15 @@ class Journal:
         for key, sequence in writing.replaced:
             batch.settled[key].remove(sequence)
         void = {key: {each.sequence for each in batch.appended[key]} for key in batch.appended}
+        for key, runs in batch.runs.items():
+            there = void.setdefault(key, set())
+            for run in runs:
+                there.update(range(run.first, run.last + 1))
         for portion in batch.portions:
             # Few are settled before they are safe: only those of a queue that was cleared.
             if portion.key in batch.settled:
                 there = void.setdefault(portion.key, set())
-                assert isinstance(portion, _Gathered), "the journal made it"
+                assert isinstance(portion, Gathered), "the journal made it"
                 there.update(portion.within(0, _LAST, True))
                 there.update(portion.within(0, _LAST, False))
         for key, sequences in batch.settled.items():

@@ -178,6 +178,7 @@ class MemoryStore:
         """
         if self.failures:
             raise self.failures.pop(0)
+        batch.unroll()
         before = (
             self._channels,
             self._routers,
@@ -228,8 +229,7 @@ class MemoryStore:
                 queue.messages[note.sequence] = _noted(found, note.attempts, note.put_backs)
         for key in touched.intersection(self._queues):
             self._queues[key].forget(now_us)
-        brings = batch.appended or batch.portions
-        if self.capacity_bytes and brings and self._size() > self.capacity_bytes:
+        if self.capacity_bytes and batch.brings() and self._size() > self.capacity_bytes:
             raise StoreFullError(f"there is room for {self.capacity_bytes} bytes")
 
     def _append(self, key: int, messages: list[StoredMessage]) -> None:

@@ -12,11 +12,13 @@ from typing import Final, final
 
 from tmqp.blocks import StoredMessage
 from tmqp_server.storage.port import Note, StoreBatch
+from tmqp_server.storage.stored_runs import StoredRun, find_run
 
 __all__ = ["Pending"]
 
 #: What a message costs in memory beside its body, in bytes.
 _MESSAGE_BYTES: Final = 300
+_RUN_BYTES: Final = 700
 _SETTLED_BYTES: Final = 100
 
 
@@ -28,10 +30,11 @@ class Pending:
     queue that was written to.
     """
 
-    __slots__ = ("_appended", "_notes", "_settled", "tops", "weight")
+    __slots__ = ("_appended", "_notes", "_runs", "_settled", "tops", "weight")
 
     def __init__(self) -> None:
         self._appended: dict[int, dict[int, StoredMessage]] = {}
+        self._runs: dict[int, list[StoredRun]] = {}
         self._settled: dict[int, dict[int, None]] = {}
         self._notes: dict[tuple[int, int], Note] = {}
         self.tops: dict[int, int] = {}
@@ -56,6 +59,9 @@ class Pending:
         :param known: the last sequence that the database has of each queue, or -1 for a queue that
             retains what is settled; all other queues are passed over.
         """
+        for key, runs in batch.runs.items():
+            if runs and key in known:
+                self._append_runs(key, runs, known[key])
         for key, messages in batch.appended.items():
             if messages and key in known:
                 self._append(key, messages)
@@ -86,11 +92,31 @@ class Pending:
             for message in messages:
                 self._notes.pop((key, message.sequence), None)
 
+    def _append_runs(self, key: int, runs: list[StoredRun], last: int) -> None:
+        """A run stays one where its queue forgets what is settled, and knows none of it yet."""
+        there = self._runs.get(key)
+        if there is None:
+            there = self._runs[key] = []
+        for run in runs:
+            if last < 0 or run.first <= max(last, self.tops.get(key, 0)):
+                messages = run.messages()
+                if messages:
+                    self._append(key, messages)
+                self.reserve(key, run.last)
+                continue
+            run.weight = len(run.bodies) + _RUN_BYTES
+            self.weight += run.weight
+            there.append(run)
+            self.reserve(key, run.last)
+
     def _settle(self, key: int, sequences: list[int], last: int) -> None:
         settled = self._settled.get(key)
         if settled is None:
             settled = self._settled[key] = {}
         appended = self._appended.get(key) if last >= 0 else None
+        runs = self._runs.get(key) if last >= 0 else None
+        if runs:
+            sequences = self._settle_runs(key, runs, sequences)
         if appended is None:
             settled.update(dict.fromkeys(sequences))
             self.weight += _SETTLED_BYTES * len(sequences)
@@ -103,6 +129,30 @@ class Pending:
                 settled[sequence] = None
                 self.weight += _SETTLED_BYTES
 
+    def _settle_runs(self, key: int, runs: list[StoredRun], sequences: list[int]) -> list[int]:
+        """Settle what is in runs; returns the others."""
+        others: list[int] = []
+        run: StoredRun | None = None
+        ended = False
+        for sequence in sequences:
+            if run is None or sequence < run.first or sequence > run.last:
+                run = find_run(runs, sequence)
+            if run is None:
+                others.append(sequence)
+                continue
+            run.settle(sequence)
+            if run.is_over:
+                ended = True
+        if ended:
+            left: list[StoredRun] = []
+            for each in runs:
+                if each.is_over:
+                    self.weight -= each.weight
+                else:
+                    left.append(each)
+            self._runs[key] = left
+        return others
+
     def batch(self) -> StoreBatch:
         """All of it as one batch."""
         made = StoreBatch()
@@ -111,6 +161,10 @@ class Pending:
                 messages = list(appended.values())
                 messages.sort(key=_sequence)
                 made.appended[key] = messages
+        for key, runs in self._runs.items():
+            if runs:
+                made.runs[key] = list(runs)
+        made.unroll()
         for key, settled in self._settled.items():
             if settled:
                 made.settled[key] = list(settled)

@@ -24,6 +24,7 @@ from typing import Final, Protocol, TypeAlias
 from tmqp._compat import mypyc_attr
 from tmqp.blocks import StoredMessage
 from tmqp_server.engine.records import Record
+from tmqp_server.storage.stored_runs import StoredRun, unrolled
 
 __all__ = [
     "ANY_PRIORITY",
@@ -263,24 +264,38 @@ class StoreBatch:
     """What is written at once.
 
     First the ``changes`` are made, in order; then the ``appended`` messages of each queue added,
-    in rising sequence, and behind them the ``portions``, in order; then the ``settled`` sequences
+    and those of ``runs`` between them, in rising sequence, and behind them the ``portions``, in
+    order; then the ``settled`` sequences
     of each queue, in any order, are marked, and the ``notes`` taken down.  A message that is
     appended and settled in one batch need not be written at all, unless it is retained.  Sequences
     and queues that are not known are passed over.
     """
 
-    __slots__ = ("changes", "appended", "portions", "settled", "notes")
+    __slots__ = ("changes", "appended", "runs", "portions", "settled", "notes")
 
     def __init__(self) -> None:
         self.changes: list[TopologyChange] = []
         self.appended: dict[int, list[StoredMessage]] = {}
+        self.runs: dict[int, list[StoredRun]] = {}
         self.portions: list[Portion] = []
         self.settled: dict[int, list[int]] = {}
         self.notes: list[Note] = []
 
     def is_empty(self) -> bool:
         """Whether there is nothing to write."""
-        return not (self.changes or self.appended or self.portions or self.settled or self.notes)
+        return not (self.changes or self.brings() or self.settled or self.notes)
+
+    def brings(self) -> bool:
+        """Whether there are new messages."""
+        return bool(self.appended or self.runs or self.portions)
+
+    def unroll(self) -> None:
+        """Let the messages of runs stand among the others, each by itself."""
+        for key, runs in self.runs.items():
+            messages = unrolled(self.appended.get(key), runs)
+            if messages:
+                self.appended[key] = messages
+        self.runs = {}
 
 
 # --- What comes back -----------------------------------------------------------------------------

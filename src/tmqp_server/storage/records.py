@@ -13,11 +13,13 @@ from zlib import crc32
 from tmqp import blocks
 from tmqp.blocks import ENTRY_SIZE, Block, StoredMessage
 from tmqp_server.storage.port import DamageError
+from tmqp_server.storage.stored_runs import StoredRun
 
 __all__ = [
     "decode_block",
     "decode_index",
     "encode_block",
+    "encode_runs",
     "survey",
 ]
 
@@ -83,13 +85,45 @@ def encode_block(key: int, messages: list[StoredMessage]) -> bytes:
     except struct.error as error:
         raise ValueError(f"a message does not fit the format: {error}") from None
     first = messages[0].sequence
-    count = len(messages)
-    last = messages[count - 1].sequence
-    payload = b"".join(bodies)
-    body_crc = crc32(payload)
-    head = _HEAD.pack(
-        _MAGIC, _VERSION, 0, count, ENTRY_SIZE, key, first, last, position, 0, body_crc
-    )
+    last = messages[len(messages) - 1].sequence
+    return _block(key, len(messages), first, last, parts, b"".join(bodies))
+
+
+def encode_runs(key: int, runs: list[StoredRun]) -> bytes:
+    """The same of runs, with what is settled of them.
+
+    :raises ValueError: as :func:`encode_block`.
+    """
+    if not runs:
+        raise ValueError("a block has one message at least")
+    parts: list[bytes] = [b""]
+    position = 0
+    count = 0
+    before = -1
+    try:
+        for run in runs:
+            if run.first <= before:
+                raise ValueError(f"sequence {run.first} does not follow {before}")
+            before = run.last
+            parts.append(run.index(position))
+            position += len(run.bodies)
+            count += run.count
+    except OverflowError as error:
+        raise ValueError(f"a message does not fit the format: {error}") from None
+    payload = b"".join([run.bodies for run in runs])
+    return _block(key, count, runs[0].first, before, parts, payload)
+
+
+def _block(
+    key: int, count: int, first: int, last: int, parts: list[bytes], payload: bytes
+) -> bytes:
+    """A block of entries, of which the first part is missing still, and bodies."""
+    size = len(payload)
+    crc = crc32(payload)
+    try:
+        head = _HEAD.pack(_MAGIC, _VERSION, 0, count, ENTRY_SIZE, key, first, last, size, 0, crc)
+    except struct.error as error:
+        raise ValueError(f"a number does not fit the format: {error}") from None
     parts[0] = head
     index = b"".join(parts)
     return b"".join([head, _CRC.pack(crc32(index)), index[len(head) :], payload])

@@ -39,7 +39,8 @@ from zlib import crc32
 
 from tmqp.blocks import ENTRY_SIZE, HEAD_SIZE, StoredMessage
 from tmqp_server.storage.port import DamageError, Note, StoreBatch
-from tmqp_server.storage.records import decode_block, encode_block
+from tmqp_server.storage.records import decode_block, encode_block, encode_runs
+from tmqp_server.storage.stored_runs import unrolled
 
 __all__ = ["ALIGNMENT", "TURN_SIZE", "Write", "encode_write", "read_writes"]
 
@@ -83,9 +84,16 @@ def encode_write(number: int, turn: bytes, now_us: int, batch: StoreBatch) -> by
     """
     parts: list[bytes] = [b""]
     heads: list[bytes] = []
-    for key, messages in batch.appended.items():
+    for key, singles in batch.appended.items():
+        runs = batch.runs.get(key)
+        messages = unrolled(singles, runs) if runs else singles
         if messages:
             block = encode_block(key, messages)
+            heads.append(block[:HEAD_SIZE])
+            parts.append(block)
+    for key, runs in batch.runs.items():
+        if key not in batch.appended:
+            block = encode_runs(key, runs)
             heads.append(block[:HEAD_SIZE])
             parts.append(block)
     blocks = len(heads)

@@ -50,6 +50,11 @@ class NativeRun(RunWire):
             wires.append(frame)
         return ids, sizes, wires
 
+    def stored(self) -> tuple[bytes, list[int], list[int]]:
+        """The frames as they were received."""
+        sizes, offsets = self.frames.layout()
+        return self.frames.received(), sizes, offsets
+
     def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
         """The same as single acknowledges."""
         found: list[Acknowledge] = []

@@ -174,11 +174,11 @@ class SqliteStore:
         """
         self._ready()
         self._now_us = max(self._now_us, now_us)
-        if batch.appended or batch.portions:
+        if batch.brings():
             self._database.check_room()
         number = self._number + 1
         is_small = not (batch.changes or batch.portions)
-        if not (is_small and (batch.appended or batch.settled or batch.notes)):
+        if not is_small or batch.is_empty():
             self._carry(batch)
             return
         if self._pending.weight > _MOST_PENDING_BYTES:
@@ -221,7 +221,8 @@ class SqliteStore:
             self._log.heal()
 
     def _known(self, batch: StoreBatch) -> dict[int, int]:
-        keys = dict.fromkeys([*batch.appended, *batch.settled, *[note.key for note in batch.notes]])
+        noted = [note.key for note in batch.notes]
+        keys = dict.fromkeys([*batch.appended, *batch.runs, *batch.settled, *noted])
         return self._database.known(keys)
 
     def _carry(self, batch: StoreBatch | None = None, *, always: bool = False) -> None:

@@ -238,7 +238,7 @@ class BlockStore:
         :raises StoreError: it failed otherwise; nothing of the batch is there.
         """
         self.ready()
-        if batch.appended or batch.portions:
+        if batch.brings():
             self.check_room()
         self.write_all([batch], now_us)
 
@@ -282,6 +282,7 @@ class BlockStore:
             raise
 
     def _apply(self, batch: StoreBatch) -> None:
+        batch.unroll()
         for change in batch.changes:
             self._change(change)
         for key, messages in batch.appended.items():

@@ -37,7 +37,10 @@ def test_one_writer_writes_what_each_would_be(effects: list[Confirm]) -> None:
     assert [writer.write(each) for each in effects] == [confirm_frame(each) for each in effects]
 
 
-@given(st.lists(names, max_size=8), channels, st.integers(0, 65_535))
+alike = st.lists(st.text("ab\x00\x7f\x80", min_size=3, max_size=3), max_size=8)
+
+
+@given(st.one_of(st.lists(names, max_size=8), alike), channels, st.integers(0, 65_535))
 def test_a_run_is_written_as_its_confirms(ids: list[str], channel: str, queue_id: int) -> None:
     run = ConfirmRun(1, ids, channel, queue_id)
     writer = ConfirmWriter()

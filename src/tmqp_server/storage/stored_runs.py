@@ -1,0 +1,193 @@
+"""Owns ``StoredRun``: messages of one queue to be kept, alike in all but what they say.
+
+Theory of operation.  What a producer pushes in a row comes as one piece, is kept as one piece, and
+is nearly always settled as one, by a consumer that answers in the same order: so no object is made
+for a message, and what is settled is noted as "all before this one", with a set beside it for those
+that were settled out of turn.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from typing import Final, final
+
+from tmqp._compat import i64
+from tmqp.blocks import StoredMessage
+
+__all__ = ["StoredRun", "find_run", "unrolled"]
+
+#: Numbers of 8 bytes in an entry of a block's index, and which of them differ within a run.
+_FIELDS: Final = 7
+_SEQUENCE: Final = 0
+_PLACE: Final = 4
+_PAYLOAD: Final = 5
+_LARGEST: Final = (1 << 32) - 1
+_LAST: Final = (1 << 63) - 1
+_IS_BIG: Final = sys.byteorder == "big"
+
+
+@final
+class StoredRun:
+    """Messages under the sequences ``first`` to ``last``, none of which expires or is due later.
+
+    ``bodies`` are those of all, one after another.  A message's payload reaches to the end of its
+    body.  ``weight`` is for whoever keeps books.
+    """
+
+    __slots__ = (
+        "first",
+        "last",
+        "count",
+        "timestamp_us",
+        "flags",
+        "attempts",
+        "bodies",
+        "weight",
+        "_gone",
+        "_next",
+        "_payload_offsets",
+        "_sizes",
+    )
+
+    def __init__(
+        self,
+        first: int,
+        count: int,
+        timestamp_us: int,
+        flags: int,
+        attempts: int,
+        bodies: bytes,
+        sizes: list[int],
+        payload_offsets: list[int],
+    ) -> None:
+        """:param sizes: of the bodies, and where in each its payload begins: one number for each
+        message, or a single one where all are alike.
+        """
+        self.first = first
+        self.last = first + count - 1
+        self.count = count
+        self.timestamp_us = timestamp_us
+        self.flags = flags
+        self.attempts = attempts
+        self.bodies = bodies
+        self.weight = 0
+        self._sizes = sizes
+        self._payload_offsets = payload_offsets
+        #: All before this sequence are settled, and these behind it.
+        self._next: i64 = first
+        self._gone: dict[int, None] = {}
+
+    def settle(self, sequence: int) -> bool:
+        """Note that one of its messages is settled; True if it is news."""
+        if sequence == self._next:
+            self._next += 1
+            while self._gone and self._next in self._gone:
+                del self._gone[self._next]
+                self._next += 1
+            return True
+        if sequence < self._next or sequence in self._gone:
+            return False
+        self._gone[sequence] = None
+        return True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all of it is settled."""
+        return self._next > self.last
+
+    def settled(self) -> list[int]:
+        """The sequences of what is settled."""
+        return [*range(self.first, self._next), *self._gone]
+
+    def messages(self) -> list[StoredMessage]:
+        """Those that are not settled, each by itself."""
+        found: list[StoredMessage] = []
+        sizes, offsets = self._sizes, self._payload_offsets
+        alike = len(sizes) == 1
+        start = 0
+        for place in range(self.count):
+            size = sizes[0 if alike else place]
+            offset = offsets[0 if alike else place]
+            sequence = self.first + place
+            if sequence >= self._next and sequence not in self._gone:
+                found.append(
+                    StoredMessage(
+                        sequence,
+                        self.timestamp_us,
+                        0,
+                        0,
+                        self.flags,
+                        self.attempts,
+                        0,
+                        0,
+                        offset,
+                        size - offset,
+                        self.bodies[start : start + size],
+                    )
+                )
+            start += size
+        return found
+
+    def index(self, position: int) -> bytes:
+        """The entries of all its messages in a block (``tmqp.blocks``), settled or not.
+
+        :param position: where in the block its bodies begin, counted from the end of the index.
+        :raises ValueError: when a number has no place in its field.
+        """
+        if (
+            position + len(self.bodies) > _LARGEST
+            or (self.flags | self.attempts) >> 16
+            or not 0 <= self.timestamp_us <= _LAST
+        ):
+            raise ValueError(f"messages from {self.first} on do not fit the format")
+        count = self.count
+        size, offset = self._sizes[0], self._payload_offsets[0]
+        counts = self.flags | self.attempts << 16
+        payload = offset | (size - offset) << 32
+        entries = array("Q", [0, self.timestamp_us, 0, 0, 0, payload, counts]) * count
+        entries[_SEQUENCE::_FIELDS] = array("Q", range(self.first, self.first + count))
+        if len(self._sizes) == 1:
+            place = position | size << 32
+            places = array("Q", range(place, place + size * count, size))
+        else:
+            numbers: list[int] = []
+            payloads: list[int] = []
+            for at in range(count):
+                size, offset = self._sizes[at], self._payload_offsets[at]
+                numbers.append(position | size << 32)
+                payloads.append(offset | (size - offset) << 32)
+                position += size
+            places = array("Q", numbers)
+            entries[_PAYLOAD::_FIELDS] = array("Q", payloads)
+        entries[_PLACE::_FIELDS] = places
+        if _IS_BIG:
+            entries.byteswap()
+        return entries.tobytes()
+
+
+def find_run(runs: list[StoredRun], sequence: int) -> StoredRun | None:
+    """The run, of some in rising order, that has a message of this sequence."""
+    low, high = 0, len(runs)
+    while low < high:
+        middle = (low + high) // 2
+        if runs[middle].last < sequence:
+            low = middle + 1
+        else:
+            high = middle
+    if low < len(runs) and runs[low].first <= sequence:
+        return runs[low]
+    return None
+
+
+def unrolled(messages: list[StoredMessage] | None, runs: list[StoredRun]) -> list[StoredMessage]:
+    """Some messages, and those of runs that are not settled, in rising sequence."""
+    found = [] if messages is None else list(messages)
+    for run in runs:
+        found.extend(run.messages())
+    found.sort(key=_sequence)
+    return found
+
+
+def _sequence(message: StoredMessage) -> int:
+    return message.sequence
