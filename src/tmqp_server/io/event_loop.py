@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 
 from tmqp_server.config import ConfigError
+from tmqp_server.io.direct_loop import direct_loop
 
 __all__ = ["BACKENDS", "asyncio_loop", "clock", "context_for_callbacks", "how_to_run"]
 
@@ -37,6 +38,8 @@ def how_to_run(backend: str) -> dict[str, Any]:
         raise ConfigError(f"the event loop {backend} is not installed{extra}")
     if backend == "uvloop":
         return {"backend": "asyncio", "backend_options": {"use_uvloop": True}}
+    if backend == "asyncio":
+        return {"backend": "asyncio", "backend_options": {"loop_factory": direct_loop}}
     return {"backend": backend}
 
 
