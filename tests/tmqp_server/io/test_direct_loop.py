@@ -45,6 +45,15 @@ def run(main: Callable[[DirectLoop], Coroutine[Any, Any, None]]) -> None:
     anyio.run(whole, **how_to_run("asyncio"))
 
 
+async def until(true: Callable[[], bool]) -> None:
+    """Let the loop turn until it is so."""
+    for _ in range(5_000):
+        if true():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it never is")
+
+
 def read_directly(loop: DirectLoop, sock: socket.socket, reader: Callable[[], None]) -> None:
     loop.add_reader(sock.fileno(), reader)
     loop.read_directly(sock.fileno(), reader)
@@ -57,16 +66,14 @@ def test_a_reader_is_called_as_often_as_there_is_something_and_no_longer(pair: P
         came: list[bytes] = []
         read_directly(loop, near, lambda: came.append(near.recv(1)))
         far.sendall(b"abc")
-        while len(came) < 3:
-            await asyncio.sleep(0.001)
+        await until(lambda: len(came) >= 3)
         assert loop.remove_reader(near.fileno())
         assert not loop.remove_reader(near.fileno())
         far.sendall(b"d")
         await asyncio.sleep(0.02)
         assert came == [b"a", b"b", b"c"]
         read_directly(loop, near, lambda: came.append(near.recv(1)))
-        while len(came) < 4:
-            await asyncio.sleep(0.001)
+        await until(lambda: len(came) >= 4)
 
     run(main)
 
@@ -129,15 +136,16 @@ def test_a_thread_and_a_signal_wake_a_loop_that_only_reads(pair: Pair) -> None:
     near, far = pair
 
     async def main(loop: DirectLoop) -> None:
-        read_directly(loop, near, lambda: None if near.recv(9) else None)
-        for wake in (
-            lambda event: loop.call_soon_threadsafe(event.set),
-            lambda event: os.kill(os.getpid(), signal.SIGUSR1),
-        ):
+        came: list[bytes] = []
+        read_directly(loop, near, lambda: came.append(near.recv(9)))
+        for by_signal in (False, True):
             woken = asyncio.Event()
             loop.add_signal_handler(signal.SIGUSR1, woken.set)
             far.sendall(b"once")
-            thread = threading.Timer(0.02, wake, (woken,))
+            if by_signal:
+                thread = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGUSR1))
+            else:
+                thread = threading.Timer(0.02, loop.call_soon_threadsafe, (woken.set,))
             thread.start()
             await woken.wait()
             thread.join()
@@ -171,11 +179,9 @@ def test_writing_and_reading_directly_on_one_socket(pair: Pair) -> None:
         assert came
         before = len(came)
         far.send(b"r")
-        while len(came) == before:
-            await asyncio.sleep(0.001)
+        await until(lambda: len(came) > before)
         far.close()
-        while b"" not in came:
-            await asyncio.sleep(0.001)
+        await until(lambda: b"" in came)
         await transport.aclose()
 
     run(main)
@@ -217,8 +223,7 @@ def test_a_reader_that_fails_is_reported_and_the_others_go_on(pair: Pair) -> Non
 
         read_directly(loop, near, reader)
         far.sendall(b"xy")
-        while len(told) < 2:
-            await asyncio.sleep(0.001)
+        await until(lambda: len(told) >= 2)
 
     run(main)
     assert str(told[0]["exception"]) == "as the test wants it"
