@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tmqp_bench.broker.report import as_json, as_text, draw, verdicts
+from tmqp_bench.broker.plot import PlotError, check, draw
+from tmqp_bench.broker.report import as_json, as_text, verdicts
 from tmqp_bench.broker.servers import PACKAGES
 from tmqp_bench.broker.suite import BrokerPlan, compare_brokers
 from tmqp_bench.broker.workloads import WORKLOADS
@@ -90,7 +91,12 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     parser.add_argument("--build", choices=BUILDS, help="only this build (default: both)")
     parser.add_argument("--json", action="store_true", help="print data instead of tables")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw bars into this SVG or PNG")
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="draw bars, a file (SVG or PNG) for each group: out.svg becomes out-push.svg and so on",
+    )
     parser.add_argument(
         "--check", action="store_true", help="end with status 1 unless every aim is reached"
     )
@@ -111,13 +117,22 @@ def run(options: argparse.Namespace) -> int:
             print(f"\r{text:<70}", end="\r" if not text else "", file=sys.stderr, flush=True)
 
     try:
+        if options.plot is not None:
+            check(options.plot)
         results = compare_brokers(plan, progress)
     except KeyboardInterrupt:
         print("interrupted: nothing is printed of a comparison cut short", file=sys.stderr)
         return 130
+    except PlotError as error:
+        print(error, file=sys.stderr)
+        return 2
     print(json.dumps(as_json(results), indent=2) if options.json else as_text(results))
     if options.plot is not None:
-        draw(results, options.plot)
+        try:
+            draw(results, options.plot)
+        except PlotError as error:
+            print(error, file=sys.stderr)
+            return 1
     if not results.figures:
         print("nothing could be measured", file=sys.stderr)
         return 1
