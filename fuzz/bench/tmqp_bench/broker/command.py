@@ -95,7 +95,7 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "--plot",
         type=Path,
         metavar="FILE",
-        help="draw bars, a file (SVG or PNG) for each group: out.svg becomes out-push.svg and so on",
+        help="draw bars, a file (SVG or PNG) for each group: a.svg becomes a-push.svg and so on",
     )
     parser.add_argument(
         "--check", action="store_true", help="end with status 1 unless every aim is reached"

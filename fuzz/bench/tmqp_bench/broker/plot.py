@@ -95,7 +95,8 @@ def _bars(axis: Any, results: BrokerResults, workload: Workload) -> None:
         assert figures is not None
         rates.append(figures.rate)
         words = f" {figures.rate:,.0f}"
-        middle = figures.latency_s(0.5) if workload.window == 1 else None
+        alone = workload.window == 1 and workload.consumers == 1
+        middle = figures.latency_s(0.5) if alone else None
         if middle is not None:
             words += f", p50 {middle * 1e6:,.0f} us"
         axis.text(figures.rate, place, words, va="center", fontsize=7)
