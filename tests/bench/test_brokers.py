@@ -184,3 +184,26 @@ def test_idle_connections_are_counted(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit):
         main(["idle", "--connections", "1"])
     assert "connections are 10..100000" in capsys.readouterr().err
+
+
+def test_a_hard_limit_that_is_too_low_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda _: (256, 1_024))
+    monkeypatch.setattr("resource.setrlimit", lambda *_: pytest.fail("it cannot help"))
+    assert main(["idle"]) == 1
+    said = capsys.readouterr().err
+    assert "10000 connections need 10100 open files, and the hard limit is 1024" in said
+    assert "--connections 924" in said
+
+
+def test_a_soft_limit_is_raised_for_the_server_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raised: list[tuple[int, int]] = []
+    monkeypatch.setattr("resource.getrlimit", lambda _: (60, 5_000))
+    monkeypatch.setattr("resource.setrlimit", lambda _, limits: raised.append(limits))
+    monkeypatch.setattr(idle, "_OURS", {"tmqp, interpreted": idle._OURS["tmqp, interpreted"]})
+    assert main(["idle", "--connections", "20"]) == 0
+    assert raised == [(120, 5_000)]
+    assert "20 connections that do nothing" in capsys.readouterr().out

@@ -13,16 +13,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from tmqp_bench.broker import nats_wire, redis_wire, tmqp_wire
+from tmqp_bench.broker import mqtt_wire, nats_wire, redis_wire, tmqp_wire
 from tmqp_bench.broker.processes import StartError
 from tmqp_bench.broker.servers import start, version_of
 
 __all__ = ["add_arguments", "measure", "run"]
 
 _HELP: Final = """\
-Opens many connections, each let in and subscribed to nothing (nats-server and Redis: to one
-subject), and says by how much the memory of the server has grown for each.  What the kernel keeps
-for a socket is not in it.
+Opens many connections, each let in and subscribed to nothing (peers: to one subject), and says by
+how much the memory of the server has grown for each.  What the kernel keeps for a socket is not in
+it.  Server and command need a file for each connection: the command raises the soft limit of both
+as far as the hard limit (ulimit -Hn) lets it.
 """
 _EXAMPLES: Final = """\
 examples (make compiled first, for the compiled build):
@@ -47,6 +48,10 @@ def _redis(port: int, number: int) -> socket.socket:
     return redis_wire.Subscriber(port, 100).socket
 
 
+def _mosquitto(port: int, number: int) -> socket.socket:
+    return mqtt_wire.Subscriber(port, 100, 0, f"idle{number}").socket
+
+
 _OURS: Final[dict[str, tuple[str, str, _Connect]]] = {
     "tmqp": ("tmqp", "compiled", _ours),
     "tmqp on uvloop": ("tmqp", "compiled+uvloop", _ours),
@@ -55,6 +60,7 @@ _OURS: Final[dict[str, tuple[str, str, _Connect]]] = {
 _PEERS: Final[dict[str, tuple[str, str, _Connect]]] = {
     "nats-server": ("nats", "core", _nats),
     "Redis pub/sub": ("redis", "memory", _redis),
+    "Mosquitto": ("mosquitto", "", _mosquitto),
 }
 
 
@@ -105,7 +111,12 @@ def run(options: argparse.Namespace) -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < count + _OTHER_FILES:
         if hard != resource.RLIM_INFINITY and hard < count + _OTHER_FILES:
-            print(f"only {hard} files may be open: ulimit -n", file=sys.stderr)
+            print(
+                f"{count} connections need {count + _OTHER_FILES} open files, and the hard limit"
+                f" is {hard}: raise it (as root: ulimit -Hn {count + _OTHER_FILES}), or measure"
+                f" with --connections {max(10, hard - _OTHER_FILES)}",
+                file=sys.stderr,
+            )
             return 1
         # The server inherits it.
         resource.setrlimit(resource.RLIMIT_NOFILE, (count + _OTHER_FILES, hard))
