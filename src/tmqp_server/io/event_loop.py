@@ -13,8 +13,6 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
-import anyio
-
 from tmqp_server.config import ConfigError
 from tmqp_server.io.direct_loop import direct_loop
 
@@ -56,7 +54,10 @@ def asyncio_loop() -> asyncio.AbstractEventLoop | None:
 def clock() -> Callable[[], float]:
     """What :func:`anyio.current_time` would call."""
     loop = asyncio_loop()
-    return anyio.current_time if loop is None else loop.time
+    if loop is None:
+        current_time: Callable[[], float] = importlib.import_module("trio").current_time
+        return current_time
+    return loop.time
 
 
 def context_for_callbacks() -> contextvars.Context:
