@@ -18,7 +18,7 @@ from tmqp_bench.broker.loop import LoadError, Shape, run
 from tmqp_bench.broker.nats_wire import StreamSubscriber
 from tmqp_bench.broker.processes import StartError, free_port, server_core
 from tmqp_bench.broker.servers import start, version_of
-from tmqp_bench.broker.suite import BrokerPlan, compare_brokers
+from tmqp_bench.broker.suite import BrokerPlan, BrokerResults, compare_brokers
 from tmqp_bench.broker.workloads import WORKLOADS
 from tmqp_bench.codec import PLACES
 from tmqp_bench.depth import measure as measure_depth
@@ -148,6 +148,28 @@ def test_help_lists_every_workload(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     for workload in WORKLOADS:
         assert f"  {workload.name} " in text
+
+
+def test_workloads_are_chosen_by_name_and_by_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def note(plan: BrokerPlan, _progress: object) -> BrokerResults:
+        asked.append(plan.workloads)
+        return BrokerResults(plan)
+
+    monkeypatch.setattr("tmqp_bench.broker.command.compare_brokers", note)
+    for arguments in (
+        [],
+        ["--group", "pull"],
+        ["--group", "pull", "--group", "request", "--workload", "broadcast"],
+    ):
+        assert main(["brokers", *arguments]) == 1  # nothing could be measured
+    requests = ("request-1", "request-16", "request-256")
+    assert asked == [
+        tuple(workload.name for workload in WORKLOADS),
+        ("pull-1", "pull-100"),
+        ("broadcast", "pull-1", "pull-100", *requests),
+    ]
 
 
 def test_every_aim_names_a_contender() -> None:

@@ -35,8 +35,10 @@ Peers that are not installed are named in the report.  Where they come from on D
 
 
 def _list() -> str:
-    lines = [f"  {workload.name:<20} {workload.title}" for workload in WORKLOADS]
-    return "workloads:\n" + "\n".join(lines)
+    lines = [
+        f"  {workload.name:<20} {workload.group:<11} {workload.title}" for workload in WORKLOADS
+    ]
+    return "workloads, and the group of each:\n" + "\n".join(lines)
 
 
 def _packages() -> str:
@@ -49,6 +51,16 @@ def _workload(text: str) -> str:
     if text not in [workload.name for workload in WORKLOADS]:
         raise argparse.ArgumentTypeError(f"there is no workload {text!r}; --help lists them")
     return text
+
+
+def _chosen(options: argparse.Namespace) -> tuple[str, ...]:
+    """The names of the workloads asked for, all if none are."""
+    groups: list[str] = options.group or []
+    names: list[str] = options.workload or []
+    some = bool(groups or names)
+    return tuple(
+        [each.name for each in WORKLOADS if not some or each.group in groups or each.name in names]
+    )
 
 
 def _number(text: str) -> int:
@@ -84,6 +96,12 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         metavar="NAME",
         help="only this one, may be repeated (all if not given)",
     )
+    parser.add_argument(
+        "--group",
+        choices=sorted({workload.group for workload in WORKLOADS}),
+        action="append",
+        help="only the workloads of this group, may be repeated",
+    )
     parser.add_argument("--peers", action="store_true", help="measure the other brokers too")
     parser.add_argument("--rounds", type=_number, default=5, help="the median counts (default 5)")
     parser.add_argument(
@@ -105,7 +123,7 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 def run(options: argparse.Namespace) -> int:
     """Run the command; return the exit status."""
     plan = BrokerPlan(
-        workloads=tuple(options.workload or [workload.name for workload in WORKLOADS]),
+        workloads=_chosen(options),
         rounds=options.rounds,
         seconds=options.seconds,
         peers=options.peers,
