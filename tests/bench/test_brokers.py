@@ -19,6 +19,7 @@ from tmqp_bench.broker.nats_wire import StreamSubscriber
 from tmqp_bench.broker.processes import StartError, free_port, server_core
 from tmqp_bench.broker.servers import start, version_of
 from tmqp_bench.broker.suite import BrokerPlan, BrokerResults, compare_brokers
+from tmqp_bench.broker.tmqp_wire import greet
 from tmqp_bench.broker.workloads import WORKLOADS
 from tmqp_bench.codec import PLACES
 from tmqp_bench.depth import measure as measure_depth
@@ -83,6 +84,21 @@ def test_the_load_never_has_more_under_way_than_its_window() -> None:
     assert producer.most_at_once <= 10
     assert sample.deliveries == sample.messages > 10
     assert sample.latencies_s
+
+
+def test_a_server_that_lets_nobody_in_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def refuse() -> None:
+            near, _ = listener.accept()
+            with near:
+                near.recv(1_000)
+
+        thread = threading.Thread(target=refuse)
+        thread.start()
+        with pytest.raises(ConnectionError, match="the server closed the connection"):
+            greet(listener.getsockname()[1], "somebody")
+        thread.join(10)
 
 
 def test_a_lost_message_is_no_figure_but_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

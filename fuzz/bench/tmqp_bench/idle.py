@@ -86,7 +86,7 @@ def _count(text: str) -> int:
 
 
 def measure(broker: str, setting: str, connect: _Connect, count: int) -> dict[str, float]:
-    """The server's memory with and without that many connections.
+    """The server's memory with one connection and with that many.
 
     :raises StartError: when the server does not come up.
     :raises OSError: when it does not take them all.
@@ -99,7 +99,7 @@ def measure(broker: str, setting: str, connect: _Connect, count: int) -> dict[st
         held.callback(server.stop)
         held.enter_context(connect(server.port, 0))
         before = server.memory_bytes()
-        for number in range(1, count + 1):
+        for number in range(1, count):
             held.enter_context(connect(server.port, number))
         after = server.memory_bytes()
     return {"connections": count, "before_bytes": before, "after_bytes": after}
@@ -148,7 +148,7 @@ def _table(count: int, found: dict[str, dict[str, float]], missing: dict[str, st
         before, after = each["before_bytes"], each["after_bytes"]
         lines.append(
             f"{title:<17}  {before / 1e6:>9.1f}  {after / 1e6:>8.1f}"
-            f"  {(after - before) / count:>10,.0f}"
+            f"  {(after - before) / (count - 1):>10,.0f}"
         )
     if missing:
         lines += ["", "Missing:", *[f"  {title}: {why}" for title, why in missing.items()]]
