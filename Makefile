@@ -110,7 +110,7 @@ bench-clients: build/compiled/.stamp ## measure the client beside other librarie
 
 bench-peers: build/compiled/.stamp ## the same beside the other brokers that are installed (an hour)
 	$(PIP) install --quiet --editable '.[bench-peers]'
-	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench brokers --peers $(ARGS)
+	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench brokers --peers --plot build/brokers.svg $(ARGS)
 
 ci: ## everything that is checked before a change is taken
 	.ci/run

@@ -63,7 +63,7 @@ from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import CallHttp, RouterFailed
 from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.run_effects import AppendRun, DeliverRun, EraseRun
-from tmqp_server.engine.snapshots import ChannelSnapshot
+from tmqp_server.engine.snapshots import channels_of
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
 from tmqp_server.gate import (
     ALLOWED,
@@ -245,10 +245,21 @@ class Hub:
         session = self._sessions.get(number)
         return b"" if session is None else session.data_to_send()
 
-    def next_to_send(self, number: int) -> bytes:
-        """As :meth:`data_to_send`, or a portion of it: called until it is empty."""
-        session = self._sessions.get(number)
-        return b"" if session is None else session.next_to_send()
+    def take_outbound(self) -> Sequence[tuple[int, bytes]]:
+        """What touched sessions have to send, in order; an empty piece ends one that is closed."""
+        pieces: list[tuple[int, bytes]] = []
+        for number in self._outlets.take_touched():
+            self._outlets.take_pieces(number, pieces)
+            if self.close_reason(number) and not self.has_more(number):
+                pieces.append((number, b""))
+        return pieces
+
+    def wants_attention(self, before: float) -> bool:
+        """Whether there is more to take than bytes, or the broker has a deadline before that."""
+        if self._asked or self._calls or self._tellings or self._router_failures:
+            return True
+        due = self.broker.next_deadline()
+        return (due is not None and due < before) or self._outlets.has_faults or self.wants_storage
 
     def send(self, number: int, data: bytes) -> None:
         """Queue whole messages for a session, as they are to be sent."""
@@ -258,8 +269,6 @@ class Hub:
         """What went wrong since the last call, by session; end these.  0 stands for a delivery
         that could not be encoded for anybody."""
         return self._outlets.take_faults()
-
-    # -- calls to other programs ----------------------------------------------------------------
 
     def take_calls(self) -> Sequence[CallHttp]:
         """The HTTP calls to make since the last call; each is answered by :meth:`answered`."""
@@ -367,7 +376,7 @@ class Hub:
             for effect in self._perform(number, command, now):
                 assert isinstance(effect, Reply)
                 question.held = effect
-                gate.note_names(question, [each.name for each in _channels_of(effect)])
+                gate.note_names(question, [each.name for each in channels_of(effect.body)])
             if question.held is None:
                 return
         elif isinstance(command, ListOffsets):
@@ -402,7 +411,7 @@ class Hub:
         if held is None:
             return self._perform(number, command, now)
         names = decision.names or frozenset()
-        body = [each for each in _channels_of(held) if each.name in names]
+        body = [each for each in channels_of(held.body) if each.name in names]
         return [Reply(number, held.request, held.code, body)]
 
     # -- the storage ----------------------------------------------------------------------------
@@ -522,10 +531,10 @@ class Hub:
                     self._keep(effect, now)  # many: a test of one class costs next to nothing
                 elif isinstance(effect, Confirm):
                     self._apply(effect, now)  # many: told apart without a look through the others
-                elif isinstance(effect, FOR_ONE):
-                    self._apply(effect, now)
                 elif isinstance(effect, (DeliverRun, Forward, Inform)):
                     outlets.hand_out(effect)
+                elif isinstance(effect, FOR_ONE):
+                    self._apply(effect, now)
                 elif isinstance(effect, Notify):
                     self.notified += 1
                 elif isinstance(effect, TellNodes):
@@ -591,10 +600,3 @@ class Hub:
         question.handed_over = effect
         self._ask(question)
         self._outlets.full = True
-
-
-def _channels_of(reply: Reply) -> list[ChannelSnapshot]:
-    """What a list of channels holds."""
-    body = reply.body
-    assert isinstance(body, list)
-    return [each for each in body if isinstance(each, ChannelSnapshot)]

@@ -69,6 +69,7 @@ _MOST_RUN_BYTES: Final = 262_144
 #: More than any session has to send.
 _NO_PORTIONS: Final = 1 << 60
 _NOTHING: Final[tuple[Command, ...]] = ()
+_NOBODY: Final[tuple[int, ...]] = ()
 
 
 @final
@@ -109,10 +110,28 @@ class Outlets:
 
     def take_touched(self) -> Sequence[int]:
         """The sessions that may have something to send, in the order they were touched."""
+        self.full = False
+        if not self._touched:
+            return _NOBODY
         touched = list(self._touched)
         self._touched.clear()
-        self.full = False
         return touched
+
+    def take_pieces(self, number: int, pieces: list[tuple[int, bytes]]) -> None:
+        """Add what a session has to send."""
+        session = self.sessions.get(number)
+        if session is None:
+            return
+        try:
+            while data := session.next_to_send():
+                pieces.append((number, data))
+        except Exception as error:  # noqa: BLE001 - hurts this session, not the others
+            self._faults.setdefault(number, error)
+
+    @property
+    def has_faults(self) -> bool:
+        """Whether something went wrong that nobody has taken."""
+        return bool(self._faults)
 
     def take_faults(self) -> dict[int, Exception]:
         """What went wrong since the last call, by session; 0 for what belongs to none."""

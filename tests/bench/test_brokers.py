@@ -18,7 +18,8 @@ from tmqp_bench.broker.loop import LoadError, Shape, run
 from tmqp_bench.broker.nats_wire import StreamSubscriber
 from tmqp_bench.broker.processes import StartError, free_port, server_core
 from tmqp_bench.broker.servers import start, version_of
-from tmqp_bench.broker.suite import BrokerPlan, compare_brokers
+from tmqp_bench.broker.suite import BrokerPlan, BrokerResults, compare_brokers
+from tmqp_bench.broker.tmqp_wire import greet
 from tmqp_bench.broker.workloads import WORKLOADS
 from tmqp_bench.codec import PLACES
 from tmqp_bench.depth import measure as measure_depth
@@ -83,6 +84,21 @@ def test_the_load_never_has_more_under_way_than_its_window() -> None:
     assert producer.most_at_once <= 10
     assert sample.deliveries == sample.messages > 10
     assert sample.latencies_s
+
+
+def test_a_server_that_lets_nobody_in_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def refuse() -> None:
+            near, _ = listener.accept()
+            with near:
+                near.recv(1_000)
+
+        thread = threading.Thread(target=refuse)
+        thread.start()
+        with pytest.raises(ConnectionError, match="the server closed the connection"):
+            greet(listener.getsockname()[1], "somebody")
+        thread.join(10)
 
 
 def test_a_lost_message_is_no_figure_but_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +166,28 @@ def test_help_lists_every_workload(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"  {workload.name} " in text
 
 
+def test_workloads_are_chosen_by_name_and_by_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def note(plan: BrokerPlan, _progress: object) -> BrokerResults:
+        asked.append(plan.workloads)
+        return BrokerResults(plan)
+
+    monkeypatch.setattr("tmqp_bench.broker.command.compare_brokers", note)
+    for arguments in (
+        [],
+        ["--group", "pull"],
+        ["--group", "pull", "--group", "request", "--workload", "broadcast"],
+    ):
+        assert main(["brokers", *arguments]) == 1  # nothing could be measured
+    requests = ("request-1", "request-16", "request-256")
+    assert asked == [
+        tuple(workload.name for workload in WORKLOADS),
+        ("pull-1", "pull-100"),
+        ("broadcast", "pull-1", "pull-100", *requests),
+    ]
+
+
 def test_every_aim_names_a_contender() -> None:
     for workload in WORKLOADS:
         titles = [contender.title for contender in workload.contenders]
@@ -184,3 +222,26 @@ def test_idle_connections_are_counted(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit):
         main(["idle", "--connections", "1"])
     assert "connections are 10..100000" in capsys.readouterr().err
+
+
+def test_a_hard_limit_that_is_too_low_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda _: (256, 1_024))
+    monkeypatch.setattr("resource.setrlimit", lambda *_: pytest.fail("it cannot help"))
+    assert main(["idle"]) == 1
+    said = capsys.readouterr().err
+    assert "10000 connections need 10100 open files, and the hard limit is 1024" in said
+    assert "--connections 924" in said
+
+
+def test_a_soft_limit_is_raised_for_the_server_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raised: list[tuple[int, int]] = []
+    monkeypatch.setattr("resource.getrlimit", lambda _: (60, 5_000))
+    monkeypatch.setattr("resource.setrlimit", lambda _, limits: raised.append(limits))
+    monkeypatch.setattr(idle, "_OURS", {"tmqp, interpreted": idle._OURS["tmqp, interpreted"]})
+    assert main(["idle", "--connections", "20"]) == 0
+    assert raised == [(120, 5_000)]
+    assert "20 connections that do nothing" in capsys.readouterr().out

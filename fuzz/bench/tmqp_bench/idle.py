@@ -13,16 +13,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from tmqp_bench.broker import nats_wire, redis_wire, tmqp_wire
+from tmqp_bench.broker import mqtt_wire, nats_wire, redis_wire, tmqp_wire
 from tmqp_bench.broker.processes import StartError
 from tmqp_bench.broker.servers import start, version_of
 
 __all__ = ["add_arguments", "measure", "run"]
 
 _HELP: Final = """\
-Opens many connections, each let in and subscribed to nothing (nats-server and Redis: to one
-subject), and says by how much the memory of the server has grown for each.  What the kernel keeps
-for a socket is not in it.
+Opens many connections, each let in and subscribed to nothing (peers: to one subject), and says by
+how much the memory of the server has grown for each.  What the kernel keeps for a socket is not in
+it.  Server and command need a file for each connection: the command raises the soft limit of both
+as far as the hard limit (ulimit -Hn) lets it.
 """
 _EXAMPLES: Final = """\
 examples (make compiled first, for the compiled build):
@@ -47,6 +48,10 @@ def _redis(port: int, number: int) -> socket.socket:
     return redis_wire.Subscriber(port, 100).socket
 
 
+def _mosquitto(port: int, number: int) -> socket.socket:
+    return mqtt_wire.Subscriber(port, 100, 0, f"idle{number}").socket
+
+
 _OURS: Final[dict[str, tuple[str, str, _Connect]]] = {
     "tmqp": ("tmqp", "compiled", _ours),
     "tmqp on uvloop": ("tmqp", "compiled+uvloop", _ours),
@@ -55,6 +60,7 @@ _OURS: Final[dict[str, tuple[str, str, _Connect]]] = {
 _PEERS: Final[dict[str, tuple[str, str, _Connect]]] = {
     "nats-server": ("nats", "core", _nats),
     "Redis pub/sub": ("redis", "memory", _redis),
+    "Mosquitto": ("mosquitto", "", _mosquitto),
 }
 
 
@@ -80,7 +86,7 @@ def _count(text: str) -> int:
 
 
 def measure(broker: str, setting: str, connect: _Connect, count: int) -> dict[str, float]:
-    """The server's memory with and without that many connections.
+    """The server's memory with one connection and with that many.
 
     :raises StartError: when the server does not come up.
     :raises OSError: when it does not take them all.
@@ -93,7 +99,7 @@ def measure(broker: str, setting: str, connect: _Connect, count: int) -> dict[st
         held.callback(server.stop)
         held.enter_context(connect(server.port, 0))
         before = server.memory_bytes()
-        for number in range(1, count + 1):
+        for number in range(1, count):
             held.enter_context(connect(server.port, number))
         after = server.memory_bytes()
     return {"connections": count, "before_bytes": before, "after_bytes": after}
@@ -105,7 +111,12 @@ def run(options: argparse.Namespace) -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < count + _OTHER_FILES:
         if hard != resource.RLIM_INFINITY and hard < count + _OTHER_FILES:
-            print(f"only {hard} files may be open: ulimit -n", file=sys.stderr)
+            print(
+                f"{count} connections need {count + _OTHER_FILES} open files, and the hard limit"
+                f" is {hard}: raise it (as root: ulimit -Hn {count + _OTHER_FILES}), or measure"
+                f" with --connections {max(10, hard - _OTHER_FILES)}",
+                file=sys.stderr,
+            )
             return 1
         # The server inherits it.
         resource.setrlimit(resource.RLIMIT_NOFILE, (count + _OTHER_FILES, hard))
@@ -137,7 +148,7 @@ def _table(count: int, found: dict[str, dict[str, float]], missing: dict[str, st
         before, after = each["before_bytes"], each["after_bytes"]
         lines.append(
             f"{title:<17}  {before / 1e6:>9.1f}  {after / 1e6:>8.1f}"
-            f"  {(after - before) / count:>10,.0f}"
+            f"  {(after - before) / (count - 1):>10,.0f}"
         )
     if missing:
         lines += ["", "Missing:", *[f"  {title}: {why}" for title, why in missing.items()]]

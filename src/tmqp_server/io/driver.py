@@ -251,28 +251,33 @@ class Driver:
     # -- the turn -------------------------------------------------------------------------------
 
     def _turn(self) -> None:
-        """Write to every touched session, then see whether the timer must wake earlier."""
+        """Write to every touched session, then see to everything else that came of it."""
         if self._flushing:
             return  # a write that blocks a session comes back here: the loop below goes on
         self._flushing = True
         hub = self.hub
+        sessions = self._sessions
         try:
-            while touched := hub.take_touched():
-                for number in touched:
-                    session = self._sessions.get(number)
+            while outbound := hub.take_outbound():
+                for number, data in outbound:
+                    session = sessions.get(number)
                     if session is None:
                         continue
                     try:
-                        while data := hub.next_to_send(number):
+                        if data:
                             session.write(data)
-                        # What it said before it ended the connection is worked off; the
-                        # session's reading goes on with that, and finds the end by itself.
-                        if hub.close_reason(number) and not hub.has_more(number):
-                            session.stop()
+                        else:
+                            session.stop()  # its reading finds the end by itself
                     except Exception as error:  # noqa: BLE001 - a bug; it is logged
                         self._end_faulty(session, error)
         finally:
             self._flushing = False
+        if self.after_turn is not None or hub.wants_attention(self._wake_at):
+            self._attend()
+
+    def _attend(self) -> None:
+        """See to what is no bytes; then whether the timer must wake earlier."""
+        hub = self.hub
         if self._judge is not None:
             for question in hub.take_questions():
                 self._ask(question)

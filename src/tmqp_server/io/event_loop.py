@@ -13,9 +13,8 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
-import anyio
-
 from tmqp_server.config import ConfigError
+from tmqp_server.io.direct_loop import direct_loop
 
 __all__ = ["BACKENDS", "asyncio_loop", "clock", "context_for_callbacks", "how_to_run"]
 
@@ -37,6 +36,8 @@ def how_to_run(backend: str) -> dict[str, Any]:
         raise ConfigError(f"the event loop {backend} is not installed{extra}")
     if backend == "uvloop":
         return {"backend": "asyncio", "backend_options": {"use_uvloop": True}}
+    if backend == "asyncio":
+        return {"backend": "asyncio", "backend_options": {"loop_factory": direct_loop}}
     return {"backend": backend}
 
 
@@ -53,7 +54,10 @@ def asyncio_loop() -> asyncio.AbstractEventLoop | None:
 def clock() -> Callable[[], float]:
     """What :func:`anyio.current_time` would call."""
     loop = asyncio_loop()
-    return anyio.current_time if loop is None else loop.time
+    if loop is None:
+        current_time: Callable[[], float] = importlib.import_module("trio").current_time
+        return current_time
+    return loop.time
 
 
 def context_for_callbacks() -> contextvars.Context:

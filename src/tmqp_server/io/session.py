@@ -92,6 +92,7 @@ class Session:
         self._stopping = False
         #: The reading task is called for: what its callback found, see ``_hear``.
         self._called = anyio.Event()
+        self._is_called = False
         self._more = False
         self._broken: OSError | None = None
         self._fault: Exception | None = None
@@ -160,6 +161,7 @@ class Session:
         """
         if self.transport.watch(self._readable):
             self._called = anyio.Event()
+            self._is_called = False
             try:
                 await self._called.wait()
             finally:
@@ -180,7 +182,7 @@ class Session:
 
     def _readable(self) -> None:
         """The event loop says that bytes may have come; called again as long as they have."""
-        if self._called.is_set():
+        if self._is_called:
             return
         try:
             data = self.transport.receive_now()
@@ -191,12 +193,14 @@ class Session:
             self._call()
             return
         try:
-            self._more = self._hand_on(data)
-            if (
-                self._more
-                or self._waiting_bytes > self._pause_bytes
-                or self._driver.close_reason(self)
-            ):
+            if not data:
+                self._more = self._hand_on(data)
+                self._call()
+            elif self._driver.received(self, data):
+                self._more = True
+                self._call()
+            elif self._stopping or self._waiting_bytes > self._pause_bytes:
+                self._more = False
                 self._call()
         except Exception as error:  # noqa: BLE001 - a bug: the task raises it
             self._fault = error
@@ -205,6 +209,7 @@ class Session:
     def _call(self) -> None:
         """Let the reading task go on, and read nothing more before it does."""
         self.transport.unwatch()
+        self._is_called = True
         self._called.set()
 
     def _hand_on(self, data: bytes) -> bool:

@@ -17,6 +17,7 @@ import anyio
 import anyio.abc
 from anyio.streams.tls import TLSStream
 
+from tmqp_server.io.direct_loop import DirectLoop
 from tmqp_server.io.event_loop import asyncio_loop, context_for_callbacks
 
 __all__ = ["Bytes", "SocketTransport", "StreamTransport", "Transport", "peer_name"]
@@ -82,6 +83,8 @@ class SocketTransport:
             return False
         try:
             context_for_callbacks().run(loop.add_reader, self._socket.fileno(), ready)
+            if isinstance(loop, DirectLoop):
+                loop.read_directly(self._socket.fileno(), ready)
         except (NotImplementedError, ValueError, OSError):
             return False  # a loop that watches none, or a socket that is closed already
         self._loop = loop

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tmqp_bench.broker.report import as_json, as_text, draw, verdicts
+from tmqp_bench.broker.plot import PlotError, check, draw
+from tmqp_bench.broker.report import as_json, as_text, verdicts
 from tmqp_bench.broker.servers import PACKAGES
 from tmqp_bench.broker.suite import BrokerPlan, compare_brokers
 from tmqp_bench.broker.workloads import WORKLOADS
@@ -34,8 +35,10 @@ Peers that are not installed are named in the report.  Where they come from on D
 
 
 def _list() -> str:
-    lines = [f"  {workload.name:<20} {workload.title}" for workload in WORKLOADS]
-    return "workloads:\n" + "\n".join(lines)
+    lines = [
+        f"  {workload.name:<20} {workload.group:<11} {workload.title}" for workload in WORKLOADS
+    ]
+    return "workloads, and the group of each:\n" + "\n".join(lines)
 
 
 def _packages() -> str:
@@ -48,6 +51,16 @@ def _workload(text: str) -> str:
     if text not in [workload.name for workload in WORKLOADS]:
         raise argparse.ArgumentTypeError(f"there is no workload {text!r}; --help lists them")
     return text
+
+
+def _chosen(options: argparse.Namespace) -> tuple[str, ...]:
+    """The names of the workloads asked for, all if none are."""
+    groups: list[str] = options.group or []
+    names: list[str] = options.workload or []
+    some = bool(groups or names)
+    return tuple(
+        [each.name for each in WORKLOADS if not some or each.group in groups or each.name in names]
+    )
 
 
 def _number(text: str) -> int:
@@ -83,6 +96,12 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         metavar="NAME",
         help="only this one, may be repeated (all if not given)",
     )
+    parser.add_argument(
+        "--group",
+        choices=sorted({workload.group for workload in WORKLOADS}),
+        action="append",
+        help="only the workloads of this group, may be repeated",
+    )
     parser.add_argument("--peers", action="store_true", help="measure the other brokers too")
     parser.add_argument("--rounds", type=_number, default=5, help="the median counts (default 5)")
     parser.add_argument(
@@ -90,7 +109,12 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     parser.add_argument("--build", choices=BUILDS, help="only this build (default: both)")
     parser.add_argument("--json", action="store_true", help="print data instead of tables")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw bars into this SVG or PNG")
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="draw bars, a file (SVG or PNG) for each group: a.svg becomes a-push.svg and so on",
+    )
     parser.add_argument(
         "--check", action="store_true", help="end with status 1 unless every aim is reached"
     )
@@ -99,7 +123,7 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 def run(options: argparse.Namespace) -> int:
     """Run the command; return the exit status."""
     plan = BrokerPlan(
-        workloads=tuple(options.workload or [workload.name for workload in WORKLOADS]),
+        workloads=_chosen(options),
         rounds=options.rounds,
         seconds=options.seconds,
         peers=options.peers,
@@ -111,13 +135,22 @@ def run(options: argparse.Namespace) -> int:
             print(f"\r{text:<70}", end="\r" if not text else "", file=sys.stderr, flush=True)
 
     try:
+        if options.plot is not None:
+            check(options.plot)
         results = compare_brokers(plan, progress)
     except KeyboardInterrupt:
         print("interrupted: nothing is printed of a comparison cut short", file=sys.stderr)
         return 130
+    except PlotError as error:
+        print(error, file=sys.stderr)
+        return 2
     print(json.dumps(as_json(results), indent=2) if options.json else as_text(results))
     if options.plot is not None:
-        draw(results, options.plot)
+        try:
+            draw(results, options.plot)
+        except PlotError as error:
+            print(error, file=sys.stderr)
+            return 1
     if not results.figures:
         print("nothing could be measured", file=sys.stderr)
         return 1

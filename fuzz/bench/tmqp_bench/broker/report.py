@@ -1,18 +1,15 @@
-"""Owns what a reader sees of a comparison of brokers: tables, verdicts, data, a plot."""
+"""Owns what a reader sees of a comparison of brokers: tables, verdicts, data."""
 
 from __future__ import annotations
 
-import importlib
 import platform
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from tmqp_bench.broker.suite import BrokerResults, Figures, chosen
 from tmqp_bench.broker.workloads import Aim, Workload
 from tmqp_bench.report import Verdict, ending, machine, table
 
-__all__ = ["as_json", "as_text", "draw", "verdicts"]
+__all__ = ["as_json", "as_text", "verdicts"]
 
 #: From this share of interpreted speed on the interpreted build counts as usable.
 _INTERPRETED_SHARE: Final = 0.25
@@ -126,39 +123,3 @@ def as_json(results: BrokerResults) -> dict[str, Any]:
         ],
         "missing": results.missing,
     }
-
-
-def draw(results: BrokerResults, path: Path) -> None:
-    """Bars of deliveries a second, one group a workload, on a logarithmic scale.
-
-    :raises ImportError: when matplotlib is not installed.
-    """
-    matplotlib: Any = importlib.import_module("matplotlib")
-    matplotlib.use("Agg")
-    pyplot: Any = importlib.import_module("matplotlib.pyplot")
-    shown = [w for w in chosen(results.plan) if _rows(results, w)]
-    figure, axes = pyplot.subplots(len(shown), 1, figsize=(8, 1.7 * len(shown)), squeeze=False)
-    for (axis,), workload in zip(axes, shown, strict=True):
-        _bars(axis, results, workload)
-    figure.tight_layout()
-    figure.savefig(path)
-    pyplot.close(figure)
-
-
-def _bars(axis: Any, results: BrokerResults, workload: Workload) -> None:
-    titles: list[str] = []
-    rates: list[float] = []
-    for contender in workload.contenders:
-        figures = results.of(workload, contender.title)
-        if figures is not None:
-            titles.append(contender.title)
-            rates.append(figures.rate)
-    colours: Sequence[str] = [
-        "#2f6f9f" if title.startswith("tmqp") else "#b0b0b0" for title in titles
-    ]
-    axis.barh(titles[::-1], rates[::-1], color=colours[::-1])
-    axis.set_xscale("log")
-    axis.set_title(f"{workload.title}: deliveries/s", fontsize=9, loc="left")
-    axis.tick_params(labelsize=8)
-    for place, rate in enumerate(rates[::-1]):
-        axis.text(rate, place, f" {rate:,.0f}", va="center", fontsize=7)

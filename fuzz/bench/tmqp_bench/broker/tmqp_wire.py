@@ -46,11 +46,21 @@ class _Talk:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(_ANSWER_S)
         self._decoder = FrameDecoder()
+        try:
+            self._greet(client_id)
+        except BaseException:
+            self.socket.close()
+            raise
+
+    def _greet(self, client_id: str) -> None:
         hello = Frame.build(TYPE_SERVER, "", 101, ConnectionInformation(client_id).encode())
         self.socket.sendall(_PREAMBLE + hello.raw)
         greeting = b""
         while len(greeting) < len(_PREAMBLE):
-            greeting += self.socket.recv(len(_PREAMBLE) - len(greeting))
+            piece = self.socket.recv(len(_PREAMBLE) - len(greeting))
+            if not piece:
+                raise ConnectionError("the server closed the connection")
+            greeting += piece
         self.read(1)
 
     def read(self, count: int) -> list[Frame]:

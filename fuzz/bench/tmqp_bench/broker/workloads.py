@@ -62,7 +62,10 @@ class Aim:
 
 @dataclass(frozen=True)
 class Workload:
-    """One comparison; ``copies`` 0 stands for "as many as there are consumers"."""
+    """One comparison; ``copies`` 0 stands for "as many as there are consumers".
+
+    ``group``: those of one group are plotted together.
+    """
 
     name: str
     title: str
@@ -72,6 +75,7 @@ class Workload:
     copies: int = 1
     window: int = 4_096
     payload_bytes: int = 100
+    group: str = "push"
 
 
 # --- ours ----------------------------------------------------------------------------------------
@@ -212,6 +216,7 @@ def _fan_out(consumers: int, window: int, aims: tuple[Aim, ...]) -> Workload:
         consumers=consumers,
         copies=0,
         window=window,
+        group="broadcast",
     )
 
 
@@ -226,6 +231,7 @@ def _request(window: int, aims: tuple[Aim, ...] = ()) -> Workload:
         ),
         aims,
         window=window,
+        group="request",
     )
 
 
@@ -234,6 +240,7 @@ def _pull(batch: int) -> Workload:
         f"pull-{batch}",
         f"pull queue, {batch} with each request",
         _both_builds(_ours_pull(batch)),
+        group="pull",
     )
 
 
@@ -252,6 +259,7 @@ def _durable(window: int, aims: tuple[Aim, ...] = ()) -> Workload:
         ),
         aims,
         window=window,
+        group="durable",
     )
 
 
@@ -265,6 +273,7 @@ def _sized(payload_bytes: int, window: int) -> Workload:
         ),
         window=window,
         payload_bytes=payload_bytes,
+        group="sizes",
     )
 
 
@@ -280,6 +289,7 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
             Aim("Mosquitto QoS 0", 20.0),
             Aim("amqtt QoS 0", 100.0),
         ),
+        group="broadcast",
     ),
     _fan_out(100, 400, ()),
     _fan_out(1_000, 1, (Aim("nats-server", 1.3),)),

@@ -1,0 +1,206 @@
+"""Owns an asyncio event loop that calls the readers of sockets straight from its selector.
+
+Theory of operation.  asyncio turns what its selector reports into a list, looks up each entry's
+handle, queues it, takes it out of the queue and runs it.  For a server that does little with each
+chunk of bytes that is as much work as the chunk itself.  Here a reader that was given to
+:meth:`DirectLoop.read_directly` is called where the selector finds its socket readable, and asyncio
+hears nothing of it: the selector waits again, until there is something for asyncio.  That is what
+it returns, whatever it waited for: another event, the time it was given, or a callback or timer
+that a reader asked for.  Timers, tasks, writers and other readers go asyncio's way.
+
+The reader is asyncio's as well, and the selector only forestalls it.  So whatever asyncio does with
+the socket in the meantime (a writer comes and goes, the registration changes) is right without a
+word here, and a socket that is forgotten here is still read from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import select
+import selectors
+import time
+from collections.abc import Callable, Mapping
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, Final, TypeVarTuple, Unpack
+
+if TYPE_CHECKING:
+    from _typeshed import FileDescriptorLike
+
+__all__ = ["DirectLoop", "direct_loop"]
+
+_Arguments = TypeVarTuple("_Arguments")
+
+_READ: Final = selectors.EVENT_READ
+_WRITE: Final = selectors.EVENT_WRITE
+# As the kernel numbers them; only a system that has them comes to use them.
+_IN: Final[int] = getattr(select, "EPOLLIN", 1)
+_OUT: Final[int] = getattr(select, "EPOLLOUT", 4)
+
+
+class _DirectSelector(selectors.BaseSelector):
+    """As :class:`selectors.EpollSelector`, with readers that are called at once.
+
+    :param on_fault: is told what a direct reader raised; the others are called all the same.
+
+    ``direct``: the direct readers by file descriptor.  ``asked``: the loop was asked for something
+    since the last :meth:`select` began, so it must return.
+    """
+
+    def __init__(self, on_fault: Callable[[Exception], None]) -> None:
+        self._on_fault = on_fault
+        self.direct: dict[int, Callable[[], None]] = {}
+        self.asked = False
+        self._keys: dict[int, selectors.SelectorKey] = {}
+        self._epoll = select.epoll()
+
+    def register(
+        self, fileobj: FileDescriptorLike, events: int, data: Any = None
+    ) -> selectors.SelectorKey:
+        """Watch a file."""
+        fd = _descriptor(fileobj)
+        if fd in self._keys:
+            raise KeyError(f"{fileobj!r} (FD {fd}) is already registered")
+        self._epoll.register(fd, _mask(events))
+        key = self._keys[fd] = selectors.SelectorKey(fileobj, fd, events, data)
+        return key
+
+    def unregister(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
+        """Watch a file no longer."""
+        key = self._keys.pop(self._known(fileobj))
+        self.direct.pop(key.fd, None)
+        with contextlib.suppress(OSError):  # of one closed before, the kernel knows nothing
+            self._epoll.unregister(key.fd)
+        return key
+
+    def modify(
+        self, fileobj: FileDescriptorLike, events: int, data: Any = None
+    ) -> selectors.SelectorKey:
+        """Watch a file for something else."""
+        fd = self._known(fileobj)
+        if events != self._keys[fd].events:
+            self._epoll.modify(fd, _mask(events))
+        key = self._keys[fd] = selectors.SelectorKey(fileobj, fd, events, data)
+        return key
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait; call the direct readers that have something to read, and return the others."""
+        self.asked = False
+        # The call itself rounds up to milliseconds, so that nothing is woken just before it is due.
+        wait_s = -1.0 if timeout is None else max(timeout, 0.0)
+        end = math.inf if timeout is None else time.monotonic() + wait_s
+        keys = self._keys
+        direct = self.direct
+        ready: list[tuple[selectors.SelectorKey, int]] = []
+        while True:
+            for fd, event in self._epoll.poll(wait_s, len(keys) or 1):
+                # Each is looked up when its turn comes: one before it may have taken it away.
+                reader = direct.get(fd)
+                if reader is None:
+                    self._add(ready, fd, event, _READ | _WRITE)
+                    continue
+                if event & ~_OUT:
+                    try:
+                        reader()
+                    except Exception as error:  # noqa: BLE001 - as with asyncio the loop goes on
+                        self._on_fault(error)
+                if event != _IN:
+                    self._add(ready, fd, event, _WRITE)
+            if ready or self.asked:
+                return ready
+            if timeout is not None:
+                wait_s = end - time.monotonic()
+                if wait_s <= 0:
+                    return ready
+
+    def _add(
+        self, ready: list[tuple[selectors.SelectorKey, int]], fd: int, event: int, wanted: int
+    ) -> None:
+        key = self._keys.get(fd)
+        if key is not None:
+            found = (_WRITE if event & ~_IN else 0) | (_READ if event & ~_OUT else 0)
+            ready.append((key, found & key.events & wanted))
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        self._epoll.close()
+        self._keys.clear()
+        self.direct.clear()
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        """What is watched, by file descriptor."""
+        return self._keys
+
+    def get_key(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
+        """How a file is watched.
+
+        :raises KeyError: when it is not.
+        """
+        return self._keys[self._known(fileobj)]
+
+    def _known(self, fileobj: FileDescriptorLike) -> int:
+        fd = _descriptor(fileobj)
+        if fd not in self._keys:
+            raise KeyError(f"{fileobj!r} is not registered")
+        return fd
+
+
+class DirectLoop(asyncio.SelectorEventLoop):
+    """asyncio's event loop with direct readers."""
+
+    def __init__(self) -> None:
+        self._straight = _DirectSelector(self._log_fault)
+        super().__init__(self._straight)
+
+    def _log_fault(self, error: Exception) -> None:
+        self.call_exception_handler({"message": "a direct reader failed", "exception": error})
+
+    def read_directly(self, fd: int, reader: Callable[[], None]) -> None:
+        """Call a reader, which :meth:`add_reader` was given for this socket, without a detour.
+
+        It ends with :meth:`remove_reader`.
+        """
+        self._straight.direct[fd] = reader
+
+    def remove_reader(self, fd: FileDescriptorLike) -> bool:
+        """Forget the reader of a socket."""
+        self._straight.direct.pop(_descriptor(fd), None)
+        return super().remove_reader(fd)
+
+    # What a reader asks for, asyncio must come to see.  Other threads and signals bring an event.
+
+    def call_soon(
+        self,
+        callback: Callable[[Unpack[_Arguments]], object],
+        *args: *_Arguments,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        """Have something called in the next turn."""
+        self._straight.asked = True
+        return super().call_soon(callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[_Arguments]], object],
+        *args: *_Arguments,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Have something called at a time."""
+        self._straight.asked = True
+        return super().call_at(when, callback, *args, context=context)
+
+
+def direct_loop() -> asyncio.AbstractEventLoop:
+    """A new event loop for :func:`anyio.run`: a direct one where the system has epoll."""
+    return DirectLoop() if hasattr(select, "epoll") else asyncio.new_event_loop()
+
+
+def _descriptor(fileobj: FileDescriptorLike) -> int:
+    return fileobj if isinstance(fileobj, int) else fileobj.fileno()
+
+
+def _mask(events: int) -> int:
+    mask = _IN if events & _READ else 0
+    return mask | (_OUT if events & _WRITE else 0)

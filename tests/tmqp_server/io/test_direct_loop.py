@@ -1,0 +1,259 @@
+"""The event loop that calls readers straight from its selector: nothing else may be missed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import anyio
+import pytest
+
+from tmqp_server.io.direct_loop import DirectLoop, direct_loop
+from tmqp_server.io.event_loop import how_to_run
+from tmqp_server.io.transport import SocketTransport
+
+pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="needs epoll")
+
+Pair = tuple[socket.socket, socket.socket]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    """Two ends of a connection, the first one non-blocking."""
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    with near, far:
+        yield near, far
+
+
+def run(main: Callable[[DirectLoop], Coroutine[Any, Any, None]]) -> None:
+    """Run it on a direct loop, for ten seconds at the most."""
+
+    async def whole() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, DirectLoop)
+        with anyio.fail_after(10):
+            await main(loop)
+
+    anyio.run(whole, **how_to_run("asyncio"))
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Let the loop turn until it is so."""
+    for _ in range(5_000):
+        if true():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it never is")
+
+
+def read_directly(loop: DirectLoop, sock: socket.socket, reader: Callable[[], None]) -> None:
+    loop.add_reader(sock.fileno(), reader)
+    loop.read_directly(sock.fileno(), reader)
+
+
+def test_a_reader_is_called_as_often_as_there_is_something_and_no_longer(pair: Pair) -> None:
+    near, far = pair
+
+    async def main(loop: DirectLoop) -> None:
+        came: list[bytes] = []
+        read_directly(loop, near, lambda: came.append(near.recv(1)))
+        far.sendall(b"abc")
+        await until(lambda: len(came) >= 3)
+        assert loop.remove_reader(near.fileno())
+        assert not loop.remove_reader(near.fileno())
+        far.sendall(b"d")
+        await asyncio.sleep(0.02)
+        assert came == [b"a", b"b", b"c"]
+        read_directly(loop, near, lambda: came.append(near.recv(1)))
+        await until(lambda: len(came) >= 4)
+
+    run(main)
+
+
+def test_what_a_reader_asks_for_is_done_at_once(pair: Pair) -> None:
+    near, far = pair
+
+    async def main(loop: DirectLoop) -> None:
+        soon, later, woken = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        def reader() -> None:
+            asked = near.recv(1)
+            if asked == b"s":
+                loop.call_soon(soon.set)
+            elif asked == b"l":
+                loop.call_later(0.01, later.set)
+            else:
+                woken.set()
+
+        read_directly(loop, near, reader)
+        # The test itself waits without any timer but the ten seconds of all.
+        for letter, event in ((b"s", soon), (b"l", later), (b"e", woken)):
+            started = time.monotonic()
+            far.sendall(letter)
+            await event.wait()
+            assert time.monotonic() - started < 5
+
+    run(main)
+
+
+def test_timers_threads_and_other_readers_have_their_turn_in_a_storm(pair: Pair) -> None:
+    near, far = pair
+    other, there = socket.socketpair()
+
+    async def main(loop: DirectLoop) -> None:
+        calls = 0
+
+        def reader() -> None:
+            nonlocal calls
+            calls += 1  # what is there stays there, so the next poll finds it again
+
+        far.sendall(b"x")
+        read_directly(loop, near, reader)
+        started = time.monotonic()
+        await asyncio.sleep(0.05)
+        assert time.monotonic() - started < 5
+        assert await asyncio.get_running_loop().run_in_executor(None, lambda: 7) == 7
+        heard = asyncio.Event()
+        loop.add_reader(other.fileno(), heard.set)
+        there.sendall(b"y")
+        await heard.wait()
+        loop.remove_reader(other.fileno())
+        assert calls > 100
+
+    with other, there:
+        run(main)
+
+
+def test_a_thread_and_a_signal_wake_a_loop_that_only_reads(pair: Pair) -> None:
+    near, far = pair
+
+    async def main(loop: DirectLoop) -> None:
+        came: list[bytes] = []
+        read_directly(loop, near, lambda: came.append(near.recv(9)))
+        for by_signal in (False, True):
+            woken = asyncio.Event()
+            loop.add_signal_handler(signal.SIGUSR1, woken.set)
+            far.sendall(b"once")
+            if by_signal:
+                thread = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGUSR1))
+            else:
+                thread = threading.Timer(0.02, loop.call_soon_threadsafe, (woken.set,))
+            thread.start()
+            await woken.wait()
+            thread.join()
+        loop.remove_signal_handler(signal.SIGUSR1)
+
+    run(main)
+
+
+def test_writing_and_reading_directly_on_one_socket(pair: Pair) -> None:
+    near, far = pair
+    far.setblocking(False)
+
+    async def main(loop: DirectLoop) -> None:
+        transport = SocketTransport(near, "pair")
+        came: list[bytes | None] = []
+        assert transport.watch(lambda: came.append(transport.receive_now()))
+        data = bytes(2_000_000)
+        sent = got = 0
+        while sent < len(data) or got < len(data):
+            while (count := transport.send_now(data[sent:])) and sent < len(data):
+                sent += count
+            far.send(b"r")
+            with anyio.move_on_after(0.005):
+                await transport.send_some(data[sent:] or b".")
+                sent += 1
+            try:
+                got += len(far.recv(1_000_000))
+            except BlockingIOError:
+                await asyncio.sleep(0)
+        assert b"".join([each or b"" for each in came]).strip(b"r") == b""
+        assert came
+        before = len(came)
+        far.send(b"r")
+        await until(lambda: len(came) > before)
+        far.close()
+        await until(lambda: b"" in came)
+        await transport.aclose()
+
+    run(main)
+
+
+def test_a_reader_that_another_takes_away_is_not_called(pair: Pair) -> None:
+    near, far = pair
+    other, there = socket.socketpair()
+
+    async def main(loop: DirectLoop) -> None:
+        calls: list[str] = []
+
+        def first() -> None:
+            calls.append("one")
+            for sock in (near, other):
+                loop.remove_reader(sock.fileno())
+
+        read_directly(loop, near, first)
+        read_directly(loop, other, first)
+        far.sendall(b"x")
+        there.sendall(b"x")
+        await asyncio.sleep(0.05)
+        assert calls == ["one"]
+
+    with other, there:
+        run(main)
+
+
+def test_a_reader_that_fails_is_reported_and_the_others_go_on(pair: Pair) -> None:
+    near, far = pair
+    told: list[dict[str, Any]] = []
+
+    async def main(loop: DirectLoop) -> None:
+        loop.set_exception_handler(lambda _loop, context: told.append(context))
+
+        def reader() -> None:
+            near.recv(1)
+            raise ValueError("as the test wants it")
+
+        read_directly(loop, near, reader)
+        far.sendall(b"xy")
+        await until(lambda: len(told) >= 2)
+
+    run(main)
+    assert str(told[0]["exception"]) == "as the test wants it"
+    assert told[0]["message"] == "a direct reader failed"
+
+
+def test_its_selector_keeps_the_rules_of_selectors(pair: Pair) -> None:
+    near, _ = pair
+    loop = DirectLoop()
+    selector = loop._straight
+    with pytest.raises(KeyError, match="is not registered"):
+        selector.get_key(near)
+    key = selector.register(near, 1, "data")
+    with pytest.raises(KeyError, match="already registered"):
+        selector.register(near, 1)
+    assert selector.get_key(near) is key
+    assert selector.get_map()[near.fileno()] is key
+    assert selector.select(0) == []
+    assert selector.modify(near, 3).data is None
+    assert selector.select(0) == [(selector.get_key(near), 2)]
+    fd = near.fileno()
+    near.close()
+    assert selector.unregister(fd).events == 3  # the kernel has forgotten it before
+    with pytest.raises(KeyError):
+        selector.unregister(fd)
+    loop.close()
+
+
+def test_without_epoll_it_is_asyncio_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(select, "epoll")
+    loop = direct_loop()
+    assert not isinstance(loop, DirectLoop)
+    loop.close()
