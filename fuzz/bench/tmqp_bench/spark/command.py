@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
     from tmqp_bench.spark.report import as_json, as_text, verdicts  # noqa: PLC0415 - the same
     from tmqp_bench.spark.suite import (  # noqa: PLC0415 - the same
         SparkPlan,
-        WrongCount,
+        WrongCountError,
         compare_connectors,
     )
 
@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("interrupted: nothing is printed of a comparison cut short", file=sys.stderr)
         return 130
-    except (StartError, WrongCount) as error:
+    except (StartError, WrongCountError) as error:
         print(f"nothing could be measured: {error}", file=sys.stderr)
         return 1
     print(json.dumps(as_json(results), indent=2) if options.json else as_text(results))

@@ -19,7 +19,7 @@ from tmqp_bench.codec import PLACES, ROOT
 from tmqp_bench.spark.kafka import start_kafka
 from tmqp_client import sync
 
-__all__ = ["PARTS", "Contender", "Kafka", "Tmqp", "session", "start_tmqp"]
+__all__ = ["PARTS", "Contender", "Kafka", "Tmqp", "running_kafka", "session", "start_tmqp"]
 
 #: Task slots of Spark, queues of a channel, partitions of a topic.
 PARTS: Final = 2
@@ -191,7 +191,7 @@ class Kafka:
 
     def drop(self, place: str) -> None:
         """Remove the topic, by the client that is in the JVM."""
-        jvm = self._spark.sparkContext._jvm  # noqa: SLF001 - Spark shows no other way
+        jvm = self._spark.sparkContext._jvm
         settings = jvm.java.util.Properties()
         settings.setProperty("bootstrap.servers", self._address)
         admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)

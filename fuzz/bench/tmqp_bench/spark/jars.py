@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
-__all__ = ["BROKER_VERSION", "CONNECTOR_VERSION", "JarsMissing", "broker_jars", "connector_jars"]
+__all__ = [
+    "BROKER_VERSION",
+    "CONNECTOR_VERSION",
+    "JarsMissingError",
+    "broker_jars",
+    "connector_jars",
+]
 
 BROKER_VERSION: Final = "3.9.1"
 #: The newest on Maven Central; it runs in Spark 4.2 and 4.3.
@@ -31,14 +37,14 @@ _PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-de
 _FETCH_S: Final = 600.0
 
 
-class JarsMissing(Exception):
+class JarsMissingError(Exception):
     """The peer cannot be fetched; the text says why, and what would help."""
 
 
 def broker_jars(folder: Path) -> list[Path]:
     """The jars of a Kafka broker, fetched into a folder below this one if they are not there.
 
-    :raises JarsMissing: when they cannot be fetched.
+    :raises JarsMissingError: when they cannot be fetched.
     """
     return _jars(folder / f"kafka-{BROKER_VERSION}", _BROKER, alone=False)
 
@@ -46,7 +52,7 @@ def broker_jars(folder: Path) -> list[Path]:
 def connector_jars(folder: Path) -> list[Path]:
     """The jars that Spark needs for its Kafka connector, the same way.
 
-    :raises JarsMissing: when they cannot be fetched.
+    :raises JarsMissingError: when they cannot be fetched.
     """
     return _jars(folder / f"spark-kafka-{CONNECTOR_VERSION}", _CONNECTOR, alone=True)
 
@@ -57,7 +63,7 @@ def _jars(folder: Path, wanted: Sequence[str], *, alone: bool) -> list[Path]:
         _fetch(folder, wanted, alone=alone)
     found = sorted(folder.glob("*.jar"))
     if not found:
-        raise JarsMissing(f"mvn brought no jar of {', '.join(wanted)}")
+        raise JarsMissingError(f"mvn brought no jar of {', '.join(wanted)}")
     (folder / "complete").write_text("\n".join(wanted))
     return found
 
@@ -65,7 +71,7 @@ def _jars(folder: Path, wanted: Sequence[str], *, alone: bool) -> list[Path]:
 def _fetch(folder: Path, wanted: Sequence[str], *, alone: bool) -> None:
     for program, package in (("java", "openjdk-17-jre-headless"), ("mvn", "maven")):
         if shutil.which(program) is None:
-            raise JarsMissing(f"there is no {program} on the path: apt-get install {package}")
+            raise JarsMissingError(f"there is no {program} on the path: apt-get install {package}")
     folder.mkdir(parents=True, exist_ok=True)
     project = folder / "pom.xml"
     project.write_text(_project(wanted, alone=alone), encoding="utf-8")
@@ -76,11 +82,11 @@ def _fetch(folder: Path, wanted: Sequence[str], *, alone: bool) -> None:
             command, capture_output=True, text=True, timeout=_FETCH_S, check=False
         )
     except subprocess.TimeoutExpired:
-        raise JarsMissing(f"mvn was not done after {_FETCH_S:g} s: {', '.join(wanted)}") from None
+        raise JarsMissingError(f"mvn needs over {_FETCH_S:g} s for {', '.join(wanted)}") from None
     if done.returncode:
         said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         why = said[0] if said else "mvn said nothing"
-        raise JarsMissing(f"mvn could not fetch {', '.join(wanted)}: {why}")
+        raise JarsMissingError(f"mvn could not fetch {', '.join(wanted)}: {why}")
 
 
 def _project(wanted: Sequence[str], *, alone: bool) -> str:

@@ -37,12 +37,19 @@ from tmqp_bench.spark.contenders import (
 from tmqp_bench.spark.jars import (
     BROKER_VERSION,
     CONNECTOR_VERSION,
-    JarsMissing,
+    JarsMissingError,
     broker_jars,
     connector_jars,
 )
 
-__all__ = ["WORKLOADS", "Figures", "SparkPlan", "SparkResults", "WrongCount", "compare_connectors"]
+__all__ = [
+    "WORKLOADS",
+    "Figures",
+    "SparkPlan",
+    "SparkResults",
+    "WrongCountError",
+    "compare_connectors",
+]
 
 #: What is done, and what it is called.
 WORKLOADS: Final = {
@@ -100,7 +107,7 @@ class SparkResults:
     versions: dict[str, str] = field(default_factory=dict)
 
 
-class WrongCount(Exception):
+class WrongCountError(Exception):
     """Another number of rows came than there are: that is no figure."""
 
 
@@ -117,7 +124,7 @@ def compare_connectors(plan: SparkPlan, progress: Callable[[str], None]) -> Spar
         progress("fetching Kafka and Spark's connector")
         try:
             jars, brokers = connector_jars(plan.jars), broker_jars(plan.jars)
-        except JarsMissing as error:
+        except JarsMissingError as error:
             results.missing["Kafka"] = str(error)
     with contextlib.ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="tmqp-bench-spark-"))
@@ -205,7 +212,7 @@ class _Measuring:
     def _count(self, contender: Contender, place: str) -> None:
         found = contender.batch(place, columns=False).count()
         if found != self._rows:
-            raise WrongCount(f"{contender.title} keeps {found:,} of {self._rows:,} rows")
+            raise WrongCountError(f"{contender.title} keeps {found:,} of {self._rows:,} rows")
 
     def _note(
         self, workload: str, contender: Contender, sample: tuple[float, float, float]
@@ -221,7 +228,7 @@ class _Measuring:
         """Seconds that it took; seconds of processor time of Spark, and of the broker."""
         self._number += 1
         place = f"written-{self._number}"
-        work = {
+        work: Callable[[], float] = {
             "read-values": lambda: self._read(contender, columns=False),
             "read-columns": lambda: self._read(contender, columns=True),
             "stream-read": lambda: self._stream_read(contender),
@@ -266,7 +273,7 @@ class _Measuring:
         rounds = query.recentProgress
         rows = sum([each["numInputRows"] for each in rounds])
         if rows != self._rows:
-            raise WrongCount(f"a query had {rows:,} of {self._rows:,} rows")
+            raise WrongCountError(f"a query had {rows:,} of {self._rows:,} rows")
         took: float = sum([each["durationMs"]["triggerExecution"] for each in rounds]) / 1_000
         return took
 
