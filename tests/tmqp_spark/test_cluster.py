@@ -42,11 +42,13 @@ def shipped(folder: Path) -> Path:
     return Path(shutil.make_archive(str(folder / "tmqp"), "zip", place))
 
 
-def neighbour(folder: Path) -> Path:
-    """A place with a broken module of somebody else, which hides all formats from Spark."""
-    place = folder / "neighbour"
+def bare(folder: Path) -> Path:
+    """A place that makes an environment poor: there is no pandas, and a broken module of somebody
+    else hides all formats from Spark."""
+    place = folder / "bare"
     place.mkdir()
     (place / "pyspark_neighbour.py").write_text("raise RuntimeError('broken')\n")
+    (place / "pandas.py").write_text("raise ImportError('there is no pandas here')\n")
     return place
 
 
@@ -89,14 +91,14 @@ def test_a_cluster_reads_and_writes_once_whatever_dies_or_lingers(
 ) -> None:
     own_broker.push("orders", 1, [b"x" * 1_000] * COUNT)
     spark_environment()
-    beside = neighbour(tmp_path)
+    poor = str(bare(tmp_path))
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), str(beside)]),
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), poor]),
         "TMQP_TEST_PORT": str(free_port()),
     }
     # Executors must find nothing but what is shipped.
-    away = {"PYTHONPATH": "", "SPARK_LOCAL_IP": "", "PYSPARK_PYTHON": sys.executable}
+    away = {"PYTHONPATH": poor, "SPARK_LOCAL_IP": "", "PYSPARK_PYTHON": sys.executable}
     with Cluster(tmp_path, away) as cluster:
         said = submit(cluster, own_broker.url, tmp_path, environment)
     assert said["master"].startswith("spark://")

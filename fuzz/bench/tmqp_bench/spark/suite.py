@@ -59,7 +59,7 @@ WORKLOADS: Final = {
     "write": "batch write",
     "stream-write": "streaming write",
 }
-_WARM_UP: Final = 2
+_WARM_UP: Final = 3
 _MICRO_BATCHES: Final = 4
 _FILL: Final = "filled"
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
