@@ -79,20 +79,29 @@ def read(spark: Any, url: str) -> dict[str, Any]:
     return {"seq": found, "killed_after": killed}
 
 
-def write(spark: Any, url: str, folder: Path, guarantee: str) -> dict[str, Any]:
-    """Write four parts, one of which lingers in its middle, so that Spark does it twice."""
+#: Each write's name and channel, its guarantee, and who is struck: nobody is one who lingers.
+WRITES: Final = {
+    "once": ("exactly_once", "nobody"),
+    "plain": ("at_least_once", "nobody"),
+    "killed": ("exactly_once", "executor"),
+}
+
+
+def write(spark: Any, url: str, folder: Path, name: str) -> dict[str, Any]:
+    """Write four parts, one of which is not finished in its middle, so that Spark does it twice."""
+    guarantee, victim = WRITES[name]
     deadline = time.monotonic() + PATIENCE_S
     while len(executors()) < 2:
         assert time.monotonic() < deadline, "no other executor came"
         time.sleep(0.1)
-    killing.arm(folder, "nobody", "rows")
+    killing.arm(folder, victim, "rows")
     writer = spark.range(0, 4_000, 1, 4).selectExpr("cast(id as string) as value").write
     writer = writer.format("tmqp_killing").mode("append").option("url", url)
     writer = writer.option("kills", str(folder)).option("guarantee", guarantee)
     began = time.monotonic()
-    writer.option("channel", guarantee).option("queue", 1).option("createQueue", True).save()
+    writer.option("channel", name).option("queue", 1).option("createQueue", True).save()
     took = time.monotonic() - began
-    return {"armed": killing.armed(folder), "s": took, "books": killing.books(url, guarantee)}
+    return {"armed": killing.armed(folder), "s": took, "books": killing.books(url, name)}
 
 
 def archive(url: str, cluster: str, folder: Path) -> list[Any]:
@@ -121,8 +130,8 @@ def main(url: str, cluster: str, folder: Path) -> None:
     said["places"] = spark.sparkContext.parallelize(range(2), 2).map(where_from).collect()
     said |= read(spark, url)
     killing.register(spark)
-    for guarantee in ("exactly_once", "at_least_once"):
-        said[guarantee] = write(spark, url, folder, guarantee)
+    for name in WRITES:
+        said[name] = write(spark, url, folder, name)
     said["archives"] = archive(url, cluster, folder)
     (folder / "said.json").write_text(json.dumps(said))
     spark.stop()
