@@ -15,6 +15,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,8 +41,16 @@ _LOOK_S: Final = 0.05
 # --- The driver's process -------------------------------------------------------------------------
 
 
+def _end_with(parent: int) -> None:
+    """Take this process and its JVM along when the test is gone."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.killpg(0, signal.SIGKILL)
+
+
 def drive(folder: Path, url: str, master: str) -> None:
     """The driver: makes a session, waits for its turn, and runs the query until it is killed."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     from pyspark.errors import PySparkException  # noqa: PLC0415 - not in the test's process
 
     from tests.tmqp_spark.conftest import jvm_options, spark_environment  # noqa: PLC0415
