@@ -6,6 +6,7 @@ Arguments: the server's port, the broker's address.  It prints what came of it a
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -40,3 +41,4 @@ def main(port: str, url: str) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1], sys.argv[2])
+    os._exit(0)  # threads of gRPC's hold the interpreter for seconds
