@@ -20,6 +20,8 @@ SOAK_SEED ?= 1
 SOAK_SEEDS ?= 1000000..1999999
 # Handed to pytest: make test ARGS='-k frames -x'
 ARGS ?=
+# Handed by bench-peers to bench-kafka, which it ends with.
+KAFKA_ARGS ?=
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -37,7 +39,8 @@ SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conform
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
 .PHONY: help demo test spark-demo setup compiled test-compiled lint format typecheck imports tidy \
-	coverage sim soak soak-sim bench bench-clients bench-peers bench-codec ci clean distclean
+	coverage sim soak soak-sim bench bench-clients bench-kafka bench-peers bench-codec ci clean \
+	distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -111,6 +114,10 @@ bench-clients: build/compiled/.stamp ## measure the client beside other librarie
 bench-peers: build/compiled/.stamp ## the same beside the other brokers that are installed (an hour)
 	$(PIP) install --quiet --editable '.[bench-peers]'
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench brokers --peers --plot build/brokers.svg $(ARGS)
+	@$(MAKE) bench-kafka ARGS='$(KAFKA_ARGS)'
+
+bench-kafka: build/compiled/.stamp ## measure queues in Spark beside Spark's Kafka connector (Maven)
+	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench kafka $(ARGS)
 
 ci: ## everything that is checked before a change is taken
 	.ci/run

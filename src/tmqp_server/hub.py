@@ -583,13 +583,11 @@ class Hub:
         if isinstance(effect, CloseSession):
             self._drop_waiting(number)
         commands = self._outlets.apply(effect, now)
-        if not commands:
-            return
-        if isinstance(effect, Accept):
+        if not isinstance(effect, Accept):
+            self._following.extend(commands)
+        elif commands:
             # What the client sent ahead is worked off like any chunk, in portions.
             self._rest.setdefault(number, deque()).extend(commands)
-        else:
-            self._following.extend(commands)
 
     def _take_custom(self, effect: HandOver) -> None:
         """Let a custom message be taken, and its sender's further commands wait until it was."""

@@ -19,16 +19,18 @@ from __future__ import annotations
 import select
 import ssl
 from collections import deque
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tmqp import AcknowledgeReceived, Event, Frame, FrameDecoder, Limits, ResponseReceived
 from tmqp.constants import OP_CHANNEL_INFORMATION, RESULT_BUSY, TYPE_QUEUE_MESSAGE
-from tmqp_spark.encoding import EncodedBatch
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken
 from tmqp_spark.options import ConnectionOptions
 from tmqp_spark.transport import Link, code_words
+
+if TYPE_CHECKING:
+    from tmqp_spark.encoding import EncodedBatch
 
 __all__ = ["Pusher"]
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,11 +27,15 @@ from tmqp.constants import (
 )
 from tmqp.models import ModelError, QueueInformation, QueueOptions
 from tmqp_spark.committing import Staging, TaskKey
-from tmqp_spark.encoding import SINK_COLUMNS, MessageEncoder
 from tmqp_spark.errors import BrokerRefused, InvalidOption, InvalidSchema
 from tmqp_spark.options import ConnectionOptions, SinkOptions
 from tmqp_spark.pushing import Pusher
 from tmqp_spark.transport import Link, code_words
+
+if TYPE_CHECKING:
+    # Made where a task has rows only: every process that plans a query, of sources too, imports
+    # this module, and the encoder's tables (and pandas, which pyarrow then looks for) take time.
+    from tmqp_spark.encoding import MessageEncoder
 
 __all__ = ["Written", "borrow_pusher", "check_sink", "return_pusher", "write_once", "write_plain"]
 
@@ -58,7 +62,6 @@ _TYPES: Final[dict[str, tuple[str, ...]]] = {
     "high_priority": ("boolean",),
     "ttl": _WHOLE,
 }
-assert _TYPES.keys() == SINK_COLUMNS.keys(), "each column has its types"
 
 #: Connections of this process that no task uses at the moment.
 _IDLE: Final[dict[tuple[ConnectionOptions, int], list[Pusher]]] = {}
@@ -321,6 +324,8 @@ def write_plain(
 
 def _encoder(pusher: Pusher, options: SinkOptions, key: TaskKey, *, ask: bool) -> MessageEncoder:
     """The encoder of a task: ids are the same when the same rows are written again."""
+    from tmqp_spark.encoding import MessageEncoder  # noqa: PLC0415 - see above
+
     name = f"{key.application}/{key.epoch}/{key.part}".encode()
     prefix = f"{blake2b(name, digest_size=8).hexdigest()}-"
     return MessageEncoder(options.channel, options.queue, pusher.client_id, prefix, ask=ask)

@@ -6,7 +6,9 @@ A test that asks for ``spark`` is marked ``alone`` (one JVM at a time, nothing b
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +29,14 @@ if TYPE_CHECKING:
 
 SPARK_TIMEOUT_S: Final = 180
 CACHE: Final = ROOT / "build" / "cache" / "spark"
+#: What a client of Spark Connect imports, and where it comes from.
+_CONNECT: Final = {
+    "grpc": "grpcio",
+    "grpc_status": "grpcio-status",
+    "google.rpc": "googleapis-common-protos",
+    "zstandard": "zstandard",
+    "pandas": "pandas",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -86,24 +96,50 @@ def jvm_options() -> str:
     return "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
+def free_port() -> int:
+    """A port of the loopback that nobody uses at the moment."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def missing_for_connect() -> list[str]:
+    """The packages that a client of Spark Connect needs and that are not there."""
+    found: list[str] = []
+    for module, package in _CONNECT.items():
+        try:
+            there = importlib.util.find_spec(module) is not None
+        except ModuleNotFoundError:
+            there = False
+        if not there:
+            found.append(package)
+    return found
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def connect_port() -> int:
+    """Where the session is a server of Spark Connect; 0 where no client could be run."""
+    return 0 if missing_for_connect() else free_port()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterator[SparkSession]:
     """The session: two threads, each task tried up to three times."""
     spark_environment()
     folder = tmp_path_factory.mktemp("spark")
-    found = session(
-        "tests",
-        "local[2,3]",
-        {
-            "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.driver.extraJavaOptions": jvm_options(),
-            "spark.driver.memory": "1g",
-            "spark.sql.warehouse.dir": str(folder / "warehouse"),
-            "spark.local.dir": str(folder / "local"),
-            "spark.sql.session.timeZone": "UTC",
-            "spark.log.level": "ERROR",
-        },
-    )
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": jvm_options(),
+        "spark.driver.memory": "1g",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.log.level": "ERROR",
+    }
+    if connect_port:
+        settings["spark.plugins"] = "org.apache.spark.sql.connect.SparkConnectPlugin"
+        settings["spark.connect.grpc.binding.port"] = str(connect_port)
+    found = session("tests", "local[2,3]", settings)
     yield found
     found.stop()

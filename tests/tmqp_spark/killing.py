@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 POINTS: Final = ("plan", "rows", "staged", "before the commit", "after the commit")
 ROWS: Final = 400
+#: How long one lingers that is slower than all others.
+LINGER_S: Final = 30
 #: A file is read by two tasks.
 _FILE_SPLIT_BYTES: Final = "1200"
 
@@ -31,7 +34,8 @@ def arm(folder: Path, victim: str, *points: str) -> None:
     """Let the next process that comes to one of these points strike, once at each.
 
     :param victim: ``itself``; or ``broker`` or ``driver``, whose number stands in a file of that
-        name, negative for a group of processes.
+        name, negative for a group of processes; or ``executor``, the JVM that the task runs in; or
+        ``nobody``: it only lingers there.
     """
     for point in points:
         (folder / "next").write_text(victim)
@@ -51,8 +55,13 @@ def strike(folder: str, point: str) -> None:
         order.rename(order.with_name(f"struck {point} {os.getpid()}"))  # one of several succeeds
     except OSError:
         return
+    if victim == "nobody":
+        time.sleep(LINGER_S)
+        return
     if victim in ("broker", "driver"):
         victim = Path(folder, victim).read_text()
+    elif victim == "executor":
+        victim = _parent_of(os.getppid())  # of the daemon that made this process
     number = os.getpid() if victim == "itself" else int(victim)
     if number < 0:
         # Spark's workers are in a group of their own.
@@ -60,6 +69,10 @@ def strike(folder: str, point: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     else:
         os.kill(number, signal.SIGKILL)
+
+
+def _parent_of(process: int) -> str:
+    return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1]
 
 
 class _Killing:
@@ -146,10 +159,12 @@ def add_rows(folder: Path, number: int) -> None:
     fresh.rename(source / f"{number:04d}.txt")
 
 
-def start_query(spark: SparkSession, folder: Path, url: str, channel: str) -> StreamingQuery:
-    """Write whatever rows there are that were not written yet."""
+def start_query(
+    spark: SparkSession, folder: Path, url: str, channel: str, *, stays: bool = False
+) -> StreamingQuery:
+    """Write whatever rows there are that were not written yet; those to come too, if it stays."""
     rows = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder / "rows"))
-    return (
+    writer = (
         rows.writeStream.format("tmqp_killing")
         .option("url", url)
         .option("retries", 1)
@@ -157,9 +172,8 @@ def start_query(spark: SparkSession, folder: Path, url: str, channel: str) -> St
         .option("channel", channel)
         .option("queue", 1)
         .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
     )
+    return (writer if stays else writer.trigger(availableNow=True)).start()
 
 
 def books(url: str, channel: str) -> tuple[int, int, int]:

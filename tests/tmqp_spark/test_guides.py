@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
 
-from tests.project import ROOT
 from tests.tmqp_spark.commands import kept
+from tests.tmqp_spark.pages import blocks
 from tmqp_spark.cli import cli
 from tmqp_spark.testing import Broker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-PAGES: Final = ROOT / "docs" / "guides"
-#: What a remark before a block says of it: its language and its name.
-MARKED: Final = re.compile(r"<!-- (python|shell): (\w+) -->\n```\w+\n(.*?)```", re.DOTALL)
-
-
-def blocks(page: str, kind: str) -> dict[str, str]:
-    """The marked blocks of a page by their names, in order."""
-    text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
-    return {name: code for found, name, code in MARKED.findall(text) if found == kind}
 
 
 def run_all(page: str, broker: Broker, tmp_path: Path, **names: Any) -> dict[str, Any]:

@@ -54,6 +54,14 @@ def test_a_checkpoint_of_something_else_is_said_so(data: dict[str, object], text
         read_checkpoint(data)
 
 
+def test_ten_thousand_queues_are_a_megabyte_and_no_more() -> None:
+    """Spark writes all of it for each micro-batch, so what stands there for a queue is short."""
+    found = {f"orders-{number}/{number}": Place("f" * 32, 10**9) for number in range(10_000)}
+    text = json.dumps(write_checkpoint(found))
+    assert len(text) < 1_000_000
+    assert read_checkpoint(json.loads(text)) == found
+
+
 def test_a_queue_is_channel_and_number() -> None:
     assert parse_key("a/b/7") == ("a/b", 7)
     for wrong in ("orders", "/7", "orders/x", "orders/70000", "orders/-1"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 from tmqp_client import sync
+from tmqp_spark import writing
 from tmqp_spark.committing import Staging, TaskKey, abort, commit
+from tmqp_spark.encoding import SINK_COLUMNS
 from tmqp_spark.errors import BrokerRefused, InvalidOption, InvalidSchema, SparkError
 from tmqp_spark.options import ConnectionOptions, SinkOptions
 from tmqp_spark.pushing import Pusher
@@ -32,6 +36,22 @@ def test_columns_that_a_message_has_are_sent_and_others_can_be_passed_over() -> 
     fields = [VALUE, ("queue", "bigint"), ("headers", "map<string,string>"), ("day", "date")]
     options = SinkOptions(channel="c", ignore_unknown=True)
     assert check_sink(fields, options) == ["value", "queue", "headers"]
+
+
+def test_each_column_that_is_sent_has_its_types() -> None:
+    assert writing._TYPES.keys() == SINK_COLUMNS.keys()
+
+
+def test_what_plans_and_commits_loads_no_more_than_it_needs() -> None:
+    """Spark starts a process for it: with pandas each took twice the time to begin."""
+    program = (
+        "import sys, tmqp_spark.source;"
+        "print([name for name in ('tmqp_spark.encoding', 'pandas') if name in sys.modules])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(

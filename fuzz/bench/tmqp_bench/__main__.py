@@ -12,6 +12,7 @@ from tmqp_bench.broker import command as brokers
 from tmqp_bench.clients import command as clients
 from tmqp_bench.codec import BUILDS, Plan, compare
 from tmqp_bench.report import as_json, as_text, verdicts
+from tmqp_bench.spark import command as spark
 
 __all__ = ["main"]
 
@@ -107,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     idle.add_arguments(commands)
     clients.add_arguments(commands)
     ranges.add_arguments(commands)
+    spark.add_arguments(commands)
     transactions.add_arguments(commands)
     return parser
 
@@ -120,6 +122,7 @@ def main(arguments: list[str] | None = None) -> int:
         "clients": clients.run,
         "depth": depth.run,
         "idle": idle.run,
+        "kafka": spark.run,
         "ranges": ranges.run,
         "storage": storage.run,
         "transactions": transactions.run,

@@ -48,7 +48,7 @@ def free_port() -> int:
 class ServerProcess:
     """A broker that listens on a port of loopback, with all its children.
 
-    :param core: the core it may use.
+    :param core: the core it may use; all of them if None.
     :raises StartError: when it does not listen in time.
     """
 
@@ -56,13 +56,14 @@ class ServerProcess:
         self,
         command: Sequence[str],
         port: int,
-        core: int,
+        core: int | None,
         log: Path,
         environment: Mapping[str, str] | None = None,
         start_s: float = _START_S,
     ) -> None:
         self.port = port
         self._log = log
+        cores = os.sched_getaffinity(0) if core is None else {core}
         with log.open("wb") as output:
             self._process = subprocess.Popen(
                 list(command),
@@ -71,7 +72,7 @@ class ServerProcess:
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
-                preexec_fn=lambda: os.sched_setaffinity(0, {core}),  # noqa: PLW1509 - one thread
+                preexec_fn=lambda: os.sched_setaffinity(0, cores),  # noqa: PLW1509 - one thread
             )
         try:
             self._wait(start_s)

@@ -1,0 +1,20 @@
+"""Owns how the code on the pages of the guides is found: by a remark before each block."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tests.project import ROOT
+
+__all__ = ["blocks"]
+
+_PAGES: Final = ROOT / "docs" / "guides"
+#: What a remark before a block says of it: its language and its name.
+_MARKED: Final = re.compile(r"<!-- (python|shell): (\w+) -->\n```\w+\n(.*?)```", re.DOTALL)
+
+
+def blocks(page: str, kind: str) -> dict[str, str]:
+    """The marked blocks of a page by their names, in order."""
+    text = (_PAGES / f"{page}.md").read_text(encoding="utf-8")
+    return {name: code for found, name, code in _MARKED.findall(text) if found == kind}
