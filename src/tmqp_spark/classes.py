@@ -1,4 +1,4 @@
-"""Owns Java's shared classes: a file with what Spark's JVM loads, so that it starts in half the time.
+"""Owns Java's shared classes: a file with what Spark's JVM loads, to start sooner.
 
 Theory of operation.  A JVM that is told to writes down, when it ends, the classes that it has
 loaded, and another one that is told where maps that file instead of reading thousands of classes
@@ -67,6 +67,7 @@ class SharedClasses:
         """What the JVM is told; empty where there can be no file."""
         if self.path is None:
             return ""
+        _sweep(self.path.parent)
         if not self.to_make:
             return f"-XX:SharedArchiveFile={self.path} -Xshare:auto {_SILENT}"
         try:
@@ -114,6 +115,21 @@ def end_jvm(context: Any) -> bool:
         process.wait()
         return False
     return True
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a JVM wrote whose command was killed."""
+    for path in folder.glob("classes-*"):
+        number = path.suffix[1:]
+        if not number.isdigit():
+            continue
+        try:
+            os.kill(int(number), 0)
+        except ProcessLookupError:
+            with suppress(OSError):
+                path.unlink()
+        except OSError:
+            continue
 
 
 def _jars(environment: Mapping[str, str]) -> Path | None:

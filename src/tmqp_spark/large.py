@@ -35,7 +35,7 @@ class LargeAnswer:
     __slots__ = ("_have", "data", "message_id", "short", "start")
 
     def __init__(self, first: bytes, size: int, start: int, message_id: str, short: bytes) -> None:
-        self.data = memoryview(np.empty(size, np.uint8))
+        self.data = np.empty(size, np.uint8).data
         self.data[: len(first)] = first
         self._have = len(first)
         self.message_id = message_id

@@ -349,7 +349,7 @@ class Link:
             until = deadline if due is None else min(deadline, due)
             large = self._large
             missing = connection.wanted if large is None else large.missing
-            data = b""
+            data, count = b"", 0
             try:
                 wanted = min(_LARGEST_READ, max(_SMALL_READ, missing))
                 self._wake_at(sock, min(missing, _LARGEST_READ) if missing > _SMALL_READ else 1)

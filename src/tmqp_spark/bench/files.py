@@ -7,14 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Final
 
 from tmqp_spark.bench.aims import Record, ratios
-from tmqp_spark.bench.processes import Spent
 from tmqp_spark.bench.stage import Stage, write_nowhere
 from tmqp_spark.errors import SparkError
 from tmqp_spark.options import SourceOptions, read_options
@@ -40,7 +38,7 @@ def archives(stage: Stage, record: Record) -> None:
         target = stage.folder / f"archived-{payload}"
 
         def by_arrow(queue: str = queue, target: Path = target) -> None:
-            options = {"subscribe": queue, "startingOffsets": "earliest", "maxBytesPerTrigger": "1g"}
+            options = {"subscribe": queue, "startingOffsets": "earliest"}
             quiet = Reporter(quiet=True)
             archive_with_arrow(
                 stage.spark,

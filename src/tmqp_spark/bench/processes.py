@@ -2,7 +2,11 @@
 
 Theory of operation.  Linux tells in ``/proc/PID/stat`` what a process has used, and what those of
 its children had used that have ended.  Spark's Python workers are children of the JVM (and of the
-daemon that it starts), so the JVM's tree without the JVM itself is Python's part, planning included.
+daemon that it starts), so the JVM's tree without the JVM itself is Python's part, with planning;
+the JVM's own has that of programs which it runs to manage files.  When a daemon ends before its
+children, what they used is lost: such a look is told apart (``lost``), and what was done is done
+again.
+
 The clock ticks a hundred times a second: what is measured should take longer than a few ticks.
 """
 
@@ -12,7 +16,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Spent", "Usage", "has_proc", "processor_s", "tree_s"]
+__all__ = ["Spent", "Usage", "has_proc", "tree"]
 
 _PROC: Final = Path("/proc")
 #: Behind the name in /proc/PID/stat: parent, and user and system time, own and of ended children.
@@ -24,7 +28,7 @@ class Spent:
     """What some work took: wall seconds, and processor seconds of the JVM, of Python workers and of
     the broker.  Processor seconds are None where the system does not tell."""
 
-    __slots__ = ("broker_s", "jvm_s", "python_s", "wall_s")
+    __slots__ = ("broker_s", "jvm_s", "lost", "python_s", "wall_s")
 
     def __init__(
         self,
@@ -32,7 +36,11 @@ class Spent:
         jvm_s: float | None = None,
         python_s: float | None = None,
         broker_s: float | None = None,
+        *,
+        lost: bool = False,
     ) -> None:
+        #: Processes ended meanwhile, so what they used is not known.
+        self.lost = lost
         self.wall_s = wall_s
         self.jvm_s = jvm_s
         self.python_s = python_s
@@ -53,24 +61,29 @@ class Usage:
     :param jvm: the JVM's process, :param broker: the broker's; 0 for none.
     """
 
-    __slots__ = ("_broker_s", "_jvm_s", "_python_s", "_wall_s")
+    __slots__ = ("_broker_s", "_jvm_s", "_python", "_wall_s")
 
     def __init__(self, wall_s: float, jvm: int, broker: int) -> None:
         self._wall_s = wall_s
-        self._jvm_s = self._python_s = self._broker_s = None
+        self._jvm_s: float | None = None
+        self._broker_s: float | None = None
+        self._python: dict[int, float] = {}
         if has_proc():
-            own = processor_s(jvm) if jvm else 0.0
-            self._jvm_s: float | None = own
-            self._python_s: float | None = (tree_s(jvm) if jvm else 0.0) - own
-            self._broker_s: float | None = tree_s(broker) if broker else 0.0
+            self._python = tree(jvm) if jvm else {}
+            self._jvm_s = self._python.pop(jvm, 0.0)
+            self._broker_s = sum(tree(broker).values()) if broker else 0.0
 
     def since(self, before: Usage) -> Spent:
         """What has been used between two looks."""
+        wall_s = self._wall_s - before._wall_s
+        if self._jvm_s is None:
+            return Spent(wall_s)
         return Spent(
-            self._wall_s - before._wall_s,
+            wall_s,
             _less(self._jvm_s, before._jvm_s),
-            _less(self._python_s, before._python_s),
+            sum(self._python.values()) - sum(before._python.values()),
             _less(self._broker_s, before._broker_s),
+            lost=not before._python.keys() <= self._python.keys(),
         )
 
 
@@ -83,15 +96,9 @@ def has_proc() -> bool:
     return (_PROC / "self" / "stat").exists()
 
 
-def processor_s(pid: int) -> float:
-    """Processor seconds of a process alone, all its threads included; 0 if it has ended."""
-    fields = _stat(pid)
-    return sum(map(int, fields[_TIMES][:2])) / _ticks() if fields else 0.0
-
-
-def tree_s(pid: int) -> float:
-    """Processor seconds of a process and of all that it started and that they started, ended ones
-    included as far as they were waited for."""
+def tree(pid: int) -> dict[int, float]:
+    """Processor seconds of a process and of all that it started and that they started, by process;
+    with each those of its children that have ended and were waited for."""
     children: dict[int, list[int]] = {}
     found: dict[int, list[str]] = {}
     for each in _PROC.iterdir():
@@ -100,13 +107,14 @@ def tree_s(pid: int) -> float:
             if fields:
                 found[int(each.name)] = fields
                 children.setdefault(int(fields[_PARENT]), []).append(int(each.name))
-    total = 0
+    used: dict[int, float] = {}
     waiting = [pid]
     while waiting:
         number = waiting.pop()
-        total += sum(map(int, found[number][_TIMES])) if number in found else 0
+        if number in found:
+            used[number] = sum(map(int, found[number][_TIMES])) / _ticks()
         waiting += children.get(number, [])
-    return total / _ticks()
+    return used
 
 
 def _stat(pid: int) -> list[str]:

@@ -1,8 +1,9 @@
-"""Owns the measurements of batch reads: beside rows in Python, beside Parquet, and by themselves."""
+"""Owns the measurements of batch reads: beside rows in Python, beside Parquet, and alone."""
 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any, Final
 
 from tmqp_spark.bench.aims import Record, ratios
@@ -37,13 +38,13 @@ def rows(stage: Stage, record: Record) -> None:
         "a Row each": "tmqp_bench_rows",
     }
     frames = {name: stage.read(queue, PLAIN_COLUMNS, form) for name, form in forms.items()}
-    spent = stage.contest(
-        record, {name: lambda name=name: write_nowhere(frames[name]) for name in forms}
-    )
+    spent = stage.contest(record, {name: partial(write_nowhere, frames[name]) for name in forms})
     for name, each in spent.items():
         record.figure(name, count, count * 100, each)
     ours = spent["tmqp"]
-    record.at_least("messages/s, 3 columns, by a tuple each", 8, ratios(spent["a tuple each"], ours))
+    record.at_least(
+        "messages/s, 3 columns, by a tuple each", 8, ratios(spent["a tuple each"], ours)
+    )
     record.at_least("messages/s, 3 columns, by a Row each", 15, ratios(spent["a Row each"], ours))
 
 
@@ -58,9 +59,7 @@ def parquet(stage: Stage, record: Record) -> None:
         names = [each.split()[0] for each in schema.split(", ")]
         actions[f"tmqp, {words}"] = stage.read(queue, schema)
         actions[f"Parquet, {words}"] = kept.select(names)
-    spent = stage.contest(
-        record, {name: lambda name=name: write_nowhere(actions[name]) for name in actions}
-    )
+    spent = stage.contest(record, {name: partial(write_nowhere, actions[name]) for name in actions})
     for name, each in spent.items():
         record.figure(name, count, count * 100, each)
     for words, bound in (("5 columns", 1.0), ("9 columns", 1.5)):
@@ -96,7 +95,10 @@ def decoding(stage: Stage, record: Record) -> None:
         record.at_most(
             f"Python's processor time a message {name}, 3 columns",
             bound,
-            [None if each.python_s is None else each.python_s / count * 1e9 for each in spent[name]],
+            [
+                None if each.python_s is None else each.python_s / count * 1e9
+                for each in spent[name]
+            ],
             "ns",
         )
 

@@ -94,7 +94,7 @@ class TupleSource(TmqpDataSource):
 class RowSource(TupleSource):
     """A source of Rows: the columns of :data:`PLAIN_COLUMNS`."""
 
-    kind = _RowReader
+    kind: type[TmqpReader] = _RowReader
 
     @classmethod
     def name(cls) -> str:

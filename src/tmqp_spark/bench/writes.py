@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tmqp.models import QueueOptions
@@ -26,13 +27,13 @@ def row_writer(stage: Stage, record: Record) -> None:
     count = max(1, stage.plan.messages // 2)
     _create(stage, "pushed", durable=False)
     frame = _rows(stage, count)
-    more = {"tmqp": {"guarantee": "at_least_once", "ack": "none"}, "a Row each": {}}
+    plain = {"guarantee": "at_least_once", "ack": "none"}
+    more: dict[str, dict[str, str]] = {"tmqp": plain, "a Row each": {}}
     forms = {"tmqp": "tmqp", "a Row each": "tmqp_bench_row_sink"}
     actions = {
-        name: lambda name=name: _write(stage, frame, "pushed", forms[name], more[name])
-        for name in forms
+        name: partial(_write, stage, frame, "pushed", forms[name], more[name]) for name in forms
     }
-    found = stage.contest(record, actions, after=lambda: _clear(stage, "pushed"))
+    found = stage.contest(record, actions, warm_up=2, after=lambda: _clear(stage, "pushed"))
     for name, each in found.items():
         record.figure(name, count, count * _PAYLOAD, each)
     ours = found["tmqp"]
@@ -60,11 +61,12 @@ def exactly_once(stage: Stage, record: Record) -> None:
     found = stage.contest(
         record,
         {
-            name.replace("_", " "): lambda name=name: _write(
-                stage, frame, "stored", "tmqp", {"guarantee": name}
+            name.replace("_", " "): partial(
+                _write, stage, frame, "stored", "tmqp", {"guarantee": name}
             )
             for name in ("exactly_once", "at_least_once")
         },
+        warm_up=2,
         after=lambda: _clear(stage, "stored"),
     )
     for name, each in found.items():
@@ -97,8 +99,6 @@ def _clear(stage: Stage, channel: str) -> None:
         client.clear_queue(channel, 1)
 
 
-def _write(
-    stage: Stage, frame: DataFrame, channel: str, form: str, more: dict[str, Any]
-) -> None:
+def _write(stage: Stage, frame: DataFrame, channel: str, form: str, more: dict[str, Any]) -> None:
     writer = frame.write.format(form).mode("append")
     writer.options(url=stage.broker.url, channel=channel, queue=1, **more).save()

@@ -154,7 +154,16 @@ def bench(
 def _show_figures(record: Record) -> None:
     click.echo(f"{record.title} ({record.case})\n")
     print_table(
-        ["", "COUNT", "A SECOND", "MB/S", "JVM NS EACH", "PYTHON NS EACH", "BROKER NS EACH", "SPREAD"],
+        [
+            "",
+            "COUNT",
+            "A SECOND",
+            "MB/S",
+            "JVM NS",
+            "PYTHON NS",
+            "BROKER NS",
+            "SPREAD",
+        ],
         [
             [
                 each["variant"],

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tmqp_spark.classes import SharedClasses, end_jvm
@@ -62,8 +63,9 @@ def spark_for(
         yield spark
     finally:
         spark.stop()
-        if classes is not None and classes.to_make and end_jvm(SparkContext):
-            classes.keep()
+    # Not after an error or an end at once: who wants that does not want to wait for Java.
+    if classes is not None and classes.to_make and end_jvm(SparkContext):
+        classes.keep()
 
 
 def _shared_classes(
