@@ -13,9 +13,11 @@ PYTHON ?= python3 python3.13 python3.12 python3.11 python3.14
 JOBS ?= 2
 # Seeds of the simulation.
 SEEDS ?= 0..9999
-# What a soak may take, in seconds, and the seed it begins with.
+# What a soak may take, in seconds, and the seed it begins with; the seeds of the simulation's,
+# whose million takes more than an hour of two idle processors.
 SOAK_SECONDS ?= 600
 SOAK_SEED ?= 1
+SOAK_SEEDS ?= 1000000..1999999
 # Handed to pytest: make test ARGS='-k frames -x'
 ARGS ?=
 
@@ -25,6 +27,9 @@ PIP := $(PY) -m pip --disable-pip-version-check
 MADE := $(VENV)/.stamp-made
 READY := $(VENV)/.stamp-ready
 
+# The simulation, compiled.
+MARKS = PYTHONPATH=build/simulator $(PY) -m tmqp_sim marks --seeds $(SOAK_SEEDS) --jobs $(JOBS)
+
 # What is type-checked and linted, as far as it exists.
 CODE := $(wildcard setup.py src tests fuzz examples tools)
 # What a build is made of: the files, and the folders so that a deleted file counts as a change.
@@ -32,7 +37,7 @@ SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conform
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
 .PHONY: help demo test spark-demo setup compiled test-compiled lint format typecheck imports tidy \
-	coverage sim soak bench bench-clients bench-peers bench-codec ci clean distclean
+	coverage sim soak soak-sim bench bench-clients bench-peers bench-codec ci clean distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -85,9 +90,13 @@ coverage: $(READY) ## run the tests and show the lines and branches they miss
 sim: $(READY) ## ten thousand simulated histories of broker and clients: SEEDS=0..9999
 	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
 
-soak: $(READY) ## run what is left to chance for longer: SOAK_SECONDS=600 in all
+soak: $(READY) build/simulator/.stamp ## run what is left to chance for twice SOAK_SECONDS=600
 	PYTHONPATH=src TMQP_SOAK_SECONDS=$(SOAK_SECONDS) TMQP_SOAK_SEED=$(SOAK_SEED) \
 	  $(PY) -m pytest -q -s --timeout 0 -o python_files='soak_*.py' tests/soak $(ARGS)
+	$(MARKS) --seconds $(SOAK_SECONDS)
+
+soak-sim: build/simulator/.stamp ## a million simulated histories, compiled: SOAK_SEEDS=0..9
+	$(MARKS) $(ARGS)
 
 bench-codec: build/compiled/.stamp ## measure the codec, both builds, beside other projects' parsers
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench codec $(ARGS)
@@ -165,6 +174,13 @@ endef
 
 build/compiled/.stamp: $(READY) $(SOURCES)
 	$(call install_copy,1,build/compiled)
+
+SIMULATOR := tools/compile_simulator.py $(wildcard fuzz/tmqp_sim/*.py)
+
+build/simulator/.stamp: $(READY) $(SOURCES) $(SIMULATOR)
+	@echo 'Building build/simulator, product and simulator as one unit (minutes)'
+	@$(PY) -m tools.compile_simulator
+	@touch $@
 
 build/auto/.stamp: $(READY) $(SOURCES)
 	$(call install_copy,auto,build/auto)

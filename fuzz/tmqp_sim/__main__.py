@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tmqp_sim.marks import missing, table
+from tmqp_sim.marks import ENOUGH_RUNS, missing, table
 from tmqp_sim.minimise import minimise
 from tmqp_sim.mutants import MUTANTS, planted
 from tmqp_sim.runner import Summary, caught_at, run_many
@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     several.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     several.add_argument("--mutant", choices=list(MUTANTS), default="", help="have this bug")
     several.add_argument("--seconds", type=float, default=0.0, help="stop after so long")
-    several.add_argument("--no-bar", action="store_true", help="draw no bar")
+    several.add_argument("--no-bar", action="store_true", help="say nothing meanwhile")
     single = argparse.ArgumentParser(add_help=False)
     single.add_argument("seed", type=int)
     single.add_argument("--mutant", choices=list(MUTANTS), default="", help="have this bug")
@@ -63,7 +63,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 when all is well, 1 when something was found, 2 for a wrong command."""
+    """Run a command; 0 when all is well, 1 when something was found, 2 for a wrong command, 130
+    when it was interrupted before anything was found."""
     options = _parser().parse_args(arguments)
     if options.command == "run":
         return _run(options)
@@ -96,10 +97,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _many(options: argparse.Namespace, enough: int) -> Summary:
-    bar = None if options.no_bar or not sys.stderr.isatty() else sys.stderr
-    return run_many(
+    bar = None if options.no_bar else sys.stderr
+    summary = run_many(
         options.seeds, options.jobs, options.mutant, bar, enough, seconds=options.seconds
     )
+    if summary.interrupted:
+        print(f"interrupted after {summary.runs:,} seeds", file=sys.stderr)
+    return summary
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -116,19 +120,27 @@ def _run(options: argparse.Namespace) -> int:
     if summary.failures:
         again = summary.failures[0].seed
         print(f"to see the first again: python -m tmqp_sim replay {again}")
-    return 1 if summary.failures or summary.differing else 0
+    return _status(summary)
+
+
+def _status(summary: Summary, unreached: Sequence[str] = ()) -> int:
+    if summary.failures or summary.differing or unreached:
+        return 1
+    return 130 if summary.interrupted else 0
 
 
 def _marks(options: argparse.Namespace) -> int:
     summary = _many(options, 0)
     for result in summary.failures:
         print(result.report(), end="\n\n")
+    for seed in summary.differing:
+        print(f"seed {seed} came out differently the second time")
     print("\n".join(table(summary.marks)))
     print("\n".join(summary.lines()))
     unreached = missing(summary.marks)
     if unreached:
         print(f"not reached: {', '.join(unreached)}")
-    return 1 if unreached or summary.failures else 0
+    return _status(summary, unreached if summary.runs >= ENOUGH_RUNS else ())
 
 
 def _mutants(limit: int) -> int:

@@ -7,7 +7,10 @@ from typing import Final
 
 from tmqp_sim.plan import FAULT_KINDS
 
-__all__ = ["MARKS", "missing", "table"]
+__all__ = ["ENOUGH_RUNS", "MARKS", "missing", "table"]
+
+#: So many runs must reach every mark.
+ENOUGH_RUNS: Final = 100_000
 
 #: By name: where it is, in words.
 MARKS: Final[dict[str, str]] = {

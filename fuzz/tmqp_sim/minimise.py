@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from tmqp_sim.plan import Plan, draw_plan
-from tmqp_sim.simulation import Result, run
+from tmqp_sim.results import Result
+from tmqp_sim.simulation import run
 
 __all__ = ["minimise"]
 

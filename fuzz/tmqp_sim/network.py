@@ -29,7 +29,7 @@ CUT_NEWS_S: Final = 0.4
 READ_BYTES: Final = 65_536
 
 
-class Broken(OSError):  # noqa: N818 - it says how the link is
+class Broken(Exception):  # noqa: N818 - it says how the link is
     """The connection is broken."""
 
 

@@ -6,22 +6,26 @@ clock, its terminal.  No simulated thing may import it.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TextIO
 
 from tmqp_sim.mutants import planted
-from tmqp_sim.simulation import Result, run
+from tmqp_sim.results import Result
+from tmqp_sim.simulation import run
 
 __all__ = ["Summary", "caught_at", "run_many"]
 
 #: Seeds that a process is given at a time.
 _PORTION: Final = 25
 _BAR_WIDTH: Final = 30
-#: How often the bar is drawn anew, in seconds.
+#: How often the bar is drawn anew, in seconds; and a line written where there is no terminal.
 _BAR_EVERY_S: Final = 0.25
+_LINE_EVERY_S: Final = 60.0
 
 
 class Summary:
@@ -36,6 +40,7 @@ class Summary:
         self.failures: list[Result] = []
         self.marks: Counter[str] = Counter()
         self.again = 0
+        self.interrupted = False
         self.differing: list[int] = []
 
     def add(self, result: Result, repeated: bool, differs: bool) -> None:
@@ -71,12 +76,21 @@ class Summary:
 def _portion(work: tuple[list[int], str, int]) -> list[tuple[Result, bool, bool]]:
     seeds, mutant, twice_of = work
     results: list[tuple[Result, bool, bool]] = []
-    with planted(mutant):
-        for seed in seeds:
-            result = run(seed)
-            repeated = bool(twice_of) and seed % twice_of == 0
-            differs = repeated and run(seed).digest != result.digest
-            results.append((result, repeated, differs))
+    # A run is a web of references that ends all at once: looking for it meanwhile is a seventh of
+    # the time.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        with planted(mutant):
+            for seed in seeds:
+                result = run(seed)
+                repeated = bool(twice_of) and seed % twice_of == 0
+                differs = repeated and run(seed).digest != result.digest
+                results.append((result, repeated, differs))
+    finally:
+        if collecting:
+            gc.enable()
+        gc.collect()
     return results
 
 
@@ -100,29 +114,39 @@ def run_many(
 
     :param jobs: processes.
     :param mutant: the planted bug to have meanwhile; none if empty.
-    :param bar: where to draw a bar.
+    :param bar: where to draw a bar; a line from time to time if it is no terminal.
     :param enough: stop after so many failures; 0 for never.
     :param seconds: stop after so long; 0 for never.
     :param twice_of: one of so many seeds is run twice, to see that it comes out the same; 0: none.
+
+    Control-C ends it too; the summary is of what was done until then.
     """
     summary = Summary()
     began = time.perf_counter()
     drawn = 0.0
+    drawing = bar is not None and bar.isatty()
+    every_s = _BAR_EVERY_S if drawing else _LINE_EVERY_S
+    draw = _draw if drawing else _tell
     work = _portions(seeds, mutant, twice_of)
-    for results in _spread(work, jobs):
-        for result, repeated, differs in results:
-            summary.add(result, repeated, differs)
-        summary.elapsed_s = time.perf_counter() - began
-        if bar is not None and (
-            summary.elapsed_s - drawn > _BAR_EVERY_S or summary.runs == len(seeds)
-        ):
-            drawn = summary.elapsed_s
-            _draw(bar, summary, len(seeds))
-        if enough and len(summary.failures) >= enough:
-            break
-        if seconds and summary.elapsed_s >= seconds:
-            break
-    if bar is not None:
+    try:
+        for results in _spread(work, jobs):
+            for result, repeated, differs in results:
+                summary.add(result, repeated, differs)
+                if bar is not None and (result.failed or differs):
+                    _cry(bar, result)
+            summary.elapsed_s = time.perf_counter() - began
+            if bar is not None and (
+                summary.elapsed_s - drawn > every_s or (drawing and summary.runs == len(seeds))
+            ):
+                drawn = summary.elapsed_s
+                draw(bar, summary, len(seeds))
+            if enough and len(summary.failures) >= enough:
+                break
+            if seconds and summary.elapsed_s >= seconds:
+                break
+    except KeyboardInterrupt:
+        summary.interrupted = True
+    if drawing and bar is not None:
         bar.write("\n")
     return summary
 
@@ -134,7 +158,10 @@ def _spread(
         yield from map(_portion, work)
         return
     # Forking a process that may have threads is not safe, and will not be the default any more.
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+    # Control-C is for the process that hands out the work: it ends the others.
+    with multiprocessing.get_context("spawn").Pool(
+        jobs, signal.signal, (signal.SIGINT, signal.SIG_IGN)
+    ) as pool:
         yield from pool.imap(_portion, work)
 
 
@@ -147,6 +174,20 @@ def _draw(bar: TextIO, summary: Summary, total: int) -> None:
         f" {len(summary.failures)} failed, {left_s:.0f} s left "
     )
     bar.flush()
+
+
+def _cry(out: TextIO, result: Result) -> None:
+    what = f"failed: {result.checker}" if result.failed else "came out differently the second time"
+    out.write(f"\rseed {result.seed} {what}\n")
+
+
+def _tell(out: TextIO, summary: Summary, total: int) -> None:
+    left_s = summary.elapsed_s * (total / summary.runs - 1.0)
+    out.write(
+        f"{summary.runs:,} of {total:,} seeds, {len(summary.failures)} failed,"
+        f" {left_s:.0f} s left\n"
+    )
+    out.flush()
 
 
 def caught_at(

@@ -54,6 +54,8 @@ class Session:
         self.over = False
         self.due = math.inf
         self.progress_at = 0.0
+        #: A call of check_stall is to come; there is never another beside it.
+        self.stall_watched = False
         limits = server.outbound
         self._pause_bytes = max(limits.max_outbound_bytes // 2, limits.high_water_bytes)
         self.received_at = server.world.now
@@ -119,7 +121,9 @@ class Session:
                 return
             data = data[sent:]
             self.progress_at = self.server.world.now
-            self.server.world.after(self.server.outbound.stall_timeout_s, self.check_stall)
+            if not self.stall_watched:
+                self.stall_watched = True
+                self.server.world.after(self.server.outbound.stall_timeout_s, self.check_stall)
         self.waiting.append(data)
         self.waiting_bytes += len(data)
         limits = self.server.outbound
@@ -165,6 +169,7 @@ class Session:
     def check_stall(self) -> None:
         """Cut a peer that has read nothing for too long."""
         if self.over or not self.waiting:
+            self.stall_watched = False
             return
         due = self.progress_at + self.server.outbound.stall_timeout_s
         if self.server.asleep or due > self.server.world.now:

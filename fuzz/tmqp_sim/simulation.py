@@ -10,8 +10,7 @@ judged (``checkers.py``).
 from __future__ import annotations
 
 import traceback
-from types import FunctionType
-from typing import Final, cast
+from typing import Final
 
 from tmqp.limits import Limits
 from tmqp_client.config import ClientLimits
@@ -35,61 +34,30 @@ from tmqp_sim.network import Network
 from tmqp_sim.operators import Operator
 from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
 from tmqp_sim.producers import Producer
+from tmqp_sim.results import Result
 from tmqp_sim.server import Built, Server
 from tmqp_sim.strangers import Stranger
-from tmqp_sim.watch import WatchedBroker
 from tmqp_sim.world import Violation, World
 
-__all__ = ["HEALING_S", "WATCHABLE", "Result", "Simulation", "run", "run_handler"]
+__all__ = ["HEALING_S", "WATCHABLE", "Simulation", "run", "run_handler"]
 
-#: Whether every step of the broker can be watched: a compiled hub takes the real one only.
-WATCHABLE: Final = isinstance(Hub.open, FunctionType)
+
+def _watchable() -> bool:
+    try:
+        import tmqp_sim.watch  # noqa: F401, PLC0415 - what is tried is the import
+    except TypeError:
+        return False
+    return True
+
+
+#: Whether every step of the broker can be watched: a broker that was compiled without the module
+#: ``watch`` has no subclasses.
+WATCHABLE: Final = _watchable()
 
 #: What everything that is owed has to come home, in simulated seconds.
 HEALING_S: Final = 60.0
 #: After it has come home nothing more may come: so much longer is looked.
 QUIET_S: Final = 2.5
-
-
-class Result:
-    """What came of a run; ``checker`` is empty when every promise was kept."""
-
-    __slots__ = (
-        "checker", "digest", "events", "healed_in_s", "history", "left_out", "marks", "plan",
-        "seed", "simulated_s", "text",
-    )  # fmt: skip
-
-    def __init__(self, plan: Plan, world: World, checker: str, text: str, healed_in: float) -> None:
-        self.seed = plan.seed
-        self.plan = plan.described()
-        self.left_out = plan.left_out
-        self.checker = checker
-        self.text = text
-        self.digest = world.digest()
-        self.events = world.events
-        self.simulated_s = world.now
-        self.healed_in_s = healed_in
-        self.marks = world.marks
-        self.history = world.recent() if checker else []
-
-    @property
-    def failed(self) -> bool:
-        """Whether a promise was broken."""
-        return bool(self.checker)
-
-    def report(self) -> str:
-        """All that is needed to repeat it."""
-        lines = [
-            f"seed {self.seed} FAILED: {self.checker}",
-            *("  " + line for line in self.text.splitlines()),
-            "plan:",
-            *("  " + line for line in self.plan),
-        ]
-        if self.left_out:
-            lines.append(f"left out: {len(self.left_out)} of the plan's things")
-        lines.append(f"the last of {self.events} events, digest {self.digest}:")
-        lines += ["  " + line for line in self.history]
-        return "\n".join(lines)
 
 
 class Simulation:
@@ -191,17 +159,22 @@ class Simulation:
             max_total_bytes=plan.memory_bytes,
             max_work_per_step=plan.work_per_step,
         )
-        self.broker = Broker(limits, BrokerOptions(storage=True), self._handlers)
+        options = BrokerOptions(storage=True)
         self.ledger = Ledger(
             self.world, self.places, plan.max_in_flight, self.sent, self.history.pushes
         )
         door = NativeDoor(self._new_door_id, self.protocol)
         journal = self.disk.new_journal(door)
-        if not self.watched:
-            return Built(Hub(self.broker, plan.buffers[0], journal), door)
-        audit = self.disk.audit
-        watched = WatchedBroker(self.broker, self.ledger, audit, self.world, plan.take_over)
-        return Built(Hub(cast("Broker", watched), plan.buffers[0], journal), door)
+        if self.watched:
+            from tmqp_sim.watch import WatchedBroker  # noqa: PLC0415 - see WATCHABLE
+
+            self.broker = WatchedBroker(
+                limits, options, self._handlers,
+                self.ledger, self.disk.audit, self.world, plan.take_over,
+            )  # fmt: skip
+        else:
+            self.broker = Broker(limits, options, self._handlers)
+        return Built(Hub(self.broker, plan.buffers[0], journal), door)
 
     def _new_door_id(self) -> str:
         self._door_ids += 1
@@ -369,8 +342,7 @@ class Simulation:
 def run(seed: int, left_out: tuple[str, ...] = (), *, watched: bool = WATCHABLE) -> Result:
     """Run one seed, without the things of its plan that are left out.
 
-    :param watched: judge every step of the broker, not only the end; a compiled hub cannot be
-        watched.
+    :param watched: judge every step of the broker, not only the end, where it can be done.
     """
     plan = draw_plan(seed)
     plan.without(left_out)

@@ -1,8 +1,8 @@
 """Owns the look over the broker's shoulder: every step is judged before its effects go out.
 
-The watched broker stands where the hub expects the broker.  Beside the ledger's model it checks the
-broker's own books after every step: that they balance (accepted = waiting + deferred + in flight +
-settled), that every deadline is known, and that nobody holds more than allowed.
+The watched broker is the broker, each of whose ways in is looked at.  Beside the ledger's model it
+checks the broker's own books after every step: that they balance (accepted = waiting + deferred +
+in flight + settled), that every deadline is known, and that nobody holds more than allowed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from typing import Final
 
 from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, Broker
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Push
+from tmqp_server.engine.delivery import HandlerRegistry
 from tmqp_server.engine.effects import Effect
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
+from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_sim.audit import Audit
@@ -27,16 +29,26 @@ _SELDOM: Final = 16
 _EPSILON_S: Final = 1e-9
 
 
-class WatchedBroker:
+class WatchedBroker(Broker):
     """A broker with somebody beside it.
+
+    A subclass, as a hub that is compiled takes no other; then this module has to be in its unit
+    (``tools/compile_simulator.py``).
 
     :param take_over: clients that come back take over what is left of their older connection.
     """
 
     def __init__(
-        self, broker: Broker, ledger: Ledger, audit: Audit, world: World, take_over: bool
+        self,
+        limits: EngineLimits,
+        options: BrokerOptions,
+        handlers: HandlerRegistry | None,
+        ledger: Ledger,
+        audit: Audit,
+        world: World,
+        take_over: bool,
     ) -> None:
-        self.broker = broker
+        super().__init__(limits, options, handlers)
         self.ledger = ledger
         self._audit = audit
         self._world = world
@@ -51,7 +63,7 @@ class WatchedBroker:
         if self._take_over and isinstance(command, Connect):
             command.take_over = True
         self.ledger.before(command)
-        return self._judge(command, self.broker.step(command, now), now)
+        return self._judge(command, super().step(command, now), now)
 
     def steps(
         self, commands: Sequence[Command], at: int, now: float, most_bytes: int
@@ -75,8 +87,8 @@ class WatchedBroker:
             if self._take_over and isinstance(command, Connect):
                 command.take_over = True
             self.ledger.before(command)
-            before = self.broker._core.total_bytes
-            _, effects = self.broker.steps([command], 0, now, most_bytes)
+            before = self._core.total_bytes
+            _, effects = super().steps([command], 0, now, most_bytes)
             if isinstance(command, Push):
                 self._check_memory(command, before)
             out += self._judge(command, effects, now)
@@ -87,31 +99,19 @@ class WatchedBroker:
             if at >= end or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
                 return at, out
 
-    def next_deadline(self) -> float | None:
-        """The broker's."""
-        return self.broker.next_deadline()
-
     def on_deadline(self, now: float) -> list[Effect]:
         """What is due, judged."""
         self.ledger.steps += 1
-        effects = self._judge(None, self.broker.on_deadline(now), now)
-        due = self.broker.next_deadline()
+        effects = self._judge(None, super().on_deadline(now), now)
+        due = self.next_deadline()
         if due is None or due > now:
             self.ledger.all_served()
-            for queue in self.broker.queues():
+            for queue in self.queues():
                 if queue.overdue(now - _EPSILON_S, 1):
                     raise Violation("deadline", f"{queue!r} has overdue messages in flight")
         else:
             self._world.mark("work left for another step")
         return effects
-
-    def notes(self) -> list[tuple[int, int, int, int]]:
-        """What the storage does not know yet."""
-        return self.broker.notes()
-
-    def bindings_left_out(self) -> list[tuple[str, str]]:
-        """What could not be restored of routers."""
-        return self.broker.bindings_left_out()
 
     # -- the look -------------------------------------------------------------------------------
 
@@ -119,8 +119,8 @@ class WatchedBroker:
         ledger = self.ledger
         ledger.after(command, effects)
         self._audit.see(effects)
-        queues = self.broker.queues()
-        earliest = self.broker.next_deadline()
+        queues = self.queues()
+        earliest = self.next_deadline()
         for queue in queues:
             self._check_books(queue, now, earliest)
         if ledger.steps % _SELDOM == 0:
@@ -159,8 +159,8 @@ class WatchedBroker:
 
     def _check_memory(self, push: Push, before: int) -> None:
         """A push is taken in only while there is memory for it (F2 of the cases)."""
-        core = self.broker._core
-        most = self.broker.limits.max_total_bytes
+        core = self._core
+        most = self.limits.max_total_bytes
         if core.total_bytes > max(before, most):
             raise Violation("memory", f"{push!r}: {core.total_bytes} bytes, {most} allowed")
         if before + push.size + MESSAGE_OVERHEAD_BYTES > most:
@@ -175,7 +175,7 @@ class WatchedBroker:
 
     def _check_sessions(self, queues: list[Queue]) -> None:
         """What sessions hold, counted from the messages' side."""
-        core = self.broker._core
+        core = self._core
         if core.trash:
             return
         holding: dict[int, int] = {}

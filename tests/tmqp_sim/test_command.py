@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import io
+import pickle
+import re
 
 import pytest
 
+from tmqp_sim import __main__ as command
+from tmqp_sim import runner
 from tmqp_sim.__main__ import main
 from tmqp_sim.mutants import MUTANTS
 from tmqp_sim.runner import caught_at, run_many
+from tmqp_sim.simulation import run
 
 pytestmark = pytest.mark.cold
 
@@ -47,10 +52,18 @@ def test_minimise_says_what_was_left_out(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_marks_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["marks", "--seeds", "3", "--jobs", "1"]) == 1, "one seed does not reach all"
+    assert main(["marks", "--seeds", "3", "--jobs", "1"]) == 0, "one seed need not reach all"
     out = capsys.readouterr().out
     assert "fault: cut: a connection is reset" in out
     assert "not reached: " in out
+
+
+def test_enough_runs_must_reach_every_mark(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "ENOUGH_RUNS", 1)
+    assert main(["marks", "--seeds", "3", "--jobs", "1"]) == 1
+    assert "not reached: " in capsys.readouterr().out
 
 
 def test_digests_are_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,12 +81,56 @@ def test_seeds_that_are_none_are_refused(text: str, capsys: pytest.CaptureFixtur
     assert "seed" in capsys.readouterr().err
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def test_a_bar_shows_how_far_it_is() -> None:
-    bar = io.StringIO()
+    bar = Terminal()
     run_many(range(3), bar=bar, twice_of=0)
     last = bar.getvalue().split("\r")[-1]
     assert last.startswith("[##############################] 3/3 seeds, 0 failed")
     assert last.endswith("\n")
+
+
+def test_without_a_terminal_a_line_comes_from_time_to_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runner, "_LINE_EVERY_S", 0.0)
+    out = io.StringIO()
+    run_many(range(30), bar=out, twice_of=0)
+    first, second = out.getvalue().splitlines()
+    assert first.startswith("25 of 30 seeds, 0 failed, ")
+    assert second == "30 of 30 seeds, 0 failed, 0 s left"
+
+
+def test_a_failure_is_told_at_once() -> None:
+    out = io.StringIO()
+    run_many(range(500), mutant="endless-hops", bar=out, enough=1, twice_of=0)
+    assert re.match(r"\rseed \d+ failed: \w+\n", out.getvalue())
+
+
+def test_control_c_ends_a_run_and_tells_what_was_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    portion = runner._portion
+
+    def interrupted(work: tuple[list[int], str, int]) -> object:
+        if work[0][0] > 0:
+            raise KeyboardInterrupt
+        return portion(work)
+
+    monkeypatch.setattr(runner, "_portion", interrupted)
+    assert main(["run", "--seeds", "0..99", "--jobs", "1"]) == 130
+    out, err = capsys.readouterr()
+    assert out.startswith("25 seeds in ")
+    assert "interrupted after 25 seeds" in err
+
+
+def test_what_is_left_of_a_run_goes_from_one_process_to_another() -> None:
+    result = run(3)
+    assert pickle.loads(pickle.dumps(result)).report() == result.report()  # noqa: S301 - our own
 
 
 def test_enough_failures_end_a_run() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.docs.pages import blocks, page
 from tests.project import ROOT
 from tmqp_sim import run_handler
-from tmqp_sim.simulation import Result
+from tmqp_sim.results import Result
 
 pytestmark = pytest.mark.cold
 

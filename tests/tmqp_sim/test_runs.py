@@ -99,3 +99,10 @@ def test_a_plan_without_something_is_otherwise_the_same() -> None:
     smaller.without(gone)
     assert smaller.names() == whole.names()[3:]
     assert smaller.left_out == tuple(sorted(gone))
+
+
+@pytest.mark.cold
+def test_a_frozen_server_looked_at_a_slow_reader_a_million_times() -> None:
+    """Each time a session had to wait it was to be looked at once more, and each of these looks
+    came again every millisecond while the server stood still."""
+    assert run(1_011_102).events < 50_000
