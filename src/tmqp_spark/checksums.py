@@ -6,9 +6,16 @@ as everything else that is done to a message of 100 bytes here; Intel's ISA-L at
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+from zlib import crc32 as _portable
+
 try:
-    from isal.isal_zlib import crc32
+    from isal.isal_zlib import crc32 as _quick
 except ImportError:  # not built for every machine
-    from zlib import crc32
+    _quick = _portable
 
 __all__ = ["crc32"]
+
+#: The CRC-32 of some bytes, behind others whose CRC-32 is the second argument.
+crc32: Final[Callable[..., int]] = _quick

@@ -6,7 +6,7 @@ out as it stands on the disk; one that is cut must be taken apart and made anew,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tmqp import HeaderName, ResultCode
 from tmqp.extensions import (
@@ -21,14 +21,21 @@ from tmqp_spark.catalog import answer_list
 from tmqp_spark.errors import BrokerRefused
 from tmqp_spark.transport import Link
 
-if TYPE_CHECKING:
-    from tmqp_spark.ranges import QueueRange
+__all__ = ["Wanted", "ask_parts"]
 
-__all__ = ["ask_parts"]
+
+class Wanted(Protocol):
+    """A range: sequences ``start`` up to, not including, ``end`` of a queue."""
+
+    channel: str
+    queue: int
+    incarnation: str
+    start: int
+    end: int
 
 
 def ask_parts(
-    link: Link, whole: QueueRange, target: int, most: int | None
+    link: Link, whole: Wanted, target: int, most: int | None
 ) -> list[tuple[int, int, int]] | None:
     """First, last and bytes of each part; None where the broker does not know the question, or the
     range is not there any more (reading it will say so).

@@ -28,7 +28,8 @@ def shared(java: Path, **environment: str) -> SharedClasses:
 
 def test_the_first_makes_it_and_others_use_it(java: Path) -> None:
     first = shared(java)
-    assert first.to_make
+    to_make = first.to_make
+    assert to_make
     assert "-XX:ArchiveClassesAtExit=" in first.options()
     fresh = Path(first.options().partition("AtExit=")[2].split()[0])
     fresh.write_bytes(b"classes")

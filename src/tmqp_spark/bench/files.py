@@ -56,7 +56,7 @@ def archives(stage: Stage, record: Record) -> None:
         spent = stage.contest(
             record,
             {f"arrow, {payload} bytes": by_arrow, f"Spark, {payload} bytes": by_spark},
-            warm_up=1,
+            warm_up=2,
             after=_remover(target),
         )
         for name, each in spent.items():

@@ -72,7 +72,7 @@ def decoding(stage: Stage, record: Record) -> None:
     queue, count = stage.queue(100)
     options = read_options(SourceOptions, {"subscribe": queue})
     with Link(stage.connection) as link:
-        wanted = whole_range(link, options)
+        wanted = _whole_range(link, options)
         answers = list(read_answers(link, wanted, options))
         builder = BatchBuilder(
             project(_DECODED), wanted.channel, wanted.queue, wanted.incarnation, queue
@@ -109,7 +109,7 @@ def large_reads(stage: Stage, record: Record) -> None:
     frame = stage.read(queue, "value binary")
     options = read_options(SourceOptions, {"subscribe": queue})
     with Link(stage.connection) as link:
-        wanted = whole_range(link, options)
+        wanted = _whole_range(link, options)
 
         def only_take() -> None:
             for _ in read_answers(link, wanted, options):
@@ -163,7 +163,7 @@ def tasks(stage: Stage, record: Record) -> None:
     record.at_most(f"Python's processor time a task of {_MESSAGES_A_TASK} messages", 2, times, "ms")
 
 
-def whole_range(link: Link, options: SourceOptions) -> QueueRange:
+def _whole_range(link: Link, options: SourceOptions) -> QueueRange:
     """All that is kept of the one queue that the options name."""
     (state,) = Catalog(link, Subscription(options)).look().values()
     return QueueRange(

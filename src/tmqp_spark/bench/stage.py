@@ -110,8 +110,8 @@ class Stage:
 
             for rival in (TupleSource, RowSource, RowSink):
                 self._spark.dataSource.register(rival)
-            process = self._spark.sparkContext._jvm.java.lang.ProcessHandle  # type: ignore[union-attr]
-            self._jvm = int(process.current().pid())
+            jvm: Any = self._spark.sparkContext._jvm
+            self._jvm = int(jvm.java.lang.ProcessHandle.current().pid())
         return self._spark
 
     @property
