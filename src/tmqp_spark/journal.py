@@ -14,8 +14,7 @@ asked), and text is checked to be UTF-8.
 from __future__ import annotations
 
 import struct
-from typing import Any, Final
-from zlib import crc32
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -29,10 +28,11 @@ from tmqp.blocks import (
     BlockError,
 )
 from tmqp.frames import parse_headers
+from tmqp_spark.checksums import crc32
 from tmqp_spark.errors import DecodeFailed
 from tmqp_spark.schema import Projection
 
-__all__ = ["BatchBuilder", "Portion", "read_portion"]
+__all__ = ["BatchBuilder", "Data", "Portion", "read_portion"]
 
 _ENTRY: Final = np.dtype(
     [
@@ -65,6 +65,11 @@ _CRC_AT: Final = HEAD_SIZE - 4
 _NATIVE: Final = 1
 _NATIVE_HEAD: Final = 8
 _HEADERS_REMEMBERED: Final = 1_024
+#: Places in a buffer are numbers of 32 bits, with a sign, in Arrow's views.
+_LARGEST_BUFFER: Final = 2**31 - 1
+
+#: Bytes as they came: of any kind that lends its memory.
+Data: TypeAlias = "bytes | memoryview"
 
 
 class Portion:
@@ -79,7 +84,7 @@ class Portion:
 
     def __init__(
         self,
-        buffers: list[bytes],
+        buffers: list[Data],
         entry: Any,
         buffer: Any,
         body: Any,
@@ -108,7 +113,7 @@ class Portion:
         )
 
 
-def read_portion(answers: list[tuple[bytes, int]], checksums: str, what: str) -> Portion:
+def read_portion(answers: list[tuple[Data, int]], checksums: str, what: str) -> Portion:
     """Read the blocks of some answers: their heads and indexes; bodies stay where they are.
 
     :param answers: the bytes of each, and where in them the first block begins.
@@ -125,7 +130,7 @@ def read_portion(answers: list[tuple[bytes, int]], checksums: str, what: str) ->
         ) from None
 
 
-def _read_portion(answers: list[tuple[bytes, int]], checksums: str) -> Portion:
+def _read_portion(answers: list[tuple[Data, int]], checksums: str) -> Portion:
     entries: list[Any] = []
     # Of each block: how many messages, where its bodies begin, and how many bytes they are.
     counts: list[int] = []
@@ -134,10 +139,12 @@ def _read_portion(answers: list[tuple[bytes, int]], checksums: str) -> Portion:
     in_buffer: list[int] = []
     for data, start in answers:
         view = memoryview(data)
+        if len(view) > _LARGEST_BUFFER:
+            raise BlockError(f"an answer of {len(view)} bytes is too large to be columns")
         at, before = start, sum(counts)
-        while at < len(data):
+        while at < len(view):
             count, body_size = _read_head(view, at, checksums)
-            entries.append(np.frombuffer(data, np.uint8, ENTRY_SIZE * count, at + HEAD_SIZE))
+            entries.append(np.frombuffer(view, np.uint8, ENTRY_SIZE * count, at + HEAD_SIZE))
             at += HEAD_SIZE + ENTRY_SIZE * count
             counts.append(count)
             bases.append(at)
@@ -146,22 +153,48 @@ def _read_portion(answers: list[tuple[bytes, int]], checksums: str) -> Portion:
         in_buffer.append(sum(counts) - before)
     buffers = [data for data, _ in answers]
     if not entries:
-        nothing = np.empty(0, np.int64)
+        nothing = np.empty(0, np.int32)
         return Portion(buffers, np.empty(0, _ENTRY), nothing, nothing, nothing, nothing)
     # Joined as bytes: numpy compares the fields of records one by one before it joins them.
     entry = (entries[0] if len(entries) == 1 else np.concatenate(entries)).view(_ENTRY)
-    position = entry["position"].astype(np.int64)
-    size = entry["size"].astype(np.int64)
-    offset = entry["payload_offset"].astype(np.int64)
-    payload_size = entry["payload_size"].astype(np.int64)
-    if (position + size > np.repeat(sizes, counts)).any() or (offset + payload_size > size).any():
-        raise BlockError("the place of a message is impossible")
+    body, payload, payload_size = _places(entry, counts, bases, sizes)
     sequence = entry["sequence"]
     if not (sequence[1:] > sequence[:-1]).all():
         raise BlockError("messages are out of order")
-    body = position + np.repeat(bases, counts)
-    buffer = np.repeat(np.arange(len(buffers), dtype=np.int64), in_buffer)
-    return Portion(buffers, entry, buffer, body, body + offset, payload_size)
+    if len(buffers) == 1:
+        buffer = np.zeros(len(entry), np.int32)
+    else:
+        buffer = np.repeat(np.arange(len(buffers), dtype=np.int32), in_buffer)
+    return Portion(buffers, entry, buffer, body, payload, payload_size)
+
+
+def _places(
+    entry: Any, counts: list[int], bases: list[int], sizes: list[int]
+) -> tuple[Any, Any, Any]:
+    """Where in its buffer each body begins, where each payload does, and the size of that.
+
+    Numbers of 32 bits are half the memory to go through; none of these sums is more, because each
+    of their parts is compared with the largest block first.
+
+    :raises BlockError: when one is outside of its block.
+    """
+    position = np.ascontiguousarray(entry["position"])
+    size = np.ascontiguousarray(entry["size"])
+    offset = np.ascontiguousarray(entry["payload_offset"])
+    payload_size = np.ascontiguousarray(entry["payload_size"])
+    largest = max(sizes)
+    if any(int(part.max()) > largest for part in (position, size, offset, payload_size)):
+        raise BlockError("the place of a message is impossible")
+    firsts = np.cumsum([0, *counts[:-1]])
+    ends = np.maximum.reduceat(position + size, firsts)
+    if (ends > sizes).any() or (offset + payload_size > size).any():
+        raise BlockError("the place of a message is impossible")
+    if len(bases) == 1:
+        body = position + np.uint32(bases[0])
+    else:
+        body = position + np.repeat(np.array(bases, np.uint32), counts)
+    payload = body + offset
+    return body.view(np.int32), payload.view(np.int32), payload_size.view(np.int32)
 
 
 def _read_head(view: memoryview, start: int, checksums: str) -> tuple[int, int]:
@@ -284,7 +317,7 @@ class BatchBuilder:
         ]
         for row in np.nonzero(has)[0].tolist():
             data = work.buffers[int(work.buffer[row])]
-            block = data[int(names_end[row]) + 2 : int(payload[row])]
+            block = bytes(data[int(names_end[row]) + 2 : int(payload[row])])
             pairs = self._parsed.get(block)
             if pairs is None:
                 try:
@@ -366,13 +399,13 @@ class _Work:
 
     def bytes_at(self, name: str, kind: str, at: Any, size: Any, valid: Any) -> Any:
         """A column of values that stand somewhere in the buffers; ``valid`` None for all."""
-        views = np.empty(len(at), _VIEW)
+        views = np.zeros(len(at), _VIEW)
         views["size"] = size
-        views["prefix"] = 0
-        views["buffer"] = self.buffer
+        if len(self.buffers) > 1:
+            views["buffer"] = self.buffer
         views["offset"] = at
-        short = size <= _INLINE
-        if short.any():
+        if size.min() <= _INLINE:
+            short = size <= _INLINE
             self._inline(views, at, size, np.nonzero(short)[0])
         bitmap = None
         if valid is not None and not valid.all():

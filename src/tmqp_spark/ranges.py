@@ -1,10 +1,12 @@
 """Owns reading one range of one queue: asked for ahead, resumed when the broker goes and comes.
 
 Theory of operation.  The range is asked for in *spans* of sequences, several of them on their way
-at once; their answers are taken in order.  An answer that ends before its span does was cut by one
-of the broker's bounds, or ends in a gap: the rest of the span is asked for before anything else.
-The next spans are as long as what came, and grow again while answers are small, so that a broker's
-bounds are found without being known.
+at once; their answers are taken in order.  Where spans end the broker is asked first: at the end of
+blocks, so that it has none to cut.  An answer that ends before its span does was cut by one of the
+broker's bounds, or ends in a gap: the rest of the span is asked for before anything else.
+
+A broker that does not know where blocks end gets spans as long as what came, which grow again while
+answers are small, so that its bounds are found without being known.
 
 When the connection breaks, everything that was on its way is forgotten and asked for again on
 another one from behind the last message that was handed on: no message comes twice, and none is
@@ -29,12 +31,20 @@ from tmqp.extensions import (
     OP_READ_RANGE,
 )
 from tmqp_spark.errors import BrokerRefused, ConnectionBroken, DataLost, DecodeFailed
-from tmqp_spark.journal import Portion, read_portion
+from tmqp_spark.journal import Data, Portion, read_portion
 from tmqp_spark.options import SourceOptions
+from tmqp_spark.parts import ask_parts
 from tmqp_spark.transport import Link, refusal
 
-__all__ = ["QueueRange", "read_range"]
+__all__ = ["QueueRange", "read_answers", "read_range"]
 
+#: What a broker answers with at most unless it was told otherwise; so much is not divided.
+_USUAL_BYTES: Final = 2 << 20
+_LEAST_SPAN_BYTES: Final = 65_536
+#: Bytes in a block for a message beside its body; a block's head is shared by about a thousand.
+_MORE_EACH: Final = 56.1
+#: How often the broker is asked anew where spans should end, because its answers are smaller.
+_MOST_PLANS: Final = 6
 _FIRST_SPAN: Final = 4_096
 _LONGEST_SPAN: Final = 1 << 20
 #: After so many whole answers a longer span than the one that was cut is tried again.
@@ -83,21 +93,33 @@ def read_range(link: Link, wanted: QueueRange, options: SourceOptions) -> Iterat
     :raises BrokerRefused: when it answers with another code.
     :raises DecodeFailed: when what it sends is damaged.
     """
-    reader = _Reader(link, wanted, options)
     what = f"{link.options.url} {wanted.channel}/{wanted.queue}"
-    answers: list[tuple[bytes, int]] = []
+    answers: list[tuple[Data, int]] = []
     size = 0
+    for answer in read_answers(link, wanted, options):
+        if answers and size + len(answer[0]) > options.batch_bytes:
+            yield read_portion(answers, options.checksums, what)
+            answers, size = [], 0
+        answers.append(answer)
+        size += len(answer[0])
+    if answers:
+        yield read_portion(answers, options.checksums, what)
+
+
+def read_answers(
+    link: Link, wanted: QueueRange, options: SourceOptions
+) -> Iterator[tuple[Data, int]]:
+    """The broker's answers that hold a range, as they came, and where in each its blocks begin.
+
+    :raises SparkError: as :func:`read_range`.
+    """
+    reader = _Reader(link, wanted, options)
     try:
         while True:
             answer = reader.next()
-            more = 0 if answer is None else len(answer[0])
-            if answers and (answer is None or size + more > options.batch_bytes):
-                yield read_portion(answers, options.checksums, what)
-                answers, size = [], 0
             if answer is None:
                 return
-            answers.append(answer)
-            size += more
+            yield answer
     finally:
         reader.forget()
 
@@ -120,6 +142,10 @@ class _Reader:
         self._ceiling = _LONGEST_SPAN
         self._whole = 0
         self._attempt = 0
+        #: Where spans end, the last first, as far as the broker has said; None if nobody asked.
+        self._ends: list[int] | None = None
+        self._answer_bytes = min(options.batch_bytes, _USUAL_BYTES)
+        self._plans = 0
 
     def _first_span(self) -> int:
         wanted = self._wanted
@@ -135,7 +161,7 @@ class _Reader:
             self._link.forget(message_id)
         self._under_way.clear()
 
-    def next(self) -> tuple[bytes, int] | None:
+    def next(self) -> tuple[Data, int] | None:
         """The next answer and where its blocks begin; None when all is read."""
         while True:
             if self._done >= self._wanted.end:
@@ -159,23 +185,21 @@ class _Reader:
         self._attempt += 1
         self._asked = self._done
 
-    def _try(self) -> tuple[bytes, int] | None:
+    def _try(self) -> tuple[Data, int] | None:
         """Ask ahead, and take the answer of the first span; None when it held nothing."""
         self._ask_ahead()
         message_id, first, last = self._under_way[0]
-        answer = self._link.finish(message_id)
+        answer, raw, start = self._link.finish_large(message_id)
         self._under_way.popleft()
         if answer.content_type != 0:
             self._refused(answer)
             return None
         self._attempt = 0
-        size = answer.payload_size
+        size = len(raw) - start
         if size < HEAD_SIZE:
             # Nothing between here and the end of the span: a gap.
             self._done = last + 1
             return None
-        raw = answer.raw
-        start = len(raw) - size
         got = _last_sequence(raw, start)
         if not first <= _FIRST.unpack_from(raw, start + 24)[0] <= got <= last:
             raise DecodeFailed(
@@ -184,6 +208,9 @@ class _Reader:
             )
         self._done = got + 1
         if got < last:
+            if size < self._answer_bytes * 3 // 4 and self._ends:
+                # Its bound is lower: the spans to come shall end where its blocks do, too.
+                self._answer_bytes, self._ends = size, None
             self._cut(first, got, last)
         else:
             self._whole += 1
@@ -198,9 +225,38 @@ class _Reader:
         most = 1 + self._options.prefetch
         end = self._wanted.end
         while len(self._under_way) < most and self._asked < end:
-            last = min(end, self._asked + self._span) - 1
+            last = min(end - 1, self._end_of_span(self._asked))
             self._under_way.append((self._ask(self._asked, last), self._asked, last))
             self._asked = last + 1
+
+    def _end_of_span(self, first: int) -> int:
+        """The last sequence of the span that begins here."""
+        if self._ends is None:
+            self._ends = self._find_ends(first)
+        while self._ends and self._ends[-1] < first:
+            self._ends.pop()
+        return self._ends[-1] if self._ends else first + self._span - 1
+
+    def _find_ends(self, first: int) -> list[int]:
+        """Ask where spans should end from here on; nothing where the broker does not say."""
+        whole = self._wanted
+        count = whole.end - whole.start
+        if 0 < whole.bytes + count * _MORE_EACH <= self._answer_bytes and whole.bytes:
+            return [whole.end - 1]
+        self._plans += 1
+        if self._plans > _MOST_PLANS:
+            return []
+        each = whole.bytes / count if whole.bytes else _MORE_EACH
+        target = max(_LEAST_SPAN_BYTES, int(self._answer_bytes * each / (each + _MORE_EACH)))
+        left = QueueRange(whole.channel, whole.queue, whole.incarnation, first, whole.end)
+        connections = self._link.connections
+        ends = [last for _, last, _ in ask_parts(self._link, left, target, None) or []]
+        if self._under_way and self._link.connections != connections:
+            raise ConnectionBroken("the connection was lost")  # and with it what was under way
+        if ends:
+            # Behind the last message there can only be a gap.
+            ends[-1] = whole.end - 1
+        return ends[::-1]
 
     def _ask(self, first: int, last: int) -> str:
         wanted = self._wanted
@@ -212,7 +268,7 @@ class _Reader:
         ]
         if wanted.incarnation:
             headers.append((HEADER_INCARNATION, wanted.incarnation))
-        return self._link.start(OP_READ_RANGE, wanted.channel, headers)
+        return self._link.start(OP_READ_RANGE, wanted.channel, headers, large=True)
 
     def _cut(self, first: int, got: int, last: int) -> None:
         """An answer ended early: ask for the rest first, and for less from now on."""
@@ -252,7 +308,7 @@ class _Reader:
         self._done = self._asked = max(earliest, self._done + 1)
 
 
-def _last_sequence(data: bytes, start: int) -> int:
+def _last_sequence(data: Data, start: int) -> int:
     """The last sequence of blocks one after another, from their heads alone; -1 for none."""
     last = -1
     while len(data) - start >= HEAD_SIZE:

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tmqp import HeaderName, ResultCode
-from tmqp.extensions import (
-    HEADER_FROM,
-    HEADER_INCARNATION,
-    HEADER_LIMIT,
-    HEADER_MAX_BYTES,
-    HEADER_TO,
-    OP_SPLIT_RANGE,
-)
-from tmqp_spark.catalog import answer_list
-from tmqp_spark.errors import BrokerRefused
 from tmqp_spark.options import SourceOptions
+from tmqp_spark.parts import ask_parts
 from tmqp_spark.ranges import QueueRange
 from tmqp_spark.transport import Link
 
@@ -73,7 +63,7 @@ def _split(
 
 def _ask(link: Link, whole: QueueRange, target: int, most: int | None) -> list[QueueRange]:
     """Have the broker divide a range by its index; without its help, evenly."""
-    found = _parts(link, whole, target, most)
+    found = ask_parts(link, whole, target, most)
     if found is None:
         length = whole.end - whole.start
         count = max(-(-whole.bytes // target), -(-length // most) if most else 1)
@@ -88,43 +78,10 @@ def _ask(link: Link, whole: QueueRange, target: int, most: int | None) -> list[Q
     return parts or [whole]
 
 
-def _parts(
-    link: Link, whole: QueueRange, target: int, most: int | None
-) -> list[tuple[int, int, int]] | None:
-    """First, last and bytes of each part; None where the broker does not know the question, or the
-    range is not there any more (reading it will say so)."""
-    headers = [
-        (HeaderName.QUEUE_ID.value, str(whole.queue)),
-        (HEADER_TO, str(whole.end - 1)),
-        (HEADER_MAX_BYTES, str(target)),
-        (HEADER_INCARNATION, whole.incarnation),
-    ]
-    if most is not None:
-        headers.append((HEADER_LIMIT, str(most)))
-    found: list[tuple[int, int, int]] = []
-    start = whole.start
-    while start < whole.end:
-        asked = [*headers, (HEADER_FROM, str(start))]
-        try:
-            answer = link.ask(OP_SPLIT_RANGE, f"split {whole!r}", whole.channel, asked)
-        except BrokerRefused as error:
-            if error.code in (int(ResultCode.UNAUTHORIZED), int(ResultCode.FAILED)):
-                raise
-            return None
-        parts = answer_list(link, answer)
-        if not parts:
-            break
-        # There may be more than the broker puts into one answer.
-        for part in parts:
-            found.append((int(part["First"]), int(part["Last"]), int(part.get("Bytes", 0))))
-        start = found[-1][1] + 1
-    return found
-
-
 def bytes_up_to(link: Link, whole: QueueRange, most_bytes: int) -> tuple[int, int]:
     """How far one gets in a range with so many bytes: where it ends (not included), and the bytes
     up to there.  One message at least, however large."""
-    found = _parts(link, whole, most_bytes, None)
+    found = ask_parts(link, whole, most_bytes, None)
     if not found:
         length = whole.end - whole.start
         if whole.bytes <= most_bytes:

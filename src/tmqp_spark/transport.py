@@ -4,8 +4,8 @@ Theory of operation.  Executors and Spark's planning processes run plain, blocki
 is the protocol's sans-I/O connection on a plain socket, without threads.  A request is written and
 remembered by its message id; answers are taken in whatever order they come, so any number of
 requests can be on their way (*pipelined*).  A read asks the kernel for all that is missing of the
-message that has begun, so a large answer is copied once out of the kernel and once into one piece,
-and never looked into.
+message that has begun.  A large answer to a request that said so (``large``) is copied once, out of
+the kernel, and never looked into (:mod:`tmqp_spark.large`).
 
 Nothing answers the broker's pings while the program is busy elsewhere.  So a connection that
 rested may be gone: :meth:`Link.ask` opens another and asks again (every operation used here may be
@@ -39,6 +39,7 @@ from tmqp import (
 )
 from tmqp.address import parse_address
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken
+from tmqp_spark.large import LargeAnswer, begin
 from tmqp_spark.options import ConnectionOptions
 
 __all__ = ["Link", "code_words", "read_token", "refusal"]
@@ -90,6 +91,10 @@ class Link:
         self._low_water = 1
         self._answers: dict[str, Frame] = {}
         self._waiting: set[str] = set()
+        #: Requests whose answers may be large, what has come of those, and the one that is coming.
+        self._may_be_large: set[str] = set()
+        self._payloads: dict[str, tuple[memoryview, int]] = {}
+        self._large: LargeAnswer | None = None
         self._last_id = 0
 
     def __repr__(self) -> str:
@@ -114,8 +119,12 @@ class Link:
         target: str,
         headers: Iterable[tuple[str, str]] = (),
         payload: bytes = b"",
+        *,
+        large: bool = False,
     ) -> str:
         """Send a Server operation; its id, for :meth:`finish`.
+
+        :param large: the answer may be large, and :meth:`finish_large` will be asked for it.
 
         :raises ConnectionBroken: when the connection is gone; nothing is asked again by itself.
         :raises BrokerUnreachable: when there was none and none comes about.
@@ -129,6 +138,8 @@ class Link:
             headers=tuple(headers),
             pending_response=True,
         )
+        if large:
+            self._may_be_large.add(frame.message_id)
         self.send([frame.raw], [frame.message_id])
         return frame.message_id
 
@@ -165,6 +176,20 @@ class Link:
                 )
         return self._answers.pop(message_id)
 
+    def finish_large(self, message_id: str) -> tuple[Frame, bytes | memoryview, int]:
+        """As :meth:`finish`; the answer, the bytes in which its payload stands, and from where on.
+
+        The answer itself has no payload, if that was large.
+
+        :raises ConnectionBroken: as :meth:`finish`.
+        """
+        answer = self.finish(message_id)
+        self._may_be_large.discard(message_id)
+        found = self._payloads.pop(message_id, None)
+        if found is not None:
+            return answer, found[0], found[1]
+        return answer, answer.raw, len(answer.raw) - answer.payload_size
+
     def answered(self, message_id: str) -> bool:
         """The answer is here: :meth:`finish` returns at once."""
         return message_id in self._answers
@@ -188,6 +213,8 @@ class Link:
         """Say that an answer is not wanted any more."""
         self._waiting.discard(message_id)
         self._answers.pop(message_id, None)
+        self._may_be_large.discard(message_id)
+        self._payloads.pop(message_id, None)
 
     def ask(
         self,
@@ -292,10 +319,13 @@ class Link:
         self._accepted = False
         self._answers.clear()
         self._waiting.clear()
+        self._may_be_large.clear()
+        self._payloads.clear()
+        self._large = None
 
     def is_quiet(self) -> bool:
         """It is open, nothing has come that nobody asked for, and nothing is awaited."""
-        if self._socket is None or self._waiting or self._answers:
+        if self._socket is None or self._waiting or self._answers or self._large:
             return False
         try:
             self._socket.settimeout(0)
@@ -317,11 +347,17 @@ class Link:
                 return False
             due = connection.next_deadline()
             until = deadline if due is None else min(deadline, due)
+            large = self._large
+            missing = connection.wanted if large is None else large.missing
+            data, count = b"", 0
             try:
-                wanted = min(_LARGEST_READ, max(_SMALL_READ, connection.wanted))
-                self._wake_at(sock, wanted if wanted > _SMALL_READ else 1)
+                wanted = min(_LARGEST_READ, max(_SMALL_READ, missing))
+                self._wake_at(sock, min(missing, _LARGEST_READ) if missing > _SMALL_READ else 1)
                 sock.settimeout(max(0.001, until - now))
-                data = sock.recv(wanted)
+                if large is None:
+                    data = sock.recv(wanted)
+                else:
+                    count = large.receive(sock)
             except TimeoutError:
                 self._handle(connection.on_deadline(self._clock()))
                 self._flush()
@@ -331,7 +367,10 @@ class Link:
                 raise ConnectionBroken(
                     f"the connection to {self.options.url} broke: {error}"
                 ) from None
-            self._take(data)
+            if large is None:
+                self._take(data)
+            else:
+                self._take_large(large, count)
             return True
 
     def _wake_at(self, sock: socket.socket, count: int) -> None:
@@ -346,9 +385,26 @@ class Link:
         if not data:
             self.close()
             raise ConnectionBroken(f"{self.options.url} closed the connection")
+        if self._may_be_large and connection.wanted == 0:
+            large = begin(data)
+            if large is not None and large.message_id in self._may_be_large:
+                self._large = large
+                return
         events = connection.receive(data, self._clock())
         self._handle(events)
         self._flush()
+
+    def _take_large(self, large: LargeAnswer, count: int) -> None:
+        """More of a large answer has come."""
+        if not count:
+            self.close()
+            raise ConnectionBroken(f"{self.options.url} closed the connection")
+        if large.missing:
+            return
+        self._large = None
+        if large.message_id in self._waiting:
+            self._payloads[large.message_id] = (large.data, large.start)
+        self._take(large.short)
 
     def _handle(self, events: list[Event]) -> None:
         for event in events:

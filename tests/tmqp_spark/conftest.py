@@ -82,6 +82,8 @@ def link_to() -> Iterator[LinkTo]:
 def spark_environment() -> None:
     """Make JVM and workers find this checkout, and each other on the loopback."""
     ensure_java(cache=CACHE)
+    # Commands in processes of their own share Java's classes there.
+    os.environ["XDG_CACHE_HOME"] = str(CACHE)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     places = [str(ROOT / "src"), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
@@ -89,10 +91,7 @@ def spark_environment() -> None:
 
 
 def jvm_options() -> str:
-    """What makes a JVM quick that lives a minute: no second compiler, and its classes from a file.
-
-    The file is made once, by the first run, and belongs to one Java and one Spark.
-    """
+    """What makes a JVM quick that lives a minute: no second compiler."""
     return "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 

@@ -10,6 +10,7 @@ import click
 
 import tmqp
 from tmqp_spark.cli.archive import archive
+from tmqp_spark.cli.bench import bench
 from tmqp_spark.cli.deadletter import deadletter
 from tmqp_spark.cli.doctor import doctor
 from tmqp_spark.cli.groups import groups
@@ -43,7 +44,7 @@ def cli() -> None:
 _COMMANDS: tuple[click.Command, ...] = (
     *(archive, replay, tail),
     *(metrics, deadletter, groups),
-    *(analyze, corpus, doctor),
+    *(analyze, corpus, doctor, bench),
 )
 for _command in _COMMANDS:
     cli.add_command(_command)

@@ -6,8 +6,10 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tmqp_spark.classes import SharedClasses, end_jvm
 from tmqp_spark.java import ensure_java
 from tmqp_spark.session import session
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LOCAL_SETTINGS", "spark_for"]
 
+_JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
 #: For a Spark in this very machine, which lives as long as the command.
 LOCAL_SETTINGS: Final = {
     "spark.ui.enabled": "false",
@@ -25,7 +28,7 @@ LOCAL_SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.log.level": "ERROR",
     # The JVM plans and hands out; one compiler and one thread to collect garbage start soonest.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    _JVM_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
@@ -40,8 +43,9 @@ def spark_for(
     :param settings: of Spark; they win over ours.
     :raises JavaMissing: and :class:`SparkError`: as :func:`tmqp_spark.session.session`.
     """
-    ensure_java()
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - Java must be found before
+    java = ensure_java()
+    from pyspark import SparkContext  # noqa: PLC0415 - Java must be found before
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - the same
 
     found = SparkSession.getActiveSession()
     if found is not None:
@@ -53,11 +57,29 @@ def spark_for(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         given = {**LOCAL_SETTINGS, **given}
+    classes = _shared_classes(java, given, settings or {})
     spark = session(f"tmqp-spark {name}", chosen, given)
     try:
         yield spark
     finally:
         spark.stop()
+    # Not after an error or an end at once: who wants that does not want to wait for Java.
+    if classes is not None and classes.to_make and end_jvm(SparkContext):
+        classes.keep()
+
+
+def _shared_classes(
+    java: Path, given: dict[str, Any], settings: Mapping[str, str]
+) -> SharedClasses | None:
+    """Have the JVM share its classes, unless the user says what it is to be told; a JVM of this
+    process that is there already is told nothing any more."""
+    from pyspark import SparkContext  # noqa: PLC0415 - Java must be found before
+
+    if _JVM_OPTIONS not in given or _JVM_OPTIONS in settings or SparkContext._gateway is not None:
+        return None
+    classes = SharedClasses(java)
+    given[_JVM_OPTIONS] = f"{given[_JVM_OPTIONS]} {classes.options()}".strip()
+    return classes
 
 
 def _configured() -> bool:

@@ -1,0 +1,156 @@
+"""Owns Java's shared classes: a file with what Spark's JVM loads, to start sooner.
+
+Theory of operation.  A JVM that is told to writes down, when it ends, the classes that it has
+loaded, and another one that is told where maps that file instead of reading thousands of classes
+out of jars and checking them.  The file belongs to one Java and one set of jars; a JVM that finds
+another's passes it over.  So the first command that starts a JVM of its own makes the file, in the
+user's cache folder, and those that follow use it.  Where that does not work a marker says so, and
+nobody tries again.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+from tmqp_spark.java import brought_java, cache_folder
+
+__all__ = ["SharedClasses", "end_jvm"]
+
+#: What Java says about the file goes to standard output, where a command's results go.
+_SILENT: Final = "-Xlog:disable -Xlog:all=error:stderr"
+_PATIENCE_S: Final = 60.0
+_NOT_POSSIBLE: Final = ".none"
+
+
+class SharedClasses:
+    """The file for one Java and the Spark that is installed.
+
+    :param java: the program that Spark starts.
+    :param cache: the folder for the file; the user's cache folder if None.
+
+    ``path`` is None where there can be none.
+    """
+
+    def __init__(
+        self,
+        java: Path,
+        cache: Path | None = None,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.path: Path | None = None
+        jars = _jars(environment)
+        # A Spark that is told of other jars loads other classes.
+        if jars is None or any(environment.get(name) for name in ("SPARK_CONF_DIR", "CLASSPATH")):
+            return
+        folder = cache or cache_folder(environment)
+        self.path = folder / f"classes-{_key(java, jars)}.jsa"
+        if self.path.with_suffix(_NOT_POSSIBLE).exists() or " " in str(self.path):
+            self.path = None
+
+    @property
+    def to_make(self) -> bool:
+        """The JVM that is started next shall write it."""
+        return self.path is not None and not self.path.exists()
+
+    @property
+    def _fresh(self) -> Path:
+        assert self.path is not None, "asked for where it can be made"
+        return self.path.with_suffix(f".{os.getpid()}")
+
+    def options(self) -> str:
+        """What the JVM is told; empty where there can be no file."""
+        if self.path is None:
+            return ""
+        _sweep(self.path.parent)
+        if not self.to_make:
+            return f"-XX:SharedArchiveFile={self.path} -Xshare:auto {_SILENT}"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            self.path = None
+            return ""
+        return f"-XX:ArchiveClassesAtExit={self._fresh} {_SILENT}"
+
+    def keep(self) -> bool:
+        """Put in its place what a JVM that has ended wrote; whether it wrote anything."""
+        if self.path is None:
+            return False
+        fresh = self._fresh
+        with suppress(OSError):
+            if fresh.exists() and fresh.stat().st_size:
+                # Others may start this moment: they see none or a whole one.
+                fresh.replace(self.path)
+                return True
+            fresh.unlink(missing_ok=True)
+            self.path.with_suffix(_NOT_POSSIBLE).touch()
+        return False
+
+
+def end_jvm(context: Any) -> bool:
+    """End the JVM of this process' Spark, whose session was stopped, and wait for it.
+
+    A session that is made afterwards starts another one.
+
+    :param context: the class ``SparkContext``, which holds the way to the JVM.
+    :returns: whether it has ended; not where somebody else had started it.
+    """
+    gateway = context._gateway
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    if process is None or process.stdin is None:
+        return False
+    gateway.shutdown()
+    context._gateway = context._jvm = None
+    # It reads there, and ends when there is nothing more to come.
+    process.stdin.close()
+    try:
+        process.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return False
+    return True
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a JVM wrote whose command was killed."""
+    for path in folder.glob("classes-*"):
+        number = path.suffix[1:]
+        if not number.isdigit():
+            continue
+        try:
+            os.kill(int(number), 0)
+        except ProcessLookupError:
+            with suppress(OSError):
+                path.unlink()
+        except OSError:
+            continue
+
+
+def _jars(environment: Mapping[str, str]) -> Path | None:
+    """The folder with the jars of the Spark that is started; None if it cannot be told."""
+    home = environment.get("SPARK_HOME")
+    if home is None:
+        try:
+            import pyspark  # noqa: PLC0415 - absent where only data is read
+        except ImportError:
+            return None
+        home = str(Path(pyspark.__file__).parent)
+    jars = Path(home) / "jars"
+    return jars if jars.is_dir() else None
+
+
+def _key(java: Path, jars: Path) -> str:
+    """What tells this Java and these jars from others."""
+    told = [str(java.resolve()), str(jars.resolve())]
+    # The Java that is brought along is started by another program, which stays as it is.
+    brought = brought_java()
+    for path in (java.resolve(), jars, *([] if brought is None else [brought.resolve()])):
+        stat = path.stat()
+        told.append(f"{stat.st_mtime_ns} {stat.st_size}")
+    return blake2b("\n".join(told).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,80 @@
+"""Owns the receipt of one large answer: straight from the kernel into the memory it will stand in.
+
+Theory of operation.  A protocol decoder gathers the chunks of a message and joins them, which
+copies a large payload once more than need be.  The head of an answer says how long it is, so here
+memory for all of it is taken at once and the kernel writes the rest there.  The connection's
+decoder is shown the same answer without its payload, so that its state is what it would be.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import Final
+
+import numpy as np
+
+from tmqp.constants import TYPE_RESPONSE
+
+__all__ = ["LargeAnswer", "begin"]
+
+_HEAD: Final = 8
+_TYPE_BITS: Final = 0x3F
+_HAS_HEADER: Final = 0x20
+_WIDE: Final = 252
+#: Smaller ones are not worth it.
+_LEAST_BYTES: Final = 131_072
+
+
+class LargeAnswer:
+    """An answer that is being received.
+
+    ``message_id`` says to which request; ``data`` is the memory for all of it, its payload from
+    ``start`` on; ``short`` is the same message without a payload.
+    """
+
+    __slots__ = ("_have", "data", "message_id", "short", "start")
+
+    def __init__(self, first: bytes, size: int, start: int, message_id: str, short: bytes) -> None:
+        self.data = np.empty(size, np.uint8).data
+        self.data[: len(first)] = first
+        self._have = len(first)
+        self.message_id = message_id
+        self.start = start
+        self.short = short
+
+    @property
+    def missing(self) -> int:
+        """How many bytes are still to come."""
+        return len(self.data) - self._have
+
+    def receive(self, sock: socket.socket) -> int:
+        """Take what has come, which waits as the socket is told to; how many bytes that was."""
+        count = sock.recv_into(self.data[self._have :])
+        self._have += count
+        return count
+
+
+def begin(first: bytes) -> LargeAnswer | None:
+    """The answer that begins where these bytes do; None when it is none, or not large, or less is
+    there of it than says so.
+
+    :param first: what came first, no more than belongs to one message.
+    """
+    if len(first) < _HEAD or first[0] & _TYPE_BITS != TYPE_RESPONSE or first[7] <= _WIDE:
+        return None
+    names = _HEAD + (1 << (first[7] - _WIDE))
+    ids_end = names + first[2]
+    start = ids_end + first[3] + first[4]
+    if first[1] & _HAS_HEADER:
+        if len(first) < start + 2:
+            return None
+        start += 2 + int.from_bytes(first[start : start + 2], "little")
+    size = start + int.from_bytes(first[_HEAD:names], "little")
+    if start > len(first) or size < max(_LEAST_BYTES, len(first)):
+        return None
+    short = first[:7] + b"\0" + first[names:start]
+    try:
+        message_id = first[names:ids_end].decode()
+    except UnicodeDecodeError:
+        return None
+    return LargeAnswer(first, size, start, message_id, short)

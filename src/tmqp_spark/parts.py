@@ -1,0 +1,72 @@
+"""Owns the question in which parts a range can be read: the broker answers it by its index.
+
+Parts end where the broker's own blocks do, as far as they can.  A block that is wanted whole goes
+out as it stands on the disk; one that is cut must be taken apart and made anew, message by message.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tmqp import HeaderName, ResultCode
+from tmqp.extensions import (
+    HEADER_FROM,
+    HEADER_INCARNATION,
+    HEADER_LIMIT,
+    HEADER_MAX_BYTES,
+    HEADER_TO,
+    OP_SPLIT_RANGE,
+)
+from tmqp_spark.catalog import answer_list
+from tmqp_spark.errors import BrokerRefused
+from tmqp_spark.transport import Link
+
+__all__ = ["Wanted", "ask_parts"]
+
+
+class Wanted(Protocol):
+    """A range: sequences ``start`` up to, not including, ``end`` of a queue."""
+
+    channel: str
+    queue: int
+    incarnation: str
+    start: int
+    end: int
+
+
+def ask_parts(
+    link: Link, whole: Wanted, target: int, most: int | None
+) -> list[tuple[int, int, int]] | None:
+    """First, last and bytes of each part; None where the broker does not know the question, or the
+    range is not there any more (reading it will say so).
+
+    :param target: bytes of a part, :param most: messages of a part, both at most.
+    :raises BrokerRefused: where the token lacks the right.
+    :raises BrokerUnreachable: as the link does.
+    """
+    headers = [
+        (HeaderName.QUEUE_ID.value, str(whole.queue)),
+        (HEADER_TO, str(whole.end - 1)),
+        (HEADER_MAX_BYTES, str(target)),
+        (HEADER_INCARNATION, whole.incarnation),
+    ]
+    if most is not None:
+        headers.append((HEADER_LIMIT, str(most)))
+    found: list[tuple[int, int, int]] = []
+    start = whole.start
+    while start < whole.end:
+        asked = [*headers, (HEADER_FROM, str(start))]
+        try:
+            answer = link.ask(OP_SPLIT_RANGE, f"split {whole!r}", whole.channel, asked)
+        except BrokerRefused as error:
+            if error.code in (int(ResultCode.UNAUTHORIZED), int(ResultCode.FAILED)):
+                raise
+            return None
+        parts = answer_list(link, answer)
+        if not parts:
+            break
+        # There may be more than the broker puts into one answer.
+        for part in parts:
+            found.append((int(part["First"]), int(part["Last"]), int(part.get("Bytes", 0))))
+        start = found[-1][1] + 1
+    return found
