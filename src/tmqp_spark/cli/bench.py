@@ -152,6 +152,8 @@ def bench(
 
 
 def _show_figures(record: Record) -> None:
+    if not record.figures:
+        return
     click.echo(f"{record.title} ({record.case})\n")
     print_table(
         [
