@@ -118,10 +118,10 @@ def bench(
     """Measure reading and writing with Spark, beside what one would compare it with.
 
     Starts a broker of its own on a free port (pip install 'tmqp[server]'), fills it, and has those
-    compared do the same work in turn, so that a ratio holds for a busy machine too.  Processor time is that of Spark's JVM and
-    its Python workers; the broker's stands beside it.  With all cases it takes some minutes, 2 GB
-    of memory and 1 GB of disk, and leaves nothing behind.  The exit status says that it was
-    measured, not that aims are reached.
+    compared do the same work in turn, so that a ratio holds for a busy machine too.  Processor time
+    is that of Spark's JVM and its Python workers; the broker's stands beside it.  With all cases it
+    takes some minutes, 2 GB of memory and 1 GB of disk, and leaves nothing behind.  The exit status
+    says that it was measured, not that aims are reached.
     """
     from tmqp_spark.bench import Plan, Stage, run_cases  # noqa: PLC0415 - Spark
 
