@@ -151,7 +151,7 @@ def test_tables_are_for_people(spark: SparkSession) -> None:
     text = text_of("bench", "--messages", "1000", "--rounds", "1", "--only", "large")
     assert "batch read of 1 KiB (large)" in text
     assert "bytes only, no Spark" in text
-    assert "payload read, 1 KiB each" in text
+    assert "payload/s of 1 KiB each" in text
     assert "VERDICT" in text
     assert "medians of 1 rounds" in text
 

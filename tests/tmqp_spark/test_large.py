@@ -72,9 +72,9 @@ def stored_blocks(link: Link, wanted: QueueRange) -> list[int]:
 
 def test_ranges_of_large_answers_end_where_blocks_do(broker: Broker, link_to: LinkTo) -> None:
     count = 30_000
-    broker.push("large", 1, [b"%06d" % number * 20 for number in range(count)])
+    broker.push("spans", 1, [b"%06d" % number * 20 for number in range(count)])
     link = link_to(broker)
-    wanted = whole(link, "large/1")
+    wanted = whole(link, "spans/1")
     options = source()
     firsts, total = [], 0
     for data, start in read_answers(link, wanted, options):

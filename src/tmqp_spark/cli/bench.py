@@ -69,7 +69,13 @@ def _known(_context: click.Context, _option: click.Parameter, names: tuple[str, 
 
 
 @click.command(epilog=_CASES + "\n\n" + _EXAMPLES + "\n\n" + EXIT_CODES)
-@click.option("--only", multiple=True, metavar="CASE", callback=_known, help="This case; again.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="CASE",
+    callback=_known,
+    help="Measure this case; may be given again.  [default: all]",
+)
 @click.option(
     "--rounds",
     type=click.IntRange(1, 100),
@@ -111,11 +117,11 @@ def bench(
 ) -> None:
     """Measure reading and writing with Spark, beside what one would compare it with.
 
-    Starts a broker of its own on a free port, fills it, and has those compared do the same work in
-    turn, so that a ratio holds for a busy machine too.  Processor time is that of Spark's JVM and
-    its Python workers; the broker's stands beside it.  With all cases it takes some minutes, 2 GB
-    of memory and 1 GB of disk, and leaves nothing behind.  The exit status says that it was
-    measured, not that aims are reached.
+    Starts a broker of its own on a free port (pip install 'tmqp[server]'), fills it, and has those
+    compared do the same work in turn, so that a ratio holds for a busy machine too.  Processor time
+    is that of Spark's JVM and its Python workers; the broker's stands beside it.  With all cases it
+    takes some minutes, 2 GB of memory and 1 GB of disk, and leaves nothing behind.  The exit status
+    says that it was measured, not that aims are reached.
     """
     from tmqp_spark.bench import Plan, Stage, run_cases  # noqa: PLC0415 - Spark
 
@@ -152,6 +158,8 @@ def bench(
 
 
 def _show_figures(record: Record) -> None:
+    if not record.figures:
+        return
     click.echo(f"{record.title} ({record.case})\n")
     print_table(
         [
