@@ -137,7 +137,8 @@ def test_acknowledges_of_jetstream_survive_any_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["broadcast", "push-acks", "round-robin", "request-16", "pull-100"]
+    "name",
+    ["broadcast", "push-acks", "round-robin", "request-16", "pull-100", "push-4194304"],
 )
 def test_our_server_under_load(name: str) -> None:
     plan = BrokerPlan((name,), 1, 0.2, False, ("interpreted",))

@@ -60,6 +60,7 @@ def test_the_same_figures_make_the_same_file(tmp_path: Path) -> None:
         (path,) = plot.draw(found, folder / "plot.svg")
         files.append(path.read_bytes())
     assert files[0] == files[1]
+    assert b" \n" not in files[0]
 
 
 @needs_matplotlib

@@ -10,11 +10,12 @@ import asyncio
 import contextvars
 import importlib
 import importlib.util
+import time
 from collections.abc import Callable
 from typing import Any
 
 from tmqp_server.config import ConfigError
-from tmqp_server.io.direct_loop import direct_loop
+from tmqp_server.io.direct_loop import DirectLoop, direct_loop
 
 __all__ = ["BACKENDS", "asyncio_loop", "clock", "context_for_callbacks", "how_to_run"]
 
@@ -57,7 +58,8 @@ def clock() -> Callable[[], float]:
     if loop is None:
         current_time: Callable[[], float] = importlib.import_module("trio").current_time
         return current_time
-    return loop.time
+    # What asyncio's loop.time() calls; some loops have another.
+    return time.monotonic if isinstance(loop, DirectLoop) else loop.time
 
 
 def context_for_callbacks() -> contextvars.Context:

@@ -7,14 +7,21 @@ import os
 import select
 import signal
 import socket
+import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
+from types import FrameType
 from typing import Any
 
 import anyio
 import pytest
 
+from tests.tmqp_server.wires import serving
+from tmqp.constants import TYPE_DIRECT_MESSAGE, TYPE_RESPONSE
+from tmqp.frames import Frame
+from tmqp_bench.broker.tmqp_wire import greet
 from tmqp_server.io.direct_loop import DirectLoop, direct_loop
 from tmqp_server.io.event_loop import how_to_run
 from tmqp_server.io.transport import SocketTransport
@@ -250,6 +257,56 @@ def test_its_selector_keeps_the_rules_of_selectors(pair: Pair) -> None:
     with pytest.raises(KeyError):
         selector.unregister(fd)
     loop.close()
+
+
+def test_a_round_trip_takes_no_turn_of_asyncio() -> None:
+    """Counted: a guard that does not depend on the machine's mood."""
+    counts: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            counts[frame.f_code.co_filename.replace("\\", "/")] += 1
+
+    def ask(port: int, times: int) -> None:
+        name = "responder"
+        with greet(port, "asker") as asker, greet(port, name) as responder:
+            request = Frame.build(
+                TYPE_DIRECT_MESSAGE,
+                name,
+                1,
+                b"?",
+                message_id="m",
+                source="asker",
+                pending_response=True,
+            ).raw
+            answer = Frame.build(TYPE_RESPONSE, "asker", 0, message_id="m", source=name).raw
+            for _ in range(times):
+                asker.sendall(request)
+                assert responder.recv(1_000)
+                responder.sendall(answer)
+                assert asker.recv(1_000)
+
+    def counted(times: int) -> Counter[str]:
+        async def main(_loop: DirectLoop) -> None:
+            async with serving() as server:
+                port = server.addresses[0].port
+                sys.setprofile(note)
+                try:
+                    await asyncio.get_running_loop().run_in_executor(None, ask, port, times)
+                finally:
+                    sys.setprofile(None)
+
+        counts.clear()
+        run(main)
+        return Counter(counts)
+
+    few, many = counted(100), counted(600)
+    more = {name: (many[name] - few[name]) / 500 for name in many}
+    asyncio_calls = sum([each for name, each in more.items() if "/asyncio/" in name])
+    ours = sum([each for name, each in more.items() if "/tmqp_server/io/" in name])
+    # What came together with something else: a timer, the end.
+    assert asyncio_calls < 1
+    assert 10 <= ours < 15
 
 
 def test_without_epoll_it_is_asyncio_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,9 @@ def _draw_group(results: BrokerResults, workloads: list[Workload], path: Path) -
         figure.tight_layout()
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
         pyplot.close(figure)
+    if path.suffix == ".svg":
+        lines = path.read_text(encoding="utf-8").splitlines()
+        path.write_text("".join([f"{line.rstrip()}\n" for line in lines]), encoding="utf-8")
 
 
 def _bars(axis: Any, results: BrokerResults, workload: Workload) -> None:

@@ -39,6 +39,7 @@ _PROGRAMS: Final = {
 _VERSION: Final = re.compile(r"(?:version |v=|v)(\d+(?:\.\d+)+)")
 _ACTIVEMQ: Final = "/usr/share/activemq"
 _SLOW_START_S: Final = 120.0
+_MAX_PAYLOAD_BYTES: Final = 8_388_608
 
 
 def version_of(name: str) -> str | None:
@@ -99,7 +100,7 @@ def _tmqp(setting: str, folder: Path, port: int) -> ServerProcess:
     if not (place / "tmqp_server").is_dir():
         raise StartError(f"nothing is in {PLACES[build]}: make compiled")
     command = [sys.executable, "-m", "tmqp_server", "-l", f"tmq://127.0.0.1:{port}"]
-    command += ["--log-level", "error"]
+    command += ["--log-level", "error", "--max-payload", str(_MAX_PAYLOAD_BYTES)]
     if "durable" in more:
         command += ["--data", str(folder / "data")]
     if "uvloop" in more:
@@ -110,7 +111,7 @@ def _tmqp(setting: str, folder: Path, port: int) -> ServerProcess:
 def _nats(setting: str, folder: Path, port: int) -> ServerProcess:
     """``core``, or ``jetstream``."""
     lines = [f"port: {port}", "host: 127.0.0.1", 'ping_interval: "1h"', "max_pending: 512MB"]
-    lines += ["max_payload: 8MB"]
+    lines += [f"max_payload: {_MAX_PAYLOAD_BYTES}"]
     if setting == "jetstream":
         lines += [f'jetstream {{ store_dir: "{folder}", max_mem: 2G, max_file: 8G }}']
     config = folder / "nats.conf"
