@@ -45,6 +45,7 @@ INSTRUCTIONS: Final = {
     "decode in runs": 1_120.0,
     "broadcast": 1_380.0,
     "push with both acknowledges": 6_970.0,
+    "durable push with both acknowledges": 11_500.0,
 }
 
 

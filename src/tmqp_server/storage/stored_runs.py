@@ -149,7 +149,9 @@ class StoredRun:
         entries[_SEQUENCE::_FIELDS] = array("Q", range(self.first, self.first + count))
         if len(self._sizes) == 1:
             place = position | size << 32
-            places = array("Q", range(place, place + size * count, size))
+            places = array(
+                "Q", range(place, place + size * count, size) if size else [place] * count
+            )
         else:
             numbers: list[int] = []
             payloads: list[int] = []
