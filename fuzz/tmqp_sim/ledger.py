@@ -21,7 +21,7 @@ credit           more in flight than a session may have
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from tmqp.constants import STATUS_PULL
@@ -487,9 +487,11 @@ class Ledger:
                     del self.in_hand[key]
         hand.holders = []
 
-    def timed_out(self, key: tuple[str, int], count: int) -> None:
+    def timed_out(self, key: tuple[str, int], count: int, out: Collection[Message]) -> None:
         """The broker says that so many deliveries of a queue timed out in this step.
 
+        :param out: what is in flight behind the step: it may not have come to all whose time is up,
+            and an answer may still come before it does.
         :raises Violation: when their time was not up.
         """
         now = self.world.now
@@ -497,8 +499,9 @@ class Ledger:
         if count > allowed:
             for hands in self.hands.values():
                 for hand in hands:
-                    if hand.key == key and hand.holders and hand.due <= now + _EPSILON_S:
-                        # Which of them it was this time does not matter: the time of all is up.
+                    if hand.key != key or not hand.holders or hand.due > now + _EPSILON_S:
+                        continue
+                    if not any(hand.message is message for message in out):
                         allowed += len(hand.holders)
                         self.close(hand)
         if count > allowed:

@@ -138,7 +138,7 @@ class WatchedBroker(Broker):
             self._timeouts[key] = timeouts
             self._world.mark("acknowledge timed out")
             if key in self.ledger.places:
-                self.ledger.timed_out(key, timeouts - before)
+                self.ledger.timed_out(key, timeouts - before, queue.flights.values())
         elif self.ledger.overtaken:
             self._check_overtaken(key)
         place = self.ledger.places.get(key)

@@ -210,13 +210,27 @@ def test_time_outs_come_in_time() -> None:
     message = desk.push("a")
     desk.step(None, desk.deliver(message, 1))
     desk.world.now = 0.999
-    broken("deadline", lambda: desk.ledger.timed_out(WORK, 1))
+    broken("deadline", lambda: desk.ledger.timed_out(WORK, 1, []))
     desk = Desk()
     message = desk.push("a")
     desk.step(None, desk.deliver(message, 1))
     desk.world.now = 1.0
-    desk.ledger.timed_out(WORK, 1)
-    broken("deadline", lambda: desk.ledger.timed_out(WORK, 1))
+    desk.ledger.timed_out(WORK, 1, [])
+    broken("deadline", lambda: desk.ledger.timed_out(WORK, 1, []))
+
+
+def test_an_answer_between_two_time_outs_of_a_moment_is_for_the_older_of_twins() -> None:
+    """A step may come to a part of what is due; the other part can still be answered for."""
+    desk = Desk()
+    one, other, twin = desk.push("a"), desk.push("b"), desk.push("b")
+    desk.step(None, desk.deliver(one, 1), desk.deliver(other, 1))
+    desk.world.now = 1.0
+    desk.step(None, desk.deliver(twin, 1))
+    desk.ledger.timed_out(WORK, 1, [other, twin])
+    desk.answer("b")
+    broken("deadline", lambda: desk.ledger.timed_out(WORK, 1, [twin]))
+    desk.world.now = 2.0
+    desk.ledger.timed_out(WORK, 1, [])
 
 
 def test_what_is_too_old_is_not_sent() -> None:
