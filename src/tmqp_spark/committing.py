@@ -129,7 +129,7 @@ class Staging:
             while len(self._under_way) >= self._window:
                 self._finish_one()
         except ConnectionBroken as error:
-            raise self._lost(error) from None
+            raise self.lost(error) from None
 
     def finish(self, count: int) -> None:
         """Wait until everything is staged.
@@ -141,7 +141,7 @@ class Staging:
             while self._under_way:
                 self._finish_one()
         except ConnectionBroken as error:
-            raise self._lost(error) from None
+            raise self.lost(error) from None
         if self._staged != count:
             raise SparkError(
                 f"{self._link.options.url}: {self._key}: the broker staged {self._staged} messages"
@@ -165,7 +165,8 @@ class Staging:
             )
         self._staged = _information(answer, "push into transaction").count
 
-    def _lost(self, error: ConnectionBroken) -> SparkError:
+    def lost(self, error: ConnectionBroken) -> SparkError:
+        """The error of an attempt whose connection was lost: it is over."""
         text = (
             f"{error}; {self._key} is to be tried again as a whole (spark.task.maxFailures);"
             " nothing of it was written"

@@ -70,12 +70,14 @@ class Pusher(Link):
     :param options: where to, and how patiently.
     :param window: blocks under way at most.
 
-    ``resent`` counts messages that were pushed again; ``window`` is what was given.
+    ``resent`` counts messages that were pushed again; ``window`` is what was given; ``tended`` says
+    that :meth:`tend` may be called, because what is under way must not be lost.
     """
 
     def __init__(self, options: ConnectionOptions, window: int) -> None:
         super().__init__(options)
         self.resent = 0
+        self.tended = False
         self.window = window
         self._blocks: deque[_Block] = deque()
         #: Matching by bytes is over until nothing is under way.
@@ -117,6 +119,17 @@ class Pusher(Link):
         self._guarded(block)
         while len(self._blocks) >= self.window:
             self._guarded(None)
+
+    def tend(self) -> None:
+        """Take what has come without waiting for more, and answer pings, if ``tended`` is set.
+
+        :raises ConnectionBroken: when the connection is gone.
+        """
+        if not self.tended:
+            return
+        if self._socket is None:
+            raise ConnectionBroken(f"the connection to {self.options.url} is closed")
+        self._take_waiting()
 
     def settle(self, marker: str) -> None:
         """Wait until everything pushed is acknowledged.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -26,8 +27,9 @@ from tmqp.constants import (
     HeaderName,
 )
 from tmqp.models import ModelError, QueueInformation, QueueOptions
+from tmqp_spark.attending import attended
 from tmqp_spark.committing import Staging, TaskKey
-from tmqp_spark.errors import BrokerRefused, InvalidOption, InvalidSchema
+from tmqp_spark.errors import BrokerRefused, ConnectionBroken, InvalidOption, InvalidSchema
 from tmqp_spark.options import ConnectionOptions, SinkOptions
 from tmqp_spark.pushing import Pusher
 from tmqp_spark.transport import Link, code_words
@@ -265,29 +267,36 @@ def write_once(
     staging: Staging | None = None
     encoder: MessageEncoder | None = None
     try:
-        for whole in batches:
-            batch = whole.select(columns)
-            if batch.num_rows == 0:
-                continue
-            if staging is None or encoder is None:
-                staging = Staging(pusher, key, queues.words, options.window)
-                staging.open(options.txn_timeout_ms)
-                encoder = _encoder(pusher, options, key, ask=False)
-            if staging.committed:
-                continue  # to the end: Spark wants its rows taken
-            queues.look(batch)
-            encoded = encoder.encode(batch)
-            for start, end in pairwise(encoded.cuts(options.batch_bytes)):
-                staging.push(encoded.block(start, end))
-            written.rows += encoded.count
-            written.bytes += len(encoded.data)
+        with closing(attended(pusher, batches)) as tended:
+            for whole in tended:
+                batch = whole.select(columns)
+                if batch.num_rows == 0:
+                    continue
+                if staging is None or encoder is None:
+                    staging = Staging(pusher, key, queues.words, options.window)
+                    staging.open(options.txn_timeout_ms)
+                    pusher.tended = True
+                    encoder = _encoder(pusher, options, key, ask=False)
+                if staging.committed:
+                    continue  # to the end: Spark wants its rows taken
+                queues.look(batch)
+                encoded = encoder.encode(batch)
+                for start, end in pairwise(encoded.cuts(options.batch_bytes)):
+                    staging.push(encoded.block(start, end))
+                written.rows += encoded.count
+                written.bytes += len(encoded.data)
         if staging is None or staging.committed:
             return 0, written
         staging.finish(written.rows)
-    except BaseException:
-        if staging is not None:
-            staging.give_up()
+    except BaseException as error:
+        if staging is None:
+            raise
+        staging.give_up()
+        if isinstance(error, ConnectionBroken):
+            raise staging.lost(error) from None
         raise
+    finally:
+        pusher.tended = False
     return staging.number, written
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -228,6 +231,48 @@ def test_a_task_whose_connection_is_lost_is_to_be_done_again(own_broker: Broker)
     with pytest.raises(SparkError, match=r"tried again as a whole.*nothing of it was written"):
         write_once(pusher, _once("w-lost"), ["value"], _key("w-lost"), rows())
     pusher.close()
+
+
+@pytest.mark.timeout(120)
+def test_rows_that_are_long_in_coming_lose_no_connection(tmp_path: Path) -> None:
+    """The broker asks twice whether anybody is there before the next batch comes."""
+    with Broker(tmp_path, "[connection]\nping_interval_s = 1\n") as impatient:
+        impatient.create("w-slow", 1)
+        pusher = Pusher(ConnectionOptions(url=impatient.url, retries=0), 4)
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            yield next(_rows("a"))
+            time.sleep(4)
+            yield next(_rows("b"))
+
+        number, written = write_once(pusher, _once("w-slow"), ["value"], _key("w-slow"), rows())
+        assert written.rows == 2
+        assert not [each for each in threading.enumerate() if each.name == "tmqp-attendant"]
+        assert commit(pusher, "w-slow", 0, [(number, 2)]) == 2
+        pusher.close()
+        assert _kept(impatient, "w-slow") == ["a", "b"]
+
+
+def test_a_connection_that_is_lost_while_rows_are_awaited_is_noticed(own_broker: Broker) -> None:
+    own_broker.create("w-away", 1)
+    pusher = Pusher(ConnectionOptions(url=own_broker.url, retries=0), 4)
+    waited: list[bool] = []
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield next(_rows("a"))
+        own_broker.kill()
+        own_broker.start()  # what was staged is gone, and a new connection would not know it
+        deadline = time.monotonic() + 20
+        while pusher.is_open and time.monotonic() < deadline:
+            time.sleep(0.05)
+        waited.append(pusher.is_open)
+        yield next(_rows("b"))
+
+    with pytest.raises(SparkError, match=r"tried again as a whole.*nothing of it was written"):
+        write_once(pusher, _once("w-away"), ["value"], _key("w-away"), rows())
+    assert waited == [False], "it was found out while rows were awaited"
+    pusher.close()
+    assert _kept(own_broker, "w-away") == []
 
 
 def test_without_acknowledges_refusals_are_noticed_all_the_same(

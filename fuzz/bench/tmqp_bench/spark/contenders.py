@@ -59,7 +59,7 @@ def session(build: str, jars: Sequence[Path], folder: Path) -> Any:
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.appName("tmqp-bench").master(f"local[{PARTS}]").getOrCreate()
+    return builder.appName("tmqp-bench").master(f"local[{PARTS},3]").getOrCreate()
 
 
 class Contender(Protocol):

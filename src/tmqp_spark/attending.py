@@ -1,0 +1,80 @@
+"""Owns the broker's pings while a task waits for its rows.
+
+Theory of operation.  A broker gives up who answers none of its pings, and a task that waits for
+rows answers none: its rows may come from a stage that needs minutes for each batch.  Then its
+transaction would be lost every time it is tried.  So a thread looks after the connection as long as
+the next batch is awaited, and only then: whoever works on the connection holds the lock.  What the
+thread finds broken is said to the task when its next batch is there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterable
+from typing import Any, Final, Protocol
+
+from tmqp_spark.errors import ConnectionBroken
+
+__all__ = ["attended"]
+
+#: Well below any interval between pings.
+_LOOK_S: Final = 0.5
+
+
+class _Tended(Protocol):
+    """A connection that can take what has come without waiting."""
+
+    def tend(self) -> None:
+        """Take what has come, and answer pings.
+
+        :raises ConnectionBroken: when it is gone.
+        """
+
+
+class _Attendant:
+    """Looks after a connection while nobody works on it."""
+
+    def __init__(self, link: _Tended) -> None:
+        self._link = link
+        self._over = threading.Event()
+        self.working = threading.Lock()
+        self.error: ConnectionBroken | None = None
+        self._thread = threading.Thread(target=self._run, name="tmqp-attendant", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while self.error is None and not self._over.wait(_LOOK_S):
+            if not self.working.acquire(blocking=False):
+                continue
+            try:
+                self._link.tend()
+            except ConnectionBroken as error:
+                self.error = error
+            finally:
+                self.working.release()
+
+    def end(self) -> None:
+        """Leave the connection alone from now on."""
+        self._over.set()
+        self._thread.join()
+
+
+def attended(link: _Tended, batches: Iterable[Any]) -> Generator[Any, None, None]:
+    """The same batches; while one is awaited the connection is looked after.
+
+    :raises ConnectionBroken: before a batch, when the connection was lost meanwhile.
+    """
+    source = iter(batches)
+    attendant = _Attendant(link)
+    try:
+        while True:
+            # The thread may have the connection until the next batch is here.
+            batch = next(source, None)
+            with attendant.working:
+                if attendant.error is not None:
+                    raise attendant.error
+                if batch is None:
+                    return
+                yield batch
+    finally:
+        attendant.end()
