@@ -37,8 +37,8 @@ CALLS: Final = {
     "decode": 3.03,
     "decode in runs": 3.07,
     "broadcast": 3.47,
-    "push with both acknowledges": 78.2,
-    "durable push with both acknowledges": 28.6,
+    "push with both acknowledges": 20.6,
+    "durable push with both acknowledges": 26.7,
 }
 #: Instructions for a message, compiled, x86-64.
 INSTRUCTIONS: Final = {
