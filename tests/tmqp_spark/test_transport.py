@@ -160,7 +160,7 @@ def test_no_answer_in_time_is_said_so() -> None:
             link.finish_any([number])
 
 
-@pytest.mark.parametrize("garbage", [b"\x15" * 40, Frame.build(int(MessageType.TERMINATE)).raw])
+@pytest.mark.parametrize("garbage", [b"\xff" * 40, Frame.build(int(MessageType.TERMINATE)).raw])
 def test_what_is_no_answer_ends_the_connection(garbage: bytes) -> None:
     with scripted(lambda _request, _count: garbage) as url, Link(options(url, retries=0)) as link:
         with pytest.raises(BrokerUnreachable, match="given up after 0"):
