@@ -21,7 +21,8 @@ _MOST_PAYLOAD_BYTES: Final = 1_000_000
 
 _CODEC_HELP: Final = """\
 Measures how long tmqp takes for one message, in both builds, and beside it how long the parsers of
-websockets, nats-py and pamqp take for a message with the same payload, all in one run and in turn.
+websockets, wsproto, nats-py and pamqp take for a message with the same payload, all in one run and
+in turn.
 
 What the rows mean:
   decode, read lazily    FrameDecoder.feed: every limit checked, names checked and decoded

@@ -7,6 +7,9 @@ All is imported when it is asked for, so that a project which is not installed c
     ``receive_data`` and ``events_received`` of its protocol objects, which do no I/O.  The client's
     side reads frames as they are; the server's side must take off the mask (with its C extension,
     where that is installed).
+``wsproto``
+    ``receive_data`` and ``events`` of its established connection, the client's side.  It hands out
+    what has come of a message at the end of a chunk; a message counts when it is finished.
 ``nats-py``
     The parser of its client, which is a coroutine but never waits: it is stepped by hand, without
     an event loop, and its messages go to an object that only collects their payloads.
@@ -25,7 +28,7 @@ from tmqp_bench.work import NAMES, Prepare, Work, chunks, payloads
 __all__ = ["DISTRIBUTIONS", "PEERS"]
 
 #: What is to be installed.
-DISTRIBUTIONS: Final = ("websockets", "nats-py", "pamqp")
+DISTRIBUTIONS: Final = ("websockets", "wsproto", "nats-py", "pamqp")
 
 
 def _websockets(payload_bytes: int, count: int, masked: bool) -> Work:
@@ -62,6 +65,35 @@ def _websockets_client(payload_bytes: int, count: int) -> Work:
 
 def _websockets_server(payload_bytes: int, count: int) -> Work:
     return _websockets(payload_bytes, count, masked=True)
+
+
+def _wsproto(payload_bytes: int, count: int) -> Work:
+    frames: Any = importlib.import_module("websockets.frames")
+    module: Any = importlib.import_module("wsproto.connection")
+    bodies = payloads(payload_bytes, count)
+    stream = b"".join(
+        [frames.Frame(frames.Opcode.BINARY, body).serialize(mask=False) for body in bodies]
+    )
+    connection = module.Connection(module.ConnectionType.CLIENT)
+    pieces = chunks(stream)
+    begun = b""
+
+    def run(keep: list[bytes] | None) -> int:
+        nonlocal begun
+        messages = 0
+        for piece in pieces:
+            connection.receive_data(piece)
+            for event in connection.events():
+                if event.message_finished:
+                    messages += 1
+                    if keep is not None:
+                        keep.append(begun + event.data)
+                        begun = b""
+                elif keep is not None:
+                    begun += event.data
+        return messages
+
+    return Work(run, count, len(stream))
 
 
 class _NatsClient:
@@ -144,6 +176,7 @@ def _pamqp(payload_bytes: int, count: int) -> Work:
 PEERS: Final[dict[str, Prepare]] = {
     "websockets": _websockets_client,
     "websockets-masked": _websockets_server,
+    "wsproto": _wsproto,
     "nats-py": _nats,
     "pamqp": _pamqp,
 }

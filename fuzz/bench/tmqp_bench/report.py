@@ -77,7 +77,7 @@ def verdicts(outcome: Outcome) -> list[Verdict]:
         _at_most("compiled: at most 100 ns, read lazily", fast, 100),
         _at_most("compiled: at most 180 ns, everything read", fast_read, 180),
     ]
-    for case, times in (("websockets", 12), ("nats-py", 9)):
+    for case, times in (("websockets", 12), ("nats-py", 9), ("wsproto", 33), ("pamqp", 55)):
         found.append(
             _times(f"compiled: {times} x {case}", outcome.ns("peers", case, size), fast, times)
         )

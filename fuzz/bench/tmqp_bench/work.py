@@ -62,6 +62,7 @@ OUR_TITLES: Final = {
 PEER_TITLES: Final = {
     "websockets": "websockets, client's side (unmasked)",
     "websockets-masked": "websockets, server's side (masked)",
+    "wsproto": "wsproto, client's side",
     "nats-py": "nats-py, parser",
     "pamqp": "pamqp, deliver + header + body",
 }
