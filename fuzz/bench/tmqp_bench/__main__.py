@@ -11,6 +11,7 @@ from tmqp_bench import backlog, depth, idle, ranges, storage, transactions
 from tmqp_bench.broker import command as brokers
 from tmqp_bench.clients import command as clients
 from tmqp_bench.codec import BUILDS, Plan, compare
+from tmqp_bench.progress import cut_short, show
 from tmqp_bench.report import as_json, as_text, verdicts
 from tmqp_bench.spark import command as spark
 
@@ -140,15 +141,10 @@ def _codec(options: argparse.Namespace) -> int:
         builds=(options.build,) if options.build else BUILDS,
     )
 
-    def progress(text: str) -> None:
-        if sys.stderr.isatty():
-            print(f"\r{text:<40}", end="\r" if not text else "", file=sys.stderr, flush=True)
-
     try:
-        outcome = compare(plan, progress)
+        outcome = compare(plan, show)
     except KeyboardInterrupt:
-        print("interrupted: nothing is printed of a comparison cut short", file=sys.stderr)
-        return 130
+        return cut_short()
     if options.json:
         print(json.dumps(as_json(outcome), indent=2))
     else:

@@ -20,6 +20,7 @@ from typing import Any, Final
 from tmqp_bench.broker import tmqp_wire
 from tmqp_bench.broker.processes import ServerProcess, StartError, pin_load
 from tmqp_bench.broker.servers import start
+from tmqp_bench.progress import show
 
 __all__ = ["Backlog", "add_arguments", "measure", "run"]
 
@@ -97,14 +98,9 @@ def _size(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Measure, print, and return the exit status."""
-
-    def progress(text: str) -> None:
-        if sys.stderr.isatty():
-            print(f"\r{text:<60}", end="\r" if not text else "", file=sys.stderr, flush=True)
-
     place = Path(tempfile.mkdtemp(prefix="tmqp-bench-", dir=options.directory or Path()))
     try:
-        found = measure(place, options.build, options.messages, options.payload, progress)
+        found = measure(place, options.build, options.messages, options.payload, show)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

@@ -14,6 +14,7 @@ from tmqp_bench.broker.servers import PACKAGES
 from tmqp_bench.broker.suite import BrokerPlan, compare_brokers
 from tmqp_bench.broker.workloads import WORKLOADS
 from tmqp_bench.codec import BUILDS
+from tmqp_bench.progress import cut_short, show
 
 __all__ = ["add_arguments", "run"]
 
@@ -130,17 +131,12 @@ def run(options: argparse.Namespace) -> int:
         builds=(options.build,) if options.build else BUILDS,
     )
 
-    def progress(text: str) -> None:
-        if sys.stderr.isatty():
-            print(f"\r{text:<70}", end="\r" if not text else "", file=sys.stderr, flush=True)
-
     try:
         if options.plot is not None:
             check(options.plot)
-        results = compare_brokers(plan, progress)
+        results = compare_brokers(plan, show)
     except KeyboardInterrupt:
-        print("interrupted: nothing is printed of a comparison cut short", file=sys.stderr)
-        return 130
+        return cut_short()
     except PlotError as error:
         print(error, file=sys.stderr)
         return 2

@@ -9,6 +9,7 @@ import sys
 from typing import Any, Final
 
 from tmqp_bench.clients.suite import LIBRARIES, LOADS, ClientPlan, ClientResults, Load, compare
+from tmqp_bench.progress import cut_short, show
 from tmqp_bench.report import Verdict, ending, machine, table
 
 __all__ = ["add_arguments", "as_json", "as_text", "run", "verdicts"]
@@ -89,15 +90,10 @@ def run(options: argparse.Namespace) -> int:
         peers=options.peers,
     )
 
-    def progress(text: str) -> None:
-        if sys.stderr.isatty():
-            print(f"\r{text:<70}", end="\r" if not text else "", file=sys.stderr, flush=True)
-
     try:
-        results = compare(plan, progress)
+        results = compare(plan, show)
     except KeyboardInterrupt:
-        print("interrupted: nothing is printed of a comparison cut short", file=sys.stderr)
-        return 130
+        return cut_short()
     print(json.dumps(as_json(results), indent=2) if options.json else as_text(results))
     if not results.figures:
         print("nothing could be measured", file=sys.stderr)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from tmqp_bench.broker.processes import StartError
 from tmqp_bench.codec import BUILDS, ROOT
+from tmqp_bench.progress import cut_short, show
 
 __all__ = ["add_arguments", "run"]
 
@@ -110,15 +111,10 @@ def run(options: argparse.Namespace) -> int:
         jars=options.jars,
     )
 
-    def progress(text: str) -> None:
-        if sys.stderr.isatty():
-            print(f"\r{text:<70}", end="\r" if not text else "", file=sys.stderr, flush=True)
-
     try:
-        results = compare_connectors(plan, progress)
+        results = compare_connectors(plan, show)
     except KeyboardInterrupt:
-        print("interrupted: nothing is printed of a comparison cut short", file=sys.stderr)
-        return 130
+        return cut_short()
     except (StartError, WrongCountError) as error:
         print(f"nothing could be measured: {error}", file=sys.stderr)
         return 1
