@@ -33,7 +33,7 @@ _PULL_EVERY_S: Final = 0.3
 class Habits:
     """How a consumer behaves, in parts of a thousand and in seconds."""
 
-    __slots__ = ("flap_s", "forget", "nack", "pace_s", "work_s")
+    __slots__ = ("bulk_s", "flap_s", "forget", "nack", "pace_s", "work_s")
 
     def __init__(
         self,
@@ -42,6 +42,7 @@ class Habits:
         forget: int = 0,
         flap_s: float = 0.0,
         pace_s: float = 0.0,
+        bulk_s: float = 0.0,
     ) -> None:
         #: It deals with a message for up to so long.
         self.work_s = work_s
@@ -53,6 +54,8 @@ class Habits:
         self.flap_s = flap_s
         #: It takes one message in so long; 0 for at once.
         self.pace_s = pace_s
+        #: It gathers answers for so long and writes them together; 0 for at once.
+        self.bulk_s = bulk_s
 
 
 class Consumer(SimClient):
@@ -71,6 +74,7 @@ class Consumer(SimClient):
         self.habits = habits
         self.joined = False
         self._taking = False
+        self._gathering = False
         #: Messages in the inbox that came over an earlier connection.
         self._left_over = 0
         self.inbox: Inbox[Frame] = self.machine.subscribe(channel, None)
@@ -189,6 +193,14 @@ class Consumer(SimClient):
         receipt.answer = "nack" if nack else "ack"
         if nack:
             self.world.mark("negative acknowledge")
+        if not self.habits.bulk_s:
+            self.flush()
+        elif not self._gathering:
+            self._gathering = True
+            self.world.after(self.habits.bulk_s, self._write_answers)
+
+    def _write_answers(self) -> None:
+        self._gathering = False
         self.flush()
 
 

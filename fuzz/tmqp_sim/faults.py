@@ -20,8 +20,8 @@ __all__ = ["Target", "strike"]
 _GRANT_EVERY_S: Final = 0.5
 _CLOCK_JUMP_S: Final = 3_600.0
 #: Kinds of queues that may be cleared, and that may be paused.
-_CLEARED: Final = ("work", "share", "saved", "durable", "spill", "pull")
-_PAUSED: Final = ("work", "share", "saved", "spill", "polite")
+_CLEARED: Final = ("work", "share", "saved", "durable", "spill", "pull", "bulk")
+_PAUSED: Final = ("work", "share", "saved", "spill", "polite", "bulk")
 
 
 class Target(Stage, Protocol):

@@ -17,6 +17,8 @@ confirm          a producer told twice, or told that all is well before the stor
 deadline         a time-out before its time, a message sent although it is too old
 credit           more in flight than a session may have
 ===============  ==================================================================================
+
+Runs are told to it message by message (``singles.py``, ``watch.py``).
 """
 
 from __future__ import annotations
@@ -116,7 +118,8 @@ class Ledger:
         self.accepted: dict[tuple[str, int], dict[str, list[float]]] = {}
         self.asked: dict[tuple[int, str], int] = {}
         self.good_news: dict[tuple[int, str], int] = {}
-        self.tickets: dict[int, tuple[int, str]] = {}
+        #: Whose messages wait for an answer of the storage, by ticket; those of a run have one.
+        self.tickets: dict[int, list[tuple[int, str]]] = {}
         self.credits: dict[tuple[str, int], int] = {}
         #: Holders whose time was up when their message was sent again in this step.
         self.overtaken: dict[tuple[str, int], int] = {}
@@ -164,7 +167,8 @@ class Ledger:
                 self._confirm(effect)
             elif isinstance(effect, Append):
                 producer = effect.message.producer.number
-                self.tickets[effect.ticket] = (producer, effect.message.message_id)
+                owner = (producer, effect.message.message_id)
+                self.tickets.setdefault(effect.ticket, []).append(owner)
             elif isinstance(effect, Accept):
                 self._accept(effect)
             elif isinstance(effect, CloseSession):
@@ -255,9 +259,10 @@ class Ledger:
         if not command.ok:
             self.disk_failed = True
         for ticket in range(command.ticket, command.ticket + command.count):
-            owner = self.tickets.pop(ticket, None)
-            if owner is not None and command.ok:
-                self.good_news[owner] = self.good_news.get(owner, 0) + 1
+            owners = self.tickets.pop(ticket, None)
+            if owners is not None and command.ok:
+                for owner in owners:
+                    self.good_news[owner] = self.good_news.get(owner, 0) + 1
 
     def _confirm(self, effect: Confirm) -> None:
         key = (effect.channel, effect.queue_id)

@@ -43,6 +43,8 @@ FAULT_KINDS: Final[dict[str, str]] = {
 _ONCE: Final = ("clear", "freeze", "server-crash", "stop", "restart", "credit")
 #: Kinds of queues whose delivery handler may be another one.
 ORDINARY: Final = ("work", "share", "polite", "durable", "pull", "spill")
+#: Runs in which many messages are pushed at once into a place of their own.
+_BULK_SHARE: Final = 0.3
 #: The end of the phase with faults, in seconds.
 _SHORTEST_S: Final = 6.0
 _LONGEST_S: Final = 20.0
@@ -105,8 +107,11 @@ class Plan:
 
     __slots__ = (
         "buffers",
+        "bulk_linger_s",
+        "bulk_producer",
         "clients",
         "disk",
+        "divides_runs",
         "duration_s",
         "epochs",
         "faults",
@@ -147,6 +152,12 @@ class Plan:
         self.buffers = (262_144, 65_536, 4_194_304)
         #: So many epochs are written in transactions.
         self.epochs = 0
+        #: The number of the producer that writes many messages at once, if there is one, and for
+        #: how long it gathers them.
+        self.bulk_producer = -1
+        self.bulk_linger_s = 0.0
+        #: The watched broker is brought no runs.
+        self.divides_runs = False
         self.left_out: tuple[str, ...] = ()
 
     def names(self) -> list[str]:
@@ -206,6 +217,11 @@ class Plan:
         lines += [f"client: {each.name} ({each.role})" for each in self.clients]
         if self.epochs:
             lines.append(f"epochs: {self.epochs}")
+        if self.bulk_producer >= 0:
+            lines.append(
+                f"bulk: producer-{self.bulk_producer} gathers for {self.bulk_linger_s} s,"
+                f" runs are {'divided' if self.divides_runs else 'taken whole'}"
+            )
         lines += [f"fault: {each!r}" for each in self.faults]
         return lines
 
@@ -220,6 +236,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_places(plan, chance)
     _draw_clients(plan, chance)
     _draw_messages(plan, chance)
+    _draw_bulk(plan)
     _draw_meddlers(plan)
     _draw_memory(plan)
     _draw_epochs(plan)
@@ -350,6 +367,99 @@ def _draw_clients(plan: Plan, chance: Random) -> None:
         for count in range(chance.choice((1, 3))):
             at = chance.random() * plan.duration_s
             plan.clients.append(ClientPlan(f"stranger-{count}", "stranger", 0, Habits(), at, True))
+
+
+def _draw_bulk(plan: Plan) -> None:
+    """Now and then a place that many messages are pushed into at once, so that the server takes
+    them as runs, in one go where it can: one consumer with room, who answers in bulk too."""
+    own = Random(f"{plan.seed}/bulk")
+    if own.random() >= _BULK_SHARE:
+        return
+    plan.divides_runs = own.random() < 0.2
+    plan.bulk_linger_s = own.choice((0.0, 0.005, 0.05))
+    plan.bulk_producer = plan.producers
+    plan.producers += 1
+    narrow = plan.shape.room < 65_536
+    if plan.max_in_flight < 10:
+        plan.max_in_flight = own.choice((plan.max_in_flight, 25, 10_000, 10_000))
+    timeout_s = 3.0 if narrow or plan.shape.delay_max > 0.05 else own.choice((0.75, 1.5, 3.0))
+    place = _bulk_place(len(plan.places), timeout_s, own)
+    plan.places.append(place)
+    _draw_bulk_clients(plan, place, own)
+    _draw_bursts(plan, place, narrow, own)
+
+
+def _bulk_place(number: int, timeout_s: float, own: Random) -> Place:
+    sort = own.choice(("work", "durable", "durable", "unanswered", "fan"))
+    channel = "bulk-channel"
+    if sort == "fan":
+        return Place(
+            "fan", channel, number, STATUS_BROADCAST, "ack-received", "none", timeout_s,
+            acks=False, exclusive=False,
+        )  # fmt: skip
+    if sort == "unanswered":
+        return Place(
+            "bulk", channel, number, STATUS_PUSH, "ack-if-asked", "none", timeout_s,
+            acks=False, exclusive=False,
+        )  # fmt: skip
+    durable = sort == "durable"
+    handler = own.choice(("ack-if-asked", "ack-if-asked", "ack-ifsaved"))
+    return Place(
+        "bulk", channel, number, STATUS_PUSH, handler if durable else "ack-if-asked",
+        "once-or-more", timeout_s, exclusive=False, saves=durable, durable=durable,
+        memory_limit=own.choice((0, 0, 20)) if durable else 0,
+    )  # fmt: skip
+
+
+def _draw_bulk_clients(plan: Plan, place: Place, own: Random) -> None:
+    number = len(plan.places) - 1
+    for count in range(own.choice((1, 1, 1, 1, 1, 2)) if place.acks else own.choice((1, 2, 3))):
+        habits = Habits(
+            work_s=own.choice((0.0, 0.0, 0.02, 0.2)),
+            nack=own.choice((0, 0, 0, 50)),
+            forget=0 if plan.quiet else own.choice((0, 0, 50)),
+            bulk_s=own.choice((0.005, 0.05, 0.1)),
+        )
+        if habits.nack:
+            place.promise = "none"  # the default handler takes any answer for the end
+        at = 0.0 if own.random() < 0.8 else own.random() * plan.duration_s * 0.5
+        plan.clients.append(
+            ClientPlan(f"good-{number}-{count}", "consumer", number, habits, at, False)
+        )
+    if not plan.quiet and own.random() < 0.15:
+        habits = own.choice((Habits(flap_s=2.0, bulk_s=0.05), Habits(pace_s=0.1)))
+        at = own.random() * plan.duration_s
+        plan.clients.append(ClientPlan(f"bulky-{number}", "consumer", number, habits, at, True))
+
+
+def _draw_bursts(plan: Plan, place: Place, narrow: bool, own: Random) -> None:
+    """Messages that come up together, alike in all but what they say."""
+    count = own.choice((20, 40) if narrow else (20, 40, 80))
+    longest = own.choice((3, 10) if narrow else (3, 10, 40))
+    sizes = own.choice(((0, 0), (20, 20), (0, 100) if narrow else (0, 300)))
+    first = len(plan.messages)
+    left = 0
+    at = 0.0
+    high = False
+    asks = True
+    for number in range(first, first + count):
+        if not left:
+            left = own.randint(2, longest)
+            at = own.random() * plan.duration_s * 0.9
+            high = own.random() < 0.15
+            asks = place.acks or own.random() < 0.5
+        left -= 1
+        plan.messages.append(
+            MessagePlan(
+                f"message {number}",
+                at,
+                plan.bulk_producer,
+                len(plan.places) - 1,
+                high,
+                own.randint(*sizes),
+                asks,
+            )
+        )
 
 
 def _draw_meddlers(plan: Plan) -> None:

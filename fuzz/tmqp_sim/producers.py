@@ -1,5 +1,5 @@
 """Owns the producers: honest ones, which send again until they are told that all is well, and
-careless ones, which never ask.
+careless ones, which never ask; those who push in bulk write many messages at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tmqp_sim.clients import SimClient
 from tmqp_sim.history import Sent
 from tmqp_sim.stage import Stage
 
-__all__ = ["Producer"]
+__all__ = ["BulkProducer", "Producer"]
 
 #: How long an honest producer waits before it tries a refused message again.
 RETRY_S: Final = 0.4
@@ -112,3 +112,27 @@ class Producer(SimClient):
         for sent in reversed(list(self.under_way.values())):
             self.ready.appendleft(sent)
         self.under_way.clear()
+
+
+class BulkProducer(Producer):
+    """Gathers what comes up for a moment, and writes all of it together.
+
+    :param linger_s: how long it gathers.
+    """
+
+    def __init__(
+        self, simulation: Stage, name: str, limits: ClientLimits, window: int, linger_s: float
+    ) -> None:
+        super().__init__(simulation, name, limits, window)
+        self.linger_s = linger_s
+        self._gathering = False
+
+    def work(self) -> None:
+        """Push what may be pushed, soon."""
+        if not self._gathering:
+            self._gathering = True
+            self.world.after(self.linger_s, self._push_all)
+
+    def _push_all(self) -> None:
+        self._gathering = False
+        super().work()

@@ -33,7 +33,7 @@ from tmqp_sim.ledger import Ledger
 from tmqp_sim.network import Network
 from tmqp_sim.operators import Operator
 from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
-from tmqp_sim.producers import Producer
+from tmqp_sim.producers import BulkProducer, Producer
 from tmqp_sim.results import Result
 from tmqp_sim.server import Built, Server
 from tmqp_sim.strangers import Stranger
@@ -56,6 +56,8 @@ WATCHABLE: Final = _watchable()
 
 #: What everything that is owed has to come home, in simulated seconds.
 HEALING_S: Final = 60.0
+#: What a producer that pushes in bulk may have unconfirmed.
+BULK_WINDOW: Final = 1_000
 #: After it has come home nothing more may come: so much longer is looked.
 QUIET_S: Final = 2.5
 
@@ -109,10 +111,7 @@ class Simulation:
             pull_timeout_s=3.0,
             consumer_messages=8,
         )
-        self.producers = [
-            Producer(self, f"producer-{number}", limits, plan.window)
-            for number in range(plan.producers)
-        ]
+        self.producers = [self._producer(number, limits) for number in range(plan.producers)]
         self.good: list[SimClient] = [*self.producers]
         self.writers: list[EpochWriter] = []
         if plan.epochs:
@@ -128,6 +127,13 @@ class Simulation:
     def clients(self) -> list[SimClient]:
         """Everybody with a client machine."""
         return self.good + [each for each in self.bad if isinstance(each, SimClient)]
+
+    def _producer(self, number: int, limits: ClientLimits) -> Producer:
+        plan = self.plan
+        name = f"producer-{number}"
+        if number == plan.bulk_producer:
+            return BulkProducer(self, name, limits, BULK_WINDOW, plan.bulk_linger_s)
+        return Producer(self, name, limits, plan.window)
 
     def _add_client(self, each: ClientPlan, limits: ClientLimits) -> None:
         place = self.plan.places[each.place]
@@ -171,6 +177,7 @@ class Simulation:
             self.broker = WatchedBroker(
                 limits, options, self._handlers,
                 self.ledger, self.disk.audit, self.world, plan.take_over,
+                plan.divides_runs,
             )  # fmt: skip
         else:
             self.broker = Broker(limits, options, self._handlers)

@@ -3,11 +3,15 @@
 The watched broker is the broker, each of whose ways in is looked at.  Beside the ledger's model it
 checks the broker's own books after every step: that they balance (accepted = waiting + deferred +
 in flight + settled), that every deadline is known, and that nobody holds more than allowed.
+
+Runs are carried out as the broker does it, in one go where it can; then the ledger is told of each
+message and of each effect by itself.  In a share of the worlds they are divided before the broker
+sees them, so that these histories are the ones of single messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, Broker
@@ -15,11 +19,14 @@ from tmqp_server.engine.commands import Acknowledge, Command, Connect, Push
 from tmqp_server.engine.delivery import HandlerRegistry
 from tmqp_server.engine.effects import Effect
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
+from tmqp_server.engine.message import Message
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
+from tmqp_server.engine.run_effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
 from tmqp_sim.audit import Audit
 from tmqp_sim.ledger import Ledger
+from tmqp_sim.singles import single_effects
 from tmqp_sim.world import Violation, World
 
 __all__ = ["WatchedBroker"]
@@ -27,6 +34,8 @@ __all__ = ["WatchedBroker"]
 #: The dearest checks are made once in so many steps.
 _SELDOM: Final = 16
 _EPSILON_S: Final = 1e-9
+#: What nobody has in flight.
+_NOTHING: Final[dict[str, Message]] = {}
 
 
 class WatchedBroker(Broker):
@@ -36,6 +45,7 @@ class WatchedBroker(Broker):
     (``tools/compile_simulator.py``).
 
     :param take_over: clients that come back take over what is left of their older connection.
+    :param divides: every run is divided before the broker sees it.
     """
 
     def __init__(
@@ -47,12 +57,14 @@ class WatchedBroker(Broker):
         audit: Audit,
         world: World,
         take_over: bool,
+        divides: bool,
     ) -> None:
         super().__init__(limits, options, handlers)
         self.ledger = ledger
         self._audit = audit
         self._world = world
         self._take_over = take_over
+        self._divides = divides
         self._timeouts: dict[tuple[str, int], int] = {}
         self._expired: dict[tuple[str, int], int] = {}
 
@@ -68,36 +80,104 @@ class WatchedBroker(Broker):
     def steps(
         self, commands: Sequence[Command], at: int, now: float, most_bytes: int
     ) -> tuple[int, list[Effect]]:
-        """Several commands, as the broker bounds them, each of them judged; runs as single pushes.
-
-        What the broker does with a run in one go is compared with that elsewhere, and comes to the
-        peers of an unwatched simulation.
-        """
+        """Several commands, as the broker bounds them, each of them judged."""
+        portion = most_bytes
         out: list[Effect] = []
-        end = min(len(commands), at + _MOST_STEPS)
+        steps = _MOST_STEPS
         while True:
             command = commands[at]
             at += 1
-            if isinstance(command, (AcknowledgeRun, PushRun)):
-                run = command
-                if not run.left:
-                    run.divide()
-                command = run.left.pop()
-                at -= 0 if run.is_over() else 1
-            if self._take_over and isinstance(command, Connect):
-                command.take_over = True
-            self.ledger.before(command)
-            before = self._core.total_bytes
-            _, effects = super().steps([command], 0, now, most_bytes)
-            if isinstance(command, Push):
-                self._check_memory(command, before)
-            out += self._judge(command, effects, now)
-            if isinstance(command, Push):
-                most_bytes -= command.size
-            elif not isinstance(command, Acknowledge):
-                end = at
-            if at >= end or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
+            steps -= 1
+            if isinstance(command, PushRun):
+                effects, size = self._push_of(command, now, portion)
+                out += effects
+                most_bytes -= size
+                at -= 0 if command.is_over() else 1
+            elif isinstance(command, AcknowledgeRun):
+                out += self._answers_of(command, now)
+                at -= 0 if command.is_over() else 1
+            else:
+                if self._take_over and isinstance(command, Connect):
+                    command.take_over = True
+                out += self._single(command, now, portion)
+                if isinstance(command, Push):
+                    most_bytes -= command.size
+                elif not isinstance(command, Acknowledge):
+                    steps = 0
+            if at >= len(commands) or steps <= 0 or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
                 return at, out
+
+    def _single(self, command: Command, now: float, portion: int) -> list[Effect]:
+        self.ledger.before(command)
+        before = self._core.total_bytes
+        _, effects = super().steps([command], 0, now, portion)
+        if isinstance(command, Push):
+            self._check_memory(command, command.size, before)
+        return self._judge(command, effects, now)
+
+    def _push_of(self, run: PushRun, now: float, portion: int) -> tuple[list[Effect], int]:
+        """A run in one go, as :meth:`Broker.steps` does it, or the next of its pushes; the effects,
+        and how many bytes that was."""
+        if not run.left:
+            effects = self._push_whole(run, now, portion)
+            if effects is not None:
+                return effects, run.size
+            run.divide()
+        push = run.left.pop()
+        return self._single(push, now, portion), push.size
+
+    def _push_whole(self, run: PushRun, now: float, portion: int) -> list[Effect] | None:
+        """None, with nothing done, if it must be divided."""
+        if self._divides:
+            self._world.mark("run divided on purpose")
+            return None
+        core = self._core
+        before = core.total_bytes
+        out = self._begin_step(now)
+        if run.size > portion or not self._runs.push(run, now):
+            self._world.mark("run divided: pushes")
+            return None
+        if core.awake:
+            self._pump.rouse(now)
+        self._world.mark("run taken whole: pushes")
+        # Asked of the door itself: the run would be noted as divided.
+        for push in run.wire.pushes(run):
+            self.ledger.before(push)
+        self._check_memory(run, run.size, before)
+        return self._judge(run, out, now)
+
+    def _answers_of(self, run: AcknowledgeRun, now: float) -> list[Effect]:
+        """As many answers of a run as the broker takes in one go, or the next of it."""
+        if self._divides and not run.left:
+            self._world.mark("run divided on purpose")
+            run.divide()
+        if run.left:
+            return self._single(run.left.pop(), now, 0)
+        core = self._core
+        begun = run.at
+        out = self._begin_step(now)
+        self._acknowledge_run(run, now)
+        if core.awake:
+            self._pump.rouse(now)
+        singles = run.wire.acknowledges(run)
+        if run.left:
+            self._world.mark("run divided: answers")
+            taken = singles[begun : begun + 1]
+        else:
+            self._world.mark("run taken whole: answers")
+            taken = singles[begun : run.at]
+        for each in taken:
+            self.ledger.before(each)
+        return self._judge(run, out, now)
+
+    def _begin_step(self, now: float) -> list[Effect]:
+        """What the broker does at the beginning of each step."""
+        core = self._core
+        out: list[Effect] = []
+        core.out = out
+        core.now = now
+        core.budget = self._work_per_step
+        return out
 
     def on_deadline(self, now: float) -> list[Effect]:
         """What is due, judged."""
@@ -117,8 +197,13 @@ class WatchedBroker(Broker):
 
     def _judge(self, command: Command | None, effects: list[Effect], now: float) -> list[Effect]:
         ledger = self.ledger
-        ledger.after(command, effects)
-        self._audit.see(effects)
+        singles = effects
+        for effect in effects:
+            if isinstance(effect, (AppendRun, ConfirmRun, DeliverRun, EraseRun)):
+                self._mark_run(effect, command)
+                singles = single_effects(effects, self._flights)
+        ledger.after(command, singles)
+        self._audit.see(singles)
         queues = self.queues()
         earliest = self.next_deadline()
         for queue in queues:
@@ -126,6 +211,21 @@ class WatchedBroker(Broker):
         if ledger.steps % _SELDOM == 0:
             self._check_sessions(queues)
         return effects
+
+    def _flights(self, channel: str, queue_id: int) -> Mapping[str, Message]:
+        found = self._core.channels.find(channel)
+        queue = None if found is None else found.queues.get(queue_id)
+        return _NOTHING if queue is None else queue.flights
+
+    def _mark_run(self, effect: Effect, command: Command | None) -> None:
+        if isinstance(effect, AppendRun):
+            self._world.mark("run taken whole: saved")
+        elif isinstance(effect, EraseRun):
+            self._world.mark("run taken whole: erased")
+        elif isinstance(effect, ConfirmRun) and not isinstance(command, PushRun):
+            self._world.mark("run taken whole: confirmed when safe")
+        elif isinstance(effect, DeliverRun) and not effect.first_acquirer:
+            self._world.mark("run taken whole: for several")
 
     def _check_books(self, queue: Queue, now: float, earliest: float | None) -> None:
         lost = queue.imbalance()
@@ -157,13 +257,13 @@ class WatchedBroker(Broker):
         if due != float("inf") and (earliest is None or earliest > max(due, now) + _EPSILON_S):
             raise Violation("deadline", f"{queue!r} is due at {due:.4f} and nobody wakes it")
 
-    def _check_memory(self, push: Push, before: int) -> None:
+    def _check_memory(self, push: Command, size: int, before: int) -> None:
         """A push is taken in only while there is memory for it (F2 of the cases)."""
         core = self._core
         most = self.limits.max_total_bytes
         if core.total_bytes > max(before, most):
             raise Violation("memory", f"{push!r}: {core.total_bytes} bytes, {most} allowed")
-        if before + push.size + MESSAGE_OVERHEAD_BYTES > most:
+        if before + size + MESSAGE_OVERHEAD_BYTES > most:
             self._world.mark("memory full")
 
     def _check_overtaken(self, key: tuple[str, int]) -> None:
