@@ -34,6 +34,7 @@ _LEFT_OUT: Final = frozenset(
         "minimise.py",
         "mutants.py",
         "results.py",
+        "run_bugs.py",
         "runner.py",
     }
 )

@@ -41,6 +41,7 @@ from tmqp_sim.commit_bugs import (
     mark_comes_later,
     mark_outlives_its_messages,
 )
+from tmqp_sim.run_bugs import RUN_BUGS
 
 __all__ = ["MUTANTS", "Mutant", "planted"]
 
@@ -574,6 +575,7 @@ _LIST: Final = (
         "waits-for-ever", "an answer that does not come is awaited for ever",
         PendingTable, "expire", _waits_for_ever,
     ),
+    *[Mutant(*bug) for bug in RUN_BUGS],
 )  # fmt: skip
 
 #: By name.

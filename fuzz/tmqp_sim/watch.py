@@ -165,7 +165,7 @@ class WatchedBroker(Broker):
             taken = singles[begun : begun + 1]
         else:
             self._world.mark("run taken whole: answers")
-            taken = singles[begun : run.at]
+            taken = singles[begun:] if run.is_over() else singles[begun : run.at]
         for each in taken:
             self.ledger.before(each)
         return self._judge(run, out, now)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from typing import Final
 
 import pytest
 
 from tests.project import ROOT
-from tmqp_sim import draw_plan, run
+from tmqp_sim import Simulation, draw_plan, run
 from tmqp_sim.marks import MARKS, missing, table
 from tmqp_sim.plan import FAULT_KINDS
 from tmqp_sim.runner import run_many
@@ -66,8 +67,50 @@ def test_watching_changes_nothing() -> None:
     """And several commands at once come to the same as one after the other."""
     for seed in range(40):
         plan = draw_plan(seed)
-        if not plan.take_over:
+        if not plan.take_over and not plan.divides_runs:
             assert run(seed).digest == run(seed, watched=False).digest, seed
+
+
+@pytest.mark.cold
+def test_runs_come_to_the_same_as_their_messages_one_by_one() -> None:
+    """Where nothing bounds a step: a run is one effect, and its messages are many."""
+    compared = 0
+    marks: Counter[str] = Counter()
+    for seed in range(400):
+        plan = draw_plan(seed)
+        wide = plan.buffers[0] > 65_536 and plan.work_per_step >= 1_000
+        if plan.bulk_producer < 0 or not wide:
+            continue
+        digests = []
+        for divides in (False, True):
+            plan = draw_plan(seed)
+            plan.divides_runs = divides
+            result = Simulation(plan).go()
+            assert not result.failed, result.report()
+            assert divides or "run divided on purpose" not in result.marks
+            digests.append(result.digest)
+            marks.update(result.marks)
+        assert digests[0] == digests[1], seed
+        compared += 1
+    assert compared > 30
+    for name in MARKS:
+        if name.startswith("run "):
+            assert marks[name] > 2, f"{name}: {marks[name]}"
+
+
+def test_a_good_share_pushes_in_bulk() -> None:
+    plans = [draw_plan(seed) for seed in range(400)]
+    bulk = [plan for plan in plans if plan.bulk_producer >= 0]
+    assert 80 < len(bulk) < 160
+    assert 10 < sum(plan.divides_runs for plan in bulk) < len(bulk) // 3
+    assert {plan.quiet for plan in bulk} == {True, False}
+    for plan in bulk:
+        place = plan.places[-1]
+        given = [each for each in plan.messages if each.producer == plan.bulk_producer]
+        assert given
+        assert {plan.places[each.place] for each in given} == {place}
+    assert {plan.places[-1].durable for plan in bulk} == {True, False}
+    assert all(not plan.divides_runs for plan in plans if plan not in bulk)
 
 
 @pytest.mark.cold

@@ -1,0 +1,153 @@
+"""Owns the bugs that are planted in runs, messages that are taken in one go; see ``mutants.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from tmqp_server.engine.message import MARK_TOGETHER
+from tmqp_server.engine.push_runs import Runs
+from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
+from tmqp_server.engine.run_effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
+from tmqp_server.outlets import Outlets
+from tmqp_server.storage.journal import Journal
+
+__all__ = ["RUN_BUGS"]
+
+
+def _confirms_early(original: Any) -> Any:
+    def keep(self: Runs, queue: Queue, session: Any, run: PushRun, messages: list[Any]) -> None:
+        original(self, queue, session, run, messages)
+        if messages[0].marks & MARK_TOGETHER:
+            for message in messages:
+                message.marks &= ~MARK_TOGETHER
+            ids = [message.message_id for message in messages]
+            self._core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id))
+
+    return keep
+
+
+def _keeps_all_but_one(original: Any) -> Any:
+    def append(self: Journal, effect: AppendRun, *rest: Any) -> bool:
+        taken: bool = original(self, effect, *rest)
+        if taken:
+            run = self._whole[effect.key][-1]
+            run.settle(run.last)
+        return taken
+
+    return append
+
+
+def _erases_all_but_one(original: Any) -> Any:
+    def erase(self: Journal, effect: EraseRun) -> None:
+        if len(effect.sequences) > 1:
+            effect = EraseRun(effect.key, effect.sequences[:-1])
+        original(self, effect)
+
+    return erase
+
+
+def _misses_the_last_answer(original: Any) -> Any:
+    def acknowledge(self: Runs, run: AcknowledgeRun, *rest: Any) -> bool:
+        run.message_ids[-1] = "nobody's"
+        taken: bool = original(self, run, *rest)
+        return taken
+
+    return acknowledge
+
+
+def _blind_to_twins(original: Any) -> Any:
+    def track(self: Runs, queue: Queue, session: Any, only: Any, run: PushRun, *rest: Any) -> bool:
+        for name in run.wire.contents()[0]:
+            queue.flights.pop(name, None)
+        taken: bool = original(self, queue, session, only, run, *rest)
+        return taken
+
+    return track
+
+
+def _never_timed(original: Any) -> Any:
+    def track(self: Runs, queue: Queue, *rest: Any) -> bool:
+        wake_at, queue.timer.wake_at = queue.timer.wake_at, 0.0
+        taken: bool = original(self, queue, *rest)
+        queue.timer.wake_at = wake_at
+        return taken
+
+    return track
+
+
+def _endless_window(original: Any) -> Any:
+    def init(self: Runs, *arguments: Any) -> None:
+        original(self, *arguments)
+        self._window = 1 << 30
+
+    return init
+
+
+def _room_for_all(original: Any) -> Any:
+    def has_room(self: Runs, queue: Queue, run: PushRun) -> bool:
+        return True
+
+    return has_room
+
+
+def _overtakes(original: Any) -> Any:
+    def goes_through(self: Runs, queue: Queue) -> bool:
+        return queue.plain and len(queue.audience.subscriptions) > 0
+
+    return goes_through
+
+
+def _delivers_twice(original: Any) -> Any:
+    def hand_out(self: Outlets, effect: Any) -> None:
+        original(self, effect)
+        if isinstance(effect, DeliverRun):
+            original(self, effect)
+
+    return hand_out
+
+
+#: What makes each of them: name, text, owner, attribute, and the change.
+RUN_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
+    (
+        "run-confirmed-early", "a run's producer is told before the storage has answered",
+        Runs, "_keep", _confirms_early,
+    ),
+    (
+        "run-kept-in-part", "one message of a run is not written",
+        Journal, "_append_whole", _keeps_all_but_one,
+    ),
+    (
+        "run-erased-in-part", "one message of a run that is answered for stays on the disk",
+        Journal, "_erase_run", _erases_all_but_one,
+    ),
+    (
+        "run-answered-in-part", "the last answer of a run is not taken",
+        Runs, "acknowledge", _misses_the_last_answer,
+    ),
+    (
+        "run-of-twins", "a run takes the place of messages in flight with the same ids",
+        Runs, "_track", _blind_to_twins,
+    ),
+    (
+        "run-never-timed", "nobody wakes a queue when the answers to a run are overdue",
+        Runs, "_track", _never_timed,
+    ),
+    (
+        "run-wider-window", "a run is taken whole whatever its consumer has in hand",
+        Runs, "__init__", _endless_window,
+    ),
+    (
+        "run-without-room", "a run is taken whole whatever room there is",
+        Runs, "_has_room", _room_for_all,
+    ),
+    (
+        "run-overtakes", "a run is sent whatever waits, and whoever cannot take it",
+        Runs, "_goes_through", _overtakes,
+    ),
+    (
+        "run-delivered-twice", "a run is written twice to its consumers",
+        Outlets, "hand_out", _delivers_twice,
+    ),
+)  # fmt: skip
