@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tmqp_sim.histories import WORK
-from tests.tmqp_sim.test_ledger import Desk, broken, confirm, work
+from tests.tmqp_sim.histories import WORK, work
+from tests.tmqp_sim.test_ledger import Desk, broken, confirm
 from tmqp_server.engine.commands import Acknowledge, Push, Synced
 from tmqp_server.engine.effects import Confirm, Deliver, Effect, Erase
 from tmqp_server.engine.message import MARK_HIGH, Message
@@ -38,7 +38,7 @@ def run_of(*uids: str, high: bool = False) -> PushRun:
 
 
 def deliver(desk: Desk, run: PushRun, *sessions: int, first: bool = True) -> DeliverRun:
-    return DeliverRun([*sessions], run, desk.client, 1, "work", first, True)  # type: ignore[arg-type]
+    return DeliverRun([*sessions], run, desk.client, 1, "work", first, True)
 
 
 def nobody(channel: str, queue_id: int) -> dict[str, Message]:
