@@ -22,6 +22,8 @@ __all__ = ["Summary", "caught_at", "run_many"]
 
 #: Seeds that a process is given at a time.
 _PORTION: Final = 25
+#: Seeds whose garbage is collected together.
+_COLLECTED: Final = 5
 _BAR_WIDTH: Final = 30
 #: How often the bar is drawn anew, in seconds; and a line written where there is no terminal.
 _BAR_EVERY_S: Final = 0.25
@@ -77,12 +79,14 @@ def _portion(work: tuple[list[int], str, int]) -> list[tuple[Result, bool, bool]
     seeds, mutant, twice_of = work
     results: list[tuple[Result, bool, bool]] = []
     # A run is a web of references that ends all at once: looking for it meanwhile is a seventh of
-    # the time.
+    # the time.  What many of them left would no longer be in the processor's caches.
     collecting = gc.isenabled()
     gc.disable()
     try:
         with planted(mutant):
-            for seed in seeds:
+            for number, seed in enumerate(seeds, 1):
+                if number % _COLLECTED == 0:
+                    gc.collect()
                 result = run(seed)
                 repeated = bool(twice_of) and seed % twice_of == 0
                 differs = repeated and run(seed).digest != result.digest
@@ -159,10 +163,15 @@ def _spread(
         return
     # Forking a process that may have threads is not safe, and will not be the default any more.
     # Control-C is for the process that hands out the work: it ends the others.
-    with multiprocessing.get_context("spawn").Pool(
-        jobs, signal.signal, (signal.SIGINT, signal.SIG_IGN)
-    ) as pool:
+    with multiprocessing.get_context("spawn").Pool(jobs, _begin) as pool:
         yield from pool.imap(_portion, work)
+
+
+def _begin() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Modules stay: the collector need not look at them after each few seeds.
+    gc.collect()
+    gc.freeze()
 
 
 def _draw(bar: TextIO, summary: Summary, total: int) -> None:
