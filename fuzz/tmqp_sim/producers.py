@@ -105,6 +105,10 @@ class Producer(SimClient):
         else:
             self.world.mark("confirm lost with the connection")
         self.ready.appendleft(sent)
+        self.try_later()
+
+    def try_later(self) -> None:
+        """Something was refused, or not confirmed."""
         self.world.after(RETRY_S, self.work)
 
     def forgets(self) -> None:
@@ -126,6 +130,20 @@ class BulkProducer(Producer):
         super().__init__(simulation, name, limits, window)
         self.linger_s = linger_s
         self._gathering = False
+        self._waiting = False
+
+    def try_later(self) -> None:
+        """Once for all that is refused meanwhile.
+
+        If each refusal had all of it pushed again there would be ever more of them (seed 1010132).
+        """
+        if not self._waiting:
+            self._waiting = True
+            self.world.after(RETRY_S, self._try_again)
+
+    def _try_again(self) -> None:
+        self._waiting = False
+        self.work()
 
     def work(self) -> None:
         """Push what may be pushed, soon."""

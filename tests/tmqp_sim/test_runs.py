@@ -101,6 +101,16 @@ def test_runs_come_to_the_same_as_their_messages_one_by_one() -> None:
             assert marks[name] > 2, f"{name}: {marks[name]}"
 
 
+@pytest.mark.cold
+def test_what_is_refused_is_pushed_again_once_not_once_for_each_refusal() -> None:
+    """Seed 1010132: each refusal of a busy server had all that was refused pushed again, which was
+    refused: after a hundred thousand events it was three simulated milliseconds on."""
+    result = run(1_010_132)
+    assert not result.failed, result.report()
+    assert result.marks["push refused"] > 100
+    assert result.events < 10_000
+
+
 def test_a_good_share_pushes_in_bulk() -> None:
     plans = [draw_plan(seed) for seed in range(400)]
     bulk = [plan for plan in plans if plan.bulk_producer >= 0]
