@@ -100,7 +100,6 @@ def test_what_was_typed_wrongly_is_said(
     assert says in capsys.readouterr().err
 
 
-@pytest.mark.alone
 @pytest.mark.cold
 @pytest.mark.timeout(240)
 def test_our_side_is_measured() -> None:

@@ -29,7 +29,9 @@ PORT: Final = int(os.environ.get("TMQP_TEST_PORT", "0"))
 
 def executors() -> list[int]:
     """The processes of our executors (of this very job, not of another one)."""
-    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True)
+    # As wide as it is: pytest's workers say that lines have 80 characters.
+    command = ["ps", "-wweo", "pid,args"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
     mine = f"spark.driver.port={PORT}"
     return [
         int(line.split()[0])

@@ -1,7 +1,7 @@
 """Owns what the tests with Spark share: one session a process, a real broker, quick JVM settings.
 
-A test that asks for ``spark`` is marked ``alone`` (one JVM at a time, nothing beside it) and
-``cold`` (it does not care which build is loaded).
+A test that asks for ``spark`` is marked ``cold`` (it does not care which build is loaded).  It runs
+beside others: each process of the tests has a session and a broker of its own.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +19,10 @@ import pytest
 
 from tests.project import ROOT
 from tests.tmqp_spark.reading import LinkTo
+from tmqp_spark.classes import SharedClasses
 from tmqp_spark.java import ensure_java
 from tmqp_spark.options import ConnectionOptions, read_options
+from tmqp_spark.pipelines.launch import LOCAL_SETTINGS
 from tmqp_spark.session import session
 from tmqp_spark.testing import Broker
 from tmqp_spark.transport import Link
@@ -29,6 +32,12 @@ if TYPE_CHECKING:
 
 SPARK_TIMEOUT_S: Final = 180
 CACHE: Final = ROOT / "build" / "cache" / "spark"
+#: Starts a Spark, asks it something, and ends it in order.
+_STARTS_SPARK: Final = """
+from tmqp_spark.pipelines.launch import spark_for
+with spark_for("classes", "local[1]") as spark:
+    spark.range(10).collect()
+"""
 #: What a client of Spark Connect imports, and where it comes from.
 _CONNECT: Final = {
     "grpc": "grpcio",
@@ -43,7 +52,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that start a JVM."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker("alone")
             item.add_marker("cold")
             item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
             # What pyspark warns of is not ours to mend.
@@ -91,8 +99,17 @@ def spark_environment() -> None:
 
 
 def jvm_options() -> str:
-    """What makes a JVM quick that lives a minute: no second compiler."""
-    return "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    """What makes a JVM quick that lives a minute: no second compiler, and Java's shared classes as
+    far as something has written them down (:func:`share_classes`, or a command that was tried)."""
+    classes = SharedClasses(ensure_java(cache=CACHE), CACHE / "tmqp-spark")
+    shared = "" if classes.to_make else classes.options()
+    return f"{LOCAL_SETTINGS['spark.driver.extraJavaOptions']} {shared}".strip()
+
+
+def share_classes() -> None:
+    """Have Java's classes written down for the JVMs to come, which then start in half the time."""
+    if SharedClasses(ensure_java(cache=CACHE), CACHE / "tmqp-spark").to_make:
+        subprocess.run([sys.executable, "-c", _STARTS_SPARK], check=True, timeout=SPARK_TIMEOUT_S)
 
 
 def free_port() -> int:

@@ -175,8 +175,12 @@ def _round(folder: Path, broker: Broker, drivers: Drivers, number: int, victim: 
 
 def run_rounds(folder: Path, victim: str, more: Callable[[int], bool]) -> str:
     """Do rounds with a victim, as long as ``more`` says of the number done; what came of it."""
+    from tests.tmqp_spark.conftest import share_classes, spark_environment  # noqa: PLC0415
+
     query = folder / "query"
     (query / "rows").mkdir(parents=True)
+    spark_environment()
+    share_classes()
     began = time.monotonic()
     rounds = 0
     with Broker(folder / "broker") as broker, _master(victim, folder) as master:
