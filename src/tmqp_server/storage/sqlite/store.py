@@ -288,7 +288,12 @@ class BlockStore:
         for key, messages in batch.appended.items():
             self._append(key, messages, batch.settled.get(key))
         for portion in batch.portions:
-            self._append(portion.key, portion.messages(), batch.settled.get(portion.key))
+            settled = batch.settled.get(portion.key)
+            state = None if settled else self._shelf.append_runs(portion.key, portion.runs())
+            if state is None:
+                self._append(portion.key, portion.messages(), settled)
+            else:
+                self._touched[portion.key] = state
         for key, sequences in batch.settled.items():
             self._settle(key, sequences)
         self._shelf.take_down(batch.notes)
@@ -443,7 +448,7 @@ class BlockStore:
                 break
             mask = extent.owed_of(change.priority) & extent.within(change.first, change.last)
             if mask:
-                self._settled(extent, mask)
+                self._shelf.mark(extent, mask)
         sweep(self._shelf, state)
         self._touched[change.key] = state
 
@@ -470,7 +475,7 @@ class BlockStore:
             if extent is not None:
                 bit = 1 << (message.sequence - extent.first)
                 extent.present &= ~bit
-                self._settled(extent, bit)
+                self._shelf.mark(extent, bit)
                 if not extent.present:
                     self._shelf.drop(state, extent)
 
@@ -486,26 +491,13 @@ class BlockStore:
                 sequence <= extent.last and extent.present >> (sequence - extent.first) & 1
             ):
                 if extent is not None:
-                    self._settled_of(state, extent, mask)
+                    self._shelf.settle(state, extent, mask)
                 extent = state.find(sequence)
                 mask = 0
             if extent is not None:
                 mask |= 1 << (sequence - extent.first)
         if extent is not None:
-            self._settled_of(state, extent, mask)
-
-    def _settled_of(self, state: QueueState, extent: Extent, mask: int) -> None:
-        if not extent.owed & mask:
-            return
-        self._settled(extent, mask)
-        if not extent.owed and not state.is_kept(extent):
-            self._shelf.drop(state, extent)
-
-    def _settled(self, extent: Extent, mask: int) -> None:
-        extent.owed &= ~mask
-        self._shelf.dirty[extent.id] = extent
-        if extent.owed.bit_count() * 8 < extent.count:
-            self._shelf.suspect(extent)
+            self._shelf.settle(state, extent, mask)
 
     def _tidy(self, now_us: int) -> None:
         """What accompanies each write; see ``upkeep``."""
