@@ -423,6 +423,12 @@ class Store(Protocol):
         :raises StoreError: it failed otherwise; nothing of the batch is there.
         """
 
+    def catch_up(self) -> None:
+        """Do what a write left for later, for those who wait for it to be answered first.
+
+        Called behind each write that brought portions; nothing is lost when it is not.
+        """
+
     def fetch(
         self, key: int, after: int, last: int, limit: int, max_bytes: int, priority: int
     ) -> list[StoredMessage]:

@@ -150,9 +150,7 @@ class StoredRun:
         size, offset = self._sizes[0], self._payload_offsets[0]
         counts = self.flags | self.attempts << 16
         payload = offset | (size - offset) << 32
-        entries = array(
-            "Q", [0, self.timestamp_us, self.expires_us, 0, 0, payload, counts]
-        ) * count
+        entries = array("Q", [0, self.timestamp_us, self.expires_us, 0, 0, payload, counts]) * count
         entries[_SEQUENCE::_FIELDS] = array("Q", range(self.first, self.first + count))
         if len(self._sizes) == 1:
             place = position | size << 32
@@ -189,9 +187,7 @@ class StoredRun:
             ends.extend(range(at_once, self.count, at_once))
         else:
             for place in range(self.count):
-                if place > begin and (
-                    place - begin >= most or size + sizes[place] > most_bytes
-                ):
+                if place > begin and (place - begin >= most or size + sizes[place] > most_bytes):
                     ends.append(place)
                     begin, size = place, 0
                 size += sizes[place]

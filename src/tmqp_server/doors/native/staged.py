@@ -13,7 +13,7 @@ general way (``transactions.py``), which says what is wrong with it, if anything
 from __future__ import annotations
 
 from array import array
-from typing import Final
+from typing import Final, final
 
 from tmqp._compat import i64
 from tmqp.constants import TYPE_QUEUE_MESSAGE
@@ -53,12 +53,52 @@ def quick_parcels(block: bytes, client_id: str, door: str, limits: Limits) -> li
     return parcels
 
 
+@final
+class _Layout:
+    """Where messages in a row lie: alike as long as there is one size and one offset."""
+
+    __slots__ = ("count", "largest", "offset", "offsets", "size", "sizes")
+
+    def __init__(self) -> None:
+        self.count: i64 = 0
+        self.largest: i64 = 0
+        self.size: i64 = 0
+        self.offset: i64 = 0
+        self.sizes: list[int] = []
+        self.offsets: list[int] = []
+
+    def add(self, size: i64, offset: i64) -> None:
+        """One more message, whose payload begins at ``offset``."""
+        if self.count == 0:
+            self.size = size
+            self.offset = offset
+            self.largest = size
+        elif self.sizes or size != self.size or offset != self.offset:
+            if not self.sizes:
+                count: int = self.count
+                self.sizes = [self.size] * count
+                self.offsets = [self.offset] * count
+            self.sizes.append(size)
+            self.offsets.append(offset)
+            self.largest = max(self.largest, size)
+        self.count += 1
+
+    def packed_sizes(self) -> bytes:
+        """As a parcel has them."""
+        return array("I", self.sizes or [self.size]).tobytes()
+
+    def packed_offsets(self) -> bytes:
+        """As a parcel has them."""
+        return array("I", self.offsets or [self.offset]).tobytes()
+
+
 def _run_at(
     block: bytes, begin: i64, source: bytes, door: str, limits: Limits, is_ascii: bool
 ) -> Parcel | None:
     """As many messages from ``begin`` on as are alike; None when the first is odd."""
     end: i64 = len(block)
-    if begin + _HEAD_BYTES > end:
+    last = end - _HEAD_BYTES
+    if begin > last:
         return None
     b0: i64 = block[begin]
     b1: i64 = block[begin + 1]
@@ -66,100 +106,72 @@ def _run_at(
     target_len: i64 = block[begin + 4]
     low: i64 = block[begin + 5]
     high: i64 = block[begin + 6]
-    names_len = source_len + target_len
     max_payload: i64 = limits.max_payload_bytes
     max_name: i64 = limits.max_name_bytes
-    if (
-        b0 & _TYPE_BITS != TYPE_QUEUE_MESSAGE
-        or b1 & _HAS_HEADER
-        or source_len != len(source)
-        or source_len == 0
-        or source_len > max_name
-        or target_len > max_name
-    ):
+    if b0 & _TYPE_BITS != TYPE_QUEUE_MESSAGE or b1 & _HAS_HEADER or target_len > max_name:
         return None
     names = b""
-    sizes: list[int] = []
-    offsets: list[int] = []
-    first_size: i64 = 0
-    first_offset: i64 = 0
-    largest: i64 = 0
-    count: i64 = 0
+    layout = _Layout()
     pos = begin
-    last = end - _HEAD_BYTES
     while pos <= last:
-        if block[pos] != b0 or block[pos + 1] != b1:
-            break
-        if block[pos + 3] != source_len or block[pos + 4] != target_len:
-            break
-        if block[pos + 5] != low or block[pos + 6] != high:
+        if (
+            block[pos] != b0
+            or block[pos + 1] != b1
+            or block[pos + 3] != source_len
+            or block[pos + 4] != target_len
+            or block[pos + 5] != low
+            or block[pos + 6] != high
+        ):
             break
         payload: i64 = block[pos + 7]
         id_at = pos + _HEAD_BYTES
         if payload >= _TIER_U16:
-            if payload == _TIER_U16:
-                id_at += 2
-                if id_at > end:
-                    break
-                payload = block[pos + 8] | block[pos + 9] << 8
-            elif payload == _TIER_U32:
-                id_at += 4
-                if id_at > end:
-                    break
-                payload = (
-                    block[pos + 8]
-                    | block[pos + 9] << 8
-                    | block[pos + 10] << 16
-                    | block[pos + 11] << 24
-                )
-            else:
-                break
+            id_at += 2 if payload == _TIER_U16 else 4
+            payload = _wide_payload(block, pos, end)
         id_len: i64 = block[pos + 2]
         names_at = id_at + id_len
-        body = names_at + names_len
+        body = names_at + source_len + target_len
         stop = body + payload
-        if stop > end or payload > max_payload or id_len == 0 or id_len > max_name:
+        if stop > end or not 0 <= payload <= max_payload or not 0 < id_len <= max_name:
             break
-        if count == 0:
+        if layout.count == 0:
             names = block[names_at:body]
-            if names[:source_len] != source:
-                return None
         elif block[names_at:body] != names:
             break
         if not is_ascii and not _is_text(block[id_at:names_at]):
             break
-        size = stop - pos
-        offset = body - pos
-        if count == 0:
-            first_size, first_offset, largest = size, offset, size
-        elif sizes or size != first_size or offset != first_offset:
-            if not sizes:
-                sizes = [first_size] * count
-                offsets = [first_offset] * count
-            sizes.append(size)
-            offsets.append(offset)
-            largest = max(largest, size)
-        count += 1
+        layout.add(stop - pos, body - pos)
         pos = stop
-    if count == 0 or not _is_text(names[source_len:]):
+    target = names[source_len:]
+    if layout.count == 0 or names[:source_len] != source or not source or not _is_text(target):
         return None
-    if not sizes:
-        sizes = [first_size]
-        offsets = [first_offset]
-    data = block if begin == 0 and pos == end else block[begin:pos]
     return Parcel(
         door,
-        names[source_len:].decode(),
+        target.decode(),
         low | high << 8,
-        data,
-        count,
-        count if b0 & _HIGH_PRIORITY else 0,
+        block if begin == 0 and pos == end else block[begin:pos],
+        layout.count,
+        layout.count if b0 & _HIGH_PRIORITY else 0,
         pos - begin,
-        largest,
+        layout.largest,
         None,
-        array("I", sizes).tobytes(),
-        array("I", offsets).tobytes(),
+        layout.packed_sizes(),
+        layout.packed_offsets(),
     )
+
+
+def _wide_payload(block: bytes, pos: i64, end: i64) -> i64:
+    """The payload length behind a head, of two or four bytes (F4); -1 if it is no such one."""
+    at = pos + _HEAD_BYTES
+    if block[pos + 7] == _TIER_U16:
+        if at + 2 > end:
+            return -1
+        low: i64 = block[at]
+        return low | block[at + 1] << 8
+    if block[pos + 7] != _TIER_U32 or at + 4 > end:
+        return -1
+    low = block[at]
+    return low | block[at + 1] << 8 | block[at + 2] << 16 | block[at + 3] << 24
 
 
 def _is_text(name: bytes) -> bool:

@@ -335,7 +335,24 @@ class Shelf:
         self.suspects.pop(extent.id, None)
         self.dead.append(extent.id)
 
-    def settle(self, queue: QueueState, extent: Extent, mask: int) -> None:
+    def settle(self, queue: QueueState, sequences: list[int]) -> None:
+        """Some messages of a queue are settled."""
+        extent: Extent | None = None
+        mask = 0
+        for sequence in sorted(sequences):
+            if extent is None or not (
+                sequence <= extent.last and extent.present >> (sequence - extent.first) & 1
+            ):
+                if extent is not None:
+                    self._settle(queue, extent, mask)
+                extent = queue.find(sequence)
+                mask = 0
+            if extent is not None:
+                mask |= 1 << (sequence - extent.first)
+        if extent is not None:
+            self._settle(queue, extent, mask)
+
+    def _settle(self, queue: QueueState, extent: Extent, mask: int) -> None:
         """The messages of a mask are settled; an extent of which nothing is left goes."""
         if not extent.owed & mask:
             return

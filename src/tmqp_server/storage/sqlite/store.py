@@ -54,7 +54,7 @@ from tmqp_server.storage.port import (
     TopologyChange,
 )
 from tmqp_server.storage.sqlite import topology
-from tmqp_server.storage.sqlite.extents import INFINITY, Extent, QueueState, retains
+from tmqp_server.storage.sqlite.extents import INFINITY, QueueState, retains
 from tmqp_server.storage.sqlite.looking import find, offsets, read, split
 from tmqp_server.storage.sqlite.reads import fetch, recovered
 from tmqp_server.storage.sqlite.schema import (
@@ -118,6 +118,7 @@ class BlockStore:
         self._writes = 0
         self._is_stale = False
         self._owes_void = False
+        self._owes_checkpoint = False
         self._is_closed = False
         prepare_directory(directory)
         self._lock = DirectoryLock(directory)
@@ -271,7 +272,7 @@ class BlockStore:
             self._tidy(now_us)
             self._shelf.flush()
             if not looking:
-                self._db.execute("COMMIT")
+                self._commit(any(batch.portions for batch in batches))
         except (sqlite3.Error, OSError) as error:
             self._fail()
             raise explained(error, self.directory, "write to") from error
@@ -280,6 +281,24 @@ class BlockStore:
             if isinstance(error, ValueError | OverflowError):
                 raise StoreError(f"a message cannot be kept: {error}") from error
             raise
+
+    def _commit(self, is_large: bool) -> None:
+        """Commit; what is large is carried out of SQLite's log later (:meth:`catch_up`)."""
+        if is_large:
+            self._owes_checkpoint = True
+            self._db.execute("PRAGMA wal_autocheckpoint = 0")
+        try:
+            self._db.execute("COMMIT")
+        finally:
+            if is_large:
+                self._db.execute(f"PRAGMA wal_autocheckpoint = {self._checkpoint_pages}")
+
+    def catch_up(self) -> None:
+        """Carry a large write out of SQLite's log, if that was not done; the next commit would."""
+        if self._owes_checkpoint and not self._is_stale:
+            self._owes_checkpoint = False
+            with suppress(sqlite3.Error):  # nobody depends on it
+                self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
     def _apply(self, batch: StoreBatch) -> None:
         batch.unroll()
@@ -484,20 +503,7 @@ class BlockStore:
         if state is None:
             return
         self._touched[key] = state
-        extent: Extent | None = None
-        mask = 0
-        for sequence in sorted(sequences):
-            if extent is None or not (
-                sequence <= extent.last and extent.present >> (sequence - extent.first) & 1
-            ):
-                if extent is not None:
-                    self._shelf.settle(state, extent, mask)
-                extent = state.find(sequence)
-                mask = 0
-            if extent is not None:
-                mask |= 1 << (sequence - extent.first)
-        if extent is not None:
-            self._shelf.settle(state, extent, mask)
+        self._shelf.settle(state, sequences)
 
     def _tidy(self, now_us: int) -> None:
         """What accompanies each write; see ``upkeep``."""
