@@ -41,7 +41,7 @@ from tmqp_server.storage.stored_runs import StoredRun
 
 SEED: Final = int(os.environ.get("TMQP_SOAK_SEED", "1"))
 #: Small, so that the log is carried into the database often.
-CHECKPOINT_PAGES: Final = 40
+CHECKPOINT_PAGES: Final = 10
 #: Small, so that the recent writes are often carried too.
 LOG_BYTES: Final = 1 << 17
 

@@ -64,6 +64,10 @@ CREATE TABLE bodies (id INTEGER PRIMARY KEY, block BLOB NOT NULL);
 """
 
 
+#: Blocks are long: with pages of 4 KiB, writing one takes twice the time.
+_PAGE_BYTES: Final = 16_384
+
+
 def digest(*values: object) -> int:
     """The checksum of a row: of its values, with their types."""
     return crc32(repr(values).encode())
@@ -185,7 +189,7 @@ def connect(directory: Path, checkpoint_pages: int) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
     try:
         if is_new:
-            db.execute("PRAGMA page_size = 4096")
+            db.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
             db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         else:
             check_version(db, directory)
@@ -194,7 +198,8 @@ def connect(directory: Path, checkpoint_pages: int) -> sqlite3.Connection:
             raise StoreError(f"{path}: the file system allows no write-ahead log")
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA wal_autocheckpoint = {checkpoint_pages}")
-        db.execute(f"PRAGMA journal_size_limit = {checkpoint_pages * 4096 * 2}")
+        # A store of an earlier release has smaller pages.
+        db.execute(f"PRAGMA journal_size_limit = {checkpoint_pages * _PAGE_BYTES * 2}")
         # What is deleted need not be overwritten: that would write every message once more.
         db.execute("PRAGMA secure_delete = OFF")
         db.execute("PRAGMA cache_size = -8192")

@@ -261,10 +261,13 @@ class Shelf:
         most_bytes = MAX_BLOCK_BYTES
         if queue.queue.retention.max_bytes:
             most_bytes = min(most_bytes, queue.queue.retention.max_bytes // _RETAINED_SHARE)
+            most_bytes = max(most_bytes, 1)
         pieces: list[StoredRun] = []
         count = size = 0
         for run in runs:
-            for piece in run.cut(MAX_BLOCK_COUNT, most_bytes):
+            # In equal parts: not a full block each time and a small one behind it.
+            parts = max(-(-run.count // MAX_BLOCK_COUNT), -(-len(run.bodies) // most_bytes), 1)
+            for piece in run.cut(-(-run.count // parts), most_bytes):
                 body_size = len(piece.bodies)
                 if pieces and (
                     count + piece.count > MAX_BLOCK_COUNT or size + body_size > most_bytes

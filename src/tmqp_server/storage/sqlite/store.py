@@ -82,8 +82,8 @@ logger = logging.getLogger(__name__)
 
 #: Free space below which no message is taken any more: it is for settling, and for others.
 DEFAULT_FLOOR_BYTES: Final = 64 << 20
-#: Pages of 4 KiB in the log before it is carried into the database.
-CHECKPOINT_PAGES: Final = 2_048
+#: Pages of 16 KiB in the log before it is carried into the database.
+CHECKPOINT_PAGES: Final = 512
 #: Dead blocks deleted beside a write, in addition to twice those it brings.
 _BURIED_AT_ONCE: Final = 64
 #: Queues that retain by age and are looked at beside each write, whether it touches them or not.
