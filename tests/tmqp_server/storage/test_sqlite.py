@@ -461,6 +461,25 @@ def test_a_commit_is_carried_out_of_the_log_when_it_was_answered(
     assert base.offsets([1])[0].count == 60
 
 
+def test_a_database_with_the_smaller_pages_of_an_earlier_release_is_used_as_it_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "_PAGE_BYTES", 4_096)
+    with_queue(BlockStore(folder, floor_bytes=0)).close(clean=True)
+    monkeypatch.undo()
+    made = BlockStore(folder, floor_bytes=0)
+    made.recover()
+    for first in (1, 31):
+        runs = [StoredRun(first, 30, NOW_US, 0, 0, bytes(21_000_000), [700_000], [0])]
+        made.write(batch(portions=[InRuns(1, runs)]), NOW_US)
+        made.catch_up()
+    assert made._db.execute("PRAGMA page_size").fetchone() == (4_096,)
+    assert made._db.execute("PRAGMA wal_autocheckpoint").fetchone() == (2_048,)
+    assert made.offsets([1])[0].count == 60
+    assert made.check().problems == []
+    made.close(clean=True)
+
+
 def test_the_memory_for_many_messages_is_bounded(folder: Path, base: BlockStore) -> None:
     """5 million messages in blocks of 256 are 20,000 extents: so much for 400 of them."""
     with_queue(base)

@@ -182,7 +182,10 @@ def explained(error: Exception, directory: Path, what: str) -> StoreError:
 
 
 def connect(directory: Path, checkpoint_pages: int) -> sqlite3.Connection:
-    """Open the database of a directory, made if it is missing."""
+    """Open the database of a directory, made if it is missing.
+
+    :param checkpoint_pages: of a new database; more where an earlier release made smaller ones.
+    """
     path = directory / DATABASE_NAME
     is_new = not path.exists() or path.stat().st_size == 0
     # The worker thread of the server uses what its main thread opened; never two at a time.
@@ -197,8 +200,9 @@ def connect(directory: Path, checkpoint_pages: int) -> sqlite3.Connection:
         if mode != "wal":
             raise StoreError(f"{path}: the file system allows no write-ahead log")
         db.execute("PRAGMA synchronous = FULL")
-        db.execute(f"PRAGMA wal_autocheckpoint = {checkpoint_pages}")
-        # A store of an earlier release has smaller pages.
+        (page_bytes,) = db.execute("PRAGMA page_size").fetchone()
+        pages = checkpoint_pages * _PAGE_BYTES // page_bytes
+        db.execute(f"PRAGMA wal_autocheckpoint = {pages}")
         db.execute(f"PRAGMA journal_size_limit = {checkpoint_pages * _PAGE_BYTES * 2}")
         # What is deleted need not be overwritten: that would write every message once more.
         db.execute("PRAGMA secure_delete = OFF")

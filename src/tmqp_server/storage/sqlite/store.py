@@ -111,7 +111,6 @@ class BlockStore:
     ) -> None:
         self.directory = directory
         self._floor_bytes = floor_bytes
-        self._checkpoint_pages = checkpoint_pages
         self._touched: dict[int, QueueState] = {}
         self._aged: dict[int, QueueState] = {}
         self._last_key = 0
@@ -133,6 +132,7 @@ class BlockStore:
         except BaseException:
             self._lock.release()
             raise
+        (self._checkpoint_pages,) = self._db.execute("PRAGMA wal_autocheckpoint").fetchone()
         self._shelf = Shelf(self._db, directory, skip_damage)
 
     @property
