@@ -90,6 +90,7 @@ class _Writes:
             pusher.close()
             raise
         return_pusher(pusher)
+        settle_memory()  # the first rows load more
         return TmqpCommitMessage(key, transaction, written.rows, written.bytes)
 
     def _key(self, context: TaskContext) -> TaskKey:
@@ -102,13 +103,17 @@ class _Writes:
             return
         application, epoch = staged[0].application, staged[0].epoch
         rows = sum(message.rows for message in staged)
-        link = Link(self._connection)
+        # One process commits all micro-batches of a query: its connection is kept.
+        link = borrow_pusher(self._connection, self._options.window)
         try:
             pushed = commit(
                 link, application, epoch, [(each.transaction, each.rows) for each in staged]
             )
-        finally:
+        except BaseException:
             link.close()
+            raise
+        return_pusher(link)
+        settle_memory()
         if pushed != rows:
             _LOG.warning(
                 "%s epoch %d was committed before: %d rows are not written again",
@@ -243,7 +248,9 @@ def _read(
     check_names(given, "sink", ConnectionOptions, SinkOptions)
     options = read_options(SinkOptions, given)
     fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
-    return read_options(ConnectionOptions, given), options, check_sink(fields, options)
+    columns = check_sink(fields, options)
+    settle_memory()
+    return read_options(ConnectionOptions, given), options, columns
 
 
 def _staged(messages: Iterable[WriterCommitMessage | None]) -> list[TmqpCommitMessage]:

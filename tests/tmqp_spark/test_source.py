@@ -161,7 +161,7 @@ def test_a_task_that_is_left_early_gives_its_connection_back(broker: Broker) -> 
 
 def test_what_was_loaded_is_out_of_the_collectors_sight(broker: Broker) -> None:
     reader = made(broker, subscribe="a/1").reader(schema=SEQ)
-    workers._settled_in = 0
+    workers._settled = (0, 0)
     before = gc.get_freeze_count()
     list(reader.read(InputPartition(None)))
     once = gc.get_freeze_count()

@@ -120,7 +120,8 @@ class EngineLimits:
 
     max_transaction_bytes: int = 268_435_456
     """Bytes staged in one transaction; a push past it is answered with 482.  Each block of messages
-    for one queue counts 512 bytes beyond its own."""
+    for one queue counts 512 bytes beyond its own, and 8 for each message where they differ in
+    size."""
 
     max_transactions_bytes: int = 536_870_912
     """Bytes staged in all transactions; a push past it is answered with 503."""

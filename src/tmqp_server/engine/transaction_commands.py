@@ -37,6 +37,11 @@ class Parcel(Record):
     ``data`` is for the storage to hand back to the door of that name; ``size`` is in bytes as the
     door counts messages, ``largest`` that of the largest one, ``high`` how many of the ``count``
     have high priority.  ``changes`` is what they say of a queue that may have to be created.
+
+    ``sizes`` are those of the messages in ``data``, and ``offsets`` where in each its payload
+    begins, which reaches to its end: numbers of 4 bytes in the machine's order, a single one where
+    all are alike.  Both are empty where only the door can tell; where they are not, all messages
+    are of one priority.
     """
 
     __slots__ = (
@@ -49,6 +54,8 @@ class Parcel(Record):
         "size",
         "largest",
         "changes",
+        "sizes",
+        "offsets",
     )
 
     def __init__(
@@ -62,6 +69,8 @@ class Parcel(Record):
         size: int,
         largest: int,
         changes: QueueChanges | None = None,
+        sizes: bytes = b"",
+        offsets: bytes = b"",
     ) -> None:
         self.door = door
         self.channel = channel
@@ -72,6 +81,13 @@ class Parcel(Record):
         self.size = size
         self.largest = largest
         self.changes = changes
+        self.sizes = sizes
+        self.offsets = offsets
+
+    @property
+    def weight(self) -> int:
+        """The bytes it takes."""
+        return len(self.data) + len(self.sizes) + len(self.offsets)
 
 
 class Bundle(Record):

@@ -244,7 +244,7 @@ class Transactions:
                 staged = Staged(queue)
                 transaction.staged[queue.key] = staged
             staged.add(parcel)
-            held = len(parcel.data) + PARCEL_BYTES
+            held = parcel.weight + PARCEL_BYTES
             transaction.held += held
             self._held += held
             transaction.count += parcel.count
@@ -260,7 +260,7 @@ class Transactions:
         limits = self._core.limits
         more = 0
         for parcel in parcels:
-            more += len(parcel.data) + PARCEL_BYTES
+            more += parcel.weight + PARCEL_BYTES
         if transaction.held + more > limits.max_transaction_bytes:
             return RESULT_LIMIT_EXCEEDED
         if self._held + more > limits.max_transactions_bytes:

@@ -177,6 +177,8 @@ class StorageTask:
         if not self._reason:
             self._pause_s = 0.0
         self._answer(commands)
+        if writing.batch.portions:
+            await self._worker.do(self._store.catch_up)
 
     def _failed(self, writing: Writing, reason: str) -> None:
         if not self._reason:

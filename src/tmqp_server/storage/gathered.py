@@ -5,12 +5,14 @@ They are made into messages when they are written, by the store's own thread.
 
 from __future__ import annotations
 
+from array import array
 from typing import Protocol
 
 from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_WANTS, StoredMessage
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.transaction_commands import Bundle
 from tmqp_server.storage.port import Portion
+from tmqp_server.storage.stored_runs import StoredRun
 
 __all__ = ["BodyCodec", "Bundled", "Gathered", "Sealed"]
 
@@ -119,6 +121,30 @@ class Bundled(Gathered):
                 sequence += 1
         if sequence != self._first + self._bundle.count:
             raise ValueError("a parcel does not hold what it says")
+        return found
+
+    def runs(self) -> list[StoredRun]:
+        """One of each parcel, if their door said how the messages lie in all of them."""
+        found: list[StoredRun] = []
+        sequence = self._first
+        for parcel in self._bundle.parcels:
+            if not parcel.sizes:
+                return []
+            flags = self._codec[parcel.door].number << FLAG_DOOR_SHIFT | FLAG_WANTS
+            found.append(
+                StoredRun(
+                    sequence,
+                    parcel.count,
+                    self._timestamp_us,
+                    flags | FLAG_HIGH if parcel.high else flags,
+                    0,
+                    parcel.data,
+                    array("I", parcel.sizes).tolist(),
+                    array("I", parcel.offsets).tolist(),
+                    self._expires_us,
+                )
+            )
+            sequence += parcel.count
         return found
 
     def within(self, first: int, last: int, high_priority: bool) -> list[int]:

@@ -299,6 +299,9 @@ class MemoryStore:
 
     # --- Reading ---------------------------------------------------------------------------------
 
+    def catch_up(self) -> None:
+        """Nothing is left for later here."""
+
     def fetch(
         self, key: int, after: int, last: int, limit: int, max_bytes: int, priority: int
     ) -> list[StoredMessage]:

@@ -259,6 +259,10 @@ class Portion:
         """
         raise NotImplementedError
 
+    def runs(self) -> list[StoredRun]:
+        """The same as runs, in order; none where each message has to be looked at."""
+        return []
+
 
 class StoreBatch:
     """What is written at once.
@@ -417,6 +421,12 @@ class Store(Protocol):
 
         :raises StoreFullError: no room; nothing of the batch is there.
         :raises StoreError: it failed otherwise; nothing of the batch is there.
+        """
+
+    def catch_up(self) -> None:
+        """Do what a write left for later, for those who wait for it to be answered first.
+
+        Called behind each write that brought portions; nothing is lost when it is not.
         """
 
     def fetch(

@@ -29,10 +29,11 @@ _IS_BIG: Final = sys.byteorder == "big"
 
 @final
 class StoredRun:
-    """Messages under the sequences ``first`` to ``last``, none of which expires or is due later.
+    """Messages under the sequences ``first`` to ``last``, none of which is due later.
 
     ``bodies`` are those of all, one after another.  A message's payload reaches to the end of its
-    body.  ``weight`` is for whoever keeps books.
+    body.  All expire at the same time, ``expires_us`` (0 for never).  ``weight`` is for whoever
+    keeps books.
     """
 
     __slots__ = (
@@ -40,6 +41,7 @@ class StoredRun:
         "last",
         "count",
         "timestamp_us",
+        "expires_us",
         "flags",
         "attempts",
         "bodies",
@@ -60,6 +62,7 @@ class StoredRun:
         bodies: bytes,
         sizes: list[int],
         payload_offsets: list[int],
+        expires_us: int = 0,
     ) -> None:
         """:param sizes: of the bodies, and where in each its payload begins: one number for each
         message, or a single one where all are alike.
@@ -68,6 +71,7 @@ class StoredRun:
         self.last = first + count - 1
         self.count = count
         self.timestamp_us = timestamp_us
+        self.expires_us = expires_us
         self.flags = flags
         self.attempts = attempts
         self.bodies = bodies
@@ -115,7 +119,7 @@ class StoredRun:
                     StoredMessage(
                         sequence,
                         self.timestamp_us,
-                        0,
+                        self.expires_us,
                         0,
                         self.flags,
                         self.attempts,
@@ -139,13 +143,14 @@ class StoredRun:
             position + len(self.bodies) > _LARGEST
             or (self.flags | self.attempts) >> 16
             or not 0 <= self.timestamp_us <= _LAST
+            or not 0 <= self.expires_us <= _LAST
         ):
             raise ValueError(f"messages from {self.first} on do not fit the format")
         count = self.count
         size, offset = self._sizes[0], self._payload_offsets[0]
         counts = self.flags | self.attempts << 16
         payload = offset | (size - offset) << 32
-        entries = array("Q", [0, self.timestamp_us, 0, 0, 0, payload, counts]) * count
+        entries = array("Q", [0, self.timestamp_us, self.expires_us, 0, 0, payload, counts]) * count
         entries[_SEQUENCE::_FIELDS] = array("Q", range(self.first, self.first + count))
         if len(self._sizes) == 1:
             place = position | size << 32
@@ -166,6 +171,48 @@ class StoredRun:
         if _IS_BIG:
             entries.byteswap()
         return entries.tobytes()
+
+    def cut(self, most: int, most_bytes: int) -> list[StoredRun]:
+        """The same in pieces of so many messages and bytes of bodies at most; a single message may
+        be larger.  What is settled is not passed on.
+        """
+        if self.count <= most and len(self.bodies) <= most_bytes:
+            return [self]
+        ends: list[int] = []
+        begin = size = 0
+        sizes, offsets = self._sizes, self._payload_offsets
+        alike = len(sizes) == 1
+        if alike:
+            at_once = most if sizes[0] == 0 else max(1, min(most, most_bytes // sizes[0]))
+            ends.extend(range(at_once, self.count, at_once))
+        else:
+            for place in range(self.count):
+                if place > begin and (place - begin >= most or size + sizes[place] > most_bytes):
+                    ends.append(place)
+                    begin, size = place, 0
+                size += sizes[place]
+        ends.append(self.count)
+        found: list[StoredRun] = []
+        begin = at = 0
+        for end in ends:
+            some = sizes if alike else sizes[begin:end]
+            size = sizes[0] * (end - begin) if alike else sum(some)
+            found.append(
+                StoredRun(
+                    self.first + begin,
+                    end - begin,
+                    self.timestamp_us,
+                    self.flags,
+                    self.attempts,
+                    self.bodies[at : at + size],
+                    some,
+                    offsets if alike else offsets[begin:end],
+                    self.expires_us,
+                )
+            )
+            begin = end
+            at += size
+        return found
 
 
 def find_run(runs: list[StoredRun], sequence: int) -> StoredRun | None:

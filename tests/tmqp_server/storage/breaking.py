@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.tmqp_server.storage.disk import FATES, Disk, Image, Operation, Replay, lay_out
-from tests.tmqp_server.storage.stores import EVER, NOW_US, batch, message, queue
+from tests.tmqp_server.storage.stores import EVER, NOW_US, InRuns, batch, message, queue
 from tmqp.blocks import FLAG_HIGH
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import (
@@ -37,12 +37,28 @@ from tmqp_server.storage.port import (
 )
 from tmqp_server.storage.records import decode_block
 from tmqp_server.storage.sqlite import SqliteStore
+from tmqp_server.storage.stored_runs import StoredRun
 
 SEED: Final = int(os.environ.get("TMQP_SOAK_SEED", "1"))
 #: Small, so that the log is carried into the database often.
-CHECKPOINT_PAGES: Final = 40
+CHECKPOINT_PAGES: Final = 10
 #: Small, so that the recent writes are often carried too.
 LOG_BYTES: Final = 1 << 17
+
+
+def committed(key: int, sequences: range, chance: random.Random) -> InRuns:
+    """Messages of two sizes, as two runs."""
+    middle = (sequences.start + sequences.stop) // 2
+    runs: list[StoredRun] = []
+    for some in (range(sequences.start, middle), range(middle, sequences.stop)):
+        if some:
+            size = chance.choice([5, 100, 3_000])
+            bodies = chance.randbytes(size * len(some))
+            flags = FLAG_HIGH * chance.randrange(2)
+            runs.append(
+                StoredRun(some.start, len(some), NOW_US, flags, 0, bodies, [size], [size // 2])
+            )
+    return InRuns(key, runs)
 
 
 def batches(count: int, seed: int = SEED) -> list[StoreBatch]:
@@ -59,10 +75,14 @@ def batches(count: int, seed: int = SEED) -> list[StoreBatch]:
             size = chance.choice([1, 1, 1, 2, 30])
             sequences = range(last[key] + 1, last[key] + 1 + size)
             last[key] += size
-            each.appended[key] = [
-                message(n, chance.randbytes(chance.choice([5, 100, 3_000])), FLAG_HIGH * (n % 3))
-                for n in sequences
-            ]
+            if chance.random() < 0.1:
+                each.portions.append(committed(key, sequences, chance))
+            else:
+                sizes = [5, 100, 3_000]
+                each.appended[key] = [
+                    message(n, chance.randbytes(chance.choice(sizes)), FLAG_HIGH * (n % 3))
+                    for n in sequences
+                ]
             unsettled[key].extend(sequences)
         for key in (1, 2, 3):
             if chance.random() < 0.5:
@@ -121,6 +141,8 @@ def record_life(disk: Disk, folder: Path, life: list[StoreBatch]) -> list[Operat
         disk.mark(2 * number)
         store.write(each, NOW_US + number)
         disk.mark(2 * number + 1)
+        if each.portions:
+            store.catch_up()
     store.close(clean=True)
     done = disk.record()
     disk.watch(None)
@@ -234,9 +256,12 @@ def live_with_failures(
                 store = open_store(folder)
                 store.recover()
             store.write(owing, NOW_US + number)
+            if owing.portions:
+                store.catch_up()
         except StoreError:
             came.failed += 1
             owing.appended = {}
+            owing.portions = []
             disk.mark(len(came.wanted))
             came.wanted.append(None if always or store is None else contents(model))
         else:
@@ -261,6 +286,7 @@ def joined(first: StoreBatch, second: StoreBatch) -> StoreBatch:
     made.changes = first.changes + second.changes
     made.notes = first.notes + second.notes
     made.appended = second.appended
+    made.portions = second.portions
     for each in (first, second):
         for key, sequences in each.settled.items():
             made.settled[key] = made.settled.get(key, []) + sequences
@@ -285,6 +311,8 @@ def fail(disk: Disk, folder: Path, share: int) -> str:
     store = open_store(folder / "life")
     for number, each in enumerate(life):
         store.write(each, NOW_US + number)
+        if each.portions:
+            store.catch_up()
     calls = disk.calls()
     store.close(clean=False)
     chance = random.Random(SEED)

@@ -21,6 +21,7 @@ from tmqp_server.storage.port import (
 from tmqp_server.storage.records import decode_block
 from tmqp_server.storage.sqlite import SqliteStore
 from tmqp_server.storage.sqlite.store import BlockStore
+from tmqp_server.storage.stored_runs import StoredRun, unrolled
 
 NOW_US: Final = 1_700_000_000_000_000
 EVER: Final = 1 << 62
@@ -132,6 +133,22 @@ class Listed(Portion):
         if not self._messages:
             raise ValueError("no messages")
         return self._messages
+
+
+class InRuns(Portion):
+    """What a commit brings: messages in runs."""
+
+    def __init__(self, key: int, runs: list[StoredRun]) -> None:
+        super().__init__(key)
+        self._runs = runs
+
+    def messages(self) -> list[StoredMessage]:
+        """One by one."""
+        return unrolled(None, self._runs)
+
+    def runs(self) -> list[StoredRun]:
+        """As they are."""
+        return self._runs
 
 
 def with_queue(store: Store, key: int = 1, retention: Retention | None = None) -> Store:

@@ -23,14 +23,14 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.timeout(120)
 def test_a_power_cut_anywhere_loses_nothing_confirmed(shim: Path) -> None:
-    said = run(shim, "cut", "61")
+    said = run(shim, "cut", "29")
     assert int(said.split()[0]) >= 300
     assert int(said.split()[6]) >= 40
 
 
 @pytest.mark.timeout(120)
 def test_a_call_that_fails_loses_nothing_and_brings_nothing_back(shim: Path) -> None:
-    said = run(shim, "fail", "61")
+    said = run(shim, "fail", "31")
     assert int(said.split()[0]) >= 50
     assert int(said.split()[3]) >= 20
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import pytest
 
 from tests.tmqp_server.storage.test_journal import Gathering
@@ -56,6 +58,45 @@ def test_a_commit_is_one_batch_with_its_mark() -> None:
     assert (kept[0].payload_offset, kept[0].payload_size) == (1, 1)
     assert some.finished(writing, ok=True) == (1, True, 1)
     assert some.journal.is_empty
+
+
+def laid_out(*sizes: int, high: bool = False) -> Bundle:
+    """A bundle of parcels whose door said how their messages lie: ten of a size each."""
+    made = Bundle()
+    for size in sizes:
+        body = b"x" * size * 10
+        numbers = [array("I", [each]).tobytes() for each in (size, 1)]
+        count = 10 if high else 0
+        made.add(Parcel("plain", "c", 1, body, 10, count, len(body), size, None, *numbers))
+    return made
+
+
+def test_a_commit_whose_messages_are_laid_out_is_written_without_looking_at_them() -> None:
+    some = Gathering()
+    some.change(commit(3, laid_out(5, 7), laid_out(9, high=True), expires_at=9.0))
+    first, second = some.journal.take().batch.portions
+    flags = 7 << FLAG_DOOR_SHIFT | FLAG_WANTS
+    found = [*first.runs(), *second.runs()]
+    assert [(each.first, each.count, each.flags) for each in found] == [
+        (3, 10, flags), (13, 10, flags), (23, 10, flags | FLAG_HIGH),
+    ]  # fmt: skip
+    assert {(each.timestamp_us, each.expires_us) for each in found} == {
+        (1_005_000_000, 1_009_000_000)
+    }
+    kept = [message for each in found for message in each.messages()]
+    assert [each.sequence for each in kept] == list(range(3, 33))
+    assert [(len(each.body), each.payload_offset) for each in kept[::10]] == [
+        (5, 1), (7, 1), (9, 1),
+    ]  # fmt: skip
+
+
+def test_one_parcel_that_is_not_laid_out_has_all_of_its_bundle_looked_at() -> None:
+    some = Gathering()
+    mixed = laid_out(5)
+    mixed.add(Parcel("plain", "c", 1, b"<a", 1, 0, 2, 2))
+    some.change(commit(1, mixed))
+    (portion,) = some.journal.take().batch.portions
+    assert portion.runs() == []
 
 
 def test_what_is_appended_before_and_behind_stands_in_its_place() -> None:

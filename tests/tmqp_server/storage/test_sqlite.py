@@ -17,6 +17,7 @@ import pytest
 from tests.tmqp_server.storage.stores import (
     EVER,
     NOW_US,
+    InRuns,
     batch,
     kept,
     message,
@@ -31,6 +32,7 @@ from tmqp_server.storage.port import (
     DropQueue,
     KeepChannel,
     KeepCursor,
+    KeepMark,
     KeepRouter,
     Note,
     Retention,
@@ -39,8 +41,10 @@ from tmqp_server.storage.port import (
     StoreError,
     StoreFullError,
 )
+from tmqp_server.storage.records import decode_block
 from tmqp_server.storage.sqlite import SqliteStore, schema, store, upkeep
 from tmqp_server.storage.sqlite.store import BlockStore
+from tmqp_server.storage.stored_runs import StoredRun
 
 
 @pytest.fixture
@@ -326,7 +330,7 @@ def test_no_flip_in_the_file_goes_unnoticed(folder: Path) -> None:
     assert before[1] == []
     chance = random.Random(5)
     noticed = 0
-    for place in chance.sample(range(len(good)), 300):
+    for place in chance.sample(range(len(good)), 900):
         flipped = bytearray(good)
         flipped[place] ^= 1 << chance.randrange(8)
         path.write_bytes(flipped)
@@ -414,6 +418,66 @@ def test_the_log_is_bounded(folder: Path, base: BlockStore) -> None:
     for n in range(1, 400):
         base.write(batch(appended={1: [message(n, bytes(60_000))]}), NOW_US)
     assert (folder / "messages.sqlite3-wal").stat().st_size < 20 << 20
+
+
+def test_a_commit_of_a_queue_is_in_blocks_as_large_as_may_be(
+    folder: Path, base: BlockStore
+) -> None:
+    with_queue(base)
+    alike = StoredRun(1, 5_000, NOW_US, 0, 0, bytes(5_000), [1], [0])
+    large = StoredRun(5_001, 7, NOW_US, 0, 0, bytes(2_100_000), [300_000], [0])
+    base.write(batch(portions=[InRuns(1, [alike, large])]), NOW_US)
+    blocks = [decode_block(each) for each in base.read(1, 1, EVER, 9_999, EVER)]
+    assert [each.count for each in blocks] == [1_000] * 4 + [1_003, 3, 1]
+    assert max([len(each.data) for each in blocks]) <= 1 << 20
+    assert rows(folder, "bodies") == rows(folder, "blocks") == 7
+
+
+def test_a_commit_is_carried_out_of_the_log_when_it_was_answered(
+    folder: Path, base: BlockStore
+) -> None:
+    with_queue(base)
+    log = folder / "messages.sqlite3-wal"
+
+    def carried() -> bool:
+        """The log begins anew with what is written next."""
+        base.write(batch(KeepMark("b", 1, NOW_US)), NOW_US)
+        return log.stat().st_size <= 2 * 4096 * 2_048
+
+    def write(first: int) -> None:
+        runs = [StoredRun(first, 30, NOW_US, 0, 0, bytes(21_000_000), [700_000], [0])]
+        base.write(batch(KeepMark("a", first, NOW_US), portions=[InRuns(1, runs)]), NOW_US)
+        assert log.stat().st_size > 21_000_000
+
+    size = (folder / "messages.sqlite3").stat().st_size
+    write(1)
+    assert (folder / "messages.sqlite3").stat().st_size == size, "only the log was written"
+    base.catch_up()
+    assert (folder / "messages.sqlite3").stat().st_size > 21_000_000
+    assert carried()
+    write(31)
+    base.write(batch(KeepMark("b", 1, NOW_US)), NOW_US)
+    assert carried(), "the next write makes up for it"
+    assert base.offsets([1])[0].count == 60
+
+
+def test_a_database_with_the_smaller_pages_of_an_earlier_release_is_used_as_it_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "_PAGE_BYTES", 4_096)
+    with_queue(BlockStore(folder, floor_bytes=0)).close(clean=True)
+    monkeypatch.undo()
+    made = BlockStore(folder, floor_bytes=0)
+    made.recover()
+    for first in (1, 31):
+        runs = [StoredRun(first, 30, NOW_US, 0, 0, bytes(21_000_000), [700_000], [0])]
+        made.write(batch(portions=[InRuns(1, runs)]), NOW_US)
+        made.catch_up()
+    assert made._db.execute("PRAGMA page_size").fetchone() == (4_096,)
+    assert made._db.execute("PRAGMA wal_autocheckpoint").fetchone() == (2_048,)
+    assert made.offsets([1])[0].count == 60
+    assert made.check().problems == []
+    made.close(clean=True)
 
 
 def test_the_memory_for_many_messages_is_bounded(folder: Path, base: BlockStore) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,6 +37,23 @@ def runs(draw: st.DrawFn) -> list[StoredRun]:
         found.append(run)
         first = run.last + draw(st.integers(1, 3))
     return found
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=30), st.integers(0, 30), st.data())
+def test_a_run_is_cut_into_what_fits(sizes: list[int], count: int, data: st.DataObject) -> None:
+    run = run_of(5, sizes[:1] if count else sizes, count)
+    run.expires_us = 77
+    most, most_bytes = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 200))
+    pieces = run.cut(most, most_bytes)
+    assert [piece.first for piece in pieces[1:]] == [piece.last + 1 for piece in pieces[:-1]]
+    for piece in pieces:
+        assert piece.count <= most
+        assert piece.count == 1 or len(piece.bodies) <= most_bytes
+    for piece, following in pairwise(pieces):
+        more = len(following.messages()[0].body)
+        assert piece.count == most or len(piece.bodies) + more > most_bytes, "it was full"
+    assert encode_runs(7, pieces) == encode_runs(7, [run]) == encode_block(7, run.messages())
+    assert {each.expires_us for each in run.messages()} == {77}
 
 
 @given(runs())

@@ -13,6 +13,7 @@ from tests.tmqp_server.storage.stores import (
     HOMES,
     NOW_US,
     Home,
+    InRuns,
     Listed,
     batch,
     kept,
@@ -42,6 +43,7 @@ from tmqp_server.storage.port import (
     StoreError,
 )
 from tmqp_server.storage.records import decode_block
+from tmqp_server.storage.stored_runs import StoredRun
 
 
 @pytest.fixture(params=sorted(HOMES))
@@ -516,6 +518,49 @@ def test_portions_come_behind_what_is_appended_in_their_order(home: Home) -> Non
         assert owed(store) == [1, 2, 3, 7]
         assert owed(store, 2) == [1]
         assert [each.body for each in store.fetch(1, 2, EVER, 10, EVER, 0)] == [b"three", b"seven"]
+
+
+def run(first: int, count: int, size: int, flags: int = 0) -> StoredRun:
+    bodies = b"".join([f"{first + n:0{size}}".encode() for n in range(count)])
+    return StoredRun(first, count, NOW_US, flags, 0, bodies, [size], [1], NOW_US + 5)
+
+
+def in_runs() -> list[StoredRun]:
+    return [run(3, 2_500, 20), run(2_503, 7, 300_000), run(2_510, 100, 9, FLAG_HIGH)]
+
+
+@pytest.mark.parametrize("max_bytes", [0, 80_000])
+def test_portions_in_runs_are_kept_as_their_messages_are(home: Home, max_bytes: int) -> None:
+    store = with_queue(home.open(), retention=Retention(max_bytes))
+    appended = {1: [message(1), message(2)]}
+    store.write(batch(appended=appended, portions=[InRuns(1, in_runs())]), NOW_US)
+    store.catch_up()
+    store.write(batch(settled={1: [1, 2, 5, 2_600]}), NOW_US)
+    wanted = [each for one in in_runs() for each in one.messages()]
+    wanted = [each for each in wanted if each.sequence not in (5, 2_600)]
+    for again in range(2):
+        if again:
+            store = home.open()
+            assert [each.sequence for each in store.recover().queues] == [2_609]
+        found = store.fetch(1, 0, EVER, 10_000, EVER, 0)
+        assert [repr(each) for each in found] == [repr(each) for each in wanted]
+        assert [each.body for each in found] == [each.body for each in wanted]
+        assert len(store.fetch(1, 0, EVER, 10_000, EVER, HIGH_ONLY)) == 99
+        blocks = [decode_block(each) for each in store.read(1, 3, EVER, 10_000, EVER)]
+        assert sum([each.count for each in blocks]) >= len(wanted)
+    assert store.check().problems == []
+
+
+def test_runs_of_a_portion_that_are_settled_or_known_are_looked_at(home: Home) -> None:
+    store = with_queue(home.open())
+    store.write(batch(portions=[InRuns(1, [run(3, 4, 9)])], settled={1: [4, 5]}), NOW_US)
+    assert owed(store) == [3, 6]
+    store.write(batch(portions=[InRuns(1, [run(6, 3, 9)]), InRuns(9, [run(1, 3, 9)])]), NOW_US)
+    assert owed(store) == [3, 6, 7, 8]
+    store.write(batch(portions=[InRuns(1, [run(9, 1, 9)]), InRuns(1, [run(10, 1, 9)])]), NOW_US)
+    store = home.open()
+    store.recover()
+    assert owed(store) == [3, 6, 7, 8, 9, 10]
 
 
 def test_a_portion_that_cannot_be_made_leaves_nothing_of_its_batch(home: Home) -> None:

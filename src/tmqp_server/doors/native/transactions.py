@@ -4,6 +4,7 @@ Theory of operation.  The payload of a push into a transaction is whole Queue Me
 another.  They are read here as if they had come one by one, so that nothing is staged that could
 not be delivered: each is to be a push under its sender's own name (F42).  Those of one queue are a
 *parcel*, their bytes joined; they are cut apart again when they are written (:func:`unpacked`).
+Blocks of messages that are alike have a quicker way (``staged.py``).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tmqp.models._json import JsonRefusedError, load
 from tmqp_server.doors.native.copies import copy_addresses
 from tmqp_server.doors.native.operations import push_extras
 from tmqp_server.doors.native.parameters import BadRequestError, number_header
+from tmqp_server.doors.native.staged import quick_parcels
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.options import QueueChanges
@@ -167,6 +169,9 @@ def _parcels_of(
 
     :raises BadRequestError: when they are not pushes, or not the client's own.
     """
+    quick = quick_parcels(block, client_id, door, limits)
+    if quick is not None:
+        return quick
     found: dict[tuple[str, int], _Gathered] = {}
     channel = ""
     queue_id = -1

@@ -204,6 +204,11 @@ class SqliteStore:
         self._number = number
         self._pending.add(batch, self._known(batch))
 
+    def catch_up(self) -> None:
+        """Do what a write with portions left for later."""
+        if not self._is_closed:
+            self._database.catch_up()
+
     def reserve(self, key: int, sequence: int) -> None:
         """Let a queue's next message come after a sequence; part of the next write, for tools."""
         self._ready()

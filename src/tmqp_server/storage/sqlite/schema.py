@@ -64,6 +64,10 @@ CREATE TABLE bodies (id INTEGER PRIMARY KEY, block BLOB NOT NULL);
 """
 
 
+#: Blocks are long: with pages of 4 KiB, writing one takes twice the time.
+_PAGE_BYTES: Final = 16_384
+
+
 def digest(*values: object) -> int:
     """The checksum of a row: of its values, with their types."""
     return crc32(repr(values).encode())
@@ -178,14 +182,17 @@ def explained(error: Exception, directory: Path, what: str) -> StoreError:
 
 
 def connect(directory: Path, checkpoint_pages: int) -> sqlite3.Connection:
-    """Open the database of a directory, made if it is missing."""
+    """Open the database of a directory, made if it is missing.
+
+    :param checkpoint_pages: of a new database; more where an earlier release made smaller ones.
+    """
     path = directory / DATABASE_NAME
     is_new = not path.exists() or path.stat().st_size == 0
     # The worker thread of the server uses what its main thread opened; never two at a time.
     db = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
     try:
         if is_new:
-            db.execute("PRAGMA page_size = 4096")
+            db.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
             db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         else:
             check_version(db, directory)
@@ -193,8 +200,10 @@ def connect(directory: Path, checkpoint_pages: int) -> sqlite3.Connection:
         if mode != "wal":
             raise StoreError(f"{path}: the file system allows no write-ahead log")
         db.execute("PRAGMA synchronous = FULL")
-        db.execute(f"PRAGMA wal_autocheckpoint = {checkpoint_pages}")
-        db.execute(f"PRAGMA journal_size_limit = {checkpoint_pages * 4096 * 2}")
+        (page_bytes,) = db.execute("PRAGMA page_size").fetchone()
+        pages = checkpoint_pages * _PAGE_BYTES // page_bytes
+        db.execute(f"PRAGMA wal_autocheckpoint = {pages}")
+        db.execute(f"PRAGMA journal_size_limit = {checkpoint_pages * _PAGE_BYTES * 2}")
         # What is deleted need not be overwritten: that would write every message once more.
         db.execute("PRAGMA secure_delete = OFF")
         db.execute("PRAGMA cache_size = -8192")

@@ -21,7 +21,13 @@ from typing import Final
 
 from tmqp.blocks import FLAG_HIGH, FLAG_TRANSIENT, Block, StoredMessage, head_of, index_end
 from tmqp_server.storage.port import DamageError, Note, Retention
-from tmqp_server.storage.records import decode_block, decode_index, encode_block, survey
+from tmqp_server.storage.records import (
+    decode_block,
+    decode_index,
+    encode_block,
+    encode_runs,
+    survey,
+)
 from tmqp_server.storage.sqlite.extents import (
     MAX_SPAN,
     Extent,
@@ -32,6 +38,7 @@ from tmqp_server.storage.sqlite.extents import (
     span,
 )
 from tmqp_server.storage.sqlite.schema import translated
+from tmqp_server.storage.stored_runs import StoredRun
 
 __all__ = [
     "MAX_BLOCK_BYTES",
@@ -233,17 +240,79 @@ class Shelf:
         if settled:
             done = mask_of(first, [m.sequence for m in messages if m.sequence in settled])
         key = queue.queue.key
-        number = self.next_id
-        self.next_id += 1
-        self.added += 1
-        block = encode_block(key, messages)
-        self.db.execute("INSERT INTO bodies VALUES (?, ?)", (number, block))
+        number = self._number()
+        self._write(number, encode_block(key, messages))
         owed = present & ~done
         extent = Extent(
             number, key, first, last, count, size, newest_us, present, owed, high, transient
         )
+        self._take_in(queue, extent)
+
+    def append_runs(self, key: int, runs: list[StoredRun]) -> QueueState | None:
+        """Put runs, in rising sequence and without a gap, into new blocks of a queue.
+
+        None, and nothing done, when there is none, no such queue, or they are not all new to it.
+        """
+        queue = self.queues.get(key)
+        if queue is None or not runs or runs[0].first <= queue.sequence:
+            return None
+        queue.sequence = runs[-1].last
+        # All came at one time: only their size divides them (`portions`).
+        most_bytes = MAX_BLOCK_BYTES
+        if queue.queue.retention.max_bytes:
+            most_bytes = min(most_bytes, queue.queue.retention.max_bytes // _RETAINED_SHARE)
+            most_bytes = max(most_bytes, 1)
+        pieces: list[StoredRun] = []
+        count = size = 0
+        for run in runs:
+            # In equal parts: not a full block each time and a small one behind it.
+            parts = max(-(-run.count // MAX_BLOCK_COUNT), -(-len(run.bodies) // most_bytes), 1)
+            for piece in run.cut(-(-run.count // parts), most_bytes):
+                body_size = len(piece.bodies)
+                if pieces and (
+                    count + piece.count > MAX_BLOCK_COUNT or size + body_size > most_bytes
+                ):
+                    self._put_runs(queue, pieces, count, size)
+                    pieces = []
+                    count = size = 0
+                pieces.append(piece)
+                count += piece.count
+                size += body_size
+        self._put_runs(queue, pieces, count, size)
+        return queue
+
+    def _put_runs(self, queue: QueueState, runs: list[StoredRun], count: int, size: int) -> None:
+        key = queue.queue.key
+        first, last = runs[0].first, runs[-1].last
+        high = transient = 0
+        newest_us = 0
+        for run in runs:
+            newest_us = max(newest_us, run.timestamp_us)
+            mask = span(run.count) << (run.first - first)
+            if run.flags & FLAG_HIGH:
+                high |= mask
+            if run.flags & FLAG_TRANSIENT:
+                transient |= mask
+        number = self._number()
+        self._write(number, encode_runs(key, runs))
+        there = span(count)
+        extent = Extent(
+            number, key, first, last, count, size, newest_us, there, there, high, transient
+        )
+        self._take_in(queue, extent)
+
+    def _number(self) -> int:
+        number = self.next_id
+        self.next_id += 1
+        self.added += 1
+        return number
+
+    def _write(self, number: int, block: bytes) -> None:
+        self.db.execute("INSERT INTO bodies VALUES (?, ?)", (number, block))
+
+    def _take_in(self, queue: QueueState, extent: Extent) -> None:
         queue.add(extent)
-        self.dirty[number] = extent
+        self.dirty[extent.id] = extent
         self.suspect(extent)
 
     def take_down(self, notes: Iterable[Note]) -> None:
@@ -268,6 +337,38 @@ class Shelf:
         self.dirty[extent.id] = extent
         self.suspects.pop(extent.id, None)
         self.dead.append(extent.id)
+
+    def settle(self, queue: QueueState, sequences: list[int]) -> None:
+        """Some messages of a queue are settled."""
+        extent: Extent | None = None
+        mask = 0
+        for sequence in sorted(sequences):
+            if extent is None or not (
+                sequence <= extent.last and extent.present >> (sequence - extent.first) & 1
+            ):
+                if extent is not None:
+                    self._settle(queue, extent, mask)
+                extent = queue.find(sequence)
+                mask = 0
+            if extent is not None:
+                mask |= 1 << (sequence - extent.first)
+        if extent is not None:
+            self._settle(queue, extent, mask)
+
+    def _settle(self, queue: QueueState, extent: Extent, mask: int) -> None:
+        """The messages of a mask are settled; an extent of which nothing is left goes."""
+        if not extent.owed & mask:
+            return
+        self.mark(extent, mask)
+        if not extent.owed and not queue.is_kept(extent):
+            self.drop(queue, extent)
+
+    def mark(self, extent: Extent, mask: int) -> None:
+        """Note that the messages of a mask are settled."""
+        extent.owed &= ~mask
+        self.dirty[extent.id] = extent
+        if extent.owed.bit_count() * 8 < extent.count:
+            self.suspect(extent)
 
     def suspect(self, extent: Extent) -> None:
         """See later whether an extent should be merged with its neighbours."""

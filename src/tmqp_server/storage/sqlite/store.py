@@ -54,7 +54,7 @@ from tmqp_server.storage.port import (
     TopologyChange,
 )
 from tmqp_server.storage.sqlite import topology
-from tmqp_server.storage.sqlite.extents import INFINITY, Extent, QueueState, retains
+from tmqp_server.storage.sqlite.extents import INFINITY, QueueState, retains
 from tmqp_server.storage.sqlite.looking import find, offsets, read, split
 from tmqp_server.storage.sqlite.reads import fetch, recovered
 from tmqp_server.storage.sqlite.schema import (
@@ -82,8 +82,8 @@ logger = logging.getLogger(__name__)
 
 #: Free space below which no message is taken any more: it is for settling, and for others.
 DEFAULT_FLOOR_BYTES: Final = 64 << 20
-#: Pages of 4 KiB in the log before it is carried into the database.
-CHECKPOINT_PAGES: Final = 2_048
+#: Pages of 16 KiB in the log before it is carried into the database.
+CHECKPOINT_PAGES: Final = 512
 #: Dead blocks deleted beside a write, in addition to twice those it brings.
 _BURIED_AT_ONCE: Final = 64
 #: Queues that retain by age and are looked at beside each write, whether it touches them or not.
@@ -111,13 +111,13 @@ class BlockStore:
     ) -> None:
         self.directory = directory
         self._floor_bytes = floor_bytes
-        self._checkpoint_pages = checkpoint_pages
         self._touched: dict[int, QueueState] = {}
         self._aged: dict[int, QueueState] = {}
         self._last_key = 0
         self._writes = 0
         self._is_stale = False
         self._owes_void = False
+        self._owes_checkpoint = False
         self._is_closed = False
         prepare_directory(directory)
         self._lock = DirectoryLock(directory)
@@ -132,6 +132,7 @@ class BlockStore:
         except BaseException:
             self._lock.release()
             raise
+        (self._checkpoint_pages,) = self._db.execute("PRAGMA wal_autocheckpoint").fetchone()
         self._shelf = Shelf(self._db, directory, skip_damage)
 
     @property
@@ -271,7 +272,7 @@ class BlockStore:
             self._tidy(now_us)
             self._shelf.flush()
             if not looking:
-                self._db.execute("COMMIT")
+                self._commit(any(batch.portions for batch in batches))
         except (sqlite3.Error, OSError) as error:
             self._fail()
             raise explained(error, self.directory, "write to") from error
@@ -281,6 +282,24 @@ class BlockStore:
                 raise StoreError(f"a message cannot be kept: {error}") from error
             raise
 
+    def _commit(self, is_large: bool) -> None:
+        """Commit; what is large is carried out of SQLite's log later (:meth:`catch_up`)."""
+        if is_large:
+            self._owes_checkpoint = True
+            self._db.execute("PRAGMA wal_autocheckpoint = 0")
+        try:
+            self._db.execute("COMMIT")
+        finally:
+            if is_large:
+                self._db.execute(f"PRAGMA wal_autocheckpoint = {self._checkpoint_pages}")
+
+    def catch_up(self) -> None:
+        """Carry a large write out of SQLite's log, if that was not done; the next commit would."""
+        if self._owes_checkpoint and not self._is_stale:
+            self._owes_checkpoint = False
+            with suppress(sqlite3.Error):  # nobody depends on it
+                self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
     def _apply(self, batch: StoreBatch) -> None:
         batch.unroll()
         for change in batch.changes:
@@ -288,7 +307,12 @@ class BlockStore:
         for key, messages in batch.appended.items():
             self._append(key, messages, batch.settled.get(key))
         for portion in batch.portions:
-            self._append(portion.key, portion.messages(), batch.settled.get(portion.key))
+            settled = batch.settled.get(portion.key)
+            state = None if settled else self._shelf.append_runs(portion.key, portion.runs())
+            if state is None:
+                self._append(portion.key, portion.messages(), settled)
+            else:
+                self._touched[portion.key] = state
         for key, sequences in batch.settled.items():
             self._settle(key, sequences)
         self._shelf.take_down(batch.notes)
@@ -443,7 +467,7 @@ class BlockStore:
                 break
             mask = extent.owed_of(change.priority) & extent.within(change.first, change.last)
             if mask:
-                self._settled(extent, mask)
+                self._shelf.mark(extent, mask)
         sweep(self._shelf, state)
         self._touched[change.key] = state
 
@@ -470,7 +494,7 @@ class BlockStore:
             if extent is not None:
                 bit = 1 << (message.sequence - extent.first)
                 extent.present &= ~bit
-                self._settled(extent, bit)
+                self._shelf.mark(extent, bit)
                 if not extent.present:
                     self._shelf.drop(state, extent)
 
@@ -479,33 +503,7 @@ class BlockStore:
         if state is None:
             return
         self._touched[key] = state
-        extent: Extent | None = None
-        mask = 0
-        for sequence in sorted(sequences):
-            if extent is None or not (
-                sequence <= extent.last and extent.present >> (sequence - extent.first) & 1
-            ):
-                if extent is not None:
-                    self._settled_of(state, extent, mask)
-                extent = state.find(sequence)
-                mask = 0
-            if extent is not None:
-                mask |= 1 << (sequence - extent.first)
-        if extent is not None:
-            self._settled_of(state, extent, mask)
-
-    def _settled_of(self, state: QueueState, extent: Extent, mask: int) -> None:
-        if not extent.owed & mask:
-            return
-        self._settled(extent, mask)
-        if not extent.owed and not state.is_kept(extent):
-            self._shelf.drop(state, extent)
-
-    def _settled(self, extent: Extent, mask: int) -> None:
-        extent.owed &= ~mask
-        self._shelf.dirty[extent.id] = extent
-        if extent.owed.bit_count() * 8 < extent.count:
-            self._shelf.suspect(extent)
+        self._shelf.settle(state, sequences)
 
     def _tidy(self, now_us: int) -> None:
         """What accompanies each write; see ``upkeep``."""

@@ -1,0 +1,185 @@
+"""Owns the quick way from a pushed block to parcels: messages in a row that differ in little.
+
+Theory of operation.  A producer that pushes in transactions sends thousands of messages with the
+same head in one block: same type, flags and time to live, same source, channel and queue, no header
+block.  Of those nothing needs to be known one by one but where each ends, so they are walked over
+and no object is made for a message; their bytes stay together, and where each begins goes with
+them, for the storage writes blocks of just that.
+
+Only what is alike and beyond doubt is taken so.  At anything else the whole block is left to the
+general way (``transactions.py``), which says what is wrong with it, if anything is.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final, final
+
+from tmqp._compat import i64
+from tmqp.constants import TYPE_QUEUE_MESSAGE
+from tmqp.limits import Limits
+from tmqp_server.engine.transaction_commands import Parcel
+
+__all__ = ["quick_parcels"]
+
+_HEAD_BYTES: Final = 8
+_TYPE_BITS: Final = 0x3F
+_HIGH_PRIORITY: Final = 0x40
+_HAS_HEADER: Final = 0x20
+_TIER_U16: Final = 253
+_TIER_U32: Final = 254
+#: Fewer in a row that are not all of the block are not worth the look at them.
+_FEWEST: Final = 16
+
+
+def quick_parcels(block: bytes, client_id: str, door: str, limits: Limits) -> list[Parcel] | None:
+    """The messages of a block as parcels, in order, each of messages that are alike.
+
+    None when that cannot be, or does not pay; nothing is said about the block then.
+    """
+    parcels: list[Parcel] = []
+    source = client_id.encode()
+    is_ascii = block.isascii()
+    pos: i64 = 0
+    end: i64 = len(block)
+    while pos < end:
+        parcel = _run_at(block, pos, source, door, limits, is_ascii)
+        if parcel is None:
+            return None
+        pos += parcel.size
+        if parcel.count < _FEWEST and pos < end:
+            return None
+        parcels.append(parcel)
+    return parcels
+
+
+@final
+class _Layout:
+    """Where messages in a row lie: alike as long as there is one size and one offset."""
+
+    __slots__ = ("count", "largest", "offset", "offsets", "size", "sizes")
+
+    def __init__(self) -> None:
+        self.count: i64 = 0
+        self.largest: i64 = 0
+        self.size: i64 = 0
+        self.offset: i64 = 0
+        self.sizes: list[int] = []
+        self.offsets: list[int] = []
+
+    def add(self, size: i64, offset: i64) -> None:
+        """One more message, whose payload begins at ``offset``."""
+        if self.count == 0:
+            self.size = size
+            self.offset = offset
+            self.largest = size
+        elif self.sizes or size != self.size or offset != self.offset:
+            if not self.sizes:
+                count: int = self.count
+                self.sizes = [self.size] * count
+                self.offsets = [self.offset] * count
+            self.sizes.append(size)
+            self.offsets.append(offset)
+            self.largest = max(self.largest, size)
+        self.count += 1
+
+    def packed_sizes(self) -> bytes:
+        """As a parcel has them."""
+        return array("I", self.sizes or [self.size]).tobytes()
+
+    def packed_offsets(self) -> bytes:
+        """As a parcel has them."""
+        return array("I", self.offsets or [self.offset]).tobytes()
+
+
+def _run_at(
+    block: bytes, begin: i64, source: bytes, door: str, limits: Limits, is_ascii: bool
+) -> Parcel | None:
+    """As many messages from ``begin`` on as are alike; None when the first is odd."""
+    end: i64 = len(block)
+    last = end - _HEAD_BYTES
+    if begin > last:
+        return None
+    b0: i64 = block[begin]
+    b1: i64 = block[begin + 1]
+    source_len: i64 = block[begin + 3]
+    target_len: i64 = block[begin + 4]
+    low: i64 = block[begin + 5]
+    high: i64 = block[begin + 6]
+    max_payload: i64 = limits.max_payload_bytes
+    max_name: i64 = limits.max_name_bytes
+    if b0 & _TYPE_BITS != TYPE_QUEUE_MESSAGE or b1 & _HAS_HEADER or target_len > max_name:
+        return None
+    names = b""
+    layout = _Layout()
+    pos = begin
+    while pos <= last:
+        if (
+            block[pos] != b0
+            or block[pos + 1] != b1
+            or block[pos + 3] != source_len
+            or block[pos + 4] != target_len
+            or block[pos + 5] != low
+            or block[pos + 6] != high
+        ):
+            break
+        payload: i64 = block[pos + 7]
+        id_at = pos + _HEAD_BYTES
+        if payload >= _TIER_U16:
+            id_at += 2 if payload == _TIER_U16 else 4
+            payload = _wide_payload(block, pos, end)
+        id_len: i64 = block[pos + 2]
+        names_at = id_at + id_len
+        body = names_at + source_len + target_len
+        stop = body + payload
+        if stop > end or not 0 <= payload <= max_payload or not 0 < id_len <= max_name:
+            break
+        if layout.count == 0:
+            names = block[names_at:body]
+        elif block[names_at:body] != names:
+            break
+        if not is_ascii and not _is_text(block[id_at:names_at]):
+            break
+        layout.add(stop - pos, body - pos)
+        pos = stop
+    target = names[source_len:]
+    if layout.count == 0 or names[:source_len] != source or not source or not _is_text(target):
+        return None
+    return Parcel(
+        door,
+        target.decode(),
+        low | high << 8,
+        block if begin == 0 and pos == end else block[begin:pos],
+        layout.count,
+        layout.count if b0 & _HIGH_PRIORITY else 0,
+        pos - begin,
+        layout.largest,
+        None,
+        layout.packed_sizes(),
+        layout.packed_offsets(),
+    )
+
+
+def _wide_payload(block: bytes, pos: i64, end: i64) -> i64:
+    """The payload length behind a head, of two or four bytes (F4); -1 if it is no such one."""
+    at = pos + _HEAD_BYTES
+    if block[pos + 7] == _TIER_U16:
+        if at + 2 > end:
+            return -1
+        low: i64 = block[at]
+        return low | block[at + 1] << 8
+    if block[pos + 7] != _TIER_U32 or at + 4 > end:
+        return -1
+    low = block[at]
+    return low | block[at + 1] << 8 | block[at + 2] << 16 | block[at + 3] << 24
+
+
+def _is_text(name: bytes) -> bool:
+    """Whether it is UTF-8."""
+    if name.isascii():
+        return True
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
