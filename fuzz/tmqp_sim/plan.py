@@ -381,7 +381,8 @@ def _draw_bulk(plan: Plan) -> None:
     plan.producers += 1
     narrow = plan.shape.room < 65_536
     if plan.max_in_flight < 10:
-        plan.max_in_flight = own.choice((plan.max_in_flight, 25, 10_000, 10_000))
+        one_by_one = 10_000 if plan.shape.delay_max > 0.05 else plan.max_in_flight
+        plan.max_in_flight = own.choice((one_by_one, 25, 10_000, 10_000))
     timeout_s = 3.0 if narrow or plan.shape.delay_max > 0.05 else own.choice((0.75, 1.5, 3.0))
     place = _bulk_place(len(plan.places), timeout_s, own)
     plan.places.append(place)
@@ -480,6 +481,8 @@ def _draw_memory(plan: Plan) -> None:
     own = Random(f"{plan.seed}/memory")
     if own.random() < 0.2:
         plan.memory_bytes = own.choice((6_000, 6_000, 12_000))
+        # They would fill it for ever, with queues of their own (seed 1040932).
+        plan.clients = [each for each in plan.clients if each.role != "stranger"]
 
 
 def _draw_messages(plan: Plan, chance: Random) -> None:

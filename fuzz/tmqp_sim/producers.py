@@ -37,6 +37,7 @@ class Producer(SimClient):
         #: To be sent, in order; what is refused or lost comes back to the front.
         self.ready: deque[Sent] = deque()
         self.under_way: dict[str, Sent] = {}
+        self._waiting = False
 
     @property
     def owes(self) -> int:
@@ -108,8 +109,17 @@ class Producer(SimClient):
         self.try_later()
 
     def try_later(self) -> None:
-        """Something was refused, or not confirmed."""
-        self.world.after(RETRY_S, self.work)
+        """Once for all that is refused or not confirmed meanwhile.
+
+        If each refusal had all of it pushed again there would be ever more of them (seed 1010132).
+        """
+        if not self._waiting:
+            self._waiting = True
+            self.world.after(RETRY_S, self._try_again)
+
+    def _try_again(self) -> None:
+        self._waiting = False
+        self.work()
 
     def forgets(self) -> None:
         """An honest producer keeps what it has to send in safety."""
@@ -130,20 +140,6 @@ class BulkProducer(Producer):
         super().__init__(simulation, name, limits, window)
         self.linger_s = linger_s
         self._gathering = False
-        self._waiting = False
-
-    def try_later(self) -> None:
-        """Once for all that is refused meanwhile.
-
-        If each refusal had all of it pushed again there would be ever more of them (seed 1010132).
-        """
-        if not self._waiting:
-            self._waiting = True
-            self.world.after(RETRY_S, self._try_again)
-
-    def _try_again(self) -> None:
-        self._waiting = False
-        self.work()
 
     def work(self) -> None:
         """Push what may be pushed, soon."""
