@@ -6,8 +6,8 @@ import logging
 from importlib import import_module, util
 from typing import TYPE_CHECKING, Any, Final
 
-from tmqp_spark.daemon import daemon_settings
 from tmqp_spark.errors import SparkError
+from tmqp_spark.forking import daemon_settings
 from tmqp_spark.java import ensure_java
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import tmqp_spark
 from tests.project import ROOT
-from tmqp_spark.daemon import SETTING, daemon_settings
+from tmqp_spark.forking import SETTING, daemon_settings
 
 _OURS = {SETTING: "tmqp_spark.daemon"}
 
@@ -52,7 +52,7 @@ def test_workers_are_copies_of_a_process_that_has_loaded_everything(spark: Spark
 
 def _draw(_: Any) -> tuple[int, float, float]:
     time.sleep(0.3)  # so that each part has a worker of its own
-    return os.getpid(), float(np.random.random()), random.random()  # noqa: NPY002 - the common one
+    return os.getpid(), float(np.random.random()), random.random()
 
 
 def test_workers_draw_different_numbers(spark: SparkSession) -> None:
