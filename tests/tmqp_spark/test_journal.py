@@ -255,7 +255,8 @@ from tmqp_spark.journal import BatchBuilder, read_portion
 from tmqp_spark.schema import default_columns, project
 portion = read_portion([(block(stored(1, b"x", message_id="a")), 0)], "all", "x")
 before = "pandas" in sys.modules
-assert len(BatchBuilder(project(default_columns()), "orders", 7, "store-5", "x").build(portion)) == 1
+builder = BatchBuilder(project(default_columns()), "orders", 7, "store-5", "x")
+assert len(builder.build(portion)) == 1
 print(before, "pandas" in sys.modules)
 """
 
