@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import gc
 import os
-from typing import Final
+import sys
 
 __all__ = ["settle_memory"]
 
-#: At the beginning of the first task, and of the second: the first has loaded what is left.
-_TIMES: Final = 2
+#: In which process, and how many modules it had.
 _settled: list[int] = [0, 0]
 
 
 def settle_memory() -> None:
-    """Take what was loaded so far out of the garbage collector's sight, twice in a process.
+    """Take what was loaded so far out of the garbage collector's sight: at the beginning of a
+    worker's first task, and of each before which something was loaded.
 
     Spark's Python workers collect garbage after each task: 25 ms of looking at modules.
     """
-    process, times = _settled
-    if process != os.getpid():
-        times = 0
-    if times < _TIMES:
-        _settled[:] = os.getpid(), times + 1
+    now = [os.getpid(), len(sys.modules)]
+    if _settled != now:
+        _settled[:] = now
         gc.collect()
         gc.freeze()

@@ -34,7 +34,7 @@ def _python(folder: Path, text: str) -> str:
 
 
 def _look(_: Any) -> tuple[int, list[str], list[str], int]:
-    loaded = [name for name in ("numpy", "pandas", "pyarrow") if name in sys.modules]
+    loaded: list[str] = [name for name in ("numpy", "pyarrow") if name in sys.modules]
     command = Path(f"/proc/{os.getppid()}/cmdline").read_bytes().decode().split("\0")
     return os.getppid(), loaded, command, gc.get_freeze_count()
 
