@@ -40,7 +40,8 @@ def main() -> None:
     """Load what workers need, and be Spark's daemon."""
     manager = _load()
     if manager is None or _threads() != 1:
-        os.execv(sys.executable, [sys.executable, "-m", "pyspark.daemon", *sys.argv[1:]])  # noqa: S606
+        arguments = [sys.executable, "-m", "pyspark.daemon", *sys.argv[1:]]
+        os.execv(sys.executable, arguments)  # noqa: S606 - this very Python
     os.register_at_fork(after_in_child=_differ)
     gc.collect()
     gc.freeze()
