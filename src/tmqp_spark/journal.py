@@ -302,8 +302,7 @@ class BatchBuilder:
         """A column with the same value in each row: made once, as long as was ever needed."""
         found = self._cached.get(name)
         if found is None or len(found) < count:
-            arrow = pa.int32() if kind == "int" else pa.string()
-            found = pa.repeat(pa.scalar(self._constants[name], arrow), max(count, 4_096))
+            found = _repeated(kind, self._constants[name], max(count, 4_096))
             self._cached[name] = found
         return found.slice(0, count)
 
@@ -443,6 +442,16 @@ def _fixed(arrow: Any, values: Any, valid: Any = None) -> Any:
     if valid is not None and not valid.all():
         bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(arrow, len(values), [bitmap, pa.py_buffer(values)])
+
+
+def _repeated(kind: str, value: Any, count: int) -> Any:
+    """A column with one value: made of buffers, for pyarrow loads pandas to make a scalar."""
+    if kind == "int":
+        return _fixed(pa.int32(), np.full(count, value, np.int32))
+    text = value.encode()
+    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(len(text))
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text * count)]
+    return pa.Array.from_buffers(pa.string(), count, buffers)
 
 
 def _bits(values: Any, valid: Any) -> Any:

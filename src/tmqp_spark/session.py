@@ -7,6 +7,7 @@ from importlib import import_module, util
 from typing import TYPE_CHECKING, Any, Final
 
 from tmqp_spark.errors import SparkError
+from tmqp_spark.forking import daemon_settings
 from tmqp_spark.java import ensure_java
 
 if TYPE_CHECKING:
@@ -47,12 +48,20 @@ def register(spark: SparkSession) -> list[str]:
 
 
 def session(
-    name: str = "tmqp", master: str | None = None, settings: dict[str, Any] | None = None
+    name: str = "tmqp",
+    master: str | None = None,
+    settings: dict[str, Any] | None = None,
+    *,
+    formats: bool = True,
 ) -> SparkSession:
     """A session with the settings that suit these sources, and the formats registered.
 
+    On this machine alone (``local[...]``) Python workers are started by :mod:`tmqp_spark.daemon`.
+
     :param master: as Spark writes it, ``local[4]``; what Spark is configured for if None.
     :param settings: further settings; they win over ours.
+    :param formats: register the formats; without, Spark finds them when they are asked for, where
+        the package is installed.
     :raises JavaMissing: when there is no Java for it.
     :raises SparkError: when pyspark is not installed.
     """
@@ -65,8 +74,10 @@ def session(
     builder = builder.appName(name)
     if master is not None:
         builder = builder.master(master)
-    for key, value in {**SETTINGS, **(settings or {})}.items():
+    given = settings or {}
+    for key, value in {**SETTINGS, **daemon_settings(master, given), **given}.items():
         builder = builder.config(key, value)
     spark: SparkSession = builder.getOrCreate()
-    logging.getLogger("tmqp_spark").debug("formats: %s", ", ".join(register(spark)))
+    if formats:
+        logging.getLogger("tmqp_spark").debug("formats: %s", ", ".join(register(spark)))
     return spark

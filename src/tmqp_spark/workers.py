@@ -8,19 +8,19 @@ import sys
 
 __all__ = ["settle_memory"]
 
-#: The process that was seen to last, and how many modules it had then.
-_settled: tuple[int, int] = (0, 0)
+#: In which process, and how many modules it had.
+_settled: list[int] = [0, 0]
 
 
 def settle_memory() -> None:
-    """Take what was loaded so far out of the garbage collector's sight, unless that was done.
+    """Take what was loaded so far out of the garbage collector's sight: at the beginning of a
+    worker's first task, and whenever something was loaded since.
 
     Spark's Python workers collect garbage after each task and each question of the planner: 25 ms
     of looking at modules, of which some are loaded by the first rows only.
     """
-    global _settled  # noqa: PLW0603 - a fact about this process
-    found = (os.getpid(), len(sys.modules))
-    if _settled != found:
-        _settled = found
+    now = [os.getpid(), len(sys.modules)]
+    if _settled != now:
+        _settled[:] = now
         gc.collect()
         gc.freeze()

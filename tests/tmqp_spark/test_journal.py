@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.project import ROOT
 from tests.tmqp_spark.blocks_for_tests import BASE_US, block, stored
 from tmqp import FrameDecoder, Limits
 from tmqp.blocks import HEAD_SIZE, StoredMessage
@@ -231,3 +235,40 @@ def test_headers_and_frame_are_there_when_asked_for() -> None:
     names = [name for name, _, _ in default_columns()]
     assert "headers" not in names
     assert "frame" not in names
+
+
+@pytest.mark.parametrize("channel", ["orders", "Aufträge/Straße", "\N{GRINNING FACE}"])
+def test_a_constant_stands_in_each_row(channel: str) -> None:
+    columns = [("channel", "string", False), ("queue", "int", False)]
+    portion = read_portion([(block(*map(stored, range(1, 6_000))), 0)], "all", "x")
+    builder = BatchBuilder(project(columns), channel, 65_535, "store-5", "x")
+    batch = builder.build(portion)
+    batch.validate(full=True)
+    assert batch.column(0).to_pylist() == [channel] * 5_999
+    assert batch.column(1).to_pylist() == [65_535] * 5_999
+
+
+_WITHOUT_PANDAS = """
+import sys
+from tests.tmqp_spark.blocks_for_tests import block, stored
+from tmqp_spark.journal import BatchBuilder, read_portion
+from tmqp_spark.schema import default_columns, project
+portion = read_portion([(block(stored(1, b"x", message_id="a")), 0)], "all", "x")
+before = "pandas" in sys.modules
+builder = BatchBuilder(project(default_columns()), "orders", 7, "store-5", "x")
+assert len(builder.build(portion)) == 1
+print(before, "pandas" in sys.modules)
+"""
+
+
+def test_no_task_loads_pandas() -> None:
+    pytest.importorskip("pandas")
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_PANDAS],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])},
+    )
+    assert done.stdout.split() == ["False", "False"]

@@ -159,15 +159,23 @@ def test_a_task_that_is_left_early_gives_its_connection_back(broker: Broker) -> 
     assert rows_of(reader, part) == 3_000
 
 
-def test_what_was_loaded_is_out_of_the_collectors_sight(broker: Broker) -> None:
+def test_what_was_loaded_is_out_of_the_collectors_sight(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reader = made(broker, subscribe="a/1").reader(schema=SEQ)
-    workers._settled = (0, 0)
-    before = gc.get_freeze_count()
-    list(reader.read(InputPartition(None)))
-    once = gc.get_freeze_count()
-    assert once > before
-    list(reader.read(InputPartition(None)))
-    assert gc.get_freeze_count() <= once
+    loaded: list[list[int]] = []
+    workers._settled[:] = 0, 0
+    counts = [gc.get_freeze_count()]
+    for number in range(4):
+        if number != 2:
+            loaded += [[] for _ in range(1_000)]
+            monkeypatch.setitem(sys.modules, f"loaded_{number}", workers)
+        list(reader.read(InputPartition(None)))
+        counts.append(gc.get_freeze_count())
+    assert counts[0] + 900 < counts[1]
+    assert counts[1] + 900 < counts[2]
+    assert counts[3] <= counts[2]  # nothing was loaded
+    assert counts[3] + 900 < counts[4]
     gc.unfreeze()
 
 

@@ -123,11 +123,16 @@ class Stage:
         """Tell what is being done."""
         self._reporter.say("bench", text, **fields)
 
-    def queue(self, payload: int) -> tuple[str, int]:
+    def queue(self, payload: int, times: int = 1) -> tuple[str, int]:
         """A queue with messages of so many bytes, ``channel/queue``, and how many: filled when it
-        is first asked for."""
+        is first asked for.
+
+        :param times: how many times as many as usual.  What a query costs whatever it reads is a
+            tenth of a second of the JVM: as much as half a million messages.
+        """
         count = self.plan.messages if payload <= 100 else max(1, self.plan.messages // 4)
-        channel = f"kept-{payload}"
+        count *= times
+        channel = f"kept-{payload}" if times == 1 else f"kept-{payload}-{times}"
         if channel not in self._filled:
             self.say(f"{plain_number(count)} messages of {payload} bytes are pushed")
             self.broker.create(channel, 1)

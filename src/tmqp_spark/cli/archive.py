@@ -115,8 +115,12 @@ def archive(
     given = _given(batch_bytes, headers, group, more)
     connection = connection_options(address, token, more)
     source = source_options(queues, pattern, more, **given)
-    with spark_for("archive", master, conf) as spark, Stop(reporter) as stop:
-        if engine == "arrow":
+    by_arrow = engine == "arrow"
+    with (
+        spark_for("archive", master, conf, formats=not by_arrow) as spark,
+        Stop(reporter) as stop,
+    ):
+        if by_arrow:
             from tmqp_spark.pipelines.archive import archive_with_arrow  # noqa: PLC0415 - Spark
 
             summary = archive_with_arrow(

@@ -34,13 +34,18 @@ LOCAL_SETTINGS: Final = {
 
 @contextmanager
 def spark_for(
-    name: str, master: str | None, settings: Mapping[str, str] | None = None
+    name: str,
+    master: str | None,
+    settings: Mapping[str, str] | None = None,
+    *,
+    formats: bool = True,
 ) -> Iterator[SparkSession]:
     """A session for the length of the block: the one that this process has, or a new one.
 
     :param master: as Spark writes it; None for ``spark.master`` of Spark's own configuration, or
         else for all processors of this machine, where a task is tried three times.
     :param settings: of Spark; they win over ours.
+    :param formats: DataFrames of ours will be asked for; else Spark is ready a second earlier.
     :raises JavaMissing: and :class:`SparkError`: as :func:`tmqp_spark.session.session`.
     """
     java = ensure_java()
@@ -58,7 +63,7 @@ def spark_for(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         given = {**LOCAL_SETTINGS, **given}
     classes = _shared_classes(java, given, settings or {})
-    spark = session(f"tmqp-spark {name}", chosen, given)
+    spark = session(f"tmqp-spark {name}", chosen, given, formats=formats)
     try:
         yield spark
     finally:

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tmqp_spark.errors import SparkError
@@ -147,10 +146,11 @@ class _DayFile:
     def write(self, batch: Any) -> None:
         """Append rows."""
         self._writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=self._schema))
-        bounds = pc.min_max(batch.column("seq")).as_py()
+        # Sequences rise.
+        sequence = batch.column("seq")
         if self._rows == 0:
-            self._first = bounds["min"]
-        self._last = bounds["max"]
+            self._first = sequence[0].as_py()
+        self._last = sequence[-1].as_py()
         self._rows += batch.num_rows
 
     def finish(self) -> ArchiveFile:

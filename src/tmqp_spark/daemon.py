@@ -1,0 +1,76 @@
+"""Owns the start of Spark's Python workers for tasks: a daemon that has loaded everything before.
+
+``spark.python.daemon.module=tmqp_spark.daemon``.  Theory of operation.  Spark starts one Python
+process, its daemon, which forks a worker for each task that runs at once.  PySpark's own daemon
+loads next to nothing before it forks, so each worker loads pyspark, numpy, pyarrow and this package
+for itself, and looks through all of it for garbage after each task.  This daemon loads them once,
+takes them out of the garbage collector's sight, and then is PySpark's own: what is said to the JVM
+is none of our business.
+
+A process that has threads must not be forked.  What is loaded here starts none where Spark sets
+``OMP_NUM_THREADS=1``, as it does unless told otherwise; Arrow's second allocator is told before.
+Where there is one all the same, or anything cannot be loaded, this process becomes PySpark's daemon
+as it is, before it has said a word to the JVM.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ["main"]
+
+#: What workers need of the tasks that these sources have.
+_NEEDED: Final = (
+    "numpy",
+    "pyarrow",
+    "pyspark.worker",
+    "pyspark.sql.worker.plan_data_source_read",
+    "tmqp_spark.source",
+)
+#: Arrow's bundled jemalloc has a thread unless it is told to have none; nothing else looks here.
+_ALLOCATOR: Final = ("JE_ARROW_MALLOC_CONF", "background_thread:false")
+
+
+def main() -> None:
+    """Load what workers need, and be Spark's daemon."""
+    manager = _load()
+    if manager is None or _threads() != 1:
+        arguments = [sys.executable, "-m", "pyspark.daemon", *sys.argv[1:]]
+        os.execv(sys.executable, arguments)  # noqa: S606 - this very Python
+    os.register_at_fork(after_in_child=_differ)
+    gc.collect()
+    gc.freeze()
+    manager()
+
+
+def _load() -> Any:
+    """PySpark's daemon, when everything is loaded; None when something cannot be."""
+    os.environ.setdefault(*_ALLOCATOR)
+    try:
+        for name in _NEEDED:
+            import_module(name)
+        return import_module("pyspark.daemon").manager
+    except Exception:  # noqa: BLE001 - whatever it is, PySpark's own daemon does without
+        return None
+
+
+def _threads() -> int:
+    """How many threads this process has; 0 where the system does not tell."""
+    tasks = Path("/proc/self/task")
+    return len(list(tasks.iterdir())) if tasks.is_dir() else 0
+
+
+def _differ() -> None:
+    """Workers that draw numbers from numpy's common source must not draw the same."""
+    source = sys.modules.get("numpy.random")
+    if source is not None:
+        source.seed()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Owns the decision whether Spark starts its Python workers by :mod:`tmqp_spark.daemon`.
+
+Apart from that module, which is a program: nothing of the package may have loaded it before.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import site
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ["SETTING", "daemon_settings"]
+
+SETTING: Final = "spark.python.daemon.module"
+_NAME: Final = "tmqp_spark.daemon"
+_LOCATE: Final = (
+    "import importlib.util as u; s = u.find_spec('tmqp_spark'); print(s.origin if s else '')"
+)
+_PATIENCE_S: Final = 20
+
+
+def daemon_settings(master: str | None, settings: dict[str, Any]) -> dict[str, str]:
+    """The setting that has Spark use this daemon, where it surely can; else none.
+
+    That is on this machine alone: other executors may get the package with a job, or not at all,
+    and a daemon that is not there would leave them without any Python.
+
+    :param settings: those that the user gave.
+    """
+    if master is None or not master.startswith("local") or master.startswith("local-cluster"):
+        return {}
+    if SETTING in settings or not hasattr(os, "fork"):
+        return {}
+    python = settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or "python3"
+    return {SETTING: _NAME} if _has_package(str(python)) else {}
+
+
+def _has_package(python: str) -> bool:
+    """Whether a Python finds the very package that this is."""
+    here = Path(__file__).parent
+    found = shutil.which(python)
+    if found is None:
+        return False
+    if found == sys.executable and str(here.parent) in site.getsitepackages():
+        return True
+    try:
+        asked = subprocess.run(  # noqa: S603 - the Python that Spark starts as well
+            [found, "-c", _LOCATE],
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    origin = asked.stdout.strip()
+    return bool(origin) and Path(origin).parent.resolve() == here.resolve()
