@@ -15,6 +15,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 import anyio
 import anyio.abc
@@ -57,6 +58,9 @@ from tmqp_server.storage.sqlite.front import SqliteStore
 __all__ = ["Server", "running", "serve_forever"]
 
 logger = logging.getLogger("tmqp_server")
+
+#: What ends a server that runs until it is told to.
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 def _new_id() -> str:
@@ -380,13 +384,18 @@ def _check_reach(config: ServerConfig, access: Access | None) -> None:
 
 
 async def serve_forever(config: ServerConfig, started: Callable[[Server], None]) -> None:
-    """Run a server until SIGINT or SIGTERM.
+    """Run a server until SIGINT or SIGTERM; the process is to end then, and hears no more of them.
 
     :param started: called once, when it listens.
     """
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with anyio.open_signal_receiver(*_ENDING) as signals:
         async with running(config) as server:
             started(server)
             async for number in signals:
                 logger.info("%s: stopping", signal.Signals(number).name)
                 break
+        if hasattr(signal, "pthread_sigmask"):
+            # A second one may come when they are no longer received, and not yet ignored.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
