@@ -109,18 +109,20 @@ class Disk:
 
     def finish(self) -> bool:
         """The server stops in order: write what is left, close the store; False if that failed."""
-        if self._under_way is not None:
-            self._write(self._under_way)
-            self.audit.written(True)
-            self._under_way = None
-        self.journal.notes(self.simulation.broker.notes())
-        writing = self.journal.take()
         clean = not self.full
         if clean:
+            if self._under_way is not None:
+                self._write(self._under_way)
+                self.audit.written(True)
+            self.journal.notes(self.simulation.broker.notes())
+            writing = self.journal.take()
             self.audit.taken()
             self._write(writing)
             self.audit.written(True)
             self.world.mark("store closed cleanly")
+        else:
+            self.audit.crashed(False)
+        self._under_way = None
         self.store.close(clean)
         self._life = -1
         return clean

@@ -26,6 +26,7 @@ BLAMELESS: Final = {
     1_037_200: "answers of a run were judged before what the first of them had sent",
     1_040_932: "strangers filled a tiny memory with queues of their own, for ever",
     1_051_951: "the same",
+    1_196_956: "at a stop with a full disk, what could not be settled was taken for settled",
     1_011_595: "what was pushed without asking was on its way when everything seemed to be at home",
 }
 #: Marks that a few hundred seeds need not reach.
