@@ -79,7 +79,7 @@ typecheck: $(READY) ## mypy, strict
 	$(PY) -m mypy $(CODE)
 
 imports: $(READY) ## check who may import whom (.importlinter)
-	PYTHONPATH=src:fuzz $(VENV)/bin/lint-imports --cache-dir build/cache/imports
+	$(VENV)/bin/lint-imports --cache-dir build/cache/imports
 
 tidy: $(READY) ## check sizes, public names and banned words
 	PYTHONPATH=src $(PY) -m pytest -q tests/test_tidy.py tests/test_public.py $(ARGS)
@@ -160,12 +160,15 @@ $(MADE):
 
 # The sources are installed in place, uncompiled: an edit counts at once.  (py.typed stands for each
 # package, because a new one must be installed; setuptools' note on editable installs is no news.)
+# The simulator is in no package, and is found here by import-linter and everybody else.
 $(READY): $(MADE) pyproject.toml setup.py $(wildcard src/*/py.typed)
 	@echo 'Installing the tools (once, and again when pyproject.toml changes)'
 	@TMQP_COMPILE=0 PYTHONWARNINGS=ignore $(PIP) install --quiet --no-build-isolation \
 	  --editable '.[dev,bench]' || { \
 	  echo 'make: installing failed; it needs the network or a package cache that pip knows' >&2; \
 	  exit 1; }
+	@site=$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	  echo '$(CURDIR)/fuzz' > "$$site/fuzz.pth"
 	@touch $@
 
 # --- Builds: complete copies of the packages, for PYTHONPATH -------------------------------------
