@@ -287,8 +287,8 @@ class Simulation:
                 return False
         return all(not queue.live() for queue in self.broker.queues() if self._matters(queue))
 
-    def _come_home(self) -> float:
-        """How long it takes until nothing is owed, nor any more a while later; negative if never.
+    def _come_home(self) -> tuple[bool, float]:
+        """Whether in the end nothing is owed, nor any more a while later; how long that took.
 
         What was pushed by those who do not ask may be on its way when nobody owes anything yet
         (seed 1011595).
@@ -298,10 +298,8 @@ class Simulation:
             home = self.world.run(until, self.at_home)
             healed_in = self.world.now - self.plan.duration_s
             self.world.run(self.world.now + QUIET_S)
-            if not home:
-                return -healed_in
-            if self.at_home():
-                return healed_in
+            if not home or self.at_home():
+                return home, healed_in
 
     def _matters(self, queue: object) -> bool:
         return (queue.channel_name, queue.queue_id) in self.places  # type: ignore[attr-defined]
@@ -329,8 +327,8 @@ class Simulation:
             self._schedule()
             self.world.run(self.plan.duration_s)
             self.heal()
-            healed_in = self._come_home()
-            if healed_in < 0.0:
+            home, healed_in = self._come_home()
+            if not home:
                 self.world.note("stuck", "not everything has come home")
             self.check_epochs()
             checker, found = judge(
