@@ -117,15 +117,21 @@ def test_a_message_of_a_run_is_in_one_hand() -> None:
     desk.step(None, desk.deliver(again, 2, first=False))
 
 
-@pytest.mark.parametrize("ok", [True, False])
-def test_one_answer_of_the_storage_is_for_all_of_a_run(ok: bool) -> None:
+def saved() -> tuple[Desk, AppendRun]:
+    """The messages a and b were pushed together, and are to be kept."""
     desk = Desk(work("saved", saves=True))
     run = run_of("a", "b")
     for push in run.wire.pushes(run):
         desk.pushes[push.message_id] = 1
         desk.ledger.before(push)
     messages = [Message(uid, desk.client, *WORK, 1, "wire", 0, 1) for uid in ("a", "b")]
-    desk.step(None, *single_effects([AppendRun(7, run, messages, "work", 1, 1)], nobody))
+    return desk, AppendRun(7, run, messages, "work", 1, 1)
+
+
+@pytest.mark.parametrize("ok", [True, False])
+def test_one_answer_of_the_storage_is_for_all_of_a_run(ok: bool) -> None:
+    desk, append = saved()
+    desk.step(None, *single_effects([append], nobody))
     both = single_effects([ConfirmRun(9, ["a", "b"], *WORK)], nobody)
     if ok:
         desk.step(Synced(7, True, 1), *both)
@@ -137,13 +143,8 @@ def test_one_answer_of_the_storage_is_for_all_of_a_run(ok: bool) -> None:
 
 
 def test_no_message_of_a_run_is_safe_before_the_storage_says_so() -> None:
-    desk = Desk(work("saved", saves=True))
-    run = run_of("a", "b")
-    for push in run.wire.pushes(run):
-        desk.pushes[push.message_id] = 1
-        desk.ledger.before(push)
-    messages = [Message(uid, desk.client, *WORK, 1, "wire", 0, 1) for uid in ("a", "b")]
-    together = [AppendRun(7, run, messages, "work", 1, 1), ConfirmRun(9, ["a", "b"], *WORK)]
+    desk, append = saved()
+    together = [append, ConfirmRun(9, ["a", "b"], *WORK)]
     singles = single_effects(together, nobody)
     assert "safe before it is" in broken("confirm", lambda: desk.step(None, *singles))
 
