@@ -26,8 +26,8 @@ can be judged without the bodies.  Sequences rise from entry to entry.  Lengths 
 each is compared with what is there before it is used.
 
 A server keeps its messages so, and answers range reads with blocks one after another
-(:func:`split_blocks`).  A message's body is what its door gave to be kept: for one that came by
-TMQP, the whole message as it arrived.
+(:func:`split_blocks`), or with heads and indexes alone (:func:`split_indexes`).  A message's body
+is what its door gave to be kept: for one that came by TMQP, the whole message as it arrived.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ __all__ = [
     "head_of",
     "index_end",
     "split_blocks",
+    "split_indexes",
 ]
 
 HEAD_SIZE: Final = 64
@@ -284,14 +285,36 @@ def split_blocks(data: bytes) -> list[Block]:
     blocks: list[Block] = []
     start = 0
     while start < len(data):
-        if len(data) - start < HEAD_SIZE:
-            raise BlockError(f"{len(data) - start} bytes behind the last block are no block")
-        count: int = _COUNT.unpack_from(data, start + 8)[0]
+        count = _count_at(data, start)
         body_size: int = _SEQUENCE.unpack_from(data, start + 40)[0]
         end = start + index_end(count) + body_size
         blocks.append(decode_block(data[start:end]))
         start = end
     return blocks
+
+
+def split_indexes(data: bytes) -> list[Block]:
+    """Read heads and indexes of blocks that stand one after another, without their bodies.
+
+    All but the bodies of their messages can be asked for; :meth:`Block.message` has none.
+
+    :raises BlockError: when they are not that.
+    """
+    blocks: list[Block] = []
+    start = 0
+    while start < len(data):
+        end = start + index_end(_count_at(data, start))
+        blocks.append(decode_index(data[start:end]))
+        start = end
+    return blocks
+
+
+def _count_at(data: bytes, start: int) -> int:
+    """How many messages the block has whose head begins there."""
+    if len(data) - start < HEAD_SIZE:
+        raise BlockError(f"{len(data) - start} bytes behind the last block are no block")
+    count: int = _COUNT.unpack_from(data, start + 8)[0]
+    return count
 
 
 def decode_index(data: bytes, error: type[Exception] = BlockError) -> Block:

@@ -39,6 +39,7 @@ __all__ = [
     "OP_OPEN_GROUP",
     "OP_OPEN_TRANSACTION",
     "OP_PUSH_TRANSACTION",
+    "OP_READ_INDEX",
     "OP_READ_RANGE",
     "OP_RESET_GROUP",
     "OP_SET_ROUTER_ENABLED",
@@ -65,6 +66,7 @@ OP_COMMIT_GROUP: Final = 718
 OP_LIST_GROUPS: Final = 719
 OP_RESET_GROUP: Final = 720
 OP_DROP_GROUP: Final = 721
+OP_READ_INDEX: Final = 722
 
 #: ``1`` to enable the router that the target names, ``0`` to disable it.
 HEADER_ROUTER_ENABLED: Final = "Router-Enabled"
@@ -114,3 +116,4 @@ class ExtensionOperation(IntEnum):
     LIST_GROUPS = OP_LIST_GROUPS
     RESET_GROUP = OP_RESET_GROUP
     DROP_GROUP = OP_DROP_GROUP
+    READ_INDEX = OP_READ_INDEX

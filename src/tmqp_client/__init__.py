@@ -68,7 +68,7 @@ from tmqp_client.handling import HandlerAcknowledge, RetryPolicy
 from tmqp_client.message import Message
 from tmqp_client.parts import Multipart
 from tmqp_client.pull import Pull
-from tmqp_client.reading import KeptMessage
+from tmqp_client.reading import KeptEntry, KeptMessage
 from tmqp_client.reconnect import ReconnectPolicy
 from tmqp_client.statistics import ClientStatistics
 from tmqp_client.unclaimed import Unclaimed
@@ -106,6 +106,7 @@ __all__ = [
     "HandlerAcknowledge",
     "Headers",
     "JsonConverter",
+    "KeptEntry",
     "KeptMessage",
     "KeptMessages",
     "MalformedParts",

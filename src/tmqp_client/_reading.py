@@ -25,6 +25,7 @@ from tmqp.extensions import (
     OP_DROP_CURSOR,
     OP_LIST_CURSORS,
     OP_OFFSETS,
+    OP_READ_INDEX,
     OP_READ_RANGE,
     OP_SPLIT_RANGE,
     START_EARLIEST,
@@ -40,7 +41,7 @@ from tmqp.models import (
 )
 from tmqp_client._requests import Request, check_channel, check_queue_id
 from tmqp_client.errors import OperationFailed, OutOfRange
-from tmqp_client.reading import KeptMessage, kept_messages
+from tmqp_client.reading import KeptEntry, KeptMessage, kept_entries, kept_messages
 from tmqp_client.session import Session
 
 __all__ = ["KeptMessages", "Reading", "number_text"]
@@ -128,11 +129,43 @@ class Reading:
             a message too large to be answered with, 500 for damage, 503.
         :raises BlockError: when the answer is not what was written.
         """
-        headers = _of_queue(queue_id, incarnation)
+        headers = self._bounded(queue_id, incarnation, first, last, limit, max_bytes)
+        return kept_messages(await self._range(OP_READ_RANGE, "read", channel, headers, timeout_s))
+
+    async def read_index(
+        self,
+        channel: str,
+        queue_id: int,
+        first: int | None = None,
+        last: int | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
+        *,
+        incarnation: str = "",
+        timeout_s: float | None = None,
+    ) -> list[KeptEntry]:
+        """Read what is known of the messages from ``first`` to ``last``, but not these themselves.
+
+        Their times, sizes and numbers of deliveries: 56 bytes each come, whatever they hold.
+        Arguments, bounds and errors as in :meth:`read_range`.
+        """
+        headers = self._bounded(queue_id, incarnation, first, last, limit, max_bytes)
+        word = "read the index of"
+        return kept_entries(await self._range(OP_READ_INDEX, word, channel, headers, timeout_s))
+
+    def _bounded(
+        self,
+        queue_id: int,
+        incarnation: str,
+        first: int | None,
+        last: int | None,
+        limit: int | None,
+        max_bytes: int | None,
+    ) -> list[tuple[str, str]]:
+        """The headers of a read whose answer this client can take."""
         most_bytes = self._session.max_payload_bytes
         most_bytes = most_bytes if max_bytes is None else min(max_bytes, most_bytes)
-        headers += _numbers(first, last, limit, most_bytes)
-        return kept_messages(await self._range(OP_READ_RANGE, "read", channel, headers, timeout_s))
+        return _of_queue(queue_id, incarnation) + _numbers(first, last, limit, most_bytes)
 
     async def split_range(
         self,

@@ -46,6 +46,7 @@ from tmqp.extensions import (
     OP_LIST_CURSORS,
     OP_LIST_GROUPS,
     OP_OFFSETS,
+    OP_READ_INDEX,
     OP_READ_RANGE,
     OP_SPLIT_RANGE,
 )
@@ -96,6 +97,7 @@ _REPEATABLE: Final = frozenset(
         OP_LIST_BINDINGS,
         OP_OFFSETS,
         OP_READ_RANGE,
+        OP_READ_INDEX,
         OP_SPLIT_RANGE,
         OP_LIST_CURSORS,
         OP_LIST_GROUPS,

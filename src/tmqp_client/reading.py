@@ -1,13 +1,20 @@
-"""Owns a message that was read from what a server keeps of a queue."""
+"""Owns a message that was read from what a server keeps of a queue, and what is known of one."""
 
 from __future__ import annotations
 
 from typing import final
 
 from tmqp import Frame, FrameDecoder, Limits
-from tmqp.blocks import FLAG_DOOR_SHIFT, BlockError, StoredMessage, split_blocks
+from tmqp.blocks import (
+    FLAG_DOOR_SHIFT,
+    FLAG_HIGH,
+    BlockError,
+    StoredMessage,
+    split_blocks,
+    split_indexes,
+)
 
-__all__ = ["KeptMessage", "kept_messages"]
+__all__ = ["KeptEntry", "KeptMessage", "kept_entries", "kept_messages"]
 
 #: The door whose bodies are messages of this protocol.
 _NATIVE: int = 1
@@ -64,6 +71,45 @@ class KeptMessage:
 
     def __repr__(self) -> str:
         return f"<KeptMessage {self.sequence} id={self.message_id!r}>"
+
+
+@final
+class KeptEntry:
+    """What is known of a kept message without the message itself.
+
+    ``sequence`` and ``timestamp_us`` as in :class:`KeptMessage`; ``bytes`` are those of the whole
+    message as it is kept, of which the payload has ``payload_bytes``.
+    """
+
+    __slots__ = ("bytes", "payload_bytes", "sequence", "stored", "timestamp_us")
+
+    def __init__(self, stored: StoredMessage, bytes: int) -> None:
+        self.sequence = stored.sequence
+        self.timestamp_us = stored.timestamp_us
+        self.bytes = bytes
+        self.payload_bytes = stored.payload_size
+        #: All that is kept about it, with an empty body.
+        self.stored = stored
+
+    @property
+    def high_priority(self) -> bool:
+        """It was pushed with high priority."""
+        return bool(self.stored.flags & FLAG_HIGH)
+
+    def __repr__(self) -> str:
+        return f"<KeptEntry {self.sequence} of {self.bytes} bytes>"
+
+
+def kept_entries(data: bytes) -> list[KeptEntry]:
+    """What heads and indexes tell of their messages.
+
+    :raises BlockError: when these are none, or not what was written.
+    """
+    return [
+        KeptEntry(block.message(place), block.size(place))
+        for block in split_indexes(data)
+        for place in range(block.count)
+    ]
 
 
 def kept_messages(data: bytes) -> list[KeptMessage]:

@@ -183,7 +183,8 @@ def _range_read(store: Store, asked: ReadStored) -> RangeRead:
     key, first = asked.key, asked.first
     blocks: list[bytes] = []
     if first <= asked.end:
-        blocks = store.read(key, first, asked.last, asked.limit, asked.max_bytes)
+        bounds = (asked.limit, asked.max_bytes)
+        blocks = store.read(key, first, asked.last, *bounds, index_only=asked.index_only)
     sure = not first or asked.held
     if first > asked.end + 1 or not (sure or _reaches_back(store, key, first, blocks)):
         (kept,) = _offsets(store, [key])

@@ -113,16 +113,19 @@ class Portion:
         )
 
 
-def read_portion(answers: list[tuple[Data, int]], checksums: str, what: str) -> Portion:
+def read_portion(
+    answers: list[tuple[Data, int]], checksums: str, what: str, bodies: bool = True
+) -> Portion:
     """Read the blocks of some answers: their heads and indexes; bodies stay where they are.
 
     :param answers: the bytes of each, and where in them the first block begins.
     :param checksums: ``all``, ``index`` or ``none``: what is checked.
     :param what: whose messages they are, for people.
+    :param bodies: they are there; else no column may be made of them.
     :raises DecodeFailed: when they are not what was written.
     """
     try:
-        return _read_portion(answers, checksums)
+        return _read_portion(answers, checksums, bodies)
     except BlockError as error:
         raise DecodeFailed(
             f"{what}: what came is damaged: {error}; tmqp-server check tells"
@@ -130,7 +133,7 @@ def read_portion(answers: list[tuple[Data, int]], checksums: str, what: str) -> 
         ) from None
 
 
-def _read_portion(answers: list[tuple[Data, int]], checksums: str) -> Portion:
+def _read_portion(answers: list[tuple[Data, int]], checksums: str, bodies: bool) -> Portion:
     entries: list[Any] = []
     # Of each block: how many messages, where its bodies begin, and how many bytes they are.
     counts: list[int] = []
@@ -143,13 +146,14 @@ def _read_portion(answers: list[tuple[Data, int]], checksums: str) -> Portion:
             raise BlockError(f"an answer of {len(view)} bytes is too large to be columns")
         at, before = start, sum(counts)
         while at < len(view):
-            count, body_size = _read_head(view, at, checksums)
+            count, body_size = _read_head(view, at, checksums, bodies)
             entries.append(np.frombuffer(view, np.uint8, ENTRY_SIZE * count, at + HEAD_SIZE))
             at += HEAD_SIZE + ENTRY_SIZE * count
             counts.append(count)
             bases.append(at)
             sizes.append(body_size)
-            at += body_size
+            if bodies:
+                at += body_size
         in_buffer.append(sum(counts) - before)
     buffers = [data for data, _ in answers]
     if not entries:
@@ -197,7 +201,7 @@ def _places(
     return body.view(np.int32), payload.view(np.int32), payload_size.view(np.int32)
 
 
-def _read_head(view: memoryview, start: int, checksums: str) -> tuple[int, int]:
+def _read_head(view: memoryview, start: int, checksums: str, bodies: bool) -> tuple[int, int]:
     """How many messages the block at ``start`` has, and how many bytes their bodies are."""
     if len(view) - start < HEAD_SIZE:
         raise BlockError(f"{len(view) - start} bytes behind the last block are no block")
@@ -209,14 +213,14 @@ def _read_head(view: memoryview, start: int, checksums: str) -> tuple[int, int]:
     if not 1 <= count <= MAX_COUNT:
         raise BlockError(f"a block of {count} messages is impossible")
     index_end = start + HEAD_SIZE + ENTRY_SIZE * count
-    end = index_end + body_size
+    end = index_end + body_size if bodies else index_end
     if end > len(view):
         raise BlockError(f"a block of {end - start} bytes was cut short")
     if checksums != "none":
         found = crc32(view[start + HEAD_SIZE : index_end], crc32(view[start : start + _CRC_AT]))
         if found != crc:
             raise BlockError("the checksum of head and index does not fit")
-    if checksums == "all" and crc32(view[index_end:end]) != body_crc:
+    if bodies and checksums == "all" and crc32(view[index_end:end]) != body_crc:
         raise BlockError("the checksum of the bodies does not fit")
     return count, body_size
 

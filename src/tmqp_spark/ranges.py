@@ -28,6 +28,7 @@ from tmqp.extensions import (
     HEADER_INCARNATION,
     HEADER_MAX_BYTES,
     HEADER_TO,
+    OP_READ_INDEX,
     OP_READ_RANGE,
 )
 from tmqp_spark.errors import BrokerRefused, ConnectionBroken, DataLost, DecodeFailed
@@ -84,9 +85,12 @@ class QueueRange:
         return hash((self.channel, self.queue, self.start, self.end))
 
 
-def read_range(link: Link, wanted: QueueRange, options: SourceOptions) -> Iterator[Portion]:
+def read_range(
+    link: Link, wanted: QueueRange, options: SourceOptions, bodies: bool = True
+) -> Iterator[Portion]:
     """The messages of a range, in portions of about ``batchBytes``.
 
+    :param bodies: else only what is known of each message is read, and nothing of itself.
     :raises DataLost: when its beginning is not kept any more, or the queue is another one, and
         ``failOnDataLoss`` is set; else what is left is read.
     :raises BrokerUnreachable: when the broker stays away longer than ``retries`` allow.
@@ -96,24 +100,24 @@ def read_range(link: Link, wanted: QueueRange, options: SourceOptions) -> Iterat
     what = f"{link.options.url} {wanted.channel}/{wanted.queue}"
     answers: list[tuple[Data, int]] = []
     size = 0
-    for answer in read_answers(link, wanted, options):
+    for answer in read_answers(link, wanted, options, bodies):
         if answers and size + len(answer[0]) > options.batch_bytes:
-            yield read_portion(answers, options.checksums, what)
+            yield read_portion(answers, options.checksums, what, bodies)
             answers, size = [], 0
         answers.append(answer)
         size += len(answer[0])
     if answers:
-        yield read_portion(answers, options.checksums, what)
+        yield read_portion(answers, options.checksums, what, bodies)
 
 
 def read_answers(
-    link: Link, wanted: QueueRange, options: SourceOptions
+    link: Link, wanted: QueueRange, options: SourceOptions, bodies: bool = True
 ) -> Iterator[tuple[Data, int]]:
     """The broker's answers that hold a range, as they came, and where in each its blocks begin.
 
     :raises SparkError: as :func:`read_range`.
     """
-    reader = _Reader(link, wanted, options)
+    reader = _Reader(link, wanted, options, bodies)
     try:
         while True:
             answer = reader.next()
@@ -127,10 +131,15 @@ def read_answers(
 class _Reader:
     """The answers of a range, in order, each whole."""
 
-    def __init__(self, link: Link, wanted: QueueRange, options: SourceOptions) -> None:
+    def __init__(
+        self, link: Link, wanted: QueueRange, options: SourceOptions, bodies: bool
+    ) -> None:
         self._link = link
         self._wanted = wanted
         self._options = options
+        self._bodies = bodies
+        #: About how many bytes of bodies are to come; 0 where that is not known.
+        self._body_bytes = wanted.bytes if bodies else 0
         self._what = (
             f"messages {wanted.start} to {wanted.end - 1} of {wanted.channel}/{wanted.queue}"
         )
@@ -150,10 +159,10 @@ class _Reader:
     def _first_span(self) -> int:
         wanted = self._wanted
         count = wanted.end - wanted.start
-        if wanted.bytes <= 0 or count <= 0:
+        if self._body_bytes <= 0 or count <= 0:
             return _FIRST_SPAN
         # A broker's bound is 1 MiB unless it was set; longer spans are found by growing.
-        return max(1, min(_LONGEST_SPAN, (1 << 20) * count // wanted.bytes, 10_000))
+        return max(1, min(_LONGEST_SPAN, (1 << 20) * count // self._body_bytes, 10_000))
 
     def forget(self) -> None:
         """Leave the link usable for others: what is on its way is not wanted any more."""
@@ -200,7 +209,7 @@ class _Reader:
             # Nothing between here and the end of the span: a gap.
             self._done = last + 1
             return None
-        got = _last_sequence(raw, start)
+        got = _last_sequence(raw, start, self._bodies)
         if not first <= _FIRST.unpack_from(raw, start + 24)[0] <= got <= last:
             raise DecodeFailed(
                 f"{self._link.options.url}: asked for messages {first} to {last} of"
@@ -241,16 +250,21 @@ class _Reader:
         """Ask where spans should end from here on; nothing where the broker does not say."""
         whole = self._wanted
         count = whole.end - whole.start
-        if 0 < whole.bytes + count * _MORE_EACH <= self._answer_bytes and whole.bytes:
+        known = self._body_bytes > 0 or not self._bodies
+        if known and 0 < self._body_bytes + count * _MORE_EACH <= self._answer_bytes:
             return [whole.end - 1]
         self._plans += 1
         if self._plans > _MOST_PLANS:
             return []
-        each = whole.bytes / count if whole.bytes else _MORE_EACH
-        target = max(_LEAST_SPAN_BYTES, int(self._answer_bytes * each / (each + _MORE_EACH)))
+        target, most = 0, None
+        if self._bodies:
+            each = self._body_bytes / count if self._body_bytes else _MORE_EACH
+            target = max(_LEAST_SPAN_BYTES, int(self._answer_bytes * each / (each + _MORE_EACH)))
+        else:
+            most = int(max(_LEAST_SPAN_BYTES, self._answer_bytes) / _MORE_EACH)
         left = QueueRange(whole.channel, whole.queue, whole.incarnation, first, whole.end)
         connections = self._link.connections
-        ends = [last for _, last, _ in ask_parts(self._link, left, target, None) or []]
+        ends = [last for _, last, _ in ask_parts(self._link, left, target, most) or []]
         if self._under_way and self._link.connections != connections:
             raise ConnectionBroken("the connection was lost")  # and with it what was under way
         if ends:
@@ -268,7 +282,8 @@ class _Reader:
         ]
         if wanted.incarnation:
             headers.append((HEADER_INCARNATION, wanted.incarnation))
-        return self._link.start(OP_READ_RANGE, wanted.channel, headers, large=True)
+        operation = OP_READ_RANGE if self._bodies else OP_READ_INDEX
+        return self._link.start(operation, wanted.channel, headers, large=True)
 
     def _cut(self, first: int, got: int, last: int) -> None:
         """An answer ended early: ask for the rest first, and for less from now on."""
@@ -308,12 +323,12 @@ class _Reader:
         self._done = self._asked = max(earliest, self._done + 1)
 
 
-def _last_sequence(data: Data, start: int) -> int:
+def _last_sequence(data: Data, start: int, bodies: bool) -> int:
     """The last sequence of blocks one after another, from their heads alone; -1 for none."""
     last = -1
     while len(data) - start >= HEAD_SIZE:
         count, _, _, _, last, size = _HEAD.unpack_from(data, start + 8)
-        start += index_end(count) + size
+        start += index_end(count) + (size if bodies else 0)
     return last
 
 

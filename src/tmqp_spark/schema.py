@@ -83,20 +83,36 @@ COLUMNS: Final = (
     Column("pushed_channel", ("string",), True, True, "where it was pushed to at first"),
     Column("pushed_queue", ("int",), True, True, "the queue there"),
 )
+#: Columns that are made of the indexes of blocks, or are the same in every row.
+_WITHOUT_BODIES: Final = frozenset(
+    {
+        "channel",
+        "queue",
+        "incarnation",
+        "seq",
+        "timestamp",
+        "high_priority",
+        "delivery_count",
+        "put_backs",
+        "hops",
+    }
+)
 _BY_NAME: Final = {column.name: column for column in COLUMNS}
 
 
 class Projection:
     """The columns to make, in order: ``names``, ``types`` and ``nullable`` of each, and ``schema``,
-    what Arrow calls them."""
+    what Arrow calls them.  ``bodies`` tells whether messages must be read for them, or what the
+    broker knows of each is enough."""
 
-    __slots__ = ("names", "nullable", "schema", "types")
+    __slots__ = ("bodies", "names", "nullable", "schema", "types")
 
     def __init__(self, fields: Iterable[tuple[str, str, bool]]) -> None:
         listed = list(fields)
         self.names = [name for name, _, _ in listed]
         self.types = [kind for _, kind, _ in listed]
         self.nullable = [nullable for _, _, nullable in listed]
+        self.bodies = not _WITHOUT_BODIES.issuperset(self.names)
         self.schema = pa.schema(
             [pa.field(name, _ARROW[kind], nullable) for name, kind, nullable in listed]
         )

@@ -134,7 +134,7 @@ class _Reads:
             builder = BatchBuilder(
                 self._projection, wanted.channel, wanted.queue, wanted.incarnation, what
             )
-            for portion in read_range(link, wanted, self._options):
+            for portion in read_range(link, wanted, self._options, self._projection.bodies):
                 chosen = self._filters.apply(portion)
                 if len(chosen):
                     yield builder.build(chosen)

@@ -31,6 +31,7 @@ from tmqp.extensions import (
     OP_OPEN_GROUP,
     OP_OPEN_TRANSACTION,
     OP_PUSH_TRANSACTION,
+    OP_READ_INDEX,
     OP_READ_RANGE,
     OP_RESET_GROUP,
     OP_SET_ROUTER_ENABLED,
@@ -175,6 +176,7 @@ MATRIX: dict[str, tuple[Frame, tuple[str, str, int], list[Shape]]] = {
         (rights.PULL, "c", 1),
         CODE_401,
     ),
+    "read index": (asks(OP_READ_INDEX, "c", headers=QUEUE), (rights.PULL, "c", 1), CODE_401),
     "split range": (asks(OP_SPLIT_RANGE, "c", headers=QUEUE), (rights.PULL, "c", 1), CODE_401),
     "commit group": (
         asks(OP_COMMIT_GROUP, "any", PLACES, headers=[("Cursor", "r")]),

@@ -15,7 +15,7 @@ from tmqp.blocks import StoredMessage
 from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp.models import OffsetsInformation, QueueOptions
-from tmqp_client import Client, KeptMessage, OperationFailed, OutOfRange, connect, sync
+from tmqp_client import Client, KeptEntry, KeptMessage, OperationFailed, OutOfRange, connect, sync
 from tmqp_server.app import Server, running
 from tmqp_server.auth import Access, Applicant, Identity
 from tmqp_server.config import ServerConfig
@@ -261,6 +261,36 @@ async def test_an_answer_is_no_larger_than_was_asked_for(tmp_path: Path) -> None
         assert len(await client.read_range("c", 1, max_bytes=1)) == 1
 
 
+async def test_what_is_known_of_messages_comes_without_them(tmp_path: Path) -> None:
+    small = Limits(max_payload_bytes=4_096)
+    async with serving(tmp_path, connection=small) as (_, client):
+        await client.create_queue("c", 1, KEPT)
+        await client.push_many("c", 1, [bytes(size) for size in range(300)])
+        await client.push("c", 1, b"urgent", high_priority=True)
+        kept = await everything(client, 1)
+        found: list[KeptEntry] = []
+        while part := await client.read_index("c", 1, len(found) + 1):
+            found += part
+        assert len(found) == len(kept) == 301
+        for entry, message in zip(found, kept, strict=True):
+            assert repr(entry.stored.body) == "b''"
+            assert (entry.sequence, entry.timestamp_us, entry.payload_bytes, entry.bytes) == (
+                message.sequence,
+                message.timestamp_us,
+                len(message.payload),
+                len(message.stored.body),
+            )
+        assert [each.sequence for each in found if each.high_priority] == [301]
+        some = await client.read_index("c", 1, 7, 12, 4)
+        assert [each.sequence for each in some] == [7, 8, 9, 10]
+        assert len(await client.read_index("c", 1, max_bytes=1)) == 1
+        with pytest.raises(OutOfRange):
+            await client.read_index("c", 1, 303)
+        with pytest.raises(OperationFailed) as refused:
+            await client.read_index("c", 1, incarnation="another")
+        assert refused.value.code == 409
+
+
 async def test_without_data_there_is_nothing_to_read() -> None:
     async with serving(None) as (_, client):
         await client.create_queue("c", 1)
@@ -282,10 +312,12 @@ class Sick(MemoryStore):
 
     illness: StoreError | None = None
 
-    def read(self, key: int, first: int, last: int, limit: int, max_bytes: int) -> list[bytes]:
+    def read(
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, index_only: bool = False
+    ) -> list[bytes]:
         if self.illness is not None:
             raise self.illness
-        return super().read(key, first, last, limit, max_bytes)
+        return super().read(key, first, last, limit, max_bytes, index_only=index_only)
 
     def offsets(self, keys: Sequence[int]) -> Any:
         if self.illness is not None:

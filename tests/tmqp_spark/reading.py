@@ -34,10 +34,12 @@ def whole(link: Link, key: str) -> QueueRange:
     )
 
 
-def sequences(link: Link, wanted: QueueRange, options: SourceOptions) -> list[int]:
+def sequences(
+    link: Link, wanted: QueueRange, options: SourceOptions, bodies: bool = True
+) -> list[int]:
     """The sequences of a range, as they come."""
     return [
         int(sequence)
-        for portion in read_range(link, wanted, options)
+        for portion in read_range(link, wanted, options, bodies)
         for sequence in portion.entry["sequence"]
     ]

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 
 from tests.tmqp_client.server import running_server
 from tests.tmqp_spark.reading import LinkTo, look, sequences, source, whole
 from tmqp_client import sync
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, DataLost
+from tmqp_spark.journal import BatchBuilder
 from tmqp_spark.options import ConnectionOptions
-from tmqp_spark.ranges import QueueRange, read_range
+from tmqp_spark.ranges import QueueRange, read_answers, read_range
+from tmqp_spark.schema import default_columns, project
 from tmqp_spark.testing import Broker
 from tmqp_spark.transport import Link
 
 
+@pytest.mark.parametrize("bodies", [True, False])
 @pytest.mark.parametrize("prefetch", [0, 2, 6])
 @pytest.mark.parametrize("batch_bytes", [2_000, 100_000])
 def test_every_message_comes_once_and_in_order(
-    broker: Broker, link_to: LinkTo, prefetch: int, batch_bytes: int
+    broker: Broker, link_to: LinkTo, prefetch: int, batch_bytes: int, bodies: bool
 ) -> None:
-    key = f"range{prefetch}-{batch_bytes}/1"
+    key = f"range{prefetch}-{batch_bytes}-{bodies}/1"
     broker.push(key[:-2], 1, [b"%d" % number * (1 + number % 50) for number in range(3_000)])
     link = link_to(broker)
     options = source(prefetch=prefetch, batchBytes=batch_bytes)
-    assert sequences(link, whole(link_to(broker), key), options) == list(range(1, 3_001))
+    everything = whole(link_to(broker), key)
+    assert sequences(link, everything, options, bodies) == list(range(1, 3_001))
     assert link.connections == 1
     assert link.is_quiet(), "another task can use it"
 
@@ -37,6 +42,31 @@ def test_a_part_has_what_is_in_it_and_no_more(broker: Broker, link_to: LinkTo) -
     assert sequences(link_to(broker), part, source()) == list(range(31, 61))
     empty = QueueRange("part", 1, all_of_it.incarnation, 31, 31)
     assert sequences(link_to(broker), empty, source()) == []
+
+
+def test_columns_of_the_index_are_the_same_without_bodies(broker: Broker, link_to: LinkTo) -> None:
+    broker.push("bare", 1, [b"%d" % number * 300 for number in range(2_000)])
+    broker.push("bare", 1, [b"urgent"], high_priority=True)
+    link = link_to(broker)
+    wanted = whole(link_to(broker), "bare/1")
+    columns = [each for each in default_columns() if not project([each]).bodies]
+    assert [name for name, _, _ in columns] == [
+        "channel",
+        "queue",
+        "seq",
+        "timestamp",
+        "high_priority",
+        "delivery_count",
+    ]
+    found = []
+    for bodies in (True, False):
+        builder = BatchBuilder(project(columns), "bare", 1, wanted.incarnation, "bare/1")
+        portions = read_range(link, wanted, source(), bodies)
+        found.append(pa.Table.from_batches(map(builder.build, portions)).combine_chunks())
+    assert found[0] == found[1]
+    assert found[0].num_rows == 2_001
+    narrow = sum(len(data) for data, _ in read_answers(link, wanted, source(), False))
+    assert narrow < sum(len(data) for data, _ in read_answers(link, wanted, source())) / 5
 
 
 def test_gaps_are_no_end(own_broker: Broker, link_to: LinkTo) -> None:

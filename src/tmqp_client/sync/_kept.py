@@ -11,7 +11,7 @@ from tmqp.extensions import START_EARLIEST
 from tmqp.models import CursorInformation, GroupOffsets, OffsetsInformation, PartInformation
 from tmqp_client._blocking import Blocking
 from tmqp_client.client import Client
-from tmqp_client.reading import KeptMessage
+from tmqp_client.reading import KeptEntry, KeptMessage
 from tmqp_client.sync._received import KeptMessages
 
 __all__ = ["Kept"]
@@ -143,6 +143,32 @@ class Kept(Blocking[Client]):
         """As :meth:`tmqp_client.Client.read_range`, blocking."""
         result: list[KeptMessage] = self._call(
             self._twin.read_range,
+            channel,
+            queue_id,
+            first,
+            last,
+            limit,
+            max_bytes,
+            incarnation=incarnation,
+            timeout_s=timeout_s,
+        )
+        return result
+
+    def read_index(
+        self,
+        channel: str,
+        queue_id: int,
+        first: int | None = None,
+        last: int | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
+        *,
+        incarnation: str = "",
+        timeout_s: float | None = None,
+    ) -> list[KeptEntry]:
+        """As :meth:`tmqp_client.Client.read_index`, blocking."""
+        result: list[KeptEntry] = self._call(
+            self._twin.read_index,
             channel,
             queue_id,
             first,

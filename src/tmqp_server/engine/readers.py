@@ -50,6 +50,7 @@ from tmqp_server.engine.reading_commands import (
     OpenCursor,
     RangeRead,
     RangeSplit,
+    ReadIndex,
     ReadRange,
     RemoveCursor,
     RestoreCursor,
@@ -112,6 +113,7 @@ class Readers:
         return {
             ListOffsets: self.list_offsets,
             ReadRange: self.read_range,
+            ReadIndex: self.read_range,
             SplitRange: self.split_range,
             OpenCursor: self.open_cursor,
             CommitCursor: self.commit_cursor,
@@ -169,6 +171,7 @@ class Readers:
             most_bytes,
             end,
             _holds(queue, command.first),
+            isinstance(command, ReadIndex),
         )
         self._lines.begin(session)
         self._questions.ask(asked, question)

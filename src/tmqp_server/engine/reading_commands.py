@@ -23,6 +23,7 @@ __all__ = [
     "OpenCursor",
     "RangeRead",
     "RangeSplit",
+    "ReadIndex",
     "ReadRange",
     "RemoveCursor",
     "RestoreCursor",
@@ -169,6 +170,12 @@ class ReadRange(SessionCommand):
         self.limit = limit
         self.max_bytes = max_bytes
         self.incarnation = incarnation
+
+
+class ReadIndex(ReadRange):
+    """What is known of the messages of such a range, without the messages themselves."""
+
+    __slots__ = ()
 
 
 class SplitRange(ReadRange):

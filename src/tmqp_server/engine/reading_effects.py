@@ -62,13 +62,24 @@ class FindOffsets(Effect):
 class ReadStored(Effect):
     """Read what is kept of a queue from ``first`` (0 the earliest) to ``last``.
 
-    Up to ``limit`` messages and about ``max_bytes`` of them.  ``end`` is the last sequence that the
-    queue has used.  Answered by ``RangeRead``: 416 when ``first`` is more than one behind ``end``,
-    or before all that is kept; unless it is ``held``: a cursor keeps everything from there on, so
-    that what is missing never was there.
+    Up to ``limit`` messages and about ``max_bytes`` of them; with ``index_only`` what is known of
+    them, without themselves.  ``end`` is the last sequence that the queue has used.  Answered by
+    ``RangeRead``: 416 when ``first`` is more than one behind ``end``, or before all that is kept;
+    unless it is ``held``: a cursor keeps everything from there on, so that what is missing never
+    was there.
     """
 
-    __slots__ = ("number", "key", "first", "last", "limit", "max_bytes", "end", "held")
+    __slots__ = (
+        "number",
+        "key",
+        "first",
+        "last",
+        "limit",
+        "max_bytes",
+        "end",
+        "held",
+        "index_only",
+    )
 
     def __init__(
         self,
@@ -80,6 +91,7 @@ class ReadStored(Effect):
         max_bytes: int,
         end: int,
         held: bool,
+        index_only: bool = False,
     ) -> None:
         self.number = number
         self.key = key
@@ -89,6 +101,7 @@ class ReadStored(Effect):
         self.max_bytes = max_bytes
         self.end = end
         self.held = held
+        self.index_only = index_only
 
 
 @mypyc_attr(acyclic=True)

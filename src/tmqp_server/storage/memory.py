@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tmqp.blocks import ENTRY_SIZE, FLAG_HIGH, FLAG_TRANSIENT, HEAD_SIZE, StoredMessage
+from tmqp.blocks import ENTRY_SIZE, FLAG_HIGH, FLAG_TRANSIENT, HEAD_SIZE, StoredMessage, index_end
 from tmqp_server.storage.port import (
     HIGH_ONLY,
     REGULAR_ONLY,
@@ -321,7 +321,9 @@ class MemoryStore:
             found.append(message)
         return [_noted(message, message.attempts, message.put_backs) for message in found]
 
-    def read(self, key: int, first: int, last: int, limit: int, max_bytes: int) -> list[bytes]:
+    def read(
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, index_only: bool = False
+    ) -> list[bytes]:
         """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks."""
         queue = self._queues.get(key)
         found: list[StoredMessage] = []
@@ -332,14 +334,16 @@ class MemoryStore:
             message = queue.messages[sequence]
             if len(found) % _BLOCK_COUNT == 0:
                 total += HEAD_SIZE
-            total += ENTRY_SIZE + len(message.body)
+            total += ENTRY_SIZE + (0 if index_only else len(message.body))
             if len(found) >= limit or (found and total > max_bytes):
                 break
             found.append(message)
-        return [
-            encode_block(key, found[start : start + _BLOCK_COUNT])
-            for start in range(0, len(found), _BLOCK_COUNT)
-        ]
+        blocks: list[bytes] = []
+        for start in range(0, len(found), _BLOCK_COUNT):
+            some = found[start : start + _BLOCK_COUNT]
+            block = encode_block(key, some)
+            blocks.append(block[: index_end(len(some))] if index_only else block)
+        return blocks
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
         """What can be read of these queues; zeros for one that is not known."""

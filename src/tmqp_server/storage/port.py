@@ -441,7 +441,9 @@ class Store(Protocol):
         :raises StoreError: when it cannot be read.
         """
 
-    def read(self, key: int, first: int, last: int, limit: int, max_bytes: int) -> list[bytes]:
+    def read(
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, index_only: bool = False
+    ) -> list[bytes]:
         """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
 
         The blocks are in the format of ``tmqp.blocks``; they hold exactly the messages asked
@@ -449,6 +451,9 @@ class Store(Protocol):
         if there is one.  They may end sooner, where more would mean to cut a large block, but for
         ``limit`` not before half of it is reached.  A block that is wanted as a whole may be given
         as it is, without a look at its checksums: that is for whoever reads it.
+
+        :param index_only: give head and index of each block, and not the bodies behind them; then
+            these do not count for ``max_bytes`` either.
 
         :raises DamageError: as :meth:`fetch`.
         :raises StoreError: when it cannot be read.

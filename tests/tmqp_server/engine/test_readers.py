@@ -20,6 +20,7 @@ from tmqp_server.engine.reading_commands import (
     OffsetsFound,
     OpenCursor,
     RangeRead,
+    ReadIndex,
     ReadRange,
     RemoveCursor,
     SplitRange,
@@ -72,6 +73,19 @@ def test_a_range_is_asked_of_the_storage_and_its_bytes_are_passed_on() -> None:
     answer = body(world)
     assert isinstance(answer, OffsetsSnapshot)
     assert (answer.earliest, answer.latest, answer.count, answer.bytes) == (3, 3, 1, 5)
+
+
+def test_an_index_is_asked_of_the_storage_in_the_same_line_as_ranges() -> None:
+    world = ready()
+    me = a(world)
+    assert world.step(ReadIndex(me, "index", "CH", 1, 2, 3)) == [
+        "read 1 from 1: 100000 from 2 to 3, end 3 without bodies"
+    ]
+    assert read(world, 1) == []
+    assert world.step(RangeRead(1, 0, Blocks([b"heads"]))) == ["a index: 0 with body"]
+    assert world.finish() == ["read 2 from 1: 100000 from 1 to 3, end 3"]
+    world.step(RangeRead(2, 0))
+    assert world.step(ReadIndex(me, "index", "CH", 1, 4)) == ["a index: 0 with body"]
 
 
 def test_what_comes_next_costs_no_read_while_there_is_nothing() -> None:

@@ -21,6 +21,7 @@ from tmqp.blocks import (
     StoredMessage,
     index_end,
     split_blocks,
+    split_indexes,
 )
 from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.records import decode_block, decode_index, encode_block
@@ -81,6 +82,32 @@ def test_blocks_one_after_another_are_told_apart(some: list[list[StoredMessage]]
         if some and cut < len(encode_block(3, some[-1])):
             with pytest.raises(BlockError):
                 split_blocks(data[:-cut])
+
+
+@given(some=st.lists(some_messages(), max_size=4))
+def test_heads_and_indexes_tell_all_but_the_bodies(some: list[list[StoredMessage]]) -> None:
+    blocks = [encode_block(3, messages) for messages in some]
+    data = b"".join(
+        block[: index_end(len(messages))] for block, messages in zip(blocks, some, strict=True)
+    )
+    found = split_indexes(data)
+    assert [
+        (each.sequence, each.timestamp_us, each.payload_size, block.size(place))
+        for block in found
+        for place in range(block.count)
+        for each in [block.message(place)]
+    ] == [
+        (each.sequence, each.timestamp_us, each.payload_size, len(each.body))
+        for messages in some
+        for each in messages
+    ]
+    for cut in range(1, index_end(len(some[-1])) if some else 1):
+        with pytest.raises(BlockError):
+            split_indexes(data[:-cut])
+    if data:
+        spoilt = data[:70] + bytes([data[70] ^ 1]) + data[71:]
+        with pytest.raises(BlockError, match="the checksum of head and index"):
+            split_indexes(spoilt)
 
 
 def test_a_payload_is_a_part_of_the_body() -> None:

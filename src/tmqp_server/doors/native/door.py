@@ -90,7 +90,7 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.engine.message import Message
-from tmqp_server.engine.reading_commands import ReadRange
+from tmqp_server.engine.reading_commands import ReadIndex, ReadRange
 from tmqp_server.engine.router_effects import AnswerRouted
 from tmqp_server.engine.run_commands import RunNotes
 from tmqp_server.engine.run_effects import ConfirmRun, DeliverRun
@@ -387,7 +387,7 @@ class NativeSession(AnsweringSession):
                 commands.append(self._transaction(frame))
             else:
                 command = command_of(self._number, frame)
-                if type(command) is ReadRange:
+                if type(command) is ReadRange or type(command) is ReadIndex:
                     assert isinstance(command, ReadRange)
                     # Who takes no larger messages than we do, and does not say that it does, could
                     # not read a larger answer.

@@ -24,6 +24,7 @@ from tmqp.extensions import (
     OP_LIST_GROUPS,
     OP_OFFSETS,
     OP_OPEN_GROUP,
+    OP_READ_INDEX,
     OP_READ_RANGE,
     OP_RESET_GROUP,
     OP_SPLIT_RANGE,
@@ -54,6 +55,7 @@ from tmqp_server.engine.reading_commands import (
     ListCursors,
     ListOffsets,
     OpenCursor,
+    ReadIndex,
     ReadRange,
     RemoveCursor,
     SplitRange,
@@ -117,6 +119,10 @@ def _list_offsets(session: int, frame: Frame) -> Command:
 
 def _read_range(session: int, frame: Frame) -> Command:
     return _range(ReadRange, session, frame)
+
+
+def _read_index(session: int, frame: Frame) -> Command:
+    return _range(ReadIndex, session, frame)
 
 
 def _split_range(session: int, frame: Frame) -> Command:
@@ -239,6 +245,7 @@ def _drop_group(session: int, frame: Frame) -> Command:
 READING: Final[dict[int, Callable[[int, Frame], Command]]] = {
     OP_OFFSETS: _list_offsets,
     OP_READ_RANGE: _read_range,
+    OP_READ_INDEX: _read_index,
     OP_COMMIT_CURSOR: _commit_cursor,
     OP_LIST_CURSORS: _list_cursors,
     OP_DROP_CURSOR: _drop_cursor,

@@ -270,14 +270,16 @@ class SqliteStore:
         self._carry_for([key])
         return self._database.fetch(key, after, last, limit, max_bytes, priority)
 
-    def read(self, key: int, first: int, last: int, limit: int, max_bytes: int) -> list[bytes]:
+    def read(
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, index_only: bool = False
+    ) -> list[bytes]:
         """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
 
         :raises DamageError: as :meth:`fetch`.
         :raises StoreError: when it cannot be read.
         """
         self._carry_for([key])
-        return self._database.read(key, first, last, limit, max_bytes)
+        return self._database.read(key, first, last, limit, max_bytes, index_only=index_only)
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
         """What can be read of these queues; zeros for one that is not known.

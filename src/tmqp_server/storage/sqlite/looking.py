@@ -33,17 +33,22 @@ _CUT_BYTES: Final = 65_536
 
 
 def read(
-    shelf: Shelf, queue: QueueState, wanted: tuple[int, int], bounds: tuple[int, int]
+    shelf: Shelf,
+    queue: QueueState,
+    wanted: tuple[int, int],
+    bounds: tuple[int, int],
+    index_only: bool,
 ) -> list[bytes]:
     """Blocks with what is kept from the first to the last sequence ``wanted``.
 
     ``bounds`` are the number of messages, and of bytes of the blocks; one message comes at least.
+    With ``index_only`` they end where their bodies would begin.
 
     :raises DamageError: when what must be looked at is not what was written.
     :raises StoreError: when it cannot be read.
     """
     first, last = wanted
-    reading = _Reading(shelf, bounds[0], bounds[1])
+    reading = _Reading(shelf, bounds[0], bounds[1], index_only)
     extents = queue.extents
     place = queue.begin(first)
     while place < len(extents) and extents[place].first <= last:
@@ -71,10 +76,11 @@ def _is_whole(extent: Extent, mask: int) -> bool:
 class _Reading:
     """A range that is being read, up to a number of messages and of bytes."""
 
-    __slots__ = ("_bytes_left", "_count_left", "_half", "_shelf", "blocks")
+    __slots__ = ("_bytes_left", "_count_left", "_half", "_index_only", "_shelf", "blocks")
 
-    def __init__(self, shelf: Shelf, limit: int, max_bytes: int) -> None:
+    def __init__(self, shelf: Shelf, limit: int, max_bytes: int, index_only: bool) -> None:
         self.blocks: list[bytes] = []
+        self._index_only = index_only
         self._shelf = shelf
         self._count_left = limit
         self._bytes_left = max_bytes
@@ -82,7 +88,8 @@ class _Reading:
 
     def fits(self, count: int, size: int) -> bool:
         """Whether a block with so many messages, and so many bytes of bodies, has room."""
-        return count <= self._count_left and index_end(count) + size <= self._bytes_left
+        whole = index_end(count) + (0 if self._index_only else size)
+        return count <= self._count_left and whole <= self._bytes_left
 
     def is_enough(self, count: int) -> bool:
         """Whether the next block, with so many messages, is not worth cutting for the rest.
@@ -93,7 +100,7 @@ class _Reading:
 
     def add_whole(self, extent: Extent) -> None:
         """Take a block as it is."""
-        data = self._shelf.whole(extent)
+        data = self._shelf.whole(extent, self._index_only)
         if data is not None:
             self._take(data, extent.count)
 
@@ -102,13 +109,14 @@ class _Reading:
         for extent, messages in self._runs(cluster):
             count, size = 0, HEAD_SIZE
             for message in messages:
-                size += ENTRY_SIZE + len(message.body)
+                size += ENTRY_SIZE if self._index_only else ENTRY_SIZE + len(message.body)
                 is_first = not count and not self.blocks
                 if not is_first and (count >= self._count_left or size > self._bytes_left):
                     break
                 count += 1
             if count:
-                self._take(encode_block(extent.key, messages[:count]), count)
+                data = encode_block(extent.key, messages[:count])
+                self._take(data[: index_end(count)] if self._index_only else data, count)
             if count < len(messages):
                 return False
         return True

@@ -422,22 +422,25 @@ class Shelf:
             self._uncache(next(iter(self._cache)))
         return found
 
-    def whole(self, extent: Extent) -> bytes | None:
+    def whole(self, extent: Extent, index_only: bool = False) -> bytes | None:
         """The block of an extent as it is on the disk: nobody but its reader looks into it.
 
-        None when it is damaged and damage is passed over.
+        None when it is damaged and damage is passed over.  With ``index_only`` all but the bodies.
 
         :raises DamageError: when another block stands there, or none.
         """
+        size = index_end(extent.count)
+        if not index_only:
+            size += extent.size
         found = self._cache.get(extent.id)
         if found is not None:
-            return found.data
+            return found.data[:size]
         if extent.damaged and self.skip:
             return None
         try:
             with translated(self.directory, "read a block of"):
-                data = self._beginning(extent, index_end(extent.count) + extent.size)
-            _check_head(extent, data)
+                data = self._beginning(extent, size)
+            _check_head(extent, data, size)
         except DamageError as error:
             self._damaged(extent, error)
             return None
@@ -530,12 +533,12 @@ def noted(extent: Extent, message: StoredMessage) -> StoredMessage:
     return message
 
 
-def _check_head(extent: Extent, data: bytes) -> None:
+def _check_head(extent: Extent, data: bytes, size: int) -> None:
     """See that it is the block that the row tells of, as far as its head says.
 
-    :raises DamageError: when it is another one, or a part of one.
+    :param size: of what was asked for.
+    :raises DamageError: when it is another one, or there is less.
     """
-    size = index_end(extent.count) + extent.size
     if len(data) != size:
         raise DamageError(f"{len(data)} bytes are there, not {size}")
     told = (extent.key, extent.first, extent.last, extent.count, extent.size)

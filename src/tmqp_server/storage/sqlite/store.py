@@ -546,7 +546,9 @@ class BlockStore:
             return []
         return fetch(self._shelf, state, after, last, limit, max_bytes, priority)
 
-    def read(self, key: int, first: int, last: int, limit: int, max_bytes: int) -> list[bytes]:
+    def read(
+        self, key: int, first: int, last: int, limit: int, max_bytes: int, index_only: bool = False
+    ) -> list[bytes]:
         """What is kept of a queue from ``first`` to ``last``, settled or not, as blocks.
 
         :raises DamageError: as :meth:`fetch`.
@@ -556,7 +558,7 @@ class BlockStore:
         state = self._shelf.queues.get(key)
         if state is None or limit < 1:
             return []
-        return read(self._shelf, state, (first, last), (limit, max_bytes))
+        return read(self._shelf, state, (first, last), (limit, max_bytes), index_only)
 
     def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
         """What can be read of these queues; zeros for one that is not known.
