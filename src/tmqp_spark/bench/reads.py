@@ -16,7 +16,7 @@ from tmqp_spark.options import SourceOptions, read_options
 from tmqp_spark.ranges import QueueRange, read_answers, read_range
 from tmqp_spark.schema import project
 from tmqp_spark.transport import Link
-from tmqp_spark.workers import keep_memory
+from tmqp_spark.workers import settle_memory
 
 __all__ = ["counting", "decoding", "large_reads", "parquet", "rows", "tasks"]
 
@@ -77,7 +77,7 @@ def decoding(stage: Stage, record: Record) -> None:
     """What Python needs for a message, without Spark: from the socket, and from memory."""
     queue, count = stage.queue(100)
     options = read_options(SourceOptions, {"subscribe": queue})
-    keep_memory()  # as workers do
+    settle_memory()  # as workers do
     with Link(stage.connection) as link:
         wanted = _whole_range(link, options)
         answers = list(read_answers(link, wanted, options))
