@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import os
+import pickle
 import signal
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TextIO
+from typing import Final, NoReturn, TextIO, TypeAlias
 
 from tmqp_sim.mutants import planted
 from tmqp_sim.results import Result
@@ -28,6 +31,11 @@ _BAR_WIDTH: Final = 30
 #: How often the bar is drawn anew, in seconds; and a line written where there is no terminal.
 _BAR_EVERY_S: Final = 0.25
 _LINE_EVERY_S: Final = 60.0
+
+#: Seeds, the planted bug, and one of how many seeds is run twice.
+_Work: TypeAlias = tuple[list[int], str, int]
+#: What came of a seed, whether it was run twice, and whether it then came out otherwise.
+_Told: TypeAlias = tuple[Result, bool, bool]
 
 
 class Summary:
@@ -75,32 +83,80 @@ class Summary:
         ]
 
 
-def _portion(work: tuple[list[int], str, int]) -> list[tuple[Result, bool, bool]]:
-    seeds, mutant, twice_of = work
-    results: list[tuple[Result, bool, bool]] = []
+def _apart(work: _Work) -> list[_Told]:
+    """Run a portion in a copy of this process, which ends with it.
+
+    So nothing is ever collected, which is a third of the time in a process that has run for long,
+    because what is left of a run lies all over its memory; and no run finds what another left.
+    """
+    if not hasattr(os, "fork"):
+        return _portion(work)
+    receiving, sending = os.pipe()
+    copy = os.fork()
+    if not copy:
+        _tell_and_end(work, receiving, sending)
+    os.close(sending)
+    with open(receiving, "rb") as pipe:
+        data = pipe.read()
+    _, status = os.waitpid(copy, 0)
+    if status:
+        seeds = work[0]
+        raise RuntimeError(f"a process ended with {status} in seeds {seeds[0]} to {seeds[-1]}")
+    told: list[_Told] | str = pickle.loads(data)  # noqa: S301 - our own
+    if isinstance(told, str):
+        raise RuntimeError(told)
+    return told
+
+
+def _tell_and_end(work: _Work, receiving: int, sending: int) -> NoReturn:
+    """Of a copy: run, write what came of it, and be gone without a look back."""
+    status = 1
+    try:
+        os.close(receiving)
+        told: list[_Told] | str
+        try:
+            told = _results(work)
+        except Exception:  # noqa: BLE001 - told where it can be seen
+            told = traceback.format_exc()
+        with open(sending, "wb") as pipe:
+            pickle.dump(told, pipe, pickle.HIGHEST_PROTOCOL)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _portion(work: _Work) -> list[_Told]:
+    """Run a portion here."""
     # A run is a web of references that ends all at once: looking for it meanwhile is a seventh of
     # the time.  What many of them left would no longer be in the processor's caches.
     collecting = gc.isenabled()
     gc.disable()
     try:
-        with planted(mutant):
-            for number, seed in enumerate(seeds, 1):
-                if number % _COLLECTED == 0:
-                    gc.collect()
-                result = run(seed)
-                repeated = bool(twice_of) and seed % twice_of == 0
-                differs = repeated and run(seed).digest != result.digest
-                results.append((result, repeated, differs))
+        return _results(work, _COLLECTED)
     finally:
         if collecting:
             gc.enable()
         gc.collect()
+
+
+def _results(work: _Work, collected: int = 0) -> list[_Told]:
+    """What comes of some seeds; garbage is collected after so many of them, 0 for never."""
+    seeds, mutant, twice_of = work
+    results: list[_Told] = []
+    with planted(mutant):
+        for number, seed in enumerate(seeds, 1):
+            if collected and number % collected == 0:
+                gc.collect()
+            result = run(seed)
+            repeated = bool(twice_of) and seed % twice_of == 0
+            differs = repeated and run(seed).digest != result.digest
+            results.append((result, repeated, differs))
     return results
 
 
 def _portions(
     seeds: Sequence[int], mutant: str, twice_of: int
-) -> Iterator[tuple[list[int], str, int]]:
+) -> Iterator[_Work]:
     for start in range(0, len(seeds), _PORTION):
         yield (list(seeds[start : start + _PORTION]), mutant, twice_of)
 
@@ -156,22 +212,23 @@ def run_many(
 
 
 def _spread(
-    work: Iterable[tuple[list[int], str, int]], jobs: int
-) -> Iterator[list[tuple[Result, bool, bool]]]:
+    work: Iterable[_Work], jobs: int
+) -> Iterator[list[_Told]]:
     if jobs <= 1:
         yield from map(_portion, work)
         return
     # Forking a process that may have threads is not safe, and will not be the default any more.
     # Control-C is for the process that hands out the work: it ends the others.
     with multiprocessing.get_context("spawn").Pool(jobs, _begin) as pool:
-        yield from pool.imap(_portion, work)
+        yield from pool.imap(_apart, work)
 
 
 def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Modules stay: the collector need not look at them after each few seeds.
+    # Modules stay: the collector need not look at them, and copies share them.
     gc.collect()
     gc.freeze()
+    gc.disable()
 
 
 def _draw(bar: TextIO, summary: Summary, total: int) -> None:
