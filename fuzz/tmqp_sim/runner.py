@@ -96,16 +96,17 @@ def _apart(work: _Work) -> list[_Told]:
     if not copy:
         _tell_and_end(work, receiving, sending)
     os.close(sending)
-    with open(receiving, "rb") as pipe:
+    with os.fdopen(receiving, "rb") as pipe:
         data = pipe.read()
     _, status = os.waitpid(copy, 0)
     if status:
         seeds = work[0]
         raise RuntimeError(f"a process ended with {status} in seeds {seeds[0]} to {seeds[-1]}")
-    told: list[_Told] | str = pickle.loads(data)  # noqa: S301 - our own
-    if isinstance(told, str):
-        raise RuntimeError(told)
-    return told
+    results: list[_Told]
+    results, error = pickle.loads(data)  # noqa: S301 - our own
+    if error:
+        raise RuntimeError(error)
+    return results
 
 
 def _tell_and_end(work: _Work, receiving: int, sending: int) -> NoReturn:
@@ -113,12 +114,12 @@ def _tell_and_end(work: _Work, receiving: int, sending: int) -> NoReturn:
     status = 1
     try:
         os.close(receiving)
-        told: list[_Told] | str
+        told: tuple[list[_Told], str]
         try:
-            told = _results(work)
+            told = (_results(work), "")
         except Exception:  # noqa: BLE001 - told where it can be seen
-            told = traceback.format_exc()
-        with open(sending, "wb") as pipe:
+            told = ([], traceback.format_exc())
+        with os.fdopen(sending, "wb") as pipe:
             pickle.dump(told, pipe, pickle.HIGHEST_PROTOCOL)
         status = 0
     finally:
@@ -154,9 +155,7 @@ def _results(work: _Work, collected: int = 0) -> list[_Told]:
     return results
 
 
-def _portions(
-    seeds: Sequence[int], mutant: str, twice_of: int
-) -> Iterator[_Work]:
+def _portions(seeds: Sequence[int], mutant: str, twice_of: int) -> Iterator[_Work]:
     for start in range(0, len(seeds), _PORTION):
         yield (list(seeds[start : start + _PORTION]), mutant, twice_of)
 
@@ -211,9 +210,7 @@ def run_many(
     return summary
 
 
-def _spread(
-    work: Iterable[_Work], jobs: int
-) -> Iterator[list[_Told]]:
+def _spread(work: Iterable[_Work], jobs: int) -> Iterator[list[_Told]]:
     if jobs <= 1:
         yield from map(_portion, work)
         return

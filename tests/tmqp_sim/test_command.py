@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import re
+import signal
+from typing import Any
 
 import pytest
 
@@ -145,3 +148,24 @@ def test_a_hunt_ends_empty_handed_when_nothing_is_wrong() -> None:
     assert result is not None
     assert result.seed == seed
     assert "told-twice" in MUTANTS
+
+
+def test_a_portion_in_a_copy_of_the_process_is_the_same_and_its_end_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seeds = list(range(1_000, 1_006))
+    here = runner._portion((seeds, "", 2))
+    apart = runner._apart((seeds, "", 2))
+    assert [(result.seed, result.digest, again, differs) for result, again, differs in apart] == [
+        (result.seed, result.digest, again, differs) for result, again, differs in here
+    ]
+
+    def broken(seed: int) -> Any:
+        raise ZeroDivisionError(f"in {seed}")
+
+    monkeypatch.setattr(runner, "run", broken)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError: in 1000"):
+        runner._apart((seeds, "", 0))
+    monkeypatch.setattr(runner, "run", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(RuntimeError, match="a process ended with 9 in seeds 1000 to 1005"):
+        runner._apart((seeds, "", 0))
