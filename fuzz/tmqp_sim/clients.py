@@ -177,7 +177,11 @@ class SimClient:
         """Read all that is there, or as much as the machine wants."""
         while self.end is not None:
             if self._closing:
-                if self.end.read() is None:
+                data = self.end.read()
+                if data is None:
+                    return
+                if not data:  # the other side has closed too, and reads no more
+                    self._gone()
                     return
                 continue
             if self.machine.must_pause(len(self.unsent)):

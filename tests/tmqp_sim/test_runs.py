@@ -29,6 +29,7 @@ BLAMELESS: Final = {
     1_196_956: "at a stop with a full disk, what could not be settled was taken for settled",
     1_011_595: "what was pushed without asking was on its way when everything seemed to be at home",
     1_286_092: "one slow consumer needed more than a minute for what was pushed again and again",
+    1_386_348: "a client that was closing when the server closed read the end again and again",
 }
 #: Marks that a few hundred seeds need not reach.
 RARE: Final = 18
