@@ -14,7 +14,7 @@ import os
 import sys
 from typing import Final
 
-__all__ = ["keep_memory", "settle_memory"]
+__all__ = ["settle_memory"]
 
 #: In which process, and how many modules it had.
 _settled: list[int] = [0, 0]
@@ -30,7 +30,8 @@ _APART_BYTES: Final = 32 << 20
 
 def settle_memory() -> None:
     """Take what was loaded so far out of the garbage collector's sight: at the beginning of a
-    worker's first task, and whenever something was loaded since.
+    worker's first task, and whenever something was loaded since.  The first time in a process, have
+    it keep free memory too.
 
     Spark's Python workers collect garbage after each task and each question of the planner: 25 ms
     of looking at modules, of which some are loaded by the first rows only.
@@ -38,20 +39,19 @@ def settle_memory() -> None:
     now = [os.getpid(), len(sys.modules)]
     if _settled != now:
         if _settled[0] != now[0]:
-            keep_memory()
+            _keep_memory()
         _settled[:] = now
         gc.collect()
         gc.freeze()
 
 
-def keep_memory() -> bool:
-    """Keep up to 128 MiB of free memory in this process; False where the C library is not glibc."""
+def _keep_memory() -> None:
+    """Keep up to 128 MiB of free memory in this process, where the C library is glibc."""
     if not sys.platform.startswith("linux"):
-        return False
+        return
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # musl has none
-        return False
-    return bool(mallopt(_M_TRIM_THRESHOLD, _MOST_KEPT_BYTES)) and bool(
-        mallopt(_M_MMAP_THRESHOLD, _APART_BYTES)
-    )
+        return
+    mallopt(_M_TRIM_THRESHOLD, _MOST_KEPT_BYTES)
+    mallopt(_M_MMAP_THRESHOLD, _APART_BYTES)
