@@ -71,6 +71,7 @@ def main() -> int:
     command = build_ext(Distribution({"ext_modules": extensions}))
     command.build_lib = str(TARGET)
     command.build_temp = str(ROOT / "build" / "temp.simulator")
+    command.parallel = True
     command.ensure_finalized()
     command.run()
     return _check()
