@@ -227,6 +227,26 @@ def test_auto_compiles_where_it_can(project: Path) -> None:
 
 @pytest.mark.alone
 @pytest.mark.cold
+@has_compiler
+@pytest.mark.timeout(300)
+def test_a_compiler_that_cannot_divide_its_work_compiles_all_the_same(
+    project: Path, tmp_path: Path
+) -> None:
+    compiler = tmp_path / "one-processor"
+    seen = tmp_path / "seen"
+    compiler.write_text(
+        f'#!/bin/sh\ncase "$*" in *-flto*) echo asked >> {seen}; exit 1;; esac\nexec cc "$@"\n',
+        encoding="utf-8",
+    )
+    compiler.chmod(0o755)
+    done = build(project, "1", CC=str(compiler))
+    assert done.returncode == 0, done.stderr
+    assert_compiled(project)
+    assert seen.read_text(encoding="utf-8") == "asked\n"
+
+
+@pytest.mark.alone
+@pytest.mark.cold
 def test_zero_never_compiles(project: Path) -> None:
     assert build(project, "0").returncode == 0
     assert_interpreted(project)
