@@ -110,8 +110,6 @@ def parallel_options() -> list[str]:
     while linking, and the result is as good.
     """
     options = ["-O3", "-flto=auto"]
-    if os.name == "nt":
-        return []
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "probe.c")
         source.write_text("int probe(void) { return 0; }\n", encoding="utf-8")
