@@ -212,12 +212,12 @@ def test_a_pull_must_be_recognisable() -> None:
 def test_what_is_cleared_is_forgotten() -> None:
     pulls = PendingPulls(2)
     assert not pulls.any()
-    pulls.add("r1")
-    pulls.add("r2")
+    pulls.add(pull("r1"))
+    pulls.add(pull("r2"))
     assert pulls.any()
     pulls.clear()
     assert not pulls.any()
-    pulls.add("r1")
+    pulls.add(pull("r1"))
 
 
 def test_a_server_does_not_remember_pulls() -> None:
