@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import pytest
@@ -59,7 +60,7 @@ class Attacker:
 
 def forged_answers(victim: str, message_id: str, channel: str) -> list[Frame]:
     """Every answer that could settle what the victim waits for under an id."""
-    mine = {"message_id": message_id, "source": "attacker"}
+    mine: dict[str, Any] = {"message_id": message_id, "source": "attacker"}
     acknowledge, response = MessageType.ACKNOWLEDGE, MessageType.RESPONSE
     return [
         Frame.build(acknowledge, victim, 1, high_priority=True, **mine),
