@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     began = time.monotonic()
     print(what, end="" if live else "\n", flush=True)
     with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)  # noqa: S603
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         status: int | None = None
         while status is None:
             try:
