@@ -123,7 +123,8 @@ def test_a_backup_is_a_data_directory(data: Path, tmp_path: Path) -> None:
     ended = run("backup", data, copy)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == f"copied {data} to {copy}: 2 queues, 2,504 messages\n"
-    assert sorted(path.name for path in copy.iterdir()) == ["messages.sqlite3"]
+    names = ["messages.sqlite3", "recent.log", "witness"]
+    assert sorted(path.name for path in copy.iterdir()) == names
     assert contents(copy) == contents(data)
     ended = run("backup", data, copy)
     assert ended.returncode == 2

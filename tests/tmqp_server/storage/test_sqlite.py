@@ -126,10 +126,10 @@ def test_a_newer_version_is_refused_and_left_alone(folder: Path, opened: SqliteS
     """D9."""
     opened.close(clean=True)
     db = raw(folder)
-    db.execute("PRAGMA user_version = 2")
+    db.execute("PRAGMA user_version = 3")
     db.close()
     before = (folder / "messages.sqlite3").read_bytes()
-    with pytest.raises(StoreError, match="has the format version 2, this program knows 1"):
+    with pytest.raises(StoreError, match="has the format version 3, this program knows 2"):
         SqliteStore(folder)
     assert (folder / "messages.sqlite3").read_bytes() == before
 
@@ -504,13 +504,14 @@ def test_below_the_floor_messages_are_refused_and_settling_goes_on(
 ) -> None:
     made = with_queue(BlockStore(folder, floor_bytes=1 << 20))
     made.write(batch(appended={1: [message(1), message(2)]}), NOW_US)
-    monkeypatch.setattr(store, "free_bytes", lambda _path: (1 << 20) - 1)
+    real = schema.free_bytes
+    monkeypatch.setattr(schema, "free_bytes", lambda _path: (1 << 20) - 1)
     with pytest.raises(StoreFullError, match="messages are taken from 1 MiB on"):
         made.write(batch(appended={1: [message(3)]}, settled={1: [2]}), NOW_US)
     assert owed(made) == [1, 2]
     made.write(batch(settled={1: [2]}), NOW_US)
     assert owed(made) == [1]
-    monkeypatch.setattr(store, "free_bytes", schema.free_bytes)
+    monkeypatch.setattr(schema, "free_bytes", real)
     made.write(batch(appended={1: [message(3)]}), NOW_US)
     assert owed(made) == [1, 3]
     made.close(clean=True)

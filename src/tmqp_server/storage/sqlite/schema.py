@@ -13,17 +13,21 @@ from typing import Final
 from zlib import crc32
 
 from tmqp_server.storage.port import DamageError, StoreError, StoreFullError
+from tmqp_server.storage.sqlite.tally import Tally
 
 __all__ = [
     "APPLICATION_ID",
     "DATABASE_NAME",
+    "FILES_BESIDE",
     "FORMAT_VERSION",
     "LOCK_NAME",
     "DirectoryLock",
+    "check_room",
     "check_version",
     "connect",
     "digest",
     "explained",
+    "format_of",
     "free_bytes",
     "prepare_database",
     "prepare_directory",
@@ -33,10 +37,14 @@ __all__ = [
 
 DATABASE_NAME: Final = "messages.sqlite3"
 LOCK_NAME: Final = "lock"
+#: The other files of a store: made after the database, and useless without it.
+FILES_BESIDE: Final = ("recent.log", "witness")
 #: "TMQP", so that `file` and others can tell what it is.
 APPLICATION_ID: Final = 0x544D5150
-#: Raised whenever an older program could misread what a newer one writes.
-FORMAT_VERSION: Final = 1
+#: Raised whenever an older program could misread what a newer one writes.  Format 1 has no tally,
+#: no generations and no witness; it is upgraded with the first write.
+FORMAT_VERSION: Final = 2
+_OLDEST_VERSION: Final = 1
 
 _MARKS: Final = """CREATE TABLE marks (
     name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, at_us INTEGER NOT NULL, crc INTEGER NOT NULL)
@@ -98,6 +106,20 @@ def free_bytes(path: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
+def check_room(path: Path, floor_bytes: int) -> None:
+    """See whether new messages may be taken.
+
+    :raises StoreFullError: when less than ``floor_bytes`` are free.
+    """
+    with translated(path, "look at the free space of"):
+        free = free_bytes(path)
+    if free < floor_bytes:
+        raise StoreFullError(
+            f"{free >> 20} MiB are free for {path}; messages are taken from"
+            f" {floor_bytes >> 20} MiB on"
+        )
+
+
 class DirectoryLock:
     """Keeps other processes out of a data directory; given back by the system if we die."""
 
@@ -155,13 +177,15 @@ def sync_directory(path: Path) -> None:
 
 # --- The database --------------------------------------------------------------------------------
 
+_DAMAGED: Final = ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT")
+
 
 @contextmanager
 def translated(directory: Path, what: str) -> Iterator[None]:
     """Turn what SQLite and the system raise into the port's errors."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         raise explained(error, directory, what) from error
 
 
@@ -176,7 +200,7 @@ def explained(error: Exception, directory: Path, what: str) -> StoreError:
         with suppress(OSError):
             if free_bytes(directory) < 1 << 16:
                 return StoreFullError(text)
-    if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT"):
+    if isinstance(error, UnicodeDecodeError) or name in _DAMAGED:
         return DamageError(text)
     return StoreError(text)
 
@@ -188,6 +212,8 @@ def connect(directory: Path, checkpoint_pages: int) -> sqlite3.Connection:
     """
     path = directory / DATABASE_NAME
     is_new = not path.exists() or path.stat().st_size == 0
+    if is_new:
+        _refuse_leftovers(directory, "is missing or empty")
     # The worker thread of the server uses what its main thread opened; never two at a time.
     db = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
     try:
@@ -215,6 +241,26 @@ def connect(directory: Path, checkpoint_pages: int) -> sqlite3.Connection:
     return db
 
 
+def _refuse_leftovers(directory: Path, what: str) -> None:
+    """Make no new store beside files that belong to one.
+
+    :raises DamageError: when there are such files.
+    """
+    left = [name for name in FILES_BESIDE if (directory / name).exists()]
+    if left:
+        raise DamageError(
+            f"{directory / DATABASE_NAME} {what}, but {' and '.join(left)} of its store"
+            f" {'is' if len(left) == 1 else 'are'} there: restore the database from a backup,"
+            " or remove the other files to begin with an empty store"
+        )
+
+
+def format_of(db: sqlite3.Connection) -> int:
+    """The version of a database's format; 0 while it has no tables."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
 def check_version(db: sqlite3.Connection, directory: Path) -> None:
     """Refuse what is not ours or was written by a newer program.
 
@@ -227,7 +273,9 @@ def check_version(db: sqlite3.Connection, directory: Path) -> None:
         return  # made, and interrupted before its tables were
     if application != APPLICATION_ID:
         raise StoreError(f"{directory / DATABASE_NAME} is a database of another program")
-    if version != FORMAT_VERSION:
+    if version < _OLDEST_VERSION:
+        raise DamageError(f"{directory / DATABASE_NAME}: the format version {version} is damaged")
+    if version > FORMAT_VERSION:
         raise StoreError(
             f"{directory} has the format version {version}, this program knows {FORMAT_VERSION}:"
             " a newer tmqp-server wrote it; nothing was changed"
@@ -237,20 +285,23 @@ def check_version(db: sqlite3.Connection, directory: Path) -> None:
 def prepare_database(db: sqlite3.Connection, directory: Path) -> None:
     """Make the tables, all or none, in a new database."""
     check_version(db, directory)
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    if version:
-        # A store of an earlier release has no such table; that release passes over it.
+    version = format_of(db)
+    if version == _OLDEST_VERSION:
+        # The first releases had no such table; later ones of the same format passed over it.
         (there,) = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'marks'").fetchone()
         if not there:
             db.execute(_MARKS)
+    if version:
         return
+    _refuse_leftovers(directory, "has no tables")
     db.execute("BEGIN IMMEDIATE")
     try:
         for statement in _TABLES.split(";"):
             if statement.strip():
                 db.execute(statement)
         store_id = secrets.token_hex(16)
-        for name, value in (("store_id", store_id), ("clean", 1), ("last_key", 0), ("voided", 0)):
+        values = {"store_id": store_id, "clean": 1, "last_key": 0, "voided": 0, "generation": 0}
+        for name, value in {**values, "records": Tally().text()}.items():
             db.execute("INSERT INTO meta VALUES (?, ?, ?)", (name, value, digest(name, value)))
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
