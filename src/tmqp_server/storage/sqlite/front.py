@@ -40,6 +40,7 @@ from tmqp_server.storage.port import (
     StoreBatch,
     StoredPart,
     StoreError,
+    StoreFullError,
 )
 from tmqp_server.storage.sqlite.recent import LOG_NAME, RecentLog
 from tmqp_server.storage.sqlite.schema import explained, translated
@@ -110,6 +111,18 @@ class SqliteStore:
         if self._is_known:
             self._carry()
             return self._database.recover(looking=looking)
+        try:
+            return self._recover(looking)
+        except StoreFullError as error:
+            with translated(self.directory, "look at the free space of"):
+                needed = self._database.room.to_open(self._pending.weight + self._log.length())
+            raise StoreFullError(
+                f"the disk is full: the server starts when {self.directory} has about"
+                f" {(needed >> 20) + 1} MiB of free space, to write what its logs hold into the"
+                f" database; nothing is lost ({error})"
+            ) from error
+
+    def _recover(self, looking: bool) -> Recovered:
         known, writes = self._examine()
         if not looking:
             with translated(self.directory, f"make {LOG_NAME} in"):
@@ -194,34 +207,29 @@ class SqliteStore:
         """
         self._ready()
         self._now_us = max(self._now_us, now_us)
-        if batch.brings():
-            self._database.check_room()
-        number = self._number + 1
         is_small = not (batch.changes or batch.portions)
         if not is_small or batch.is_empty():
+            if batch.brings():
+                self._database.room.check(batch.size(), self._pending.weight)
             self._carry(batch)
             return
-        if self._pending.weight > _MOST_PENDING_BYTES:
-            self._carry()
         known = self._known(batch)
         if any(key not in known for key in _keys_of(batch)):
             # What nobody knows is not written: in the log it would count as damage.
             batch = _only(batch, known)
             if batch.is_empty():
                 return
-        generation = self._database.generation
-        try:
-            data = encode_write(number, self._log.turn, now_us, batch, generation)
-        except (ValueError, OverflowError) as error:
-            raise StoreError(f"a message cannot be kept: {error}") from error
+        number = self._number + 1
+        data = self._encoded(number, batch, now_us)
+        if batch.brings():
+            self._database.room.check(len(data), self._pending.weight)
         if len(data) * 2 > self._log.size:
             self._carry(batch)
             return
-        if not self._log.fits(len(data)):
+        if self._pending.weight > _MOST_PENDING_BYTES or not self._log.fits(len(data)):
             self._carry()
-            generation = self._database.generation
-            data = encode_write(number, self._log.turn, now_us, batch, generation)
             known = self._known(batch)
+            data = self._encoded(number, batch, now_us)
         try:
             self._log.append(data, number)
         except OSError as error:
@@ -231,7 +239,7 @@ class SqliteStore:
                     self._log.heal()
             raise explained(error, self.directory, "write to") from error
         self._number = number
-        self._witness.testify(self._database.turn, generation, number)
+        self._witness.testify(self._database.turn, self._database.generation, number)
         self._pending.add(batch, known)
 
     def testify(self) -> None:
@@ -241,6 +249,12 @@ class SqliteStore:
             self._witness.begin(known.store_id)
             self._witness.testify(known.turn, known.generation, self._number)
             self._witness.sync()
+
+    def _encoded(self, number: int, batch: StoreBatch, now_us: int) -> bytes:
+        try:
+            return encode_write(number, self._log.turn, now_us, batch, self._database.generation)
+        except (ValueError, OverflowError) as error:
+            raise StoreError(f"a message cannot be kept: {error}") from error
 
     def catch_up(self) -> None:
         """Do what a write with portions left for later."""

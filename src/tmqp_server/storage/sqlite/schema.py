@@ -22,7 +22,6 @@ __all__ = [
     "FORMAT_VERSION",
     "LOCK_NAME",
     "DirectoryLock",
-    "check_room",
     "check_version",
     "connect",
     "digest",
@@ -31,6 +30,7 @@ __all__ = [
     "free_bytes",
     "prepare_database",
     "prepare_directory",
+    "size_of",
     "sync_directory",
     "translated",
 ]
@@ -100,24 +100,21 @@ def prepare_directory(path: Path) -> None:
         raise StoreError(f"cannot make the directory {path}: {error.strerror}") from error
 
 
+def size_of(path: Path) -> int:
+    """The size of a file in bytes; 0 when there is none.
+
+    :raises OSError: when it cannot be looked at.
+    """
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def free_bytes(path: Path) -> int:
     """How much may still be written to the file system of a directory."""
     found = os.statvfs(path)
     return found.f_bavail * found.f_frsize
-
-
-def check_room(path: Path, floor_bytes: int) -> None:
-    """See whether new messages may be taken.
-
-    :raises StoreFullError: when less than ``floor_bytes`` are free.
-    """
-    with translated(path, "look at the free space of"):
-        free = free_bytes(path)
-    if free < floor_bytes:
-        raise StoreFullError(
-            f"{free >> 20} MiB are free for {path}; messages are taken from"
-            f" {floor_bytes >> 20} MiB on"
-        )
 
 
 class DirectoryLock:

@@ -52,15 +52,15 @@ class Tally:
         """
         expected: dict[str, tuple[int, int]] = {}
         for part in written.split():
-            name, count, total = part.split(":")
-            expected[name] = (int(count), int(total))
+            table, count, total = part.split(":")
+            expected[table] = (int(count), int(total))
         found: list[str] = []
         for name in TABLES:
-            count, total = expected.get(name, (0, 0))
-            there = self._counts[name]
-            if there != count:
-                found.append(f"the table {name} has {there} of {count} records")
-            elif self._sums[name] != total:
+            there = (self._counts[name], self._sums[name])
+            wanted = expected.get(name, (0, 0))
+            if there[0] != wanted[0]:
+                found.append(f"the table {name} has {there[0]} of {wanted[0]} records")
+            elif there != wanted:
                 found.append(f"the table {name} has records that are not the latest ones")
         return found
 
