@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from tmqp_server.commands.common import DIRECTORY, existing_store, failing_politely, number_of
+from tmqp_server.storage.sqlite import exposed
 
 __all__ = ["check"]
 
@@ -29,6 +30,8 @@ def check(directory: Path) -> None:
     """
     with failing_politely(), existing_store(directory) as store:
         report = store.check()
+    if warning := exposed(directory):
+        click.echo(f"warning: {warning}", err=True)
     for problem in report.problems:
         click.echo(f"{click.style('damaged', fg='red')}: {problem}")
     found = (

@@ -22,6 +22,7 @@ from tmqp_server.storage.sqlite.recent import LOG_NAME, RecentLog
 from tmqp_server.storage.sqlite.schema import (
     DATABASE_NAME,
     check_version,
+    create_private,
     prepare_directory,
     sync_directory,
     translated,
@@ -65,8 +66,10 @@ def back_up(
         with translated(directory, "copy"):
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir(mode=0o700)
+            create_private(part / DATABASE_NAME)
             _copy_witness(directory, part)
             recent = _copy(source, part / DATABASE_NAME, progress)
+            create_private(part / LOG_NAME)
             (part / LOG_NAME).write_bytes(recent)
         with translated(target, "verify"):
             report = _verified(part)
@@ -97,7 +100,9 @@ def _verified(part: Path) -> CheckReport:
 def _copy_witness(directory: Path, part: Path) -> None:
     """Copy what the store must have at least, before anything else: more may be added meanwhile."""
     with suppress(FileNotFoundError):
-        (part / WITNESS_NAME).write_bytes((directory / WITNESS_NAME).read_bytes())
+        said = (directory / WITNESS_NAME).read_bytes()
+        create_private(part / WITNESS_NAME)
+        (part / WITNESS_NAME).write_bytes(said)
 
 
 def _copy(source: Path, part: Path, progress: Callable[[int, int], None] | None) -> bytes:

@@ -6,6 +6,7 @@ import errno
 import os
 import secrets
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,8 +25,10 @@ __all__ = [
     "DirectoryLock",
     "check_version",
     "connect",
+    "create_private",
     "digest",
     "explained",
+    "exposed",
     "format_of",
     "free_bytes",
     "prepare_database",
@@ -83,6 +86,9 @@ def digest(*values: object) -> int:
 
 # --- The directory and its lock ------------------------------------------------------------------
 
+#: How a file system says that it locks files, but no directories.
+_NO_DIRECTORY_LOCKS: Final = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP)
+
 
 def prepare_directory(path: Path) -> None:
     """Make the data directory if it is missing, so that a power cut cannot take it back.
@@ -117,10 +123,39 @@ def free_bytes(path: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
-class DirectoryLock:
-    """Keeps other processes out of a data directory; given back by the system if we die."""
+def create_private(path: Path) -> None:
+    """Make a file that only its owner can read, if there is none.
 
-    __slots__ = ("_file", "path")
+    :raises OSError: when it cannot be made.
+    """
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def exposed(directory: Path) -> str:
+    """Say how other users can get at a data directory; nothing when they cannot."""
+    try:
+        mode = stat.S_IMODE(directory.stat().st_mode)
+        if not mode & 0o077:
+            return ""
+        names = [DATABASE_NAME, f"{DATABASE_NAME}-wal", f"{DATABASE_NAME}-shm", LOCK_NAME]
+        files = [directory / name for name in (*names, *FILES_BESIDE)]
+        open_files = [path.name for path in files if path.exists() and path.stat().st_mode & 0o077]
+    except OSError:
+        return ""
+    text = f"other users can open the data directory {directory} (mode {mode:04o})"
+    if open_files:
+        text += f" and its files {', '.join(open_files)}"
+    return f"{text}; to close it: chmod -R go-rwx {directory}"
+
+
+class DirectoryLock:
+    """Keeps other processes out of a data directory; given back by the system if we die.
+
+    Two things are locked: the file ``lock``, which names the process and which earlier releases
+    lock too, and the directory itself, so that nobody gets in when that file is deleted.
+    """
+
+    __slots__ = ("_directory", "_file", "path")
 
     def __init__(self, directory: Path) -> None:
         """Take the lock.
@@ -128,6 +163,7 @@ class DirectoryLock:
         :raises StoreError: when another process has it (the text names it), or it cannot be taken.
         """
         self.path = directory / LOCK_NAME
+        self._directory = -1
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -135,16 +171,25 @@ class DirectoryLock:
         try:
             self._take(directory)
         except BaseException:
-            os.close(self._file)
+            self.release()
             raise
 
     def _take(self, directory: Path) -> None:
+        try:
+            self._directory = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise StoreError(f"cannot open {directory}: {error.strerror}") from error
         try:
             import fcntl  # noqa: PLC0415 - some systems have none
         except ImportError:  # pragma: no cover - not on this system
             raise StoreError("this system cannot lock a directory: fcntl is missing") from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in _NO_DIRECTORY_LOCKS:
+                    raise
         except OSError as error:
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise StoreError(f"cannot lock {self.path}: {error.strerror}") from error
@@ -158,9 +203,10 @@ class DirectoryLock:
 
     def release(self) -> None:
         """Let others in; a second call does nothing."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        for file in (self._directory, self._file):
+            if file >= 0:
+                os.close(file)
+        self._directory = self._file = -1
 
 
 def sync_directory(path: Path) -> None:
@@ -211,6 +257,7 @@ def connect(directory: Path, checkpoint_pages: int) -> sqlite3.Connection:
     is_new = not path.exists() or path.stat().st_size == 0
     if is_new:
         _refuse_leftovers(directory, "is missing or empty")
+        create_private(path)  # SQLite gives its log and index the rights of the database
     # The worker thread of the server uses what its main thread opened; never two at a time.
     db = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
     try:
