@@ -261,6 +261,14 @@ class SqliteStore:
         if not self._is_closed:
             self._database.catch_up()
 
+    def adopt(self, store_id: str, last_key: int) -> None:
+        """Let a new store be known by the id of an earlier one; before :meth:`recover`.
+
+        :param store_id: none, and the store keeps the one it has.
+        :param last_key: the highest key that a queue of that store had.
+        """
+        self._database.adopt(store_id, last_key)
+
     def reserve(self, key: int, sequence: int) -> None:
         """Let a queue's next message come after a sequence; part of the next write, for tools."""
         self._ready()

@@ -347,6 +347,13 @@ class BlockStore:
             if key in queues
         }
 
+    def adopt(self, store_id: str, last_key: int) -> None:
+        """Take over the id of an earlier store and the keys of its queues."""
+        with translated(self.directory, "write to"):
+            if store_id:
+                topology.save_meta(self._db, "store_id", store_id)
+            topology.save_meta(self._db, "last_key", last_key)
+
     def reserve(self, key: int, sequence: int) -> None:
         """Let a queue's next message come after a sequence; part of the next write, for tools."""
         self.ready()
