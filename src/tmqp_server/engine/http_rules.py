@@ -31,8 +31,9 @@ MAX_URL_BYTES: Final = 2_048
 
 _NOT_IMPLEMENTED: Final = 501
 _DEFAULT_PORTS: Final[dict[str, int]] = {"http": 80, "https": 443}
-#: What a path may have, plain or encoded, beside letters and digits.
-_PLAIN: Final = "-_~!$&'()*+,=:@"
+#: What a path may have beside letters and digits: plain, and encoded.
+_PLAIN: Final = "-_~!$&'()*+,=:@.%"
+_ENCODED: Final = "-_~!$&'()*+,=:@. "
 
 
 _HEX: Final = "0123456789abcdefABCDEF"
@@ -77,7 +78,7 @@ def _parse(url: str) -> _Place | None:
 def _means_itself(segment: str) -> bool:
     """Whether every server reads a segment of a path, which is not empty, in the same way."""
     for character in segment:
-        if not character.isalnum() and character != "." and character not in _PLAIN + "%":
+        if not character.isalnum() and character not in _PLAIN:
             return False
     parts = segment.split("%")
     decoded = parts[0].encode("ascii")
@@ -92,7 +93,7 @@ def _means_itself(segment: str) -> bool:
     except UnicodeDecodeError:
         return False
     for character in text:
-        if not character.isalnum() and character not in _PLAIN + ". ":
+        if not character.isalnum() and character not in _ENCODED:
             return False
     return text.strip(" .") != ""
 
