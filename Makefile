@@ -27,10 +27,13 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 MADE := $(VENV)/.stamp-made
+RUNS := $(VENV)/.stamp-runs
 READY := $(VENV)/.stamp-ready
 
 # The simulation, compiled.
 MARKS = PYTHONPATH=build/simulator $(PY) -m tmqp_sim marks --seeds $(SOAK_SEEDS) --jobs $(JOBS)
+
+NO_NETWORK = echo 'make: that needs the network, or a package cache that pip knows' >&2; exit 1;
 
 # What is type-checked and linted, as far as it exists.
 CODE := $(wildcard setup.py src tests fuzz examples tools)
@@ -38,9 +41,9 @@ CODE := $(wildcard setup.py src tests fuzz examples tools)
 SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conformance) -mindepth 1 \
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
-.PHONY: help demo test spark-demo setup compiled test-compiled lint format typecheck imports tidy \
-	coverage sim soak soak-sim bench bench-clients bench-kafka bench-peers bench-codec ci clean \
-	distclean
+.PHONY: help demo test test-long test-wheel quick spark-demo setup wheel compiled test-compiled \
+	lint format typecheck imports tidy coverage sim soak soak-sim bench bench-clients bench-kafka \
+	bench-peers bench-codec ci clean distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -51,11 +54,20 @@ help:
 	@echo 'Settings:  PYTHON=python3.12 (for a new .venv)   JOBS=4   ARGS="-k frames -x" (for pytest)'
 	@echo 'Compiled or not: TMQP_COMPILE=0|1|auto, explained at the top of setup.py.'
 
-demo: build/auto/.stamp ## watch real messages go through a real broker
-	@PYTHONPATH=build/auto $(PY) examples/demo.py
+demo: $(RUNS) ## watch real messages go through a real broker (under a minute)
+	@PYTHONPATH=src:fuzz $(PY) examples/demo.py
 
-test: $(READY) ## run every test
-	$(call run_tests,src,interpreted,)
+test: $(READY) ## run the tests, but for the long ones (minutes)
+	$(call run_tests,src,interpreted,not long)
+
+test-long: $(READY) ## run the tests that kill processes and start clusters for minutes
+	$(call run_tests,src,interpreted,long)
+
+quick: $(READY) ## run the tests that need no broker and no Spark: for work (under a minute)
+	PYTHONPATH=src $(PY) -m pytest -q -n $(JOBS) --dist worksteal \
+	  tests/tmqp tests/tmqp_client/test_machine*.py tests/tmqp_client/test_answers.py \
+	  tests/tmqp_server/engine tests/tmqp_server/doors tests/test_tidy.py tests/test_public.py \
+	  -m 'not alone and not long' $(ARGS)
 
 spark-demo: build/auto/.stamp ## watch Spark archive, replay and measure 122,137 real records
 	@PYTHONPATH=build/auto $(PY) examples/spark_demo.py
@@ -65,7 +77,12 @@ setup: $(READY) ## make or refresh ./.venv with everything the other commands ne
 compiled: build/compiled/.stamp ## compile the hot modules: use it with PYTHONPATH=build/compiled
 
 test-compiled: build/compiled/.stamp ## run the hot modules' tests on the compiled build
-	$(call run_tests,build/compiled,compiled,hot and)
+	$(call run_tests,build/compiled,compiled,hot and not long)
+
+wheel: dist/.stamp ## build the source archive and the compiled wheel in dist/, in isolation
+
+test-wheel: dist/.stamp ## install the wheel in empty environments and try what it brings
+	PYTHONPATH= $(PY) -m pytest -q --timeout 300 -o python_files='wheel_*.py' tests/wheel $(ARGS)
 
 lint: $(READY) ## check style and formatting (make format repairs what it can)
 	$(PY) -m ruff check $(CODE)
@@ -130,13 +147,17 @@ distclean: clean ## remove .venv too
 	rm -rf $(VENV)
 
 # Tests that measure come first, one after the other, while nothing else runs; there may be none of
-# them in a selection (pytest's status 5).  The rest share the processors.
+# them in a selection (pytest's status 5).  The rest share the processors.  What ARGS selects is
+# collected once and runs one after the other.
 # $(1) where the packages are, $(2) the build that must be found there, $(3) a marker expression
 define run_tests
-	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) alone' $(ARGS) \
-	  || test $$? -eq 5
-	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) not alone' \
-	  -n $(JOBS) --dist worksteal $(ARGS)
+	$(if $(ARGS),\
+	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3)' $(ARGS),\
+	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) and alone' \
+	  || test $$? -eq 5)
+	$(if $(ARGS),,\
+	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) and not alone' \
+	  -n $(JOBS) --dist worksteal)
 endef
 
 # --- Set-up -------------------------------------------------------------------------------------
@@ -155,18 +176,25 @@ $(MADE):
 	$$chosen -m venv $(VENV) || { \
 	  echo "make: $$chosen has no working venv module (Debian, Ubuntu: install python3-venv)" >&2; \
 	  exit 1; }
-	@$(PIP) install --quiet --upgrade pip 'setuptools>=77'
+	@touch $@
+
+# What a broker and a client need to run from src/, and nothing else.
+$(RUNS): $(MADE) pyproject.toml tools/requirements.py
+	@$(PY) tools/requirements.py server client > $(VENV)/runs.txt
+	@$(PY) tools/waiting.py \
+	  'Fetching what the broker and the client need (some 20 packages, about 8 MB)' \
+	  -- $(PIP) install --quiet --requirement $(VENV)/runs.txt || { $(NO_NETWORK) }
 	@touch $@
 
 # The sources are installed in place, uncompiled: an edit counts at once.  (py.typed stands for each
 # package, because a new one must be installed; setuptools' note on editable installs is no news.)
 # The simulator is in no package, and is found here by import-linter and everybody else.
 $(READY): $(MADE) pyproject.toml setup.py $(wildcard src/*/py.typed)
-	@echo 'Installing the tools (once, and again when pyproject.toml changes)'
-	@TMQP_COMPILE=0 PYTHONWARNINGS=ignore $(PIP) install --quiet --no-build-isolation \
-	  --editable '.[dev,bench]' || { \
-	  echo 'make: installing failed; it needs the network or a package cache that pip knows' >&2; \
-	  exit 1; }
+	@$(PY) tools/waiting.py 'Upgrading pip and setuptools' \
+	  -- $(PIP) install --quiet --upgrade pip 'setuptools>=77' || { $(NO_NETWORK) }
+	@TMQP_COMPILE=0 PYTHONWARNINGS=ignore $(PY) tools/waiting.py \
+	  'Installing every tool, with Spark and a Java (once, about 700 MB on disk)' \
+	  -- $(PIP) install --quiet --no-build-isolation --editable '.[dev,bench]' || { $(NO_NETWORK) }
 	@site=$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
 	  echo '$(CURDIR)/fuzz' > "$$site/fuzz.pth"
 	@touch $@
@@ -175,15 +203,25 @@ $(READY): $(MADE) pyproject.toml setup.py $(wildcard src/*/py.typed)
 
 # $(1) TMQP_COMPILE, $(2) the folder
 define install_copy
-	@echo 'Building $(2) (TMQP_COMPILE=$(1))'
 	@rm -rf $(2)
-	@TMQP_COMPILE=$(1) $(PIP) install --quiet --no-deps --no-build-isolation --target $(2) .
+	@TMQP_COMPILE=$(1) $(PY) tools/waiting.py \
+	  'Building $(2) (TMQP_COMPILE=$(1); minutes if it compiles)' \
+	  -- $(PIP) install --quiet --no-deps --no-build-isolation --target $(2) .
 	@cat build/compile-report.txt
 	@touch $(2)/.stamp
 endef
 
-build/compiled/.stamp: $(READY) $(SOURCES)
-	$(call install_copy,1,build/compiled)
+# The source archive, and from it the wheel, each in an environment of its own, as users get them.
+dist/.stamp: $(READY) $(SOURCES)
+	@rm -rf dist
+	@TMQP_COMPILE=1 $(PY) tools/waiting.py 'Building the source archive and the wheel (minutes)' \
+	  -- $(PY) -m build --outdir dist .
+	@touch $@
+
+build/compiled/.stamp: dist/.stamp
+	@rm -rf build/compiled
+	@$(PIP) install --quiet --no-deps --target build/compiled dist/*.whl
+	@touch $@
 
 SIMULATOR := tools/compile_simulator.py $(wildcard fuzz/tmqp_sim/*.py)
 

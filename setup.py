@@ -40,8 +40,14 @@ ROOT = Path(__file__).resolve().parent
 MODES = ("0", "1", "auto")
 #: The commands that produce an extension.  Others (metadata, sdist) must not pay for mypyc.
 BUILD_COMMANDS = frozenset({"bdist_wheel", "build", "build_ext", "editable_wheel", "install"})
-#: Asked of the build environment only when something may be compiled.
-MYPYC_REQUIREMENT = "mypy>=1.18"
+#: What compiling needs beside setuptools: mypyc, and what the modules import, directly or through
+#: others, for mypy reads the types of all of it.  Asked of the build environment only when
+#: something may be compiled.
+COMPILE_REQUIREMENTS = [
+    "mypy>=1.18",
+    "anyio>=4.10",
+    "cattrs>=24.1",
+]
 #: The shared library of the unit is ``tmqp__mypyc``; without a name it would be a hash.
 UNIT_NAME = "tmqp"
 REPORT = ROOT / "build" / "compile-report.txt"
@@ -242,7 +248,7 @@ def main() -> None:
         ext_modules=plan(mode),
         cmdclass={"build_ext": BuildExtensions, "build_py": BuildPython},
         # Becomes part of "requirements to build" (PEP 517), so TMQP_COMPILE=0 never needs mypy.
-        setup_requires=[MYPYC_REQUIREMENT] if mode != "0" and "egg_info" in sys.argv else [],
+        setup_requires=COMPILE_REQUIREMENTS if mode != "0" and "egg_info" in sys.argv else [],
     )
 
 

@@ -237,6 +237,9 @@ def show() -> int:
         kept = anyio.run(bounded, keep, address)
     with running_server() as address:
         kept = kept and anyio.run(bounded, read_back, address)
+    if not tmqp.compiled:
+        print("\nThis was the interpreted build. `make compiled` takes some minutes; the compiled")
+        print("broker is two to five times as fast (docs/performance.md).")
     good = replayed and streamed and kept
     print("\nAll as it should be." if good else "\nSomething differs: see above.")
     return 0 if good else 1

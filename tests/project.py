@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import subprocess
+import sys
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +15,9 @@ __all__ = [
     "ROOT",
     "SOURCE_ROOTS",
     "hot_modules",
+    "imported_by",
     "module_name",
+    "path_of",
     "project_files",
     "public_list",
     "settings",
@@ -56,6 +60,44 @@ def hot_modules() -> tuple[str, ...]:
         if path.name not in table["exclude"]
     }
     return tuple(sorted(module_name(path) for path in paths))
+
+
+def path_of(name: str) -> Path | None:
+    """The file of a module of ours; None for any other name."""
+    for root in SOURCE_ROOTS:
+        path = root.joinpath(*name.split("."))
+        for found in (path.with_suffix(".py"), path / "__init__.py"):
+            if found.is_file():
+                return found
+    return None
+
+
+def imported_by(names: Iterable[str]) -> set[str]:
+    """The packages of others that modules of ours import, directly or through one another."""
+    found: set[str] = set()
+    waiting = list(names)
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        path = path_of(name)
+        if name in seen or path is None:
+            continue
+        seen.add(name)
+        parts = name.split(".")
+        waiting += [".".join(parts[:count]) for count in range(1, len(parts))]
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            imported: list[str] = []
+            if isinstance(node, ast.Import):
+                imported = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                imported = [node.module, *[f"{node.module}.{each.name}" for each in node.names]]
+            for each in imported:
+                top = each.partition(".")[0]
+                if path_of(top) is not None:
+                    waiting.append(each)
+                elif top not in sys.stdlib_module_names:
+                    found.add(top)
+    return found
 
 
 def source_packages() -> list[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +18,15 @@ from typing import Final
 import pytest
 
 import tmqp
-from tests.project import ROOT, hot_modules, project_files, settings
+from tests.project import (
+    ROOT,
+    SOURCE_ROOTS,
+    hot_modules,
+    imported_by,
+    project_files,
+    settings,
+    source_packages,
+)
 
 BUILDS: Final = ("interpreted", "compiled")
 SUFFIXES: Final = {"interpreted": (".py",), "compiled": tuple(EXTENSION_SUFFIXES)}
@@ -77,6 +87,53 @@ def test_a_wrong_build_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_console_script_leads_somewhere(script: tuple[str, str]) -> None:
     module, _, function = script[1].partition(":")
     assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_all_is_every_extra_that_a_user_may_want() -> None:
+    """``tmqp[all]`` once left out the quicker event loop."""
+    extras = settings()["project"]["optional-dependencies"]
+    (line,) = extras["all"]
+    named = line.removeprefix("tmqp[").removesuffix("]").split(",")
+    assert sorted(named) == sorted({*extras} - {"all", "bench", "bench-peers", "dev"})
+
+
+@pytest.mark.parametrize("package", source_packages())
+def test_every_shipped_package_says_that_it_is_typed(package: str) -> None:
+    """The conformance tool did not."""
+    if package in settings()["tool"]["setuptools"]["packages"]["find"]["include"]:
+        assert any((root / package / "py.typed").is_file() for root in SOURCE_ROOTS), package
+
+
+def test_compiling_asks_for_whatever_the_hot_modules_import() -> None:
+    """An isolated build never compiled: mypy had no anyio and no cattrs to look at."""
+    (assigned,) = [
+        node.value
+        for node in ast.parse((ROOT / "setup.py").read_bytes()).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "COMPILE_REQUIREMENTS"
+    ]
+    asked = {re.split(r"[<>=]", each)[0] for each in ast.literal_eval(assigned)}
+    # mypy brings mypy_extensions along.
+    assert asked == {"mypy", *imported_by(hot_modules())} - {"mypy_extensions"}
+
+
+@pytest.mark.parametrize(
+    ("script", "extra"),
+    [("tmqp", "client"), ("tmqp-server", "server"), ("tmqp-conformance", "conformance")],
+)
+def test_a_script_without_its_extra_says_what_to_install(script: str, extra: str) -> None:
+    """It ended with a traceback about click."""
+    function = settings()["project"]["scripts"][script].partition(":")[2]
+    code = (
+        "import sys\n"
+        "sys.modules['click'] = sys.modules['anyio'] = None\n"
+        f"import tmqp_scripts; tmqp_scripts.{function}()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1
+    assert f"pip install 'tmqp[{extra}]'" in ended.stderr
 
 
 def test_every_data_file_of_a_package_is_shipped() -> None:

@@ -204,6 +204,9 @@ async def open_transport(
         raise ConnectFailed(str(address), str(error) or f"no answer in {timeout_s:g} s") from None
     except (OSError, UnicodeError) as error:
         raise ConnectFailed(str(address), _words(error)) from error
+    except (anyio.EndOfStream, anyio.BrokenResourceError) as error:
+        words = "the server ended the connection instead of speaking TLS; is it plain (tmq://)?"
+        raise ConnectFailed(str(address), words) from error
 
 
 async def _connect_tcp(address: Address, timeout_s: float) -> socket.socket:

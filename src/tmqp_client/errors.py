@@ -31,11 +31,12 @@ Whoever catches ``TmqpError`` has caught everything this package raises on purpo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tmqp.constants import ResultCode
 from tmqp.errors import TmqpError
 from tmqp.models import OffsetsInformation
+from tmqp_client._causes import cause
 
 if TYPE_CHECKING:
     from tmqp_client._report import BatchReport
@@ -189,7 +190,9 @@ class OperationFailed(OperationError):
     """
 
     def __init__(self, asked: str, message_id: str, code: int, body: bytes = b"") -> None:
-        super().__init__(asked, message_id, f"the server answered {code_words(code)}")
+        why = cause(asked, code)
+        words = f"the server answered {code_words(code)}"
+        super().__init__(asked, message_id, f"{words}: {why}" if why else words)
         self.code = code
         self.body = body
 
@@ -219,12 +222,24 @@ class NegativeAcknowledge(OperationError):
         return (type(self), (self.asked, self.message_id, self.reason))
 
 
+_PULL_REASONS: Final = {
+    "Unacceptable": "only a queue with the status pull can be pulled from, a number of messages"
+    " within the server's limits",
+    "Unauthorized": "the client has not joined the channel, or has no right to pull",
+    "No-Channel": "there is no such channel",
+    "No-Queue": "there is no such queue",
+    "Id-Required": "the request has no message id",
+}
+
+
 class PullRefused(OperationError):
     """The server refuses a pull; ``reason`` is its word: ``Unacceptable``, ``Unauthorized``,
     ``No-Channel``, ``No-Queue``, ``Id-Required`` (F105)."""
 
     def __init__(self, asked: str, message_id: str, reason: str) -> None:
-        super().__init__(asked, message_id, f"the server refused the pull: {reason}")
+        why = _PULL_REASONS.get(reason)
+        words = f"the server refused the pull: {reason}"
+        super().__init__(asked, message_id, f"{words} ({why})" if why else words)
         self.reason = reason
 
     def __reduce__(self) -> tuple[object, ...]:

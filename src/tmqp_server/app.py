@@ -70,9 +70,8 @@ def _new_id() -> str:
 class Server:
     """A server; see :func:`running`.
 
-    Attributes: ``addresses`` it listens on (ports chosen); ``broker`` and ``cluster`` for their
-    statistics; ``access`` that it asks, None where everybody may do everything; ``teller`` of
-    channels' event handlers.
+    Attributes: ``broker`` and ``cluster`` for their statistics; ``access`` that it asks, None where
+    everybody may do everything; ``teller`` of channels' event handlers.
     """
 
     def __init__(
@@ -89,7 +88,6 @@ class Server:
         self.config = config
         self.access = access
         self.broker = broker
-        self.addresses: list[Address] = [listener.address for listener in listeners]
         offset_s = time.time() - anyio.current_time()
         self._door = NativeDoor(_new_id, config.connection, wall_clock_offset_s=offset_s)
         self._store = store
@@ -127,6 +125,11 @@ class Server:
         self._last_number = 0
         self._connections = 0
         self._per_host: dict[str, int] = {}
+
+    @property
+    def addresses(self) -> list[Address]:
+        """Where it listens, with the ports that were chosen."""
+        return [listener.address for listener in self._listeners]
 
     @property
     def sessions(self) -> int:
@@ -351,13 +354,14 @@ async def running(
     broker = build_broker(config, handlers, routers, hooks, storage=store is not None)
     listeners: list[Listener] = []
     try:
-        for address in config.listen:
-            listeners.append(await open_listener(address))
         if store is None:
             store = await anyio.to_thread.run_sync(_open_store, config)
         server = Server(config, listeners, broker, access, custom_messages, filters, hooks, store)
         try:
             await server.begin()
+            # Last, so that whatever else is wrong is said first, and nobody waits meanwhile.
+            for address in config.listen:
+                listeners.append(await open_listener(address))
         except BaseException:
             if store is not None:
                 store.close(clean=False)

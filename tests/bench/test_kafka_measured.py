@@ -100,6 +100,7 @@ def test_what_was_typed_wrongly_is_said(
     assert says in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.cold
 @pytest.mark.timeout(240)
 def test_our_side_is_measured() -> None:

@@ -40,7 +40,9 @@ ERRORS: dict[str, ClientError] = {
     "this client listens": AlreadyListening("this client listens"),
     "channel 'orders' has a consumer on this client already": AlreadyConsuming("orders", None),
     "1 of 3 messages were not confirmed; the first: join channel 'orders': the server answered"
-    " 404 not found": BatchFailed(BatchReport(3, 2, 1, (BatchFailure(0, "id1", FAILED),))),
+    " 404 not found: there is no such channel": BatchFailed(
+        BatchReport(3, 2, 1, (BatchFailure(0, "id1", FAILED),))
+    ),
     "0 of 0 messages were not confirmed": BatchFailed(BatchReport(0, 0, 0, ())),
     "the client was closed": ClientClosed("the client was closed"),
     "cannot connect to tmq://h:1: no": ConnectFailed("tmq://h:1", "no"),
@@ -50,12 +52,12 @@ ERRORS: dict[str, ClientError] = {
         "push to 'o'/1", "id", "none"
     ),
     "ping: something": OperationError("ping", "id", "something"),
-    "join channel 'orders': the server answered 404 not found": FAILED,
+    "join channel 'orders': the server answered 404 not found: there is no such channel": FAILED,
     "join channel 'x': the server answered 1234": OperationFailed("join channel 'x'", "id", 1234),
     "read 'o': the server answered 416 requested range not satisfiable": OutOfRange(
         "read 'o'", "id", 416, b'{"Channel":"o"}'
     ),
-    "pull from 'o'/1: the server refused the pull: No-Queue": PullRefused(
+    "pull from 'o'/1: the server refused the pull: No-Queue (there is no such queue)": PullRefused(
         "pull from 'o'/1", "id", "No-Queue"
     ),
     "the parts add up": MalformedParts("the parts add up"),

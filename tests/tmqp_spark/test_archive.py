@@ -59,6 +59,7 @@ def test_what_is_kept_is_archived_once_and_then_only_what_is_new(
     assert spark.read.parquet(str(folder)).count() == 3_500
 
 
+@pytest.mark.long
 def test_spark_itself_archives_the_same(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -95,6 +96,7 @@ def events(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_killed_archive_goes_on_and_one_that_is_asked_to_end_ends_well(
     spark: SparkSession, broker: Broker, tmp_path: Path

@@ -84,6 +84,7 @@ def submit(cluster: Cluster, url: str, folder: Path, environment: dict[str, str]
     return json.loads((folder / "said.json").read_text())
 
 
+@pytest.mark.long
 @pytest.mark.cold
 @pytest.mark.timeout(600)
 def test_a_cluster_reads_and_writes_once_whatever_dies_or_lingers(

@@ -15,6 +15,7 @@ from tests.tmqp_spark.rounds import run_rounds
 ROUNDS = 3
 
 
+@pytest.mark.long
 @pytest.mark.cold
 @pytest.mark.timeout(900)
 def test_a_killed_driver_leaves_nothing_out_and_nothing_twice(tmp_path: Path) -> None:

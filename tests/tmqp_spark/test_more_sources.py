@@ -63,6 +63,7 @@ def test_captures_are_a_table(spark: SparkSession, tmp_path: Path) -> None:
         spark.read.format("tmqp_capture").load(str(tmp_path / "none")).collect()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(3 * HEARD_S)
 def test_events_are_a_stream_and_gaps_are_rows(
     spark: SparkSession, broker: Broker, tmp_path: Path

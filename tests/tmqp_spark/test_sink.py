@@ -188,6 +188,7 @@ def _run(spark: SparkSession, folder: Path, broker: Broker, channel: str) -> int
     raise AssertionError(f"the query fails again and again: {why}")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(KILLED_S)
 @pytest.mark.parametrize("victim", ["itself", "broker"])
 def test_whatever_is_killed_every_row_is_there_once(

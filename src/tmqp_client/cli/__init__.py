@@ -9,9 +9,11 @@ from __future__ import annotations
 import click
 
 from tmqp import __version__
+from tmqp_client.cli._run import address_option
 from tmqp_client.cli.bench import bench
 from tmqp_client.cli.completion import completion
 from tmqp_client.cli.config import config
+from tmqp_client.cli.doctor import doctor
 from tmqp_client.cli.look import clients
 from tmqp_client.cli.manage import channel, queue
 from tmqp_client.cli.nodes import nodes
@@ -48,7 +50,10 @@ Exit codes:
 """,
 )
 @click.version_option(__version__, prog_name="tmqp")
-def cli() -> None:
+@address_option
+@click.option("--name", help="Client name to connect with.")
+@click.option("--token", help="Client token.")
+def cli(**_before: object) -> None:
     """Talk to a TMQP server: push messages, consume them, look after channels and queues.
 
     The server is named with --address or in TMQP_ADDRESS: tmq://host:port, tmqs://host:port for
@@ -60,7 +65,7 @@ _COMMANDS: tuple[click.Command, ...] = (
     *(ping, pub, sub, pull, cache, request, reply),
     *(offsets, read, cursor),
     *(channel, queue, router, clients, nodes, events, top),
-    *(bench, config, completion),
+    *(doctor, bench, config, completion),
 )
 for _command in _COMMANDS:
     cli.add_command(_command)

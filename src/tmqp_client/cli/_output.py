@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ import click
 
 from tmqp_client.cli._run import printable
 
-__all__ = ["plain", "show_fields", "show_rows", "table", "to_line"]
+__all__ = ["plain", "readable", "show_fields", "show_rows", "table", "to_line"]
 
 
 def plain(value: object) -> Any:
@@ -31,6 +32,31 @@ def plain(value: object) -> Any:
 def to_line(value: object) -> str:
     """A value as one line of JSON."""
     return json.dumps(plain(value), ensure_ascii=True)
+
+
+def readable(name: str, value: object) -> object:
+    """A value for people: what counts milliseconds as a length of time."""
+    if name.endswith("_ms") and isinstance(value, int) and not isinstance(value, bool):
+        return _length(value)
+    return value
+
+
+def _length(milliseconds: int) -> str:
+    """A length of time in its two largest units."""
+    if milliseconds < 10_000:
+        return f"{milliseconds / 1_000:g} s"
+    seconds = round(milliseconds / 1_000)
+    parts = []
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        count, seconds = divmod(seconds, length)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2])
+
+
+def _title(name: str) -> str:
+    """A column's or a field's name for people; the unit stands in the value."""
+    return name.removesuffix("_ms").replace("_", " ")
 
 
 def _cell(value: object) -> str:
@@ -52,14 +78,17 @@ def table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], title: str 
     found = list(rows)
     for column in columns:
         numbers = all(type(row.get(column)) in (int, float) for row in found)
-        made.add_column(column.replace("_", " "), justify="right" if numbers and found else "left")
+        made.add_column(_title(column), justify="right" if numbers and found else "left")
     for row in found:
-        made.add_row(*[Text(_cell(row.get(column))) for column in columns])
+        made.add_row(*[Text(_cell(readable(column, row.get(column)))) for column in columns])
     return made
 
 
 def show_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
-    """Print a list: one JSON object a line, a table, or columns with tabs between."""
+    """Print a list: one JSON object a line, a table, or columns with tabs between.
+
+    In a pipe the names of the columns come first where ``TMQP_HEADERS`` is set to anything but 0.
+    """
     if as_json:
         for row in rows:
             click.echo(to_line(dict(row)))
@@ -68,6 +97,8 @@ def show_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], *, as_j
 
         Console().print(table(columns, rows))
     else:
+        if os.environ.get("TMQP_HEADERS", "0") != "0":
+            click.echo("\t".join(columns))
         for row in rows:
             click.echo("\t".join(_cell(row.get(column)) for column in columns))
 
@@ -78,6 +109,6 @@ def show_fields(value: object, *, as_json: bool) -> None:
         click.echo(to_line(value))
         return
     found: dict[str, Any] = plain(value)
-    width = max(len(name) for name in found)
+    width = max(len(_title(name)) for name in found)
     for name, each in found.items():
-        click.echo(f"{name.replace('_', ' '):<{width}}  {_cell(each)}")
+        click.echo(f"{_title(name):<{width}}  {_cell(readable(name, each))}")

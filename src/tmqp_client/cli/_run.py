@@ -40,8 +40,8 @@ __all__ = [
     "EXIT_TIMEOUT",
     "EXIT_USAGE",
     "KEEP_TRYING",
-    "QUEUE_ID",
     "CommandError",
+    "address_option",
     "connected",
     "exit_code",
     "header_option",
@@ -99,9 +99,6 @@ def to_headers(
     return tuple(headers)
 
 
-QUEUE_ID: Final = click.IntRange(0, 65_535)
-
-
 def header_option(help_text: str) -> Callable[[_C], _C]:
     """The option ``-H KEY:VALUE``, which may be repeated."""
     return click.option(
@@ -124,6 +121,11 @@ def _with_context(command: _C) -> _C:
             context = contexts.load().chosen(options.pop("context_name"))
         except contexts.ContextError as error:
             raise click.UsageError(str(error)) from None
+        before = click.get_current_context().find_root().params
+        for name in ("address", "name", "token"):
+            # An option behind the command counts before one that stands before it.
+            if options[name] is None or not _was_typed(name):
+                options[name] = before.get(name) or options[name]
         if options["address"] is None:
             options["address"] = parse_address(context.address or _DEFAULT_ADDRESS)
         for name in ("name", "token"):
@@ -134,6 +136,24 @@ def _with_context(command: _C) -> _C:
     return cast("_C", filled)
 
 
+def _was_typed(name: str) -> bool:
+    """Whether an option stands behind the command, and does not come from the environment."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def address_option(command: _C, **more: Any) -> _C:
+    """The option ``-a ADDRESS``."""
+    return click.option(
+        "-a",
+        "--address",
+        callback=_to_address,
+        metavar="ADDRESS",
+        help=f"Where the server is.  [default: {_DEFAULT_ADDRESS}]",
+        **more,
+    )(command)
+
+
 def json_option(help_text: str = "Print JSON.") -> Callable[[_C], _C]:
     """The flag ``--json``."""
     return click.option("--json", "as_json", is_flag=True, help=help_text)
@@ -142,15 +162,7 @@ def json_option(help_text: str = "Print JSON.") -> Callable[[_C], _C]:
 def connected(command: _C) -> _C:
     """Give a command the options that say where to connect, and as whom."""
     options = (
-        click.option(
-            "-a",
-            "--address",
-            callback=_to_address,
-            metavar="ADDRESS",
-            envvar="TMQP_ADDRESS",
-            show_envvar=True,
-            help=f"Where the server is.  [default: {_DEFAULT_ADDRESS}]",
-        ),
+        functools.partial(address_option, envvar="TMQP_ADDRESS", show_envvar=True),
         click.option("--name", help="Client name to connect with."),
         click.option("--token", envvar="TMQP_TOKEN", show_envvar=True, help="Client token."),
         click.option(

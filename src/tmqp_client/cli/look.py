@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from tmqp import QueueStatus
 from tmqp.models import QueueOptions
 from tmqp_client import Client
+from tmqp_client.cli._names import CHANNEL, QUEUE_ID
+from tmqp_client.cli._options import model_options, split
 from tmqp_client.cli._output import plain, show_fields, show_rows
-from tmqp_client.cli._run import QUEUE_ID, connected, json_option, report, run
-from tmqp_client.cli.manage import STATUS_WORDS, channel, milliseconds, queue
+from tmqp_client.cli._run import connected, json_option, report, run
+from tmqp_client.cli.manage import channel, queue
 
 __all__ = [
     "CHANNEL_COLUMNS",
@@ -51,7 +52,7 @@ def channel_list(filter: str, as_json: bool, **where: Any) -> None:
 
 
 @channel.command("info", epilog="\b\nExample:\n  tmqp channel info orders\n")
-@click.argument("channel_name", metavar="CHANNEL")
+@click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
 @json_option()
 @connected
 def channel_info(channel_name: str, as_json: bool, **where: Any) -> None:
@@ -64,7 +65,7 @@ def channel_info(channel_name: str, as_json: bool, **where: Any) -> None:
 
 
 @channel.command("consumers", epilog="\b\nExample:\n  tmqp channel consumers orders\n")
-@click.argument("channel_name", metavar="CHANNEL")
+@click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
 @json_option("Print one JSON object a line.")
 @connected
 def channel_consumers(channel_name: str, as_json: bool, **where: Any) -> None:
@@ -78,7 +79,7 @@ def channel_consumers(channel_name: str, as_json: bool, **where: Any) -> None:
 
 
 @queue.command("ls", epilog="\b\nExample:\n  tmqp queue ls orders\n")
-@click.argument("channel_name", metavar="CHANNEL")
+@click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
 @json_option("Print one JSON object a line.")
 @connected
 def queue_list(channel_name: str, as_json: bool, **where: Any) -> None:
@@ -92,7 +93,7 @@ def queue_list(channel_name: str, as_json: bool, **where: Any) -> None:
 
 
 @queue.command("info", epilog="\b\nExample:\n  tmqp queue info orders 1 --json\n")
-@click.argument("channel_name", metavar="CHANNEL")
+@click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
 @click.argument("queue_id", metavar="QUEUE", type=QUEUE_ID)
 @json_option()
 @connected
@@ -106,47 +107,16 @@ def queue_info(channel_name: str, queue_id: int, as_json: bool, **where: Any) ->
 
 
 @queue.command("update", epilog="\b\nExample:\n  tmqp queue update orders 1 --status paused\n")
-@click.argument("channel_name", metavar="CHANNEL")
+@click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
 @click.argument("queue_id", metavar="QUEUE", type=QUEUE_ID)
-@click.option("--status", type=click.Choice(STATUS_WORDS), help="What the queue does.")
-@click.option(
-    "--request-acknowledge/--no-request-acknowledge",
-    default=None,
-    help="Whether consumers must acknowledge.",
-)
-@click.option(
-    "--wait-for-acknowledge/--no-wait-for-acknowledge",
-    default=None,
-    help="Whether each message waits until the one before was acknowledged.",
-)
-@click.option("--acknowledge-timeout", type=click.FloatRange(0), metavar="SECONDS")
-@click.option("--message-timeout", type=click.FloatRange(0), metavar="SECONDS")
-@click.option("--message-limit", type=click.IntRange(0), help="How many may wait; 0: any.")
+@model_options(QueueOptions)
 @json_option()
 @connected
-def queue_update(
-    channel_name: str,
-    queue_id: int,
-    status: str | None,
-    request_acknowledge: bool | None,
-    wait_for_acknowledge: bool | None,
-    acknowledge_timeout: float | None,
-    message_timeout: float | None,
-    message_limit: int | None,
-    as_json: bool,
-    **where: Any,
-) -> None:
+def queue_update(channel_name: str, queue_id: int, as_json: bool, **given: Any) -> None:
     """Change a queue; what is not named stays as it is."""
-    options = QueueOptions(
-        status=None if status is None else QueueStatus[status.upper().replace("-", "_")],
-        request_acknowledge=request_acknowledge,
-        wait_for_acknowledge=wait_for_acknowledge,
-        acknowledge_timeout_ms=milliseconds(acknowledge_timeout),
-        message_timeout_ms=milliseconds(message_timeout),
-        message_limit=message_limit,
-    )
-    if options == QueueOptions():
-        raise click.UsageError("say what to change")
+    options, where = split(QueueOptions, given)
+    if options is None:
+        raise click.UsageError("say what to change, for example --status paused")
 
     async def work(client: Client) -> None:
         await client.update_queue(channel_name, queue_id, options)
@@ -162,7 +132,7 @@ def queue_update(
 
 
 @queue.command("clear", epilog="\b\nExample:\n  tmqp queue clear orders 1\n")
-@click.argument("channel_name", metavar="CHANNEL")
+@click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
 @click.argument("queue_id", metavar="QUEUE", type=QUEUE_ID)
 @click.option(
     "--only", type=click.Choice(("high", "ordinary")), help="Messages of this priority only."

@@ -6,11 +6,14 @@ from typing import Any
 
 import click
 
-from tmqp import QueueStatus
+from tmqp import ResultCode
 from tmqp.models import ChannelOptions, QueueOptions
-from tmqp_client import Client
+from tmqp_client import Client, OperationFailed
+from tmqp_client.cli._names import CHANNEL, QUEUE_ID
+from tmqp_client.cli._options import model_options, split
 from tmqp_client.cli._run import (
-    QUEUE_ID,
+    EXIT_REFUSED,
+    CommandError,
     connected,
     header_option,
     json_option,
@@ -19,17 +22,13 @@ from tmqp_client.cli._run import (
 )
 
 __all__ = [
-    "STATUS_WORDS",
     "channel",
     "channel_create",
     "channel_remove",
-    "milliseconds",
     "queue",
     "queue_create",
     "queue_remove",
 ]
-
-STATUS_WORDS = tuple(status.name.lower().replace("_", "-") for status in QueueStatus)
 
 _new_only = click.option(
     "--new", "new_only", is_flag=True, help="Fail (exit code 1) if it is there already."
@@ -49,24 +48,14 @@ Examples:
   tmqp channel create orders --client-limit 10 --new
 """,
 )
-@click.argument("channel_name", metavar="CHANNEL")
-@click.option("--client-limit", type=click.IntRange(0), help="How many clients may join; 0: any.")
-@click.option("--queue-limit", type=click.IntRange(0), help="How many queues; 0: any.")
+@click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
+@model_options(ChannelOptions)
 @_new_only
 @json_option()
 @connected
-def channel_create(
-    channel_name: str,
-    client_limit: int | None,
-    queue_limit: int | None,
-    new_only: bool,
-    as_json: bool,
-    **where: Any,
-) -> None:
-    """Make a channel."""
-    options = None
-    if client_limit is not None or queue_limit is not None:
-        options = ChannelOptions(client_limit=client_limit, queue_limit=queue_limit)
+def channel_create(channel_name: str, new_only: bool, as_json: bool, **given: Any) -> None:
+    """Make a channel; options of queues are what its queues start with."""
+    options, where = split(ChannelOptions, given)
 
     async def work(client: Client) -> None:
         created = await client.create_channel(channel_name, options, exist_ok=not new_only)
@@ -77,7 +66,7 @@ def channel_create(
 
 
 @channel.command("rm", epilog="\b\nExample:\n  tmqp channel rm orders\n")
-@click.argument("channel_name", metavar="CHANNEL")
+@click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
 @json_option()
 @connected
 def channel_remove(channel_name: str, as_json: bool, **where: Any) -> None:
@@ -103,38 +92,13 @@ Examples:
   tmqp queue create orders 1
   tmqp queue create orders 1 --status round-robin --acknowledge-timeout 60
   tmqp queue create orders 2 --handler ack-consumer --wait-for-acknowledge
+  tmqp queue create orders 3 --durable --retain-time 86400
 """,
 )
-@click.argument("channel_name", metavar="CHANNEL")
+@click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
 @click.argument("queue_id", metavar="QUEUE", type=QUEUE_ID)
-@click.option("--status", type=click.Choice(STATUS_WORDS), help="What the queue does.")
 @click.option("--tag", help="A tag for routers to find it by.")
-@click.option("--handler", help="Name of the delivery handler.")
-@click.option(
-    "--request-acknowledge/--no-request-acknowledge",
-    default=None,
-    help="Whether consumers must acknowledge.",
-)
-@click.option(
-    "--wait-for-acknowledge/--no-wait-for-acknowledge",
-    default=None,
-    help="Whether each message waits until the one before was acknowledged.",
-)
-@click.option(
-    "--acknowledge-timeout",
-    "acknowledge_timeout_s",
-    type=click.FloatRange(0),
-    metavar="SECONDS",
-    help="How long a consumer may take.",
-)
-@click.option(
-    "--message-timeout",
-    "message_timeout_s",
-    type=click.FloatRange(0),
-    metavar="SECONDS",
-    help="How long a message may wait; 0: for ever.",
-)
-@click.option("--message-limit", type=click.IntRange(0), help="How many may wait; 0: any.")
+@model_options(QueueOptions)
 @header_option("For the handler.")
 @_new_only
 @json_option()
@@ -142,39 +106,38 @@ Examples:
 def queue_create(
     channel_name: str,
     queue_id: int,
-    status: str | None,
     tag: str | None,
-    handler: str | None,
-    request_acknowledge: bool | None,
-    wait_for_acknowledge: bool | None,
-    acknowledge_timeout_s: float | None,
-    message_timeout_s: float | None,
-    message_limit: int | None,
     headers: tuple[tuple[str, str], ...],
     new_only: bool,
     as_json: bool,
-    **where: Any,
+    **given: Any,
 ) -> None:
     """Make a queue, and its channel if that is missing."""
-    options = QueueOptions(
-        request_acknowledge=request_acknowledge,
-        acknowledge_timeout_ms=milliseconds(acknowledge_timeout_s),
-        message_timeout_ms=milliseconds(message_timeout_s),
-        message_limit=message_limit,
-    )
+    # Every server applies these where the queue is made, the original's too.
+    status = given.pop("status")
+    handler = given.pop("message_delivery_handler")
+    waits = given.pop("wait_for_acknowledge")
+    options, where = split(QueueOptions, given)
 
     async def work(client: Client) -> None:
-        created = await client.create_queue(
-            channel_name,
-            queue_id,
-            None if options == QueueOptions() else options,
-            status=status,
-            tag=tag,
-            delivery_handler=handler,
-            wait_for_acknowledge=wait_for_acknowledge,
-            headers=headers,
-            exist_ok=not new_only,
-        )
+        try:
+            created = await client.create_queue(
+                channel_name,
+                queue_id,
+                options,
+                status=status,
+                tag=tag,
+                delivery_handler=handler,
+                wait_for_acknowledge=waits,
+                headers=headers,
+                exist_ok=not new_only,
+            )
+        except OperationFailed as error:
+            on_disk = options is not None and (options.durable or options.overflow)
+            if error.code == ResultCode.UNACCEPTABLE and on_disk and handler is None:
+                sentence = "queues on disk need a data directory: start the server with --data DIR"
+                raise CommandError(f"{error.asked}: {sentence}", EXIT_REFUSED) from None
+            raise
         report(
             _said(f"queue {queue_id} of {channel_name}", created),
             as_json=as_json,
@@ -187,7 +150,7 @@ def queue_create(
 
 
 @queue.command("rm", epilog="\b\nExample:\n  tmqp queue rm orders 1\n")
-@click.argument("channel_name", metavar="CHANNEL")
+@click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
 @click.argument("queue_id", metavar="QUEUE", type=QUEUE_ID)
 @json_option()
 @connected
@@ -209,8 +172,3 @@ def queue_remove(channel_name: str, queue_id: int, as_json: bool, **where: Any) 
 
 def _said(what: str, created: bool) -> str:
     return f"{what} created" if created else f"{what} is there already"
-
-
-def milliseconds(seconds: float | None) -> int | None:
-    """Seconds as typed, in what the models count in."""
-    return None if seconds is None else round(seconds * 1_000)

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import click
 
-from tmqp_client import Client
+from tmqp_client import Client, ReconnectPolicy
 from tmqp_client.cli._run import connected, json_option, report, run
 
 __all__ = ["ping"]
@@ -18,6 +18,7 @@ __all__ = ["ping"]
 Examples:
   tmqp ping
   tmqp ping -a tmq://broker.example:2622 --count 5
+  tmqp-server & tmqp ping --wait 10
 """
 )
 @click.option("-c", "--count", type=click.IntRange(1), default=1, show_default=True)
@@ -31,10 +32,23 @@ Examples:
     metavar="SECONDS",
     help="Time between two pings.",
 )
+@click.option(
+    "-w",
+    "--wait",
+    "wait_s",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Try to connect for so long, for a server that is starting.",
+)
 @json_option("Print one JSON object a line.")
 @connected
-def ping(count: int, interval_s: float, as_json: bool, **where: Any) -> None:
+def ping(count: int, interval_s: float, wait_s: float | None, as_json: bool, **where: Any) -> None:
     """Connect and measure how long the server takes to answer a ping."""
+    reconnect = None
+    if wait_s is not None:
+        reconnect = ReconnectPolicy(
+            initial_delay_s=0.05, max_delay_s=0.5, max_outage_s=wait_s, retry_first=True
+        )
 
     async def work(client: Client) -> None:
         times_ms: list[float] = []
@@ -52,4 +66,4 @@ def ping(count: int, interval_s: float, as_json: bool, **where: Any) -> None:
                 f" max {max(times_ms):.3f} ms"
             )
 
-    run(work, **where)
+    run(work, reconnect=reconnect, **where)

@@ -17,9 +17,9 @@ import click
 
 from tmqp.events import AcknowledgeReceived, ResponseReceived
 from tmqp_client import BatchFailed, BatchReport, Client
+from tmqp_client.cli._names import CHANNEL, QUEUE_ID
 from tmqp_client.cli._run import (
     EXIT_REFUSED,
-    QUEUE_ID,
     CommandError,
     connected,
     exit_code,
@@ -48,7 +48,7 @@ Examples:
   generate | tmqp pub orders 1 --lines -
 """
 )
-@click.argument("channel")
+@click.argument("channel", type=CHANNEL)
 @click.argument("queue", type=QUEUE_ID)
 @click.argument("text", required=False)
 @click.option(

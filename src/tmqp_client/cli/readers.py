@@ -11,8 +11,9 @@ import click
 
 from tmqp.extensions import START_EARLIEST, START_LATEST
 from tmqp_client import Client, KeptMessage
+from tmqp_client.cli._names import CHANNEL, QUEUE_ID
 from tmqp_client.cli._output import plain, show_fields, show_rows
-from tmqp_client.cli._run import KEEP_TRYING, QUEUE_ID, connected, json_option, report, run
+from tmqp_client.cli._run import KEEP_TRYING, connected, json_option, report, run
 from tmqp_client.cli.sub import payload_fields, to_text, write_line
 
 __all__ = [
@@ -67,7 +68,7 @@ Examples:
   tmqp read orders 1 --cursor audit --follow
 """
 )
-@click.argument("channel")
+@click.argument("channel", type=CHANNEL)
 @click.argument("queue", type=QUEUE_ID)
 @click.option("--first", type=_SEQUENCE, help="From this sequence on.  [default: the earliest]")
 @click.option("--last", type=_SEQUENCE, help="Up to this sequence.  [default: the latest]")
@@ -174,7 +175,7 @@ def cursor() -> None:
 
 
 @cursor.command("ls", epilog="\b\nExample:\n  tmqp cursor ls orders 1\n")
-@click.argument("channel")
+@click.argument("channel", type=CHANNEL)
 @click.argument("queue", type=QUEUE_ID)
 @json_option("Print one JSON object a line.")
 @connected
@@ -189,7 +190,7 @@ def cursor_list(channel: str, queue: int, as_json: bool, **where: Any) -> None:
 
 
 @cursor.command("open", epilog="\b\nExample:\n  tmqp cursor open orders 1 audit --start latest\n")
-@click.argument("channel")
+@click.argument("channel", type=CHANNEL)
 @click.argument("queue", type=QUEUE_ID)
 @click.argument("cursor_name", metavar="NAME")
 @_start
@@ -207,7 +208,7 @@ def cursor_open(
 
 
 @cursor.command("commit", epilog="\b\nExample:\n  tmqp cursor commit orders 1 audit 1999\n")
-@click.argument("channel")
+@click.argument("channel", type=CHANNEL)
 @click.argument("queue", type=QUEUE_ID)
 @click.argument("cursor_name", metavar="NAME")
 @click.argument("sequence", type=_SEQUENCE)
@@ -227,7 +228,7 @@ def cursor_commit(
 
 
 @cursor.command("rm", epilog="\b\nExample:\n  tmqp cursor rm orders 1 audit\n")
-@click.argument("channel")
+@click.argument("channel", type=CHANNEL)
 @click.argument("queue", type=QUEUE_ID)
 @click.argument("cursor_name", metavar="NAME")
 @json_option()

@@ -9,8 +9,9 @@ import click
 from tmqp.constants import BindingInteraction, BindingType, RouteMethod
 from tmqp.models import BindingInformation
 from tmqp_client import Client
+from tmqp_client.cli._names import QUEUE_ID, ROUTER
 from tmqp_client.cli._output import plain, show_rows
-from tmqp_client.cli._run import QUEUE_ID, connected, json_option, report, run
+from tmqp_client.cli._run import connected, json_option, report, run
 
 __all__ = [
     "router",
@@ -37,7 +38,7 @@ def router() -> None:
 
 
 @router.command("create", epilog="\b\nExample:\n  tmqp router create spread --method round-robin\n")
-@click.argument("router_name", metavar="ROUTER")
+@click.argument("router_name", metavar="ROUTER", type=ROUTER)
 @click.option("--method", type=click.Choice(_words(RouteMethod)), default="distribute")
 @json_option()
 @connected
@@ -53,7 +54,7 @@ def router_create(router_name: str, method: str, as_json: bool, **where: Any) ->
 
 
 @router.command("rm", epilog="\b\nExample:\n  tmqp router rm spread\n")
-@click.argument("router_name", metavar="ROUTER")
+@click.argument("router_name", metavar="ROUTER", type=ROUTER)
 @json_option()
 @connected
 def router_remove(router_name: str, as_json: bool, **where: Any) -> None:
@@ -84,7 +85,7 @@ def router_list(as_json: bool, **where: Any) -> None:
 
 
 @router.command("info", epilog="\b\nExample:\n  tmqp router info spread\n")
-@click.argument("router_name", metavar="ROUTER")
+@click.argument("router_name", metavar="ROUTER", type=ROUTER)
 @json_option("Print one JSON object a line.")
 @connected
 def router_info(router_name: str, as_json: bool, **where: Any) -> None:
@@ -99,7 +100,7 @@ def router_info(router_name: str, as_json: bool, **where: Any) -> None:
 
 
 @router.command("bind", epilog="\b\nExample:\n  tmqp router bind spread a orders --queue 1\n")
-@click.argument("router_name", metavar="ROUTER")
+@click.argument("router_name", metavar="ROUTER", type=ROUTER)
 @click.argument("binding_name", metavar="BINDING")
 @click.argument("target")
 @click.option("--kind", type=click.Choice(_words(BindingType)), default="queue", show_default=True)
@@ -138,7 +139,7 @@ def router_bind(
 
 
 @router.command("unbind", epilog="\b\nExample:\n  tmqp router unbind spread a\n")
-@click.argument("router_name", metavar="ROUTER")
+@click.argument("router_name", metavar="ROUTER", type=ROUTER)
 @click.argument("binding_name", metavar="BINDING")
 @json_option()
 @connected

@@ -11,7 +11,8 @@ import anyio.to_thread
 import click
 
 from tmqp_client import Client, Message
-from tmqp_client.cli._run import KEEP_TRYING, QUEUE_ID, connected, printable, run
+from tmqp_client.cli._names import CHANNEL, QUEUE_ID
+from tmqp_client.cli._run import KEEP_TRYING, connected, printable, run
 
 __all__ = ["payload_fields", "sub", "to_json", "to_text", "write_line"]
 
@@ -25,7 +26,7 @@ Examples:
   tmqp sub orders --json | jq .payload
 """,
 )
-@click.argument("channel")
+@click.argument("channel", type=CHANNEL)
 @click.option("-q", "--queue", type=QUEUE_ID, help="This queue only, not all of the channel.")
 @click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many messages.")
 @click.option(

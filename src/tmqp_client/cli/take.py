@@ -10,8 +10,9 @@ import click
 
 from tmqp.constants import PullClear
 from tmqp_client import Client
+from tmqp_client.cli._names import CHANNEL, QUEUE_ID
 from tmqp_client.cli._output import to_line
-from tmqp_client.cli._run import EXIT_REFUSED, QUEUE_ID, CommandError, connected, json_option, run
+from tmqp_client.cli._run import EXIT_REFUSED, CommandError, connected, json_option, run
 from tmqp_client.cli.sub import payload_fields, to_json, to_text, write_line
 
 __all__ = ["cache", "pull"]
@@ -20,7 +21,7 @@ __all__ = ["cache", "pull"]
 @click.command(
     epilog="\b\nExamples:\n  tmqp pull jobs 1\n  tmqp pull jobs 1 --count 10 --order lifo --json\n"
 )
-@click.argument("channel")
+@click.argument("channel", type=CHANNEL)
 @click.argument("queue", type=QUEUE_ID)
 @click.option("-n", "--count", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--order", type=click.Choice(("fifo", "lifo")), default="fifo", show_default=True)
@@ -55,7 +56,7 @@ def pull(
 @click.command(
     epilog="\b\nExamples:\n  tmqp cache weather 1\n  tmqp cache weather 1 --json | jq -r .payload\n"
 )
-@click.argument("channel")
+@click.argument("channel", type=CHANNEL)
 @click.argument("queue", type=QUEUE_ID)
 @json_option(
     "One JSON object: channel, queue, and payload as text, or payload_base64 where it is none."

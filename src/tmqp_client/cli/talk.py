@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import anyio
 import anyio.to_thread
 import click
+from anyio.abc import ByteSendStream
 
 from tmqp.constants import EventName, ResultCode
 from tmqp_client import Client, DirectMessage
+from tmqp_client.cli._names import CHANNEL, QUEUE_ID
 from tmqp_client.cli._output import plain, to_line
 from tmqp_client.cli._run import (
     EXIT_REFUSED,
     KEEP_TRYING,
-    QUEUE_ID,
     CommandError,
     connected,
     header_option,
@@ -123,13 +126,11 @@ def reply(
                 await tell(message, ResultCode.OK)
                 return
             try:
-                done = await anyio.run_process(
-                    list(command), input=message.payload, stderr=None, check=False
-                )
+                status, output = await _output_of(command, message.payload)
             except OSError as error:
                 raise CommandError(f"{command[0]}: {error.strerror}", EXIT_REFUSED) from None
-            code = ResultCode.OK if done.returncode == 0 else ResultCode.INTERNAL_SERVER_ERROR
-            await message.respond(code, done.stdout)
+            code = ResultCode.OK if status == 0 else ResultCode.INTERNAL_SERVER_ERROR
+            await message.respond(code, output)
             await tell(message, code)
 
     async def work(client: Client) -> None:
@@ -154,6 +155,32 @@ def reply(
     run(work, reconnect=KEEP_TRYING, **where)
 
 
+async def _output_of(command: Sequence[str], payload: bytes) -> tuple[int, bytes]:
+    """Run a command on a request: its exit status and what it printed.
+
+    Many commands do not read their input, and end before all of it is written.
+
+    :raises OSError: when it cannot be started.
+    """
+    pieces: list[bytes] = []
+    async with await anyio.open_process(list(command), stderr=None) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        async def feed(stdin: ByteSendStream) -> None:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, BrokenPipeError):
+                await stdin.send(payload)
+            with suppress(anyio.BrokenResourceError, BrokenPipeError):
+                await stdin.aclose()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(feed, process.stdin)
+            async for piece in process.stdout:
+                pieces.append(piece)
+        status = await process.wait()
+    return status, b"".join(pieces)
+
+
 @click.command(
     epilog="""\b
 Examples:
@@ -165,7 +192,7 @@ Examples:
 @click.argument(
     "event_name", metavar="EVENT", type=click.Choice([each.value for each in EventName])
 )
-@click.argument("channel", required=False)
+@click.argument("channel", type=CHANNEL, required=False)
 @click.argument("queue", type=QUEUE_ID, required=False)
 @click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many.")
 @json_option("Print one JSON object a line.")

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import anyio
 import click
 
 from tmqp_client import Client
+from tmqp_client.cli._keys import next_key, single_keys
 from tmqp_client.cli._output import plain, show_rows, table
 from tmqp_client.cli._run import KEEP_TRYING, connected, json_option, run
 
-__all__ = ["COLUMNS", "rates", "top"]
+__all__ = ["COLUMNS", "SORTS", "rates", "sort_rows", "top"]
 
 COLUMNS = (
     *("channel", "queue", "status", "depth", "in_flight", "in_per_s", "out_per_s", "acks_per_s"),
     *("consumers", "timeouts"),
 )
+#: What the rows are sorted by, by the key that chooses it.
+SORTS: Final[dict[str, tuple[str, Callable[[dict[str, Any]], tuple[float, ...]]]]] = {
+    "b": ("busy", lambda row: (-row["in_per_s"] - row["out_per_s"], -row["depth"])),
+    "d": ("depth", lambda row: (-row["depth"],)),
+    "f": ("in flight", lambda row: (-row["in_flight"],)),
+    "i": ("in", lambda row: (-row["in_per_s"],)),
+    "o": ("out", lambda row: (-row["out_per_s"],)),
+    "n": ("name", lambda _row: ()),
+}
+_HINT: Final = "q quit   sort: " + "  ".join(f"{key} {word}" for key, (word, _) in SORTS.items())
+_Rows = list[dict[str, Any]]
 _Counts = dict[tuple[str, int], tuple[int, int, int]]
 
 
@@ -41,9 +54,9 @@ _Counts = dict[tuple[str, int], tuple[int, int, int]]
 def top(
     filter: str, interval_s: float, count: int | None, once: bool, as_json: bool, **where: Any
 ) -> None:
-    """Watch the queues: what waits, what is in flight, messages a second; until Ctrl-C.
+    """Watch the queues: what waits, what is in flight, messages a second; until q or Ctrl-C.
 
-    FILTER chooses channels: x*, *x or *x*.
+    FILTER chooses channels: x*, *x or *x*.  On a terminal, keys choose what the rows are sorted by.
     """
 
     async def work(client: Client) -> None:
@@ -64,24 +77,53 @@ def top(
 
 
 async def _live(client: Client, filter: str, interval_s: float, count: int | None) -> None:
-    from rich.console import Console  # noqa: PLC0415 - it takes long to load
+    from rich.console import Console, Group  # noqa: PLC0415 - it takes long to load
     from rich.live import Live  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     rows, before = await _look(client, filter, {}, 0.0)
-    with Live(table(COLUMNS, rows), console=Console(), auto_refresh=False, screen=True) as live:
-        looks = 0
-        while looks != count:
-            live.update(table(COLUMNS, rows, str(client.address)), refresh=True)
-            await anyio.sleep(interval_s)
-            rows, before = await _look(client, filter, before, interval_s)
-            looks += 1
+    order = "b"
+
+    def view() -> Group:
+        title = f"{client.address}, sorted by {SORTS[order][0]}"
+        return Group(table(COLUMNS, sort_rows(rows, order), title), Text(_HINT, style="dim"))
+
+    async def obey(live: Live) -> None:
+        nonlocal order
+        while key := await next_key():
+            if key == "q":
+                tasks.cancel_scope.cancel()
+            elif key in SORTS:
+                order = key
+                live.update(view(), refresh=True)
+
+    with (
+        single_keys() as has_keys,
+        Live(view(), console=Console(), auto_refresh=False, screen=True) as live,
+    ):
+        async with anyio.create_task_group() as tasks:
+            if has_keys:
+                tasks.start_soon(obey, live)
+            looks = 0
+            while looks != count:
+                live.update(view(), refresh=True)
+                await anyio.sleep(interval_s)
+                rows, before = await _look(client, filter, before, interval_s)
+                looks += 1
+            tasks.cancel_scope.cancel()
+
+
+def sort_rows(rows: _Rows, key: str) -> _Rows:
+    """The rows in the order that a key chooses; equal ones by channel and queue."""
+    _, order = SORTS[key]
+    return sorted(rows, key=lambda row: (*order(row), row["channel"], row["queue"]))
 
 
 async def _look(
     client: Client, filter: str, before: _Counts, seconds: float
-) -> tuple[list[dict[str, Any]], _Counts]:
-    """The rows as they are now, busiest first, and the counts to compare the next ones with."""
-    rows: list[dict[str, Any]] = []
+) -> tuple[_Rows, _Counts]:
+    """The rows as they are now, the busiest first, and the counts to compare the next ones with."""
+    rows: _Rows = []
     counts: _Counts = {}
     for channel in await client.channels(filter):
         for queue in await client.queues(channel.name):
@@ -105,8 +147,7 @@ async def _look(
                     "timeouts": queue.timeout_messages,
                 }
             )
-    rows.sort(key=lambda row: (-row["in_per_s"] - row["out_per_s"], -row["depth"], row["channel"]))
-    return rows, counts
+    return sort_rows(rows, "b"), counts
 
 
 def rates(

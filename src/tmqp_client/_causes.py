@@ -1,0 +1,73 @@
+"""What a result code means for what was asked, in words for people."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import (
+    RESULT_BUSY,
+    RESULT_LIMIT_EXCEEDED,
+    RESULT_NOT_FOUND,
+    RESULT_NOT_IMPLEMENTED,
+    RESULT_UNACCEPTABLE,
+    RESULT_UNAUTHORIZED,
+)
+
+__all__ = ["cause"]
+
+_NO_CHANNEL: Final = "there is no such channel"
+_NO_QUEUE: Final = "there is no such channel or queue"
+_NO_HANDLER: Final = (
+    "the server has no delivery handler, event handler or authenticator of that name, the channel"
+    " does not allow this queue, or a durable queue needs a data directory (tmqp-server --data DIR)"
+)
+_NO_ROUTER: Final = "there is no such router"
+#: By the code and the words that what was asked begins with; the first that fits counts.
+_CAUSES: Final[tuple[tuple[int, str, str], ...]] = (
+    (RESULT_NOT_FOUND, "remove channel", _NO_CHANNEL),
+    (RESULT_NOT_FOUND, "look at channel", _NO_CHANNEL),
+    (RESULT_NOT_FOUND, "join channel", _NO_CHANNEL),
+    (RESULT_NOT_FOUND, "leave channel", _NO_CHANNEL),
+    (RESULT_NOT_FOUND, "list consumers of", _NO_CHANNEL),
+    (RESULT_NOT_FOUND, "list queues of", _NO_CHANNEL),
+    (RESULT_NOT_FOUND, "create queue", _NO_CHANNEL),
+    (RESULT_NOT_FOUND, "look at queue", _NO_QUEUE),
+    (RESULT_NOT_FOUND, "update queue", _NO_QUEUE),
+    (RESULT_NOT_FOUND, "clear queue", _NO_QUEUE),
+    (RESULT_NOT_FOUND, "remove queue", _NO_QUEUE),
+    (RESULT_NOT_FOUND, "push to", _NO_QUEUE),
+    (RESULT_NOT_FOUND, "remove router", _NO_ROUTER),
+    (RESULT_NOT_FOUND, "list bindings of", _NO_ROUTER),
+    (RESULT_NOT_FOUND, "request to", "nobody of that id, name or type is connected"),
+    (RESULT_NOT_FOUND, "direct message to", "nobody of that id, name or type is connected"),
+    (
+        RESULT_UNACCEPTABLE,
+        "create queue",
+        _NO_HANDLER,
+    ),
+    (
+        RESULT_UNACCEPTABLE,
+        "create channel",
+        _NO_HANDLER,
+    ),
+    (RESULT_UNAUTHORIZED, "", "this client has no right to do that"),
+    (RESULT_LIMIT_EXCEEDED, "", "a limit of the server, the channel or the queue is reached"),
+    (RESULT_NOT_IMPLEMENTED, "", "this server does not offer that, or is not set up for it"),
+    (
+        RESULT_BUSY,
+        "",
+        "the server's memory is full, or its storage cannot save or read just now; try again later",
+    ),
+)
+
+
+def cause(asked: str, code: int) -> str:
+    """Why a server answers so, as far as the code tells; empty when it tells nothing more.
+
+    :param asked: in words what was asked, such as ``remove channel 'orders'``.
+    :param code: the result code (F18).
+    """
+    for known, beginning, words in _CAUSES:
+        if code == known and asked.startswith(beginning):
+            return words
+    return ""

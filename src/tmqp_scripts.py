@@ -1,0 +1,46 @@
+"""The console scripts, which say what to install where an extra is missing.
+
+``pip install tmqp`` brings the protocol alone, and all scripts: those that need more must start
+without it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+__all__ = ["client", "conformance", "server", "spark"]
+
+
+def client() -> None:
+    """Run ``tmqp``."""
+    _run("tmqp", "client", "tmqp_client.cli")
+
+
+def server() -> None:
+    """Run ``tmqp-server``."""
+    _run("tmqp-server", "server", "tmqp_server.__main__")
+
+
+def conformance() -> None:
+    """Run ``tmqp-conformance``."""
+    _run("tmqp-conformance", "conformance", "tmqp_conformance.__main__")
+
+
+def spark() -> None:
+    """Run ``tmqp-spark``."""
+    _run("tmqp-spark", "spark", "tmqp_spark.cli")
+
+
+def _run(program: str, extra: str, module: str) -> None:
+    try:
+        main = importlib.import_module(module).main
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing.startswith("tmqp"):
+            raise  # a fault of ours, which no extra mends
+        sys.exit(
+            f"{program}: the Python package {missing!r} is missing; install what {program} needs"
+            f" with: pip install 'tmqp[{extra}]'"
+        )
+    main()

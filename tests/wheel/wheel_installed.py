@@ -1,0 +1,116 @@
+"""The wheel in dist/, installed in empty environments away from the checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.project import ROOT, settings
+
+SCRIPTS: Final = settings()["project"]["scripts"]
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Path:
+    (found,) = (ROOT / "dist").glob("tmqp-*.whl")
+    return found
+
+
+class Environment:
+    """A virtual environment in an empty folder."""
+
+    def __init__(self, folder: Path, requirement: str) -> None:
+        self.folder = folder
+        self.bin = folder / "venv" / "bin"
+        self.variables = {
+            name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
+        }
+        subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+        self.run("python", "-m", "pip", "install", "--quiet", requirement)
+
+    def run(self, program: str, *arguments: str, status: int = 0) -> str:
+        """What a program of the environment prints; it must end with a status."""
+        ended = subprocess.run(
+            [self.bin / program, *arguments],
+            cwd=self.folder,
+            env=self.variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == status, ended.stdout + ended.stderr
+        return ended.stdout + ended.stderr
+
+    @contextmanager
+    def server(self) -> Iterator[str]:
+        """A server on a free port; its address."""
+        process = subprocess.Popen(
+            [self.bin / "tmqp-server", "-l", "tmq://127.0.0.1:0"],
+            cwd=self.folder,
+            env=self.variables,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().split()[-1]
+        finally:
+            process.terminate()
+            assert process.wait(20) == 0
+            process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Environment:
+    return Environment(tmp_path_factory.mktemp("bare"), str(wheel))
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Environment:
+    return Environment(
+        tmp_path_factory.mktemp("full"), f"tmqp[server,client,conformance] @ {wheel.as_uri()}"
+    )
+
+
+def test_an_isolated_build_is_compiled(bare: Environment) -> None:
+    """Builds in isolation always fell back to interpreted ones, and nobody saw why."""
+    said = bare.run("python", "-c", "import tmqp; print(tmqp.compiled, tmqp.__file__)")
+    assert said.startswith("True ")
+    assert str(bare.folder) in said
+
+
+def test_the_protocol_alone_works(bare: Environment) -> None:
+    code = (
+        "from tmqp import Connection, ConnectionInformation, Role\n"
+        "client, server = Connection(Role.CLIENT), Connection(Role.SERVER)\n"
+        "client.initiate(ConnectionInformation('me'))\n"
+        "print([type(event).__name__ for event in server.receive(client.data_to_send(), 0.0)])"
+    )
+    assert "HandshakeReceived" in bare.run("python", "-c", code)
+
+
+@pytest.mark.parametrize("script", sorted(SCRIPTS))
+def test_a_script_without_its_extra_says_what_to_install(bare: Environment, script: str) -> None:
+    said = bare.run(script, "--help", status=1)
+    assert "pip install 'tmqp[" in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("script", ["tmqp", "tmqp-server", "tmqp-conformance"])
+def test_a_script_with_its_extra_starts(full: Environment, script: str) -> None:
+    assert full.run(script, "--help").startswith("Usage:")
+
+
+def test_a_message_goes_through_the_installed_broker(full: Environment) -> None:
+    with full.server() as address:
+        full.run("tmqp", "queue", "create", "-a", address, "orders", "1", "--status", "push")
+        full.run("tmqp", "pub", "-a", address, "orders", "1", "one pizza")
+        said = full.run("tmqp", "sub", "-a", address, "orders", "--queue", "1", "--count", "1")
+        assert "one pizza" in said
