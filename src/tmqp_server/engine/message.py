@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp._compat import mypyc_attr
-from tmqp_server.engine.client import Client
+from tmqp_server.engine.client import Client, Origin
 from tmqp_server.engine.records import Record
 
 __all__ = [
@@ -142,7 +142,7 @@ class Message:
     def __init__(
         self,
         message_id: str,
-        producer: Client,
+        producer: Origin,
         channel: str,
         queue_id: int,
         size: int,

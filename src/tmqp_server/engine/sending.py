@@ -361,6 +361,8 @@ class Sender:
     def give_up_one(self, client: Client) -> None:
         """Note that *client* has one delivery less in flight."""
         client.in_flight -= 1
+        if not client.alive and client.in_flight == 0:
+            self._core.forget_husk(client)
         if client.full:
             self.relieve(client)
 

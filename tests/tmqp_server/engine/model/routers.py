@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tests.tmqp_server.engine.model.operating import Operating
 from tests.tmqp_server.engine.model.things import Client, Letter, Line
 from tmqp_server.engine import client_commands, commands, router_commands
+from tmqp_server.engine.books import binding_bytes, router_bytes
 from tmqp_server.engine.router_commands import BindingOptions
 
 __all__ = ["Router", "Routers"]
@@ -77,16 +78,20 @@ class Routers(Operating):
     def operate_on_routers(self, command: commands.SessionCommand, client: Client) -> bool:
         """F60, F61; whether it was one of these."""
         if isinstance(command, router_commands.CreateRouter):
-            self.routers.setdefault(command.router, Router(command.method))
-            self.reply(client, command.request, 0)
+            missing = command.router not in self.routers
+            code = 0
+            if missing and not self.has_room(router_bytes(command.router)):
+                code = 503
+            if missing and not code:
+                self.routers[command.router] = Router(command.method)
+            self.reply(client, command.request, code)
         elif isinstance(command, router_commands.RemoveRouter):
             self.routers.pop(command.router, None)
             self.reply(client, command.request, 0)
         elif isinstance(command, router_commands.AddBinding):
             router = self.routers.get(command.router)
-            if router is not None:
-                self.bind(router, command.binding)
-            self.reply(client, command.request, 404 if router is None else 0)
+            code = 404 if router is None else self.bind(router, command.binding)
+            self.reply(client, command.request, code)
         elif isinstance(command, router_commands.RemoveBinding):
             router = self.routers.get(command.router)
             gone = router is not None and self.unbind(router, command.binding)
@@ -100,12 +105,23 @@ class Routers(Operating):
             return False
         return True
 
-    def bind(self, router: Router, options: BindingOptions) -> None:
-        """The highest priority comes first, then the oldest (F122)."""
+    def router_state(self) -> int:
+        """What routers and bindings take (F64)."""
+        total = 0
+        for name, router in self.routers.items():
+            total += router_bytes(name)
+            total += sum([binding_bytes(bound.options) for bound in router.bindings])
+        return total
+
+    def bind(self, router: Router, options: BindingOptions) -> int:
+        """The highest priority comes first, then the oldest (F122); 503 without memory for it."""
         if all(bound.options.name != options.name for bound in router.bindings):
+            if not self.has_room(binding_bytes(options)):
+                return 503
             router.bindings.append(Bound(options))
             router.bindings.sort(key=lambda bound: -bound.options.priority)
             router.turn = 0
+        return 0
 
     def unbind(self, router: Router, name: str) -> bool:
         """Take a binding out; whether it was there."""

@@ -1,0 +1,89 @@
+"""Counts again what a broker's books say, from everything that it holds."""
+
+from __future__ import annotations
+
+from tmqp_server.engine.books import (
+    HUSK_BYTES,
+    PENDING_BYTES,
+    PULL_BYTES,
+    SUBSCRIPTION_BYTES,
+    binding_bytes,
+    channel_bytes,
+    cursor_bytes,
+    listening_bytes,
+    mark_bytes,
+    queue_bytes,
+    router_bytes,
+    session_bytes,
+    text_bytes,
+    transaction_bytes,
+    watch_bytes,
+)
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.core import PendingChange
+from tmqp_server.engine.sessions import Session
+
+__all__ = ["state_of"]
+
+
+def _husks(broker: Broker) -> dict[int, Session]:
+    """Sessions that have ended and have deliveries in flight."""
+    found: dict[int, Session] = {}
+    core = broker._core
+    flights = [queue.flights for queue in broker.queues()]
+    flights += [trash.flights for trash in core.trash]
+    for each in flights:
+        for message in each.values():
+            holders = list((message.holders or {}).values())
+            if message.holder is not None:
+                holders.append(message.holder)
+            for client in holders:
+                if not client.alive:
+                    assert isinstance(client, Session)
+                    found[client.number] = client
+    return found
+
+
+def _of_session(session: Session) -> int:
+    total = session_bytes(session.client_id, session.name, session.client_type, session.properties)
+    total += len(session.subscriptions) * SUBSCRIPTION_BYTES
+    for each in session.event_subscriptions.values():
+        total += listening_bytes(each.channel)
+    for pull in session.pulls:
+        assert pull.memory >= PULL_BYTES
+        total += pull.memory
+    return total
+
+
+def _of_topology(broker: Broker) -> int:
+    total = 0
+    for channel in broker._core.channels.by_key.values():
+        total += channel_bytes(channel.name, channel.options)
+        for queue in channel.queues.values():
+            total += queue_bytes(queue.options)
+            total += sum([cursor_bytes(name) for name in queue.cursors])
+    for router in broker._routing._routers.values():
+        if router.custom is None:
+            total += router_bytes(router.name)
+            total += sum([binding_bytes(each.options) for each in router.bindings])
+    return total
+
+
+def state_of(broker: Broker) -> int:
+    """What ``state_bytes`` must be, but for what is charged from outside (connections)."""
+    core = broker._core
+    total = _of_topology(broker)
+    for session in core.sessions.values():
+        total += _of_session(session)
+    for husk in _husks(broker).values():
+        total += HUSK_BYTES + text_bytes(husk.client_id)
+    for pending in core.tickets.values():
+        if isinstance(pending, PendingChange):
+            total += PENDING_BYTES
+    for watch in broker._watching._all.values():
+        assert watch.memory >= watch_bytes(watch.command.filter, len(watch.known))
+        total += watch.memory
+    transactions = broker._transactions
+    for transaction in transactions._open.values():
+        total += transaction_bytes(transaction.application)
+    return total + sum([mark_bytes(each) for each in transactions._marks])
