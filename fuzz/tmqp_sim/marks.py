@@ -34,6 +34,7 @@ MARKS: Final[dict[str, str]] = {
     "flushed at the end": "a session that was closed had bytes to send",
     "join failed": "a channel was not joined in time",
     "joined again after a loss": "a client's machine remembered its channels",
+    "machine rebooted": "the clock of a new life of the server began near zero",
     "memory full": "the messages of all queues took what they may",
     "message expired": "a message waited too long",
     "negative acknowledge": "a consumer refused a message",

@@ -30,6 +30,7 @@ from tmqp_sim.epochs import CHANNEL, EpochWriter, complaints, found_on
 from tmqp_sim.faults import strike
 from tmqp_sim.history import History, Place, Sent
 from tmqp_sim.ledger import Ledger
+from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.network import Network
 from tmqp_sim.operators import Operator
 from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
@@ -78,6 +79,7 @@ class Simulation:
         self.world = World(plan.seed)
         self.places: dict[tuple[str, int], Place] = {place.key: place for place in plan.places}
         self.history = History(self.places)
+        self.lifetimes = Lifetimes(self.world, self.places)
         self.network = Network(self.world, plan.shape)
         self.healed = False
         self.sent: dict[int, list[str]] = {}
@@ -167,8 +169,9 @@ class Simulation:
         )
         options = BrokerOptions(storage=True)
         self.ledger = Ledger(
-            self.world, self.places, plan.max_in_flight, self.sent, self.history.pushes
-        )
+            self.world, self.places, plan.max_in_flight, self.sent, self.history.pushes,
+            self.lifetimes,
+        )  # fmt: skip
         door = NativeDoor(self._new_door_id, self.protocol)
         journal = self.disk.new_journal(door)
         if self.watched:

@@ -109,7 +109,7 @@ from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.snapshots import BrokerStatistics
 from tmqp_server.engine.subscribing import Subscribing
-from tmqp_server.engine.timers import NEVER
+from tmqp_server.engine.times import NEVER
 from tmqp_server.engine.transactions import Transactions, TransactionTimer
 from tmqp_server.engine.watching import Watching
 from tmqp_server.engine.workflow import Workflow
