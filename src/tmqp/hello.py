@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tmqp.constants import MAX_NAME_BYTES, HeaderName
-from tmqp.errors import LocalProtocolError, RemoteProtocolError
+from tmqp.errors import AbuseError, LocalProtocolError, RemoteProtocolError
+from tmqp.limits import Limits
 
 __all__ = ["ConnectionInformation"]
 
@@ -108,10 +109,12 @@ class ConnectionInformation:
             raise LocalProtocolError("the connection information is not valid Unicode") from None
 
     @classmethod
-    def parse(cls, payload: bytes) -> ConnectionInformation:
+    def parse(cls, payload: bytes, limits: Limits | None = None) -> ConnectionInformation:
         """Read a hello's payload (F28): keys whatever their case, values trimmed, lines without a
         colon skipped.
 
+        :param limits: bounds the further properties; None for no bound.
+        :raises AbuseError: ``hello-limit`` when there is more of them.
         :raises RemoteProtocolError: ``hello-invalid`` when it is empty, not UTF-8, repeats a
             property, or gives an id, name or type that could not stand in a frame.
         """
@@ -126,11 +129,16 @@ class ConnectionInformation:
         if information._take_first_line(lines[0]):
             del lines[0]
         seen: set[str] = set()
+        further_bytes = 0
         for line in lines:
             key, colon, value = line.partition(":")
             key = key.strip()
             if not colon or not key:
                 continue
+            if key.lower() not in _STANDARD_LOWER:
+                further_bytes += len(key.encode("utf-8")) + len(value.strip().encode("utf-8"))
+                if limits is not None:
+                    _check(limits, len(information.properties) + 1, further_bytes)
             if key.lower() in seen:
                 raise _invalid(f"the property {key[:64]!r} is given twice")
             seen.add(key.lower())
@@ -206,6 +214,17 @@ def _identity_fault(what: str, value: str) -> str:
     if any(ord(character) < 32 or ord(character) == 127 for character in value):
         return f"the {what} holds a control character"
     return ""
+
+
+def _check(limits: Limits, count: int, size: int) -> None:
+    """Refuse more further properties than there may be."""
+    most = ""
+    if count > limits.max_hello_properties:
+        most = f"{limits.max_hello_properties} further properties"
+    elif size > limits.max_hello_property_bytes:
+        most = f"{limits.max_hello_property_bytes} bytes of further properties"
+    if most:
+        raise AbuseError("hello-limit", f"the connection information has more than {most}")
 
 
 def _invalid(message: str) -> RemoteProtocolError:

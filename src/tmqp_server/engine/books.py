@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 #: A connection: its socket, tasks, protocol and door session.
-CONNECTION_BYTES: Final = 20_480
+CONNECTION_BYTES: Final = 16_384
 _SESSION_BYTES: Final = 768
 #: What is left of a session that has ended, while deliveries to it are in flight.
 HUSK_BYTES: Final = 512
