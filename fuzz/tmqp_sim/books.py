@@ -10,6 +10,7 @@ from tmqp_server.engine.books import (
     binding_bytes,
     channel_bytes,
     cursor_bytes,
+    holders_bytes,
     listening_bytes,
     mark_bytes,
     queue_bytes,
@@ -44,6 +45,21 @@ def _husks(broker: Broker) -> dict[int, Session]:
     return found
 
 
+def _of_flights(broker: Broker) -> int:
+    """What is charged for deliveries to several consumers."""
+    flights = [queue.flights for queue in broker.queues()]
+    flights += [trash.flights for trash in broker._core.trash]
+    total = 0
+    for message in [message for each in flights for message in each.values()]:
+        several = message.holders is not None
+        if several != (message.held > 0):
+            raise AssertionError(f"{message!r} is charged {message.held} for {message.holders!r}")
+        if message.holders is not None and message.held < holders_bytes(len(message.holders)):
+            raise AssertionError(f"{message!r} is charged {message.held} for {message.holders!r}")
+        total += message.held
+    return total
+
+
 def _of_session(session: Session) -> int:
     total = session_bytes(session.client_id, session.name, session.client_type, session.properties)
     total += len(session.subscriptions) * SUBSCRIPTION_BYTES
@@ -72,7 +88,7 @@ def _of_topology(broker: Broker) -> int:
 def state_of(broker: Broker) -> int:
     """What ``state_bytes`` must be, but for what is charged from outside (connections)."""
     core = broker._core
-    total = _of_topology(broker)
+    total = _of_topology(broker) + _of_flights(broker)
     for session in core.sessions.values():
         total += _of_session(session)
     for husk in _husks(broker).values():

@@ -10,7 +10,8 @@ of memory and not the client's own bound, and a connection with 482, as when the
 
 *A reserve.*  Connections, sessions, subscriptions and pulls may take a sixteenth more than the
 limit.  Messages can fill all of the memory; without the reserve no consumer could connect then and
-make room.
+make room.  Deliveries in flight to several consumers are charged too and never refused, so they
+can take the account past the limit; pushes are refused until consumers have answered.
 
 The amounts were measured as resident memory, interpreted and compiled, and the larger one was
 taken; ``tests/tmqp_server/engine/test_memory.py`` measures them again.
@@ -34,6 +35,7 @@ __all__ = [
     "binding_bytes",
     "channel_bytes",
     "cursor_bytes",
+    "holders_bytes",
     "listening_bytes",
     "mark_bytes",
     "properties_bytes",
@@ -73,7 +75,10 @@ _ROUTER_BYTES: Final = 320
 _BINDING_BYTES: Final = 448
 #: A place in a list or table: of a binding's queues, of a held answer's queues.
 _PLACE_BYTES: Final = 128
-_CURSOR_BYTES: Final = 256
+#: A table of the consumers that have a message in hand, and each of them.
+_HOLDERS_BYTES: Final = 128
+_HOLDER_BYTES: Final = 64
+_CURSOR_BYTES: Final = 160
 #: A change of the topology that the storage has not answered for.
 PENDING_BYTES: Final = 1_024
 #: An answer that is held until there is something new.
@@ -181,6 +186,11 @@ def binding_bytes(options: BindingOptions) -> int:
 def listening_bytes(channel: str) -> int:
     """What a subscription to an event takes, by its spelling of the channel."""
     return _LISTENING_BYTES + text_bytes(channel)
+
+
+def holders_bytes(count: int) -> int:
+    """What it takes to know which of so many consumers have a message and have not answered."""
+    return _HOLDERS_BYTES + _HOLDER_BYTES * count
 
 
 def cursor_bytes(name: str) -> int:

@@ -302,6 +302,12 @@ class Core(Books):
         session.memory = left
         session.end()
 
+    def release(self, message: Message) -> None:
+        """Nobody has a message in hand any more that several had."""
+        self.refund(message.held)
+        message.held = 0
+        message.holders = None
+
     def forget_husk(self, client: Client) -> None:
         """The last delivery to a session that has ended is over."""
         assert isinstance(client, Session)

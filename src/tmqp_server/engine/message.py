@@ -137,6 +137,7 @@ class Message:
         "sent_at",
         "holder",
         "holders",
+        "held",
         "rare",
     )
 
@@ -166,6 +167,8 @@ class Message:
         self.holder: Client | None = None
         #: The consumers that have it, by number, when they are several; a closed one is taken out.
         self.holders: dict[int, Client] | None = None
+        #: What these are charged in the broker's books.
+        self.held = 0
         self.rare: Rare | None = None
 
     @property

@@ -285,12 +285,13 @@ class Workflow:
             holders = message.holders
             assert holders is not None
             del holders[client.number]
+            if not holders:
+                self._core.release(message)
         self._sender.give_up_one(client)
 
     def _close(self, queue: Queue, message: Message, now: float) -> None:
         """The last delivery of this sending is closed: back into the queue, or settled."""
         queue.leave_flight(message)
-        message.holders = None
         if queue.held is message:
             queue.held = None
         marks = message.marks

@@ -117,6 +117,7 @@ class Delivering(Counting):
         line.counts["deliveries"] += len(clients)
         if line.is_on("request_acknowledge"):
             letter.holders = list(clients)
+            letter.sent_to = len(clients)
             letter.sent_at = self.now
             letter.answered = letter.failed = False
             letter.back = ""

@@ -56,6 +56,8 @@ class Counting(Desk):
             for line in channel.queues.values():
                 total += self._of_line(line)
                 for letter in line.flights:
+                    if letter.sent_to > 1:
+                        total += books.holders_bytes(letter.sent_to)
                     gone.update({each.number: each for each in letter.holders if not each.alive})
         for husk in gone.values():
             total += books.HUSK_BYTES + books.text_bytes(husk.client_id)
