@@ -369,7 +369,7 @@ CASES: Final[dict[str, Case]] = {
     "SetRouterEnabled": (_ROUTER, lambda n: SetRouterEnabled(ME, "r", "router", bool(n % 2))),
     "Publish": (
         (*_ROUTER, queue(1, PULLED), binding(0, TO_QUEUE, "ch")),
-        lambda n: Publish(ME, "r", "router", 10, Letter(name(n))),
+        lambda n: Publish(ME, "publish", "router", 10, Letter(name(n))),
     ),
     "SendDirect": ((), lambda n: SendDirect(ME, 0, name(n), False, 10, frame(n))),
     "PassAnswer": ((), lambda n: PassAnswer(ME, name(n), 10, frame(n))),
@@ -394,7 +394,7 @@ CASES: Final[dict[str, Case]] = {
     "SplitRange": ((queue(1, DURABLE),), lambda _: SplitRange(ME, "r", "no", 1)),
     "OpenCursor": (
         (queue(1, DURABLE),),
-        lambda n: OpenCursor(ME, "r", "ch", 1, name(n, 30), False),
+        lambda n: OpenCursor(ME, "r", "ch", 1, name(n, 200), False),
     ),
     "CommitCursor": (_CURSORS, lambda n: CommitCursor(ME, "r", "ch", 1, name(n % 99), 0)),
     "ListCursors": (_CURSORS, lambda _: ListCursors(ME, "r", "ch", 1)),
@@ -471,6 +471,8 @@ class _Filled:
                 self.give(c.Synced(ticket, True))
             elif isinstance(effect, (Reply, Refuse)) and effect.code in {482, 503}:
                 self.refused = str(effect.code)
+            elif isinstance(effect, Reply) and effect.code == 404 and effect.request == "publish":
+                self.refused = str(effect.code)  # nobody took it
             elif isinstance(effect, EndPull) and effect.reason == "Unacceptable":
                 self.refused = effect.reason
 
