@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tmqp_server.engine.books import (
+    CONNECTION_BYTES,
     HUSK_BYTES,
     PENDING_BYTES,
     PULL_BYTES,
@@ -23,8 +24,9 @@ from tmqp_server.engine.books import (
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.core import PendingChange
 from tmqp_server.engine.sessions import Session
+from tmqp_server.hub import Hub
 
-__all__ = ["state_of"]
+__all__ = ["connections_of", "flights_of", "state_of"]
 
 
 def _husks(broker: Broker) -> dict[int, Session]:
@@ -45,7 +47,7 @@ def _husks(broker: Broker) -> dict[int, Session]:
     return found
 
 
-def _of_flights(broker: Broker) -> int:
+def flights_of(broker: Broker) -> int:
     """What is charged for deliveries to several consumers."""
     flights = [queue.flights for queue in broker.queues()]
     flights += [trash.flights for trash in broker._core.trash]
@@ -88,7 +90,7 @@ def _of_topology(broker: Broker) -> int:
 def state_of(broker: Broker) -> int:
     """What ``state_bytes`` must be, but for what is charged from outside (connections)."""
     core = broker._core
-    total = _of_topology(broker) + _of_flights(broker)
+    total = _of_topology(broker) + flights_of(broker)
     for session in core.sessions.values():
         total += _of_session(session)
     for husk in _husks(broker).values():
@@ -103,3 +105,9 @@ def state_of(broker: Broker) -> int:
     for transaction in transactions._open.values():
         total += transaction_bytes(transaction.application)
     return total + sum([mark_bytes(each) for each in transactions._marks])
+
+
+def connections_of(hub: Hub) -> int:
+    """What a hub has charged for its connections, and for bytes of peers that are not accepted."""
+    outlets = hub._outlets
+    return len(outlets.sessions) * CONNECTION_BYTES + sum(outlets.strangers.values())

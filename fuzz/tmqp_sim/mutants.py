@@ -42,6 +42,7 @@ from tmqp_sim.commit_bugs import (
     mark_comes_later,
     mark_outlives_its_messages,
 )
+from tmqp_sim.memory_bugs import MEMORY_BUGS
 from tmqp_sim.run_bugs import RUN_BUGS
 
 __all__ = ["MUTANTS", "Mutant", "planted"]
@@ -577,6 +578,7 @@ _LIST: Final = (
         PendingTable, "expire", _waits_for_ever,
     ),
     *[Mutant(*bug) for bug in RUN_BUGS],
+    *[Mutant(*bug) for bug in MEMORY_BUGS],
     *[Mutant(*bug) for bug in CLOCK_BUGS],
 )  # fmt: skip
 

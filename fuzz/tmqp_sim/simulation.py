@@ -63,6 +63,13 @@ BULK_WINDOW: Final = 1_000
 QUIET_S: Final = 2.5
 
 
+#: What a connected client takes, and a channel with a queue.
+_CLIENT_BYTES: Final = 18_600
+_PLACE_BYTES: Final = 8_400
+#: Transactions that are open, and what waits for the storage meanwhile.
+_EPOCHS_BYTES: Final = 12_000
+
+
 class Simulation:
     """One run.
 
@@ -164,7 +171,7 @@ class Simulation:
         limits = EngineLimits(
             max_channels=40,
             max_in_flight_per_session=plan.max_in_flight,
-            max_total_bytes=plan.memory_bytes,
+            max_total_bytes=plan.memory_bytes + self._state_bytes(),
             max_work_per_step=plan.work_per_step,
         )
         options = BrokerOptions(storage=True)
@@ -177,14 +184,24 @@ class Simulation:
         if self.watched:
             from tmqp_sim.watch import WatchedBroker  # noqa: PLC0415 - see WATCHABLE
 
-            self.broker = WatchedBroker(
+            watched = WatchedBroker(
                 limits, options, self._handlers,
                 self.ledger, self.disk.audit, self.world, plan.take_over,
                 plan.divides_runs,
             )  # fmt: skip
-        else:
-            self.broker = Broker(limits, options, self._handlers)
+            self.broker = watched
+            watched.hub = Hub(watched, plan.buffers[0], journal)
+            return Built(watched.hub, door)
+        self.broker = Broker(limits, options, self._handlers)
         return Built(Hub(self.broker, plan.buffers[0], journal), door)
+
+    def _state_bytes(self) -> int:
+        """About what all but messages takes when everybody is connected once, and not more: the
+        memory is to be full of messages at times."""
+        plan = self.plan
+        clients = plan.producers + len(plan.clients) + bool(plan.epochs) + 1
+        taken = clients * _CLIENT_BYTES + len(plan.places) * _PLACE_BYTES
+        return taken + (_EPOCHS_BYTES if plan.epochs else 0)
 
     def _new_door_id(self) -> str:
         self._door_ids += 1

@@ -9,7 +9,7 @@ asks first whether there is room, charges it, and refunds the same when it goes.
 of memory and not the client's own bound, and a connection with 482, as when there are too many.
 
 *A reserve.*  Connections, sessions, subscriptions and pulls may take a sixteenth more than the
-limit.  Messages can fill all of the memory; without the reserve no consumer could connect then and
+limit, and at least 256 KiB.  Messages can fill all of the memory; without the reserve no consumer could connect then and
 make room.  Deliveries in flight to several consumers are charged too and never refused, so they
 can take the account past the limit; pushes are refused until consumers have answered.
 
@@ -89,6 +89,7 @@ _MARK_BYTES: Final = 320
 
 #: The part of the limit that clients get beyond it, so that they can empty queues.
 _RESERVE: Final = 16
+_LEAST_RESERVE_BYTES: Final = 262_144
 
 
 class Books:
@@ -101,7 +102,8 @@ class Books:
         self.total_bytes = 0
         self.state_bytes = 0
         self._most = max_total_bytes
-        self._most_with_reserve = max_total_bytes + max_total_bytes // _RESERVE
+        reserve = max(max_total_bytes // _RESERVE, _LEAST_RESERVE_BYTES)
+        self._most_with_reserve = max_total_bytes + reserve
 
     def has_room(self, size: int) -> bool:
         """Whether something of *size* bytes can be created."""

@@ -146,8 +146,8 @@ class EngineLimits:
     can create, at what it takes in memory: an empty queue about 4 kB, a channel 4 kB, a connection
     17 kB, a subscription 512 bytes.  What goes past it is answered with 503, for it is the server's
     fault, not the queue's; consumers go on, and what they take makes room.  Connections (482),
-    subscriptions and pulls may take a sixteenth more: else nobody could make room when messages
-    fill the memory."""
+    subscriptions and pulls may take a sixteenth more, and at least 256 KiB: else nobody could make
+    room when messages fill the memory."""
 
     max_in_flight_per_session: int = 10_000
     """Deliveries one client may leave unanswered.  A queue that keeps its messages sends it no

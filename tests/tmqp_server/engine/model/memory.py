@@ -80,6 +80,7 @@ class Counting(Desk):
         return self.memory() + size <= self.settings.total_bytes
 
     def has_room_for_client(self, size: int) -> bool:
-        """The same for connections, memberships and pulls, which have a sixteenth more."""
+        """The same for connections, memberships and pulls, which have a sixteenth more, and at
+        least 256 KiB."""
         most = self.settings.total_bytes
-        return self.memory() + size <= most + most // 16
+        return self.memory() + size <= most + max(most // 16, 262_144)
