@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tmqp_server.engine.books import (
     CONNECTION_BYTES,
     HUSK_BYTES,
@@ -26,7 +28,34 @@ from tmqp_server.engine.core import PendingChange
 from tmqp_server.engine.sessions import Session
 from tmqp_server.hub import Hub
 
-__all__ = ["connections_of", "flights_of", "state_of"]
+__all__ = ["MOST_STATE_BYTES", "Ballast", "connections_of", "flights_of", "state_of"]
+
+
+#: More than all but messages takes in a simulated server.
+MOST_STATE_BYTES: Final = 1_000_000
+
+
+class Ballast:
+    """Lets all but messages take ``MOST_STATE_BYTES`` together, whoever is connected: then a plan
+    says how much room messages have.
+
+    :param places: how many queues must be there before.
+    """
+
+    def __init__(self, broker: Broker, places: int) -> None:
+        self._broker = broker
+        self._places = places
+        self.held = 0
+
+    def even_out(self) -> None:
+        """Charge what others have given back, give back what they have charged."""
+        if self._places and len(self._broker.queues()) < self._places:
+            return
+        self._places = 0
+        state = self._broker._core.state_bytes - self.held
+        wanted = max(MOST_STATE_BYTES - state, 0)
+        self._broker.charge(wanted - self.held)
+        self.held = wanted
 
 
 def _husks(broker: Broker) -> dict[int, Session]:

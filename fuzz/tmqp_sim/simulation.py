@@ -22,6 +22,7 @@ from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub import Hub
+from tmqp_sim.books import MOST_STATE_BYTES, Ballast
 from tmqp_sim.checkers import judge
 from tmqp_sim.clients import SimClient
 from tmqp_sim.consumers import Consumer, Meddler, Puller
@@ -61,13 +62,6 @@ HEALING_S: Final = 60.0
 BULK_WINDOW: Final = 1_000
 #: After it has come home nothing more may come: so much longer is looked.
 QUIET_S: Final = 2.5
-
-
-#: What a connected client takes, and a channel with a queue.
-_CLIENT_BYTES: Final = 18_600
-_PLACE_BYTES: Final = 8_400
-#: Transactions that are open, and what waits for the storage meanwhile.
-_EPOCHS_BYTES: Final = 12_000
 
 
 class Simulation:
@@ -171,7 +165,7 @@ class Simulation:
         limits = EngineLimits(
             max_channels=40,
             max_in_flight_per_session=plan.max_in_flight,
-            max_total_bytes=plan.memory_bytes + self._state_bytes(),
+            max_total_bytes=plan.memory_bytes + MOST_STATE_BYTES,
             max_work_per_step=plan.work_per_step,
         )
         options = BrokerOptions(storage=True)
@@ -189,19 +183,13 @@ class Simulation:
                 self.ledger, self.disk.audit, self.world, plan.take_over,
                 plan.divides_runs,
             )  # fmt: skip
-            self.broker = watched
             watched.hub = Hub(watched, plan.buffers[0], journal)
-            return Built(watched.hub, door)
+            watched.ballast = Ballast(watched, len(plan.places) + bool(plan.epochs))
+            self.broker = watched
+            return Built(watched.hub, door, watched.ballast)
         self.broker = Broker(limits, options, self._handlers)
-        return Built(Hub(self.broker, plan.buffers[0], journal), door)
-
-    def _state_bytes(self) -> int:
-        """About what all but messages takes when everybody is connected once, and not more: the
-        memory is to be full of messages at times."""
-        plan = self.plan
-        clients = plan.producers + len(plan.clients) + bool(plan.epochs) + 1
-        taken = clients * _CLIENT_BYTES + len(plan.places) * _PLACE_BYTES
-        return taken + (_EPOCHS_BYTES if plan.epochs else 0)
+        ballast = Ballast(self.broker, len(plan.places) + bool(plan.epochs))
+        return Built(Hub(self.broker, plan.buffers[0], journal), door, ballast)
 
     def _new_door_id(self) -> str:
         self._door_ids += 1

@@ -26,7 +26,7 @@ from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.run_effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
 from tmqp_server.hub import Hub
 from tmqp_sim.audit import Audit
-from tmqp_sim.books import connections_of, flights_of, state_of
+from tmqp_sim.books import Ballast, connections_of, flights_of, state_of
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.singles import single_effects
 from tmqp_sim.world import Violation, World
@@ -69,6 +69,8 @@ class WatchedBroker(Broker):
         self._divides = divides
         #: Whose connections are charged too.
         self.hub: Hub | None = None
+        #: What is charged so that messages always have the same room.
+        self.ballast: Ballast | None = None
         self._timeouts: dict[tuple[str, int], int] = {}
         self._expired: dict[tuple[str, int], int] = {}
 
@@ -311,6 +313,8 @@ class WatchedBroker(Broker):
         state = state_of(self)
         if self.hub is not None:
             state += connections_of(self.hub)
+        if self.ballast is not None:
+            state += self.ballast.held
         if state != core.state_bytes:
             raise Violation(
                 "conservation", f"{core.state_bytes} bytes besides messages, {state} are there"
