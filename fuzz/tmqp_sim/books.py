@@ -96,6 +96,8 @@ def _of_session(session: Session) -> int:
     total += len(session.subscriptions) * SUBSCRIPTION_BYTES
     for each in session.event_subscriptions.values():
         total += listening_bytes(each.channel)
+    if session.asked is not None:
+        total += session.asked.memory()
     for pull in session.pulls:
         assert pull.memory >= PULL_BYTES
         total += pull.memory

@@ -51,6 +51,7 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.engine.message import Message
+from tmqp_sim.correspondence import Correspondence
 from tmqp_sim.history import Place
 from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.world import Violation, World
@@ -131,6 +132,7 @@ class Ledger:
         self.due: dict[tuple[str, int], int] = {}
         #: How often each message of a queue was sent, by its id.
         self.sendings: dict[tuple[tuple[str, int], str], int] = {}
+        self._correspondence = Correspondence(world)
         self._passes: list[Hand] = []
         self._performers: dict[type, Callable[[Command], None]] = {
             Push: self._push,
@@ -160,6 +162,7 @@ class Ledger:
 
         :raises Violation: when a promise is broken.
         """
+        self._correspondence.after(command, effects)
         for effect in effects:
             if isinstance(effect, Deliver):
                 self._deliver(effect.sessions, effect.message, effect.channel, effect)

@@ -239,6 +239,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_messages(plan, chance)
     _draw_bulk(plan)
     _draw_meddlers(plan)
+    _draw_forgers(plan)
     _draw_memory(plan)
     _draw_epochs(plan)
     if not plan.quiet:
@@ -478,6 +479,14 @@ def _draw_meddlers(plan: Plan) -> None:
     if own.random() < 0.2:
         at = own.random() * plan.duration_s * 0.5
         plan.clients.append(ClientPlan("meddler", "meddler", 0, Habits(), at, True))
+
+
+def _draw_forgers(plan: Plan) -> None:
+    own = Random(f"{plan.seed}/forgers")
+    if own.random() < 0.15:
+        for count in range(2):
+            at = own.random() * plan.duration_s * 0.5
+            plan.clients.append(ClientPlan(f"forger-{count}", "forger", 0, Habits(), at, True))
 
 
 def _draw_epochs(plan: Plan) -> None:

@@ -29,6 +29,7 @@ from tmqp_sim.consumers import Consumer, Meddler, Puller
 from tmqp_sim.disk import Disk
 from tmqp_sim.epochs import CHANNEL, EpochWriter, complaints, found_on
 from tmqp_sim.faults import strike
+from tmqp_sim.forgers import Forger
 from tmqp_sim.history import History, Place, Sent
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.lifetimes import Lifetimes
@@ -122,7 +123,7 @@ class Simulation:
             self.writers.append(writer)
             self.good.append(writer)
             self.world.at(0.005, writer.connect)
-        self.bad: list[Consumer | Stranger | Meddler] = []
+        self.bad: list[Consumer | Forger | Stranger | Meddler] = []
         for each in plan.clients:
             self._add_client(each, limits)
 
@@ -140,9 +141,11 @@ class Simulation:
 
     def _add_client(self, each: ClientPlan, limits: ClientLimits) -> None:
         place = self.plan.places[each.place]
-        client: Consumer | Stranger | Meddler
+        client: Consumer | Forger | Stranger | Meddler
         if each.role == "meddler":
             client = Meddler(self, each.name, limits)
+        elif each.role == "forger":
+            client = Forger(self, each.name, limits)
         elif each.role == "stranger":
             client = Stranger(self, each.name)
         elif each.role == "puller":

@@ -9,9 +9,10 @@ asks first whether there is room, charges it, and refunds the same when it goes.
 of memory and not the client's own bound, and a connection with 482, as when there are too many.
 
 *A reserve.*  Connections, sessions, subscriptions and pulls may take a sixteenth more than the
-limit, and at least 256 KiB.  Messages can fill all of the memory; without the reserve no consumer could connect then and
-make room.  Deliveries in flight to several consumers are charged too and never refused, so they
-can take the account past the limit; pushes are refused until consumers have answered.
+limit, and at least 256 KiB.  Messages can fill all of the memory; without the reserve no consumer
+could connect then and make room.  Deliveries in flight to several consumers are charged too and
+never refused, so they can take the account past the limit; pushes are refused until consumers have
+answered.
 
 The amounts were measured as resident memory, interpreted and compiled, and the larger one was
 taken; ``tests/tmqp_server/engine/test_memory.py`` measures them again.
@@ -39,6 +40,7 @@ __all__ = [
     "listening_bytes",
     "mark_bytes",
     "properties_bytes",
+    "question_bytes",
     "queue_bytes",
     "router_bytes",
     "session_bytes",
@@ -78,6 +80,8 @@ _PLACE_BYTES: Final = 128
 #: A table of the consumers that have a message in hand, and each of them.
 _HOLDERS_BYTES: Final = 128
 _HOLDER_BYTES: Final = 64
+#: A direct message that waits for answers.
+_QUESTION_BYTES: Final = 448
 _CURSOR_BYTES: Final = 160
 #: A change of the topology that the storage has not answered for.
 PENDING_BYTES: Final = 1_024
@@ -193,6 +197,11 @@ def listening_bytes(channel: str) -> int:
 def holders_bytes(count: int) -> int:
     """What it takes to know which of so many consumers have a message and have not answered."""
     return _HOLDERS_BYTES + _HOLDER_BYTES * count
+
+
+def question_bytes(message_id: str, receivers: int) -> int:
+    """What it takes to know which of so many clients may answer a direct message."""
+    return _QUESTION_BYTES + text_bytes(message_id) + _HOLDER_BYTES * receivers
 
 
 def cursor_bytes(name: str) -> int:

@@ -18,6 +18,7 @@ from typing import Final
 from tmqp_server.engine.client import Client
 from tmqp_server.engine.delivery import QueueFacts
 from tmqp_server.engine.message import SubscriptionFilter
+from tmqp_server.engine.questions import Questions
 
 __all__ = ["Audience", "EventSubscription", "Pulling", "Session", "Subscription"]
 
@@ -28,7 +29,7 @@ class Session(Client):
     ``event_subscriptions`` are kept by ``notices.py``, by the place that they are about.
     """
 
-    __slots__ = ("event_subscriptions", "memory", "pulls", "subscriptions")
+    __slots__ = ("asked", "event_subscriptions", "memory", "pulls", "subscriptions")
 
     def __init__(
         self,
@@ -61,6 +62,8 @@ class Session(Client):
         self.event_subscriptions: dict[tuple[int, str, int], EventSubscription] = {}
         #: What it is charged in the broker's books.
         self.memory = 0
+        #: Its direct messages that wait for an answer; None as long as there was none.
+        self.asked: Questions | None = None
 
     def end(self) -> None:
         """Note that the connection has ended, and keep next to nothing: deliveries in flight refer
@@ -73,6 +76,9 @@ class Session(Client):
         self.subscriptions = _NO_SUBSCRIPTIONS
         self.pulls = _NO_PULLS
         self.event_subscriptions = _NO_LISTENING
+        if self.asked is not None:
+            self.asked.clear()
+            self.asked = None
 
     def delivered_in_all(self) -> int:
         """Deliveries to this session, those to whole audiences included."""

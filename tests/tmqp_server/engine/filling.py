@@ -23,7 +23,14 @@ from tmqp.frames import Frame
 from tmqp_server.engine import commands as c
 from tmqp_server.engine import events
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.client_commands import PassAnswer, SendCustom, SendDirect, SubscribeEvent
+from tmqp_server.engine.client_commands import (
+    BY_NAME,
+    BY_TYPE,
+    PassAnswer,
+    SendCustom,
+    SendDirect,
+    SubscribeEvent,
+)
 from tmqp_server.engine.effects import Effect, EndPull, Refuse, Reply
 from tmqp_server.engine.group_commands import (
     CommitGroup,
@@ -47,6 +54,7 @@ from tmqp_server.engine.reading_commands import (
 )
 from tmqp_server.engine.router_commands import (
     ASKS_NOTHING,
+    ASKS_RESPONSE,
     TO_QUEUE,
     TO_TAG,
     AddBinding,
@@ -91,6 +99,7 @@ _LIMITS: Final = EngineLimits(
     max_reads=_MANY,
     max_reads_per_session=_MANY,
     max_transactions=_MANY,
+    max_questions_per_session=_MANY,
     max_transaction_marks=_MANY,
     max_in_flight_per_session=_MANY,
     max_transaction_bytes=MOST_BYTES,
@@ -194,7 +203,10 @@ def broadcast(consumers: int) -> list[c.Command]:
     """So many consumers that answer nothing."""
     made: list[c.Command] = [queue()]
     for number in range(consumers):
-        made += [c.Connect(number + 10, None, name(number)), c.Join(number + 10, "r", "ch")]
+        made += [
+            c.Connect(number + 10, None, name(number), None, "many"),
+            c.Join(number + 10, "r", "ch"),
+        ]
     return made
 
 
@@ -372,7 +384,19 @@ CASES: Final[dict[str, Case]] = {
         lambda n: Publish(ME, "publish", "router", 10, Letter(name(n))),
     ),
     "SendDirect": ((), lambda n: SendDirect(ME, 0, name(n), False, 10, frame(n))),
-    "PassAnswer": ((), lambda n: PassAnswer(ME, name(n), 10, frame(n))),
+    "SendDirect: that asks": (
+        channels(0),
+        lambda n: SendDirect(
+            ME, BY_NAME, "client", False, 10, frame(n), message_id=f"{n:032x}", asks=ASKS_RESPONSE
+        ),
+    ),
+    "SendDirect: that asks many": (
+        broadcast(300),
+        lambda n: SendDirect(
+            ME, BY_TYPE, "many", False, 10, frame(n), message_id=f"{n:032x}", asks=ASKS_RESPONSE
+        ),
+    ),
+    "PassAnswer": ((), lambda n: PassAnswer(ME, name(n), 10, frame(n), name(n), ASKS_RESPONSE)),
     "SendCustom": ((), lambda n: SendCustom(ME, frame(n))),
     "SubscribeEvent": (
         channels(3_000),
@@ -452,7 +476,7 @@ class _Filled:
         self.now = 1.0
         self.refused = ""
         for number in (ME, 2):
-            self.give(c.Connect(number, None, f"client {number}"))
+            self.give(c.Connect(number, None, f"client {number}", "client"))
 
     def is_refused(self) -> bool:
         """Whether something did not fit."""

@@ -48,6 +48,8 @@ class Counting(Desk):
         total = self.router_state() + len(self.orphans) * books.PULL_BYTES
         for client in self.clients.values():
             total += books.session_bytes(client.client_id, client.name, client.kind, None)
+            for question in client.questions:
+                total += books.question_bytes(question.message_id, question.asked)
         for spellings in self.listeners.values():
             total += sum([books.listening_bytes(each) for each in spellings.values()])
         gone = {}
