@@ -585,7 +585,7 @@ class Connection:
 
     def _violate(self, error: RemoteProtocolError, events: list[Event]) -> None:
         """End it for the peer's fault; tell a peer that speaks the protocol why."""
-        self.error = error
+        self.error = error.with_traceback(None)  # which would hold all that was parsed
         told = farewell(error, self._server and not self.client_id)
         if told:
             self._out.append(told)

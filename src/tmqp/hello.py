@@ -118,10 +118,9 @@ class ConnectionInformation:
         :raises RemoteProtocolError: ``hello-invalid`` when it is empty, not UTF-8, repeats a
             property, or gives an id, name or type that could not stand in a frame.
         """
-        try:
-            text = payload.decode("utf-8")
-        except UnicodeDecodeError:
-            raise _invalid("the connection information is not UTF-8") from None
+        text = _decoded(payload)
+        if text is None:
+            raise _invalid("the connection information is not UTF-8")
         lines = [line for line in text.split("\r\n") if line]
         if not lines:
             raise _invalid("the connection information is empty")
@@ -214,6 +213,14 @@ def _identity_fault(what: str, value: str) -> str:
     if any(ord(character) < 32 or ord(character) == 127 for character in value):
         return f"the {what} holds a control character"
     return ""
+
+
+def _decoded(payload: bytes) -> str | None:
+    """The text; None if it is none.  An error that is raised later must not refer to it."""
+    try:
+        return payload.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
 def _check(limits: Limits, count: int, size: int) -> None:
