@@ -330,6 +330,8 @@ class Workflow:
         if not queue.runnable:
             self._pump.pump(queue, now)
         core.release_pull(queue)
+        if not queue.flights:
+            queue.flights = {}  # one that was full once keeps its size, though it is empty
         core.arm(queue)
         if queue.spilled:
             core.refill(queue)

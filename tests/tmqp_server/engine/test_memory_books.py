@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 from tests.tmqp_server.engine.world import World
 from tmqp.constants import STATUS_PULL, STATUS_PUSH
-from tmqp_server.engine.commands import Connect, CreateChannel, PushExtras, RemoveQueue
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    Connect,
+    CreateChannel,
+    Push,
+    PushExtras,
+    RemoveQueue,
+)
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import QueueChanges
 
@@ -60,6 +69,21 @@ def test_a_removed_queue_was_held_until_its_last_message_would_have_expired() ->
         world.step(RemoveQueue(world.numbers["admin"], "remove", "ch", 1))
         assert timer.queue is None
     assert len(world.broker._core.wakeups) < 600
+
+
+def test_a_table_of_deliveries_in_flight_kept_the_size_that_it_had_once() -> None:
+    world = World()
+    world.create()
+    world.join("a")
+    for number in range(1_000):
+        world.broker.step(
+            Push(world.numbers["a"], f"m{number}", "ch", 1, False, False, 1, "w"), world.now
+        )
+    for number in range(1_000):
+        world.broker.step(Acknowledge(world.numbers["a"], f"m{number}", "ch", 1), world.now)
+    assert sys.getsizeof(world.queue().flights) > 10_000
+    world.wait(16)
+    assert sys.getsizeof(world.queue().flights) < 100
 
 
 def test_consumers_can_connect_when_messages_fill_the_memory() -> None:
