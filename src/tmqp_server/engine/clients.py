@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp.names import fault_of_name
 from tmqp_server.engine.administration import Administration
 from tmqp_server.engine.books import session_bytes
 from tmqp_server.engine.commands import Block, Command, Connect, Disconnect, Unblock
@@ -87,7 +88,7 @@ class Clients:
         limits = self._core.limits
         client_id = command.client_id
         length = len(client_id.encode("utf-8", "surrogatepass"))
-        if not client_id or length > limits.max_name_bytes:
+        if not 0 < length <= limits.max_name_bytes or fault_of_name(client_id):
             return RESULT_BAD_REQUEST
         if older is not None:
             return RESULT_OK if command.take_over else RESULT_BUSY
