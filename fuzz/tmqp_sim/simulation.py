@@ -22,6 +22,7 @@ from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub import Hub
+from tmqp_sim.books import MOST_STATE_BYTES, Ballast
 from tmqp_sim.checkers import judge
 from tmqp_sim.clients import SimClient
 from tmqp_sim.consumers import Consumer, Meddler, Puller
@@ -167,7 +168,7 @@ class Simulation:
         limits = EngineLimits(
             max_channels=40,
             max_in_flight_per_session=plan.max_in_flight,
-            max_total_bytes=plan.memory_bytes,
+            max_total_bytes=plan.memory_bytes + MOST_STATE_BYTES,
             max_work_per_step=plan.work_per_step,
         )
         options = BrokerOptions(storage=True)
@@ -180,14 +181,18 @@ class Simulation:
         if self.watched:
             from tmqp_sim.watch import WatchedBroker  # noqa: PLC0415 - see WATCHABLE
 
-            self.broker = WatchedBroker(
+            watched = WatchedBroker(
                 limits, options, self._handlers,
                 self.ledger, self.disk.audit, self.world, plan.take_over,
                 plan.divides_runs,
             )  # fmt: skip
-        else:
-            self.broker = Broker(limits, options, self._handlers)
-        return Built(Hub(self.broker, plan.buffers[0], journal), door)
+            watched.hub = Hub(watched, plan.buffers[0], journal)
+            watched.ballast = Ballast(watched, len(plan.places) + bool(plan.epochs))
+            self.broker = watched
+            return Built(watched.hub, door, watched.ballast)
+        self.broker = Broker(limits, options, self._handlers)
+        ballast = Ballast(self.broker, len(plan.places) + bool(plan.epochs))
+        return Built(Hub(self.broker, plan.buffers[0], journal), door, ballast)
 
     def _new_door_id(self) -> str:
         self._door_ids += 1

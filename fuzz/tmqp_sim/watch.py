@@ -24,7 +24,9 @@ from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.run_effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
+from tmqp_server.hub import Hub
 from tmqp_sim.audit import Audit
+from tmqp_sim.books import Ballast, connections_of, flights_of, state_of
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.singles import single_effects
 from tmqp_sim.world import Violation, World
@@ -65,6 +67,10 @@ class WatchedBroker(Broker):
         self._world = world
         self._take_over = take_over
         self._divides = divides
+        #: Whose connections are charged too.
+        self.hub: Hub | None = None
+        #: What is charged so that messages always have the same room.
+        self.ballast: Ballast | None = None
         self._timeouts: dict[tuple[str, int], int] = {}
         self._expired: dict[tuple[str, int], int] = {}
 
@@ -260,7 +266,10 @@ class WatchedBroker(Broker):
         """A push is taken in only while there is memory for it (F2 of the cases)."""
         core = self._core
         most = self.limits.max_total_bytes
-        if core.total_bytes > max(before, most):
+        # What is known of deliveries to several consumers comes on top, for it is never refused.
+        if core.total_bytes > max(before, most) and (
+            core.total_bytes - flights_of(self) > max(before, most)
+        ):
             raise Violation("memory", f"{push!r}: {core.total_bytes} bytes, {most} allowed")
         if before + size + MESSAGE_OVERHEAD_BYTES > most:
             self._world.mark("memory full")
@@ -296,5 +305,17 @@ class WatchedBroker(Broker):
                 )
             if count > self.ledger.max_in_flight:
                 raise Violation("credit", f"{session!r} has {count} in hand")
-        if size != core.total_bytes:
-            raise Violation("conservation", f"{core.total_bytes} bytes in all, {size} in queues")
+        if size + core.state_bytes != core.total_bytes:
+            raise Violation(
+                "conservation",
+                f"{core.total_bytes} bytes in all, {size} in queues, {core.state_bytes} besides",
+            )
+        state = state_of(self)
+        if self.hub is not None:
+            state += connections_of(self.hub)
+        if self.ballast is not None:
+            state += self.ballast.held
+        if state != core.state_bytes:
+            raise Violation(
+                "conservation", f"{core.state_bytes} bytes besides messages, {state} are there"
+            )

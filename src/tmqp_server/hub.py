@@ -27,9 +27,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeAlias, final
+from typing import TypeAlias, final
 
 from tmqp_server.doors.port import Door
+from tmqp_server.engine.books import CONNECTION_BYTES
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
     Block,
@@ -76,35 +77,15 @@ from tmqp_server.gate import (
 )
 from tmqp_server.needs import NO_QUEUE
 from tmqp_server.outlets import FOR_ONE, ForOne, Outlets
+from tmqp_server.relaying import Relay
 from tmqp_server.rows import is_row, row_of, singly
 from tmqp_server.storage.journal import Journal
 
-__all__ = ["Hub", "ReaderQuestion", "Relay", "StorageQuestion"]
+__all__ = ["Hub", "ReaderQuestion", "StorageQuestion"]
 
 #: What is asked of the storage, each answered by a command.
 ReaderQuestion: TypeAlias = FindOffsets | MeasureStored | ReadStored | SplitStored
 StorageQuestion: TypeAlias = Fetch | ReaderQuestion
-
-
-class Relay(Protocol):
-    """What connects this server with others; see ``cluster/``."""
-
-    def meet(
-        self, number: int, door: Door, command: Command, now: float
-    ) -> Sequence[Effect] | None:
-        """A session gives a command: pass it on where it must be known too.
-
-        :returns: what to do instead of the command; None to carry it out.
-        """
-
-    def tell(self, effect: TellNodes) -> tuple[bytes, Sequence[int]]:
-        """Tell other servers of a decision; returns the bytes for sessions here, and for which."""
-
-    def recognises(self, command: Connect) -> bool:
-        """Whether it is a node's."""
-
-    def forget(self, number: int) -> None:
-        """A session is over."""
 
 
 @final
@@ -146,7 +127,7 @@ class Hub:
         self._asked: list[Question] = []
         self._last_ticket = 0
         self.relay: Relay | None = None
-        self._outlets = Outlets(portion_bytes)
+        self._outlets = Outlets(portion_bytes, broker)
         self._sessions = self._outlets.sessions
         self._following: deque[Command] = deque()
         self._rest: dict[int, deque[Command]] = {}
@@ -174,6 +155,9 @@ class Hub:
             return False
         commands = session.receive(data, now)
         self._outlets.touch(number)
+        if self._outlets.strangers and not self._outlets.weigh(number, session):
+            self.close(number, "there is no memory for another connection", now)
+            return False
         if number in self._open:
             self._rest.setdefault(number, deque()).extend(commands)
             return True
@@ -339,11 +323,8 @@ class Hub:
         return number in self._open
 
     def has_more(self, number: int) -> bool:
-        """Whether a part of what the session has sent waits to be worked off.
-
-        So it may be although the session is closed: what a client says before it ends the
-        connection counts.
-        """
+        """Whether a part of what the session has sent waits to be worked off, as it may although
+        the session is closed: what a client says before it ends the connection counts."""
         return number in self._open or number in self._rest
 
     def decide(self, number: int, ticket: int, decision: Decision, now: float) -> None:
@@ -358,6 +339,18 @@ class Hub:
         self._outlets.touch(number)
         self._carry_out(self._decided(question, decision, now), now)
         self._outlets.flush()
+
+    def forget_hello(self, number: int, ticket: int) -> None:
+        """A client will be refused, but not at once: keep nothing of it meanwhile."""
+        question = self._open.get(number)
+        session = self._sessions.get(number)
+        if question is None or question.ticket != ticket or session is None:
+            return
+        if isinstance(question.command, Connect):
+            question.command = Connect(number, question.command.request, "")
+        self._rest.pop(number, None)
+        session.forget_hello()
+        self._outlets.weigh(number, session)
 
     def _ask(self, question: Question) -> None:
         assert question.session not in self._open, "a session waits for one answer at a time"
@@ -415,6 +408,11 @@ class Hub:
         return [Reply(number, held.request, held.code, body)]
 
     # -- the storage ----------------------------------------------------------------------------
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is memory for another connection."""
+        return self.broker.has_room_for_client(CONNECTION_BYTES)
 
     @property
     def wants_storage(self) -> bool:

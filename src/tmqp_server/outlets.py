@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias, final
 
 from tmqp_server.doors.port import Door, DoorSession
+from tmqp_server.engine.books import CONNECTION_BYTES
+from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import (
     Accept,
@@ -78,11 +80,15 @@ class Outlets:
 
     :param portion_bytes: how much a session may have to send before the outlets are full; 0 for no
         bound.
+    :param broker: counts the memory of connections.
 
-    Attributes: ``sessions`` and ``doors`` by session number, ``full``, and ``portion_bytes``.
+    Attributes: ``sessions`` and ``doors`` by session number, ``full``, ``portion_bytes``, and
+    ``strangers``: what is charged for the bytes of each peer that is not yet accepted.
     """
 
-    def __init__(self, portion_bytes: int) -> None:
+    def __init__(self, portion_bytes: int, broker: Broker) -> None:
+        self.strangers: dict[int, int] = {}
+        self._broker = broker
         self.portion_bytes = portion_bytes or _NO_PORTIONS
         self.sessions: dict[int, DoorSession] = {}
         self.doors: dict[int, Door] = {}
@@ -97,12 +103,30 @@ class Outlets:
         """A connection with this number speaks the door's protocol."""
         self.sessions[number] = door.open(number, now)
         self.doors[number] = door
+        self.strangers[number] = 0
+        self._broker.charge(CONNECTION_BYTES)
 
     def forget(self, number: int) -> None:
         """A connection is gone; there must have been one."""
         del self.sessions[number]
         del self.doors[number]
         self._touched.pop(number, None)
+        self._broker.charge(-self.strangers.pop(number, 0) - CONNECTION_BYTES)
+
+    def weigh(self, number: int, session: DoorSession) -> bool:
+        """Charge what is kept of a peer's bytes until it is accepted; False if there is no memory
+        for it."""
+        charged = self.strangers.get(number, -1)
+        if charged < 0:
+            return True
+        held = session.held_bytes()
+        self.strangers[number] = held
+        self._broker.charge(held - charged)
+        return held <= charged or self._broker.has_room_for_client(0)
+
+    def _settle(self, number: int) -> None:
+        """It is decided about a peer: its bytes are no longer kept, or bounded otherwise."""
+        self._broker.charge(-self.strangers.pop(number, 0))
 
     def touch(self, number: int) -> None:
         """A session may have something to send."""
@@ -156,6 +180,8 @@ class Outlets:
         except Exception as error:  # noqa: BLE001 - hurts this session, not the one that asked
             self._faults.setdefault(number, error)
             return _NOTHING
+        if self.strangers and isinstance(effect, (Accept, Refuse)):
+            self._settle(number)
         if session.outbound_bytes >= self.portion_bytes:
             self.full = True
         return commands

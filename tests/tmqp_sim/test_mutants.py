@@ -23,6 +23,7 @@ FOUND_AT: Final = {
     "failed-sync": 16,
     "forget-in-flight": 7,
     "immortal-after-reboot": 185,
+    "leaky-holders": 7,
     "leaky-pull": 62,
     "mark-comes-later": 515,
     "mark-without-messages": 515,

@@ -1,7 +1,7 @@
 """Owns this server's part in a cluster: who is a node, what goes to masters, what slaves may bring.
 
 Theory of operation.  The hub shows it every command of every session before the broker gets it
-(:class:`tmqp_server.hub.Relay`).
+(:class:`tmqp_server.relaying.Relay`).
 
 * A *Connect* of type ``server`` is a slave's.  It is let in as a node if this server takes slaves
   and the token is right, and refused otherwise: nobody else may bear that type in a cluster (F133).

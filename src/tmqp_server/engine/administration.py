@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import (
+    RESULT_BUSY,
     RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_OK,
@@ -19,6 +20,7 @@ from tmqp.constants import (
     STATUS_CACHE,
     STATUS_STOPPED,
 )
+from tmqp_server.engine.books import SUBSCRIPTION_BYTES, cursor_bytes, queue_bytes
 from tmqp_server.engine.channels import Channel
 from tmqp_server.engine.commands import (
     ClearMessages,
@@ -127,6 +129,7 @@ class Administration:
         core.notices.forget_channel(channel.key)
         for subscription in list(channel.audience.subscriptions.values()):
             channel.audience.remove(subscription)
+            core.refund(SUBSCRIPTION_BYTES)
             del subscription.session.subscriptions[channel.key]
 
     def join(self, command: Command, session: Session) -> None:
@@ -154,6 +157,9 @@ class Administration:
             return RESULT_LIMIT_EXCEEDED
         if len(session.subscriptions) >= core.limits.max_subscriptions_per_session:
             return RESULT_LIMIT_EXCEEDED
+        if not core.has_room_for_client(SUBSCRIPTION_BYTES):
+            return RESULT_BUSY
+        core.charge(SUBSCRIPTION_BYTES)
         subscription = Subscription(session, audience, command.credit, command.filter, core.now)
         session.subscriptions[channel.key] = subscription
         audience.add(subscription)
@@ -180,6 +186,7 @@ class Administration:
         core = self._core
         audience = channel.audience
         audience.remove(session.subscriptions.pop(channel.key))
+        core.refund(SUBSCRIPTION_BYTES)
         core.notify_subscription(CLIENT_LEFT, channel, session)
         # It may have been the one for whom all others had to wait.
         core.wake_audience(audience)
@@ -221,7 +228,9 @@ class Administration:
             if problem != RESULT_OK:
                 return problem
             # Nothing is created unless both can be.
-            problem = core.channels.problem_of_new_queue(None, rules, command.queue_id, options)
+            problem = core.channels.problem_of_new_queue(
+                command.channel, None, rules, command.queue_id, options
+            )
             if problem != RESULT_OK:
                 return problem
             channel = self._directory.create_channel(command.channel, rules)
@@ -246,6 +255,9 @@ class Administration:
         problem = core.channels.problem_of_options(options)
         if problem != RESULT_OK:
             return problem
+        more = queue_bytes(options) - queue_bytes(queue.options)
+        if more > 0 and not core.has_room(more):
+            return RESULT_BUSY
         if queue.spilled and options.status == STATUS_CACHE:
             return RESULT_UNACCEPTABLE  # which message is the latest stands on disk only
         core.channels.reconfigure(queue, options)
@@ -272,8 +284,11 @@ class Administration:
         self._workflow.clear(queue, True, True, True)
         if self._core.stores:
             self._core.keep(ForgetQueue(queue.key))
-        del channel.queues[queue.queue_id]
-        self._core.channels.generation += 1
+        self._core.channels.remove_queue(channel, queue)
+        for name in list(queue.cursors):
+            self._core.refund(cursor_bytes(name))
+        queue.timer.queue = None
+        self._core.wakeups.disarm(queue.timer)
         self._core.notify_queue(QUEUE_REMOVED, queue, STATUS_STOPPED)  # F93
         self._core.notices.forget_queue(channel.key, queue.queue_id)
 

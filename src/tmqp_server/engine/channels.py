@@ -14,12 +14,14 @@ from tmqp.constants import (
     FORBIDDEN_NAME_CHARACTERS,
     MAX_QUEUE_ID,
     RESULT_BAD_REQUEST,
+    RESULT_BUSY,
     RESULT_DUPLICATE,
     RESULT_LIMIT_EXCEEDED,
     RESULT_OK,
     RESULT_UNACCEPTABLE,
 )
 from tmqp.names import fault_of_name
+from tmqp_server.engine.books import MAX_SPELLINGS, Books, channel_bytes, queue_bytes
 from tmqp_server.engine.delivery import HandlerRegistry
 from tmqp_server.engine.disciplines import DISCIPLINES
 from tmqp_server.engine.limits import EngineLimits
@@ -29,8 +31,8 @@ from tmqp_server.engine.sessions import Audience
 
 __all__ = ["Channel", "ChannelTable", "is_channel_name", "matches"]
 
-#: Spellings remembered for each channel.
-_SPELLINGS: Final = 8
+#: Queues in the remembered answers to questions for tags.
+_TAGGED: Final = 65_536
 
 
 def is_channel_name(name: str, max_bytes: int) -> bool:
@@ -67,7 +69,7 @@ def matches(text: str, pattern: str) -> bool:
 class Channel:
     """One channel: its audience and its queues, in the order of creation."""
 
-    __slots__ = ("name", "key", "options", "audience", "queues", "spellings")
+    __slots__ = ("name", "key", "options", "audience", "queues", "spellings", "memory")
 
     def __init__(self, name: str, key: str, options: ChannelOptions) -> None:
         #: As spelt by whoever created it.
@@ -79,6 +81,8 @@ class Channel:
         self.queues: dict[int, Queue] = {}
         #: Remembered spellings.
         self.spellings: list[str] = []
+        #: What it is charged in the broker's books, for its spellings too.
+        self.memory = channel_bytes(name, options)
 
     def is_empty(self) -> bool:
         """Whether nobody has joined and no queue has a message that is not settled (F101)."""
@@ -96,13 +100,16 @@ class ChannelTable:
         "generation",
         "authenticator_changes",
         "last_key",
-        "_limits",
+        "_books",
         "_handlers",
+        "_limits",
         "_options",
+        "_tagged",
+        "_tagged_queues",
     )
 
     def __init__(
-        self, limits: EngineLimits, handlers: HandlerRegistry, options: BrokerOptions
+        self, limits: EngineLimits, handlers: HandlerRegistry, options: BrokerOptions, books: Books
     ) -> None:
         #: In the order of creation.
         self.by_key: dict[str, Channel] = {}
@@ -114,9 +121,13 @@ class ChannelTable:
         self.authenticator_changes = 0
         #: The key of the queue created last; none is given twice.
         self.last_key = 0
+        self._books = books
         self._limits = limits
         self._handlers = handlers
         self._options = options
+        #: The queues that were found by a filter of tags, and how many these are in all.
+        self._tagged: dict[str, list[Queue]] = {}
+        self._tagged_queues = 0
 
     def find(self, name: str) -> Channel | None:
         """The channel of that name in any case, or None."""
@@ -124,10 +135,38 @@ class ChannelTable:
         if channel is not None:
             return channel
         channel = self.by_key.get(name.lower())
-        if channel is not None and len(channel.spellings) < _SPELLINGS:
+        if channel is not None and len(channel.spellings) < MAX_SPELLINGS:
             channel.spellings.append(name)
             self.by_spelling[name] = channel
         return channel
+
+    def tagged(self, filter: str) -> list[Queue]:
+        """The queues whose tag passes a filter (F53), in the order of creation; one without a tag
+        passes none.  Not to be changed."""
+        found = self._tagged.get(filter)
+        if found is not None:
+            return found
+        found = []
+        for channel in self.by_key.values():
+            for queue in channel.queues.values():
+                tag = queue.options.tag
+                if tag and matches(tag, filter):
+                    found.append(queue)
+        size = 1 + len(found)
+        if self._tagged_queues + size > _TAGGED:
+            self._tagged = {}
+            self._tagged_queues = 0
+        if size <= _TAGGED:
+            self._tagged[filter] = found
+            self._tagged_queues += size
+        return found
+
+    def renew(self) -> None:
+        """A queue has come or gone, or has other options."""
+        self.generation += 1
+        if self._tagged_queues:
+            self._tagged = {}
+            self._tagged_queues = 0
 
     def problem_of_new(self, name: str, options: ChannelOptions) -> int:
         """0 when such a channel can be created, else the result code to answer."""
@@ -146,11 +185,14 @@ class ChannelTable:
             return RESULT_UNACCEPTABLE
         if len(self.by_key) >= self._limits.max_channels:
             return RESULT_LIMIT_EXCEEDED
+        if not self._books.has_room(channel_bytes(name, options)):
+            return RESULT_BUSY
         return RESULT_OK
 
     def create(self, name: str, options: ChannelOptions) -> Channel:
         """Create a channel; ``problem_of_new`` must have said 0."""
         channel = Channel(name, name.lower(), options)
+        self._books.charge(channel.memory)
         self.by_key[channel.key] = channel
         self._note_authenticator(options)
         return channel
@@ -168,7 +210,8 @@ class ChannelTable:
         return options.authenticator
 
     def remove(self, channel: Channel) -> None:
-        """Forget a channel."""
+        """Forget a channel; its queues must have been removed."""
+        self._books.refund(channel.memory)
         self._note_authenticator(channel.options)
         del self.by_key[channel.key]
         for spelling in channel.spellings:
@@ -188,11 +231,16 @@ class ChannelTable:
         return problem
 
     def problem_of_new_queue(
-        self, channel: Channel | None, rules: ChannelOptions, queue_id: int, options: QueueOptions
+        self,
+        name: str,
+        channel: Channel | None,
+        rules: ChannelOptions,
+        queue_id: int,
+        options: QueueOptions,
     ) -> int:
         """0 when such a queue can be created, else the result code to answer.
 
-        *channel* is None when it is to be created too, with *rules* as its options.
+        *channel* is None when one of this *name* is to be created too, with *rules* as its options.
         """
         if not 0 <= queue_id <= MAX_QUEUE_ID:
             return RESULT_BAD_REQUEST
@@ -210,7 +258,14 @@ class ChannelTable:
             there >= self._limits.max_queues_per_channel
         ):
             return RESULT_LIMIT_EXCEEDED
-        return self.problem_of_options(options)
+        problem = self.problem_of_options(options)
+        if problem == RESULT_OK:
+            size = queue_bytes(options)
+            if channel is None:
+                size += channel_bytes(name, rules)
+            if not self._books.has_room(size):
+                return RESULT_BUSY
+        return problem
 
     def create_queue(self, channel: Channel, queue_id: int, options: QueueOptions) -> Queue:
         """Create a queue; ``problem_of_new_queue`` must have said 0."""
@@ -222,13 +277,24 @@ class ChannelTable:
         )
         self.last_key += 1
         queue.key = self.last_key
+        queue.memory = queue_bytes(options)
+        self._books.charge(queue.memory)
         channel.queues[queue_id] = queue
-        self.generation += 1
+        self.renew()
         return queue
+
+    def remove_queue(self, channel: Channel, queue: Queue) -> None:
+        """Forget a queue."""
+        del channel.queues[queue.queue_id]
+        self._books.refund(queue.memory)
+        self.renew()
 
     def reconfigure(self, queue: Queue, options: QueueOptions) -> None:
         """Give a queue new options; ``problem_of_options`` must have said 0."""
         handler = self._handlers.find(options.delivery_handler)
         assert handler is not None
-        self.generation += 1
+        self.renew()
+        more = queue_bytes(options) - queue_bytes(queue.options)
+        queue.memory += more
+        self._books.charge(more)
         queue.configure(options, DISCIPLINES[options.status], handler, self._limits)

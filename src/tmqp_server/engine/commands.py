@@ -76,7 +76,8 @@ class Connect(Command):
     The door makes an id when the peer has none (F30) and trims what it read (F29).  Who may
     connect has been decided before, ``authenticated`` and ``node`` with it: that it is a slave of
     this server (F133), on the machine named ``host``; it counts only where the broker takes nodes.
-    ``properties`` is kept for user code, as it is.
+    ``properties`` is what the door read, for those who decide; ``kept`` is the part of it that the
+    session keeps for user code.
     """
 
     __slots__ = (
@@ -91,6 +92,7 @@ class Connect(Command):
         "take_over",
         "node",
         "host",
+        "kept",
     )
 
     def __init__(
@@ -106,6 +108,7 @@ class Connect(Command):
         take_over: bool = False,
         node: bool = False,
         host: str = "",
+        kept: dict[str, str] | None = None,
     ) -> None:
         self.session = session
         self.request = request
@@ -118,6 +121,7 @@ class Connect(Command):
         self.take_over = take_over
         self.node = node
         self.host = host
+        self.kept = kept
 
 
 class Disconnect(SessionCommand):
@@ -394,7 +398,8 @@ class Pull(SessionCommand):
     ``newest_first`` what came last; high priority before both.  ``clear_high`` and
     ``clear_regular`` remove what is left of these priorities afterwards; ``info`` asks to be told
     what is left.  A cache queue needs only ``request`` and answers with one AnswerPull or Reply.
-    Nothing is created by asking.  A ``count`` that makes no sense is 0.
+    Nothing is created by asking.  A ``count`` that makes no sense is 0.  ``size`` is what the
+    request costs while the pull waits, in bytes.
     """
 
     __slots__ = (
@@ -406,6 +411,7 @@ class Pull(SessionCommand):
         "clear_high",
         "clear_regular",
         "info",
+        "size",
     )
 
     def __init__(
@@ -419,6 +425,7 @@ class Pull(SessionCommand):
         clear_high: bool = False,
         clear_regular: bool = False,
         info: bool = False,
+        size: int = 0,
     ) -> None:
         super().__init__(session)
         self.request = request
@@ -429,6 +436,7 @@ class Pull(SessionCommand):
         self.clear_high = clear_high
         self.clear_regular = clear_regular
         self.info = info
+        self.size = size
 
 
 @mypyc_attr(acyclic=True)

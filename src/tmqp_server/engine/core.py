@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from tmqp_server.engine.books import HUSK_BYTES, PENDING_BYTES, Books, text_bytes
 from tmqp_server.engine.channels import Channel, ChannelTable
+from tmqp_server.engine.client import Client, Origin
 from tmqp_server.engine.delivery import HandlerRegistry, QueueFacts
 from tmqp_server.engine.effects import Effect, Reply
 from tmqp_server.engine.events import (
@@ -92,7 +94,7 @@ class PendingRun(Pending):
 
     __slots__ = ("messages", "queue", "producer", "size")
 
-    def __init__(self, messages: list[Message], queue: Queue, producer: Session, size: int) -> None:
+    def __init__(self, messages: list[Message], queue: Queue, producer: Origin, size: int) -> None:
         self.messages = messages
         self.queue = queue
         self.producer = producer
@@ -153,7 +155,7 @@ class Removal:
         return self.left.pop()
 
 
-class Core:
+class Core(Books):
     """The state that the parts of one broker share."""
 
     __slots__ = (
@@ -183,7 +185,6 @@ class Core:
         "unsynced_bytes",
         "fetches",
         "last_fetch",
-        "total_bytes",
         "confirms_skipped",
         "dead_lettered",
         "stray_commands",
@@ -202,9 +203,10 @@ class Core:
     def __init__(
         self, limits: EngineLimits, options: BrokerOptions, handlers: HandlerRegistry
     ) -> None:
+        super().__init__(limits.max_total_bytes)
         self.limits = limits
         self.options = options
-        self.channels = ChannelTable(limits, handlers, options)
+        self.channels = ChannelTable(limits, handlers, options, self)
         #: By number, in the order of connecting.
         self.sessions: dict[int, Session] = {}
         #: By client id.
@@ -212,7 +214,7 @@ class Core:
         #: By client name and by client type, each in the order of connecting (F114).
         self.by_name: dict[str, dict[int, Session]] = {}
         self.by_type: dict[str, dict[int, Session]] = {}
-        self.notices = Notices(options.events)
+        self.notices = Notices(options.events, self)
         #: The time of this step, in monotonic seconds.
         self.now = 0.0
         self.out: list[Effect] = []
@@ -241,8 +243,6 @@ class Core:
         self.unsynced_bytes = 0
         self.fetches: dict[int, PendingFetch] = {}
         self.last_fetch = 0
-        #: Bytes of all messages that are not settled, see Queue.bytes.
-        self.total_bytes = 0
         #: Confirms not made because the producer had gone (F77).
         self.confirms_skipped = 0
         #: Messages moved to a dead-letter queue.
@@ -293,6 +293,27 @@ class Core:
             _leave(self.by_type, session.client_type, session)
         self.notices.forget_session(session)
 
+    def end_session(self, session: Session) -> None:
+        """Give back what a session takes, but for what deliveries in flight go on referring to."""
+        left = 0
+        if session.in_flight:
+            left = HUSK_BYTES + text_bytes(session.client_id)
+        self.refund(session.memory - left)
+        session.memory = left
+        session.end()
+
+    def release(self, message: Message) -> None:
+        """Nobody has a message in hand any more that several had."""
+        self.refund(message.held)
+        message.held = 0
+        message.holders = None
+
+    def forget_husk(self, client: Client) -> None:
+        """The last delivery to a session that has ended is over."""
+        assert isinstance(client, Session)
+        self.refund(client.memory)
+        client.memory = 0
+
     def schedule(self, queue: Queue) -> None:
         """Let *queue* be worked on in the next ``on_deadline``."""
         if not queue.runnable:
@@ -319,6 +340,7 @@ class Core:
         self.last_ticket += 1
         change.ticket = self.last_ticket
         self.tickets[change.ticket] = PendingChange()
+        self.charge(PENDING_BYTES)
         self.change = change.ticket
         self.out.append(change)
 

@@ -12,6 +12,7 @@ was asked (``questions.py``); others are dropped and counted too.
 from __future__ import annotations
 
 from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_NOT_FOUND
+from tmqp_server.engine.books import question_bytes
 from tmqp_server.engine.client_commands import (
     BY_ID,
     BY_NAME,
@@ -22,6 +23,7 @@ from tmqp_server.engine.client_commands import (
 from tmqp_server.engine.commands import Acknowledge, Command
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.effects import Forward, HandOver, Reply
+from tmqp_server.engine.questions import Questions
 from tmqp_server.engine.router_commands import ASKS_ACKNOWLEDGE
 from tmqp_server.engine.sessions import Session
 
@@ -47,7 +49,8 @@ class Direct:
         if receivers:
             if command.first_only:
                 receivers = receivers[:1]
-            self.bring(receivers, command, session)
+            if not self.bring(receivers, command, session):
+                core.out.append(Reply(session.number, command.request, RESULT_BUSY))
         else:
             found = self._named(command.by, command.who)
             if not found and command.elsewhere:
@@ -56,19 +59,25 @@ class Direct:
             code = RESULT_BUSY if found else RESULT_NOT_FOUND
             core.out.append(Reply(session.number, command.request, code))
 
-    def bring(self, receivers: list[int], command: SendDirect, session: Session) -> None:
-        """Bring a message to some clients, and expect their answers if it asks for any."""
+    def bring(self, receivers: list[int], command: SendDirect, session: Session) -> bool:
+        """Bring a message to some clients, and expect their answers if it asks for any; False when
+        there is no memory for that."""
+        if command.asks and not session.node:
+            size = question_bytes(command.message_id, len(receivers))
+            if not self._core.has_room(size):
+                return False
         self._core.out.append(Forward(receivers, command.wire))
         self._expect(receivers, command, session)
+        return True
 
     def _expect(self, receivers: list[int], command: SendDirect, session: Session) -> None:
         # What a node brings was asked on another server, which knows who waits.
         if command.asks and not session.node:
             core = self._core
             until = core.now + core.limits.max_answer_wait_ms / 1000
-            session.questions(core.limits.max_questions_per_session).ask(
-                command.message_id, receivers, command.asks, command.elsewhere, until
-            )
+            if session.asked is None:
+                session.asked = Questions(core.limits.max_questions_per_session, core)
+            session.asked.ask(command.message_id, receivers, command.asks, command.elsewhere, until)
 
     def receivers(self, by: int, who: str) -> list[int]:
         """The sessions of those named that can take a message; the others are counted."""

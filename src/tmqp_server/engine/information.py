@@ -124,7 +124,7 @@ class Information:
             queues,
             messages,
             in_flight,
-            core.total_bytes,
+            core.total_bytes - core.state_bytes,
             unsynced,
             core.dead_lettered,
             core.confirms_skipped,
@@ -136,4 +136,5 @@ class Information:
             core.notices.skipped,
             core.decisions_applied,
             core.decisions_unknown,
+            core.state_bytes,
         )

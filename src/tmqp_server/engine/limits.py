@@ -35,7 +35,8 @@ class EngineLimits:
 
     max_queues_per_channel: int = 1_000
     """Queues in one channel; creating one more is answered with 482.  A queue id has 16 bits, so
-    65,536 is the most there can be."""
+    65,536 is the most there can be.  How many queues there can be in all, ``max_total_bytes`` says:
+    260,000 empty ones."""
 
     max_subscriptions_per_session: int = 1_000
     """Channels one client may have joined; joining one more is answered with 482."""
@@ -149,9 +150,12 @@ class EngineLimits:
     that is committed again after that is pushed again."""
 
     max_total_bytes: int = 1_073_741_824
-    """Memory for the messages of all queues: their bytes, and 512 for each.  Pushes past it get
-    503, for it is the server's fault, not the queue's; consumers go on, and what they take makes
-    room."""
+    """Memory for everything: messages (their bytes, and 512 for each), and whatever else a command
+    can create, at what it takes in memory: an empty queue about 4 kB, a channel 4 kB, a connection
+    17 kB, a subscription 512 bytes.  What goes past it is answered with 503, for it is the server's
+    fault, not the queue's; consumers go on, and what they take makes room.  Connections (482),
+    subscriptions and pulls may take a sixteenth more, and at least 256 KiB: else nobody could make
+    room when messages fill the memory."""
 
     max_in_flight_per_session: int = 10_000
     """Deliveries one client may leave unanswered.  A queue that keeps its messages sends it no

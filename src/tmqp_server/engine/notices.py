@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tmqp_server.engine.books import Books, listening_bytes
 from tmqp_server.engine.delivery import QueueFacts
 from tmqp_server.engine.effects import Effect, Inform, Notify, TellHandler
 from tmqp_server.engine.events import MESSAGE_PRODUCED, Fact
@@ -35,13 +36,23 @@ Place = tuple[int, str, int]
 class Notices:
     """The subscriptions to events of one broker."""
 
-    __slots__ = ("mask", "skipped", "_channels", "_counts", "_handlers", "_places", "_world")
+    __slots__ = (
+        "mask",
+        "skipped",
+        "_books",
+        "_channels",
+        "_counts",
+        "_handlers",
+        "_places",
+        "_world",
+    )
 
-    def __init__(self, world: int) -> None:
+    def __init__(self, world: int, books: Books) -> None:
         #: Bits of the events that somebody listens to.
         self.mask = world
         #: Events not told to a subscriber whose outbound buffer was full.
         self.skipped = 0
+        self._books = books
         self._world = world
         self._places: dict[Place, dict[int, EventSubscription]] = {}
         #: The places of each channel, by its key.
@@ -55,8 +66,11 @@ class Notices:
         """Tell a session of what happens at a place; *channel* is its spelling."""
         subscription = session.event_subscriptions.get(place)
         if subscription is not None:
+            # The same name in another case, which may be longer or shorter.
+            self._books.charge(listening_bytes(channel) - listening_bytes(subscription.channel))
             subscription.channel = channel
             return
+        self._books.charge(listening_bytes(channel))
         subscription = EventSubscription(session, channel)
         session.event_subscriptions[place] = subscription
         listeners = self._places.get(place)
@@ -73,8 +87,10 @@ class Notices:
 
     def unsubscribe(self, session: Session, place: Place) -> None:
         """Tell a session no more; nothing happens when it was not told before."""
-        if session.event_subscriptions.pop(place, None) is None:
+        subscription = session.event_subscriptions.pop(place, None)
+        if subscription is None:
             return
+        self._books.refund(listening_bytes(subscription.channel))
         listeners = self._places[place]
         del listeners[session.number]
         if not listeners:
@@ -112,6 +128,7 @@ class Notices:
             return
         self._close(place)
         for subscription in listeners.values():
+            self._books.refund(listening_bytes(subscription.channel))
             del subscription.session.event_subscriptions[place]
         self._count(place[0], -len(listeners))
 

@@ -26,14 +26,12 @@ from tmqp.constants import (
     RESULT_NOT_FOUND,
     RESULT_OK,
 )
-from tmqp_server.engine.channels import ChannelTable, matches
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.custom_routers import RoutedMessage
 from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.intake import Intake
-from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.router_commands import (
     ASKS_NOTHING,
     TO_CLIENTS,
@@ -274,18 +272,13 @@ class Publishing:
             binding.turn += 1
         elif options.method == _ONLY_FIRST:
             receivers = receivers[:1]
-        self._direct.bring(receivers, direct, publication.session)
-        return True
+        return self._direct.bring(receivers, direct, publication.session)
 
     def _to_tag(self, binding: Binding, publication: Publication) -> bool:
         """Push into every queue whose tag fits, in the order of creation (F126)."""
         options = binding.options
-        channels = self._core.channels
-        if binding.generation != channels.generation:
-            binding.generation = channels.generation
-            binding.queues = _tagged(channels, options.target)
         took = False
-        for queue in binding.queues:
+        for queue in self._core.channels.tagged(options.target):
             push = publication.envelope.as_push(
                 queue.channel_name, queue.queue_id, options.interaction
             )
@@ -333,14 +326,3 @@ def _code_of(status: int) -> int:
     if 200 <= status <= 299:
         return RESULT_OK
     return status if 400 <= status <= 599 else RESULT_FAILED
-
-
-def _tagged(channels: ChannelTable, filter: str) -> list[Queue]:
-    """The queues whose tag passes the filter (F53); one without a tag passes none."""
-    found: list[Queue] = []
-    for channel in channels.by_key.values():
-        for queue in channel.queues.values():
-            tag = queue.options.tag
-            if tag and matches(tag, filter):
-                found.append(queue)
-    return found

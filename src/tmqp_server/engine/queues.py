@@ -80,7 +80,8 @@ class QueueTimer(Sleeper):
 
     def __init__(self, queue: Queue) -> None:
         super().__init__()
-        self.queue = queue
+        #: None when the queue was removed.
+        self.queue: Queue | None = queue
 
 
 class Queue(QueueFacts):
@@ -93,6 +94,7 @@ class Queue(QueueFacts):
 
     __slots__ = (
         "key",
+        "memory",
         "audience",
         "handler",
         "hooks",
@@ -177,6 +179,8 @@ class Queue(QueueFacts):
         super().__init__(channel_name, queue_id, options)
         #: Its number, which no other queue ever has.
         self.key = 0
+        #: What it is charged in the broker's books, without messages and cursors.
+        self.memory = 0
         self.audience = audience
         self.high = WaitingList()
         self.regular = WaitingList()

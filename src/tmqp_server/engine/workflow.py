@@ -285,12 +285,13 @@ class Workflow:
             holders = message.holders
             assert holders is not None
             del holders[client.number]
+            if not holders:
+                self._core.release(message)
         self._sender.give_up_one(client)
 
     def _close(self, queue: Queue, message: Message, now: float) -> None:
         """The last delivery of this sending is closed: back into the queue, or settled."""
         queue.leave_flight(message)
-        message.holders = None
         if queue.held is message:
             queue.held = None
         marks = message.marks
@@ -329,6 +330,8 @@ class Workflow:
         if not queue.runnable:
             self._pump.pump(queue, now)
         core.release_pull(queue)
+        if not queue.flights:
+            queue.flights = {}  # one that was full once keeps its size, though it is empty
         core.arm(queue)
         if queue.spilled:
             core.refill(queue)

@@ -217,6 +217,10 @@ class Driver:
         judge = self._judge
         assert judge is not None, "who asks no questions needs no answers"
         decision = await judge.decide(question, session.transport, self)
+        if decision.pause_s > 0.0:
+            # Many may be waiting for their refusal: each costs next to nothing meanwhile.
+            self.hub.forget_hello(session.number, question.ticket)
+            await anyio.sleep(decision.pause_s)
         session.release()
         with self._blaming(session):
             self.hub.decide(session.number, question.ticket, decision, self._now())

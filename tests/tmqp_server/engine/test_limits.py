@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from typing import Final
 
 import pytest
 
@@ -13,7 +14,7 @@ from tmqp.constants import STATUS_PULL
 from tmqp_server.engine.client_commands import BY_ID, PassAnswer, SendDirect, SubscribeEvent
 from tmqp_server.engine.commands import Batch, Block, Connect, CreateChannel, Push
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
-from tmqp_server.engine.options import QueueChanges
+from tmqp_server.engine.options import BrokerOptions, QueueChanges
 from tmqp_server.engine.router_commands import (
     ASKS_NOTHING,
     ASKS_RESPONSE,
@@ -141,6 +142,22 @@ def hops(world: World, count: int) -> list[str]:
     return words
 
 
+def _state_bytes() -> int:
+    """What a producer, a channel and two queues take, with the options of the cases."""
+    world = World(EngineLimits(), case_options())
+    fill(world, 2, queues=2)
+    return world.broker.statistics().state_bytes
+
+
+def case_options() -> BrokerOptions:
+    """What a broker does by itself in the cases."""
+    options = queue_defaults(put_back_limit=1, acknowledge_timeout_ms=1)
+    options.http_prefixes = ("http://here/",)
+    return options
+
+
+STATE_BYTES: Final = _state_bytes()
+
 CASES: dict[str, Case] = {
     "max_sessions": (
         EngineLimits(max_sessions=3),
@@ -205,8 +222,10 @@ CASES: dict[str, Case] = {
         "p wire of m3: 482",
     ),
     "max_total_bytes": (
-        EngineLimits(max_total_bytes=2 * (3 + MESSAGE_OVERHEAD_BYTES)),
-        lambda world, n: fill(world, 2, n // 2 - MESSAGE_OVERHEAD_BYTES + n % 2, queues=2),
+        EngineLimits(max_total_bytes=STATE_BYTES + 2 * (3 + MESSAGE_OVERHEAD_BYTES)),
+        lambda world, n: fill(
+            world, 2, (n - STATE_BYTES + 1) // 2 - MESSAGE_OVERHEAD_BYTES, queues=2
+        ),
         "p wire of m1: 503",
     ),
     "max_in_flight_per_session": (EngineLimits(max_in_flight_per_session=3), in_flight, ""),
@@ -239,8 +258,7 @@ CASES: dict[str, Case] = {
 @pytest.mark.parametrize("name", CASES)
 def test_at_the_limit_it_works_and_one_above_is_refused(name: str) -> None:
     limits, attempt, refusal = CASES[name]
-    options = queue_defaults(put_back_limit=1, acknowledge_timeout_ms=1)
-    options.http_prefixes = ("http://here/",)
+    options = case_options()
     limit = getattr(limits, name)
     at_limit = attempt(World(limits, options), limit)
     above = attempt(World(limits, options), limit + 1)

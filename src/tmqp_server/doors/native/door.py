@@ -103,6 +103,9 @@ _NOTHING: tuple[Command, ...] = ()
 #: For so many chunks no runs are brought after the engine had to divide one: that costs more than
 #: it would have saved.
 _SINGLY_CHUNKS = 64
+#: Connection information without its properties and token.
+_HELLO_BYTES = 2_048
+_PROPERTY_BYTES = 256
 #: What was kept was accepted once, whatever the limits are now.
 _KEPT = Limits(max_payload_bytes=1 << 40)
 
@@ -232,6 +235,21 @@ class NativeSession(AnsweringSession):
     def on_deadline(self, now: float) -> Sequence[Command]:
         """Ping, or give the peer up."""
         return self._commands(self._connection.on_deadline(now), now)
+
+    def held_bytes(self) -> int:
+        """The bytes kept, and the connection information until it is decided about."""
+        held = self._connection.buffered
+        who = self._connection.information
+        if who is not None:
+            held += _HELLO_BYTES + 2 * len(who.token)
+            for key, value in who.properties.items():
+                held += _PROPERTY_BYTES + 2 * (len(key) + len(value))
+        return held
+
+    def forget_hello(self) -> None:
+        """Keep nothing of a client that will be refused."""
+        self._connection.forget()
+        self._connection.information = None
 
     # -- events to commands ---------------------------------------------------------------------
 
@@ -376,6 +394,7 @@ class NativeSession(AnsweringSession):
                 who.type or None,
                 self._door.name,
                 who,
+                kept=who.properties or None,
             )
         )
 
@@ -495,11 +514,13 @@ class NativeSession(AnsweringSession):
         elif isinstance(effect, Accept):
             self._connected = True
             self._node = effect.node
+            self._connection.information = None
             events = self._connection.accept(effect.client_id, self._door.new_id())
             # A node's messages are passed on one by one, and what came early is worked off so.
             self._connection.bundles = not effect.node
             return self._commands(events, now)
         elif isinstance(effect, Refuse):
+            self._connection.information = None
             return self._commands(self._connection.refuse(effect.code, self._door.new_id()), now)
         else:
             assert isinstance(effect, CloseSession), f"no session carries out {effect!r}"
