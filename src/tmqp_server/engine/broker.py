@@ -289,6 +289,8 @@ class Broker:
             self._perform(command)
         if core.awake:
             self._pump.rouse(now)
+        if core.emptied:
+            self._administration.destroy_emptied()
         return out
 
     def steps(
@@ -331,6 +333,8 @@ class Broker:
                 steps = 0
             if core.awake:
                 self._pump.rouse(now)
+            if core.emptied:
+                self._administration.destroy_emptied()
             if at >= count or steps <= 0 or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
                 return at, out
 
@@ -405,6 +409,8 @@ class Broker:
         self._serve_timers(now)
         if core.awake:
             self._pump.rouse(now)
+        if core.emptied:
+            self._administration.destroy_emptied()
         return out
 
     def _serve_timers(self, now: float) -> None:

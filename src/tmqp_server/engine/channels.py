@@ -26,7 +26,7 @@ from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptio
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sessions import Audience
 
-__all__ = ["Channel", "ChannelTable", "is_channel_name", "matches"]
+__all__ = ["Channel", "ChannelTable", "is_channel_name", "is_disposable", "matches"]
 
 #: Spellings remembered for each channel.
 _SPELLINGS: Final = 8
@@ -63,10 +63,16 @@ def matches(text: str, pattern: str) -> bool:
     return text.lower() == pattern.lower()
 
 
+def is_disposable(queue: Queue) -> bool:
+    """Whether destroying a queue loses nothing: it has no message, and nothing needs it to stay."""
+    needed = queue.claims or queue.cursors or queue.options.retains()
+    return not needed and queue.is_empty()
+
+
 class Channel:
     """One channel: its audience and its queues, in the order of creation."""
 
-    __slots__ = ("name", "key", "options", "audience", "queues", "spellings")
+    __slots__ = ("name", "key", "options", "audience", "queues", "spellings", "_busy")
 
     def __init__(self, name: str, key: str, options: ChannelOptions) -> None:
         #: As spelt by whoever created it.
@@ -78,12 +84,22 @@ class Channel:
         self.queues: dict[int, Queue] = {}
         #: Remembered spellings.
         self.spellings: list[str] = []
+        #: A queue that could not be destroyed when it was last looked at; looked at first.
+        self._busy: Queue | None = None
 
-    def is_empty(self) -> bool:
-        """Whether nobody has joined and no queue has a message that is not settled (F101)."""
+    def is_disposable(self) -> bool:
+        """Whether nobody has joined and every queue can be destroyed (F101)."""
         if self.audience.subscriptions:
             return False
-        return all([queue.is_empty() for queue in self.queues.values()])
+        busy = self._busy
+        if busy is not None and not busy.closed and not is_disposable(busy):
+            return False
+        self._busy = None
+        for queue in self.queues.values():
+            if not is_disposable(queue):
+                self._busy = queue
+                return False
+        return True
 
 
 class ChannelTable:
@@ -221,6 +237,7 @@ class ChannelTable:
         )
         self.last_key += 1
         queue.key = self.last_key
+        queue.fleeting = channel.options.destroy_when_empty
         channel.queues[queue_id] = queue
         self.generation += 1
         return queue

@@ -122,11 +122,12 @@ class PendingFetch:
 class Removal:
     """A channel that is being removed.
 
-    *session* is told when it is over; None tells nobody.  With *deserted* it ends, and leaves what
-    is left, when somebody joins meanwhile.
+    *session* is told when it is over; None tells nobody.  With *deserted* the channel is removed
+    because it is empty (F101): queues that are not are left, and so is the rest when somebody joins
+    meanwhile.
     """
 
-    __slots__ = ("channel", "session", "request", "deserted", "left")
+    __slots__ = ("channel", "session", "request", "deserted", "left", "begun")
 
     def __init__(
         self, channel: Channel, session: Session | None, request: object, deserted: bool
@@ -137,17 +138,25 @@ class Removal:
         self.deserted = deserted
         #: The queues still to be closed, the next one last.
         self.left: list[Queue] = []
+        self.begun = False
 
     def is_void(self) -> bool:
         """Whether the reason for it has gone."""
-        return self.deserted and bool(self.channel.audience.subscriptions)
+        channel = self.channel
+        return self.deserted and (
+            bool(channel.audience.subscriptions) or not channel.options.destroy_when_empty
+        )
 
-    def next_queue(self) -> Queue:
+    def next_queue(self) -> Queue | None:
         """The next queue, in the order of creation; the channel must have one.
 
-        It may be closed already, for others remove queues as well.
+        It may be closed already, for others remove queues as well.  None when each has been looked
+        at once and that is enough.
         """
         if not self.left:
+            if self.begun and self.deserted:
+                return None
+            self.begun = True
             self.left = list(self.channel.queues.values())
             self.left.reverse()
         return self.left.pop()
@@ -174,6 +183,8 @@ class Core:
         "pulls",
         "trash",
         "removals",
+        "emptied",
+        "claimed",
         "news",
         "stores",
         "storage_ok",
@@ -228,6 +239,10 @@ class Core:
         self.trash: deque[Trash] = deque()
         #: Channels with so many queues that a step does not close them all.
         self.removals: deque[Removal] = deque()
+        #: Queues of deserted channels that may have become empty in this step, by key.
+        self.emptied: dict[int, Queue] = {}
+        #: Queues with claims, by key.
+        self.claimed: dict[int, Queue] = {}
         #: Watched queues of which more is safe than before, by key.
         self.news: dict[int, Queue] = {}
         #: The world has a storage, and it works.
@@ -311,6 +326,30 @@ class Core:
             pulling = queue.parked.popleft()
             pulling.parked = False
             self.schedule_pull(pulling)
+
+    # --- Queues that are destroyed when they are empty -------------------------------------------
+
+    def note_emptied(self, queue: Queue) -> None:
+        """Note that a ``fleeting`` queue may have become empty; the step ends by looking at it."""
+        if not queue.audience.subscriptions:
+            self.emptied[queue.key] = queue
+
+    def claim(self, queue: Queue) -> None:
+        """Keep *queue* from being destroyed as empty: a transaction holds messages for it, or it
+        has the only copy of a dead letter that is not yet safe elsewhere."""
+        queue.claims += 1
+        self.claimed[queue.key] = queue
+
+    def release_claim(self, key: int) -> None:
+        """End a claim on the queue of that key."""
+        queue = self.claimed.get(key)
+        if queue is None:
+            return
+        queue.claims -= 1
+        if queue.claims == 0:
+            del self.claimed[key]
+            if queue.fleeting:
+                self.note_emptied(queue)
 
     # --- The storage -----------------------------------------------------------------------------
 

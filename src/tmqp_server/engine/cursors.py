@@ -62,6 +62,8 @@ class Cursors:
         """Forget a cursor; the answer of this command waits until that is safe."""
         del queue.cursors[name]
         core = self._core
+        if queue.fleeting:
+            core.note_emptied(queue)
         core.keep(ForgetCursor(queue.key, name))
         queue.cursor_ticket = core.last_ticket
 

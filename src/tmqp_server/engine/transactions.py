@@ -208,6 +208,8 @@ class Transactions:
             )
             del self._by_name[name]
         self._held -= transaction.held
+        for key in transaction.staged:
+            self._core.release_claim(key)
 
     # --- Pushing ---------------------------------------------------------------------------------
 
@@ -243,6 +245,7 @@ class Transactions:
             if staged is None:
                 staged = Staged(queue)
                 transaction.staged[queue.key] = staged
+                core.claim(queue)
             staged.add(parcel)
             held = parcel.weight + PARCEL_BYTES
             transaction.held += held

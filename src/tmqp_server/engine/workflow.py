@@ -156,6 +156,9 @@ class Workflow:
             self._sender.send(queue, message, now)
             if queue.waiting_count() != 0:
                 self._pump.pump(queue, now)  # a decision has put it back at once
+            elif queue.fleeting and message.attempts == 0:
+                # A broadcast that nobody was there for never was in the queue.
+                self._core.emptied.pop(queue.key, None)
             return
         else:
             self._outcomes.wait_last(queue, message)
@@ -254,6 +257,8 @@ class Workflow:
                 queue.count -= 1
                 queue.bytes -= message.size
                 self._core.total_bytes -= message.size + MESSAGE_OVERHEAD_BYTES
+                if queue.fleeting and queue.count == 0:
+                    self._core.note_emptied(queue)
                 message.marks = marks | MARK_GONE
                 if marks & _KEPT and erased is not None:
                     erased.append(message.sequence)
@@ -378,6 +383,8 @@ class Workflow:
         """Remove messages from a queue; they are disposed of in portions (F58, F92)."""
         if queue.spilled:
             self._outcomes.saver.clear_tails(queue, high_priority, regular)
+            if queue.fleeting:
+                self._core.note_emptied(queue)
         trash = queue.clear(high_priority, regular, in_flight)
         self._core.trash.append(trash)
         reindex(queue)

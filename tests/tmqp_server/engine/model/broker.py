@@ -38,6 +38,7 @@ class ModelBroker(Routers):
         self.defaults = {**self.defaults, **(defaults or {})}
         self.orphans = []
         self.saves = {}
+        self.ended = []
         self.routers = {}
 
     # --- Steps -----------------------------------------------------------------------------------
@@ -49,6 +50,7 @@ class ModelBroker(Routers):
         self.obey(command)
         self.follow()
         self.serve_time()
+        self.destroy_emptied()
         return self.said
 
     def pass_time(self, now: float) -> list[Word]:
@@ -56,6 +58,7 @@ class ModelBroker(Routers):
         self.now = now
         self.said = []
         self.serve_time()
+        self.destroy_emptied()
         return self.said
 
     def serve_time(self) -> None:
