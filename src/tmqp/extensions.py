@@ -44,12 +44,14 @@ __all__ = [
     "OP_RESET_GROUP",
     "OP_SET_ROUTER_ENABLED",
     "OP_SPLIT_RANGE",
+    "OP_UPDATE_CHANNEL",
     "START_EARLIEST",
     "START_LATEST",
     "ExtensionOperation",
 ]
 
 OP_SET_ROUTER_ENABLED: Final = 701
+OP_UPDATE_CHANNEL: Final = 702
 OP_OFFSETS: Final = 711
 OP_READ_RANGE: Final = 712
 OP_COMMIT_CURSOR: Final = 713
@@ -100,6 +102,7 @@ class ExtensionOperation(IntEnum):
     """Content types of Server messages from a client that only this project serves."""
 
     SET_ROUTER_ENABLED = OP_SET_ROUTER_ENABLED
+    UPDATE_CHANNEL = OP_UPDATE_CHANNEL
     OFFSETS = OP_OFFSETS
     READ_RANGE = OP_READ_RANGE
     COMMIT_CURSOR = OP_COMMIT_CURSOR

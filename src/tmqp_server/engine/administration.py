@@ -30,6 +30,7 @@ from tmqp_server.engine.commands import (
     Leave,
     RemoveChannel,
     RemoveQueue,
+    UpdateChannel,
     UpdateQueue,
 )
 from tmqp_server.engine.core import Core, Removal
@@ -44,7 +45,7 @@ from tmqp_server.engine.events import (
 from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sessions import Session, Subscription
-from tmqp_server.engine.storage_effects import ForgetChannel, ForgetQueue, StoreQueue
+from tmqp_server.engine.storage_effects import ForgetChannel, ForgetQueue, StoreChannel, StoreQueue
 from tmqp_server.engine.workflow import Workflow
 
 __all__ = ["Administration"]
@@ -79,6 +80,22 @@ class Administration:
         code = RESULT_OK
         if self._directory.create_channel(command.channel, options) is None:
             code = self._directory.problem
+        self.reply(session, command.request, code)
+
+    def update_channel(self, command: Command, session: Session) -> None:
+        """Change options of a channel (F20)."""
+        assert isinstance(command, UpdateChannel)
+        core = self._core
+        channel = core.channels.find(command.channel)
+        code = RESULT_NOT_FOUND
+        if channel is not None:
+            options = command.changes.applied_to(channel.options)
+            code = core.channels.problem_of_rules(options)
+            if code == RESULT_OK:
+                core.channels.change_rules(channel, options)
+                core.watch_channel(channel)
+                if core.stores:
+                    core.keep(StoreChannel(channel.name, options))
         self.reply(session, command.request, code)
 
     def remove_channel(self, command: Command, session: Session) -> None:

@@ -67,6 +67,7 @@ from tmqp_server.engine.commands import (
     RemoveQueue,
     SessionCommand,
     Unblock,
+    UpdateChannel,
     UpdateQueue,
 )
 from tmqp_server.engine.core import Core
@@ -222,6 +223,7 @@ class Broker:
             Block: self._block,
             Unblock: self._unblock,
             CreateChannel: administration.create_channel,
+            UpdateChannel: administration.update_channel,
             RemoveChannel: administration.remove_channel,
             Join: administration.join,
             Leave: administration.leave,

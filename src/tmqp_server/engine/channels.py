@@ -150,6 +150,15 @@ class ChannelTable:
             return RESULT_BAD_REQUEST
         if name.lower() in self.by_key:
             return RESULT_DUPLICATE
+        problem = self.problem_of_rules(options)
+        if problem != RESULT_OK:
+            return problem
+        if len(self.by_key) >= self._limits.max_channels:
+            return RESULT_LIMIT_EXCEEDED
+        return RESULT_OK
+
+    def problem_of_rules(self, options: ChannelOptions) -> int:
+        """0 when a channel can have these options, else the result code to answer."""
         problem = options.problem(self._limits)
         if problem != RESULT_OK:
             return problem
@@ -159,8 +168,6 @@ class ChannelTable:
             return RESULT_UNACCEPTABLE
         if options.queue.needs_storage() and not self._options.storage:
             return RESULT_UNACCEPTABLE
-        if len(self.by_key) >= self._limits.max_channels:
-            return RESULT_LIMIT_EXCEEDED
         return RESULT_OK
 
     def create(self, name: str, options: ChannelOptions) -> Channel:
@@ -169,6 +176,14 @@ class ChannelTable:
         self.by_key[channel.key] = channel
         self._note_authenticator(options)
         return channel
+
+    def change_rules(self, channel: Channel, options: ChannelOptions) -> None:
+        """Give a channel other options; ``problem_of_rules`` must have said 0."""
+        if options.authenticator != channel.options.authenticator:
+            self.authenticator_changes += 1
+        channel.options = options
+        for queue in channel.queues.values():
+            queue.fleeting = options.destroy_when_empty
 
     def _note_authenticator(self, options: ChannelOptions) -> None:
         """A channel came or went; nothing changes if it has the authenticator that all have."""

@@ -239,15 +239,13 @@ class Core:
         self.trash: deque[Trash] = deque()
         #: Channels with so many queues that a step does not close them all.
         self.removals: deque[Removal] = deque()
-        #: Queues of deserted channels that may have become empty in this step, by key.
+        #: Queues of deserted channels that may have become empty, and queues with claims, by key.
         self.emptied: dict[int, Queue] = {}
-        #: Queues with claims, by key.
         self.claimed: dict[int, Queue] = {}
         #: Watched queues of which more is safe than before, by key.
         self.news: dict[int, Queue] = {}
-        #: The world has a storage, and it works.
         self.stores = options.storage
-        self.storage_ok = True
+        self.storage_ok = True  # the storage works
         self.tickets: dict[int, Pending] = {}
         self.last_ticket = 0
         #: The ticket of the last change of the topology in this command; 0 is none.
@@ -264,9 +262,8 @@ class Core:
         self.dead_lettered = 0
         #: Commands of sessions the engine does not know, such as arrive after a Disconnect.
         self.stray_commands = 0
-        #: Acknowledges for queues that do not exist (F95); for others see Queue.unknown_acks.
+        #: Acknowledges for queues that do not exist, and the negative ones (F95).
         self.unknown_acks = 0
-        #: Those of them that were negative.
         self.negative_unknown_acks = 0
         #: Answers of the storage to nothing that was asked.
         self.unknown_tickets = 0
@@ -280,9 +277,8 @@ class Core:
         self.shares_decisions = False
         #: The masters of this server, by the name it has for them.
         self.masters: dict[str, Master] = {}
-        #: Decisions of other nodes that removed a message here, or keep it from being sent again.
+        #: Decisions of other nodes about messages that are here, and about others.
         self.decisions_applied = 0
-        #: Those about messages that were not there (any more).
         self.decisions_unknown = 0
 
     def enlist(self, session: Session) -> None:
@@ -427,11 +423,10 @@ class Core:
             audience.line = deque()
 
     def watch_channel(self, channel: Channel) -> None:
-        """A channel is new: its event handler is told of what happens in it from now on."""
+        """Tell the event handler of a channel, which is new or changed, of what happens in it."""
         handler = channel.options.event_handler
-        if handler:
-            wanted = self.options.event_handlers[handler]
-            self.notices.set_handler(channel.key, handler, wanted)
+        wanted = self.options.event_handlers[handler] if handler else 0
+        self.notices.set_handler(channel.key, handler, wanted)
 
     def notify_client(self, event: int, session: Session) -> None:
         """Tell that a client, or a slave, connected or disconnected."""

@@ -132,9 +132,14 @@ class Notices:
             bit <<= 1
 
     def set_handler(self, key: str, name: str, events: int) -> None:
-        """Tell an event handler of these events of a channel that is about to be there."""
-        self._handlers[key] = (name, events)
-        self._count_all(events, 1)
+        """Tell an event handler of these events of a channel, and no other; none if *name* is
+        empty."""
+        before = self._handlers.pop(key, None)
+        if before is not None:
+            self._count_all(before[1], -1)
+        if name:
+            self._handlers[key] = (name, events)
+            self._count_all(events, 1)
 
     def tell_handler(self, out: list[Effect], event: int, fact: Fact, key: str) -> None:
         """Tell the channel's event handler, if it has one that wants this event."""

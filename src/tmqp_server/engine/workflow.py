@@ -246,7 +246,11 @@ class Workflow:
                 outcomes.mark_put_back(message, decision.put_back)
         if message.holder is None and not message.holders:
             marks = message.marks
-            if message.rare is not None or marks & _NOT_PLAIN or (marks & _KEPT and erased is None):
+            if (
+                message.rare is not None
+                or marks & _NOT_PLAIN
+                or ((marks & _KEPT and erased is None) or queue.fleeting)
+            ):
                 self._close(queue, message, now)
             else:
                 # What _close and settle would do, in place: most messages end here.
@@ -257,8 +261,6 @@ class Workflow:
                 queue.count -= 1
                 queue.bytes -= message.size
                 self._core.total_bytes -= message.size + MESSAGE_OVERHEAD_BYTES
-                if queue.fleeting and queue.count == 0:
-                    self._core.note_emptied(queue)
                 message.marks = marks | MARK_GONE
                 if marks & _KEPT and erased is not None:
                     erased.append(message.sequence)

@@ -21,6 +21,7 @@ from tmqp_server.engine.commands import (
     Push,
     PushExtras,
     RemoveQueue,
+    UpdateChannel,
 )
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
@@ -338,3 +339,24 @@ def test_a_queue_that_is_kept_for_readers_stays() -> None:
     world.step(RemoveCursor(number, "c", "ch", 1, "reader"))
     world.sync()
     assert places(world) == []
+
+
+def test_changed_options_of_a_channel_come_back_and_count_for_its_queues() -> None:
+    """Update channel (F20): the option counts from the next message that ends."""
+    world = KeptWorld()
+    world.create(QueueChanges(durable=True))
+    number = world.numbers["admin"]
+    update = UpdateChannel(number, "update", "ch", ChannelChanges(destroy_when_empty=True))
+    assert world.step(update) == ["StoreChannel 3"]
+    assert "admin update: 0" in world.write()
+    world.sync()
+    assert places(world) == ["ch: [1]"]
+    world.crash()
+    world.push("m1")
+    world.sync()
+    world.connect("admin")
+    clear(world)
+    world.sync()
+    assert places(world) == []
+    missing = UpdateChannel(world.numbers["admin"], "update", "ch", ChannelChanges())
+    assert world.step(missing) == ["admin update: 404"]
