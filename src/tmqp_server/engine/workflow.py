@@ -212,8 +212,7 @@ class Workflow:
     ) -> None:
         """The same; *command* may be missing where the handler is not asked.
 
-        A list *erased* takes the sequence of a message that the storage may forget, where nothing
-        more must be said of it; whoever gives the list tells the storage.
+        *erased* takes the sequences that the storage may forget; the caller tells the storage.
         """
         if positive:
             queue.acks += 1
