@@ -72,7 +72,7 @@ class Disk:
 
     def new_journal(self, door: NativeDoor) -> Journal:
         """The journal of a life that begins."""
-        self.journal = Journal([door], EPOCH_S)
+        self.journal = Journal([door], EPOCH_S + self.simulation.server.booted_at)
         return self.journal
 
     def begin(self, life: int, hub: Hub) -> None:
@@ -85,7 +85,7 @@ class Disk:
         self._reads.clear()
         if life > 1:
             self.store = self.store.restarted()
-        found = recover(self.store, hub, self.journal, self.world.now)
+        found = recover(self.store, hub, self.journal, self.simulation.server.now)
         if self.simulation.watched:
             self.audit.check(self.store, found)
         owed = sum(queue.high_count + queue.regular_count for queue in found.queues)
@@ -214,7 +214,7 @@ class Disk:
             return
         self.world.mark("read back from the disk")
         asked = self._reads.popleft()
-        self._answer([answer_of(self.store, self.journal, asked, self.world.now)])
+        self._answer([answer_of(self.store, self.journal, asked, self.simulation.server.now)])
         if life == self._life:
             self._work_on()
 

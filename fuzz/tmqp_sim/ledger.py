@@ -51,7 +51,9 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.engine.message import Message
+from tmqp_sim.correspondence import Correspondence
 from tmqp_sim.history import Place
+from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.world import Violation, World
 
 __all__ = ["Hand", "Ledger"]
@@ -82,6 +84,7 @@ class Ledger:
 
     :param sent: what was sent to each session, in its order, over all lives.
     :param pushes: how often a message was pushed up to now, over all lives.
+    :param lifetimes: when messages are too old, over all lives.
     """
 
     def __init__(
@@ -91,8 +94,10 @@ class Ledger:
         max_in_flight: int,
         sent: dict[int, list[str]],
         pushes: Callable[[str], int],
+        lifetimes: Lifetimes,
     ) -> None:
         self.pushes = pushes
+        self.lifetimes = lifetimes
         self.world = world
         self.places = places
         self.max_in_flight = max_in_flight
@@ -127,6 +132,7 @@ class Ledger:
         self.due: dict[tuple[str, int], int] = {}
         #: How often each message of a queue was sent, by its id.
         self.sendings: dict[tuple[tuple[str, int], str], int] = {}
+        self._correspondence = Correspondence(world)
         self._passes: list[Hand] = []
         self._performers: dict[type, Callable[[Command], None]] = {
             Push: self._push,
@@ -156,6 +162,7 @@ class Ledger:
 
         :raises Violation: when a promise is broken.
         """
+        self._correspondence.after(command, effects)
         for effect in effects:
             if isinstance(effect, Deliver):
                 self._deliver(effect.sessions, effect.message, effect.channel, effect)
@@ -228,6 +235,7 @@ class Ledger:
             if times is not None:
                 self.unsent[key, command.message_id].pop()
                 times.pop()
+                self.lifetimes.refused(key, command.message_id)
                 if not times:
                     del self.accepted[key][command.message_id]
             high = self.high_waiting.get(key, {})
@@ -245,6 +253,7 @@ class Ledger:
             return
         accepted = self.accepted.setdefault(key, {})
         accepted.setdefault(command.message_id, []).append(self.world.now)
+        self.lifetimes.took_in(key, command.message_id)
         self.arrivals += 1
         self.unsent.setdefault((key, command.message_id), []).append(self.arrivals)
         if command.high_priority:
@@ -388,6 +397,7 @@ class Ledger:
     ) -> None:
         """Order and flags of a sending."""
         uid = message.message_id
+        self.lifetimes.check_sending(key, uid)
         if effect.wants_acknowledge != place.acks:
             raise Violation("flags", f"{uid} of {place}: acknowledges are not asked as they should")
         high = message.high_priority
@@ -410,23 +420,18 @@ class Ledger:
         if not effect.first_acquirer and len(arrived) == len(times):
             raise Violation("flags", f"{uid} of {place} has no first acquirer (F87)")
         if effect.first_acquirer and len(times) == 1:
-            self._check_order(place, key, message, times[0], turn)
+            self._check_order(place, key, message, turn)
 
     def _check_order(
         self,
         place: Place,
         key: tuple[str, int],
         message: Message,
-        accepted_at: float,
         turn: int,
     ) -> None:
-        """The first sending of what was pushed once: it overtakes nothing and is not too old."""
+        """The first sending of what was pushed once: it overtakes nothing."""
         uid = message.message_id
         high = message.high_priority
-        if place.expiry_s:
-            late = self.world.now - accepted_at - place.expiry_s
-            if late > _EPSILON_S and message.expires_at:
-                raise Violation("deadline", f"{uid} of {place} is sent {late:.4f} s too old")
         if place.status == STATUS_PULL:
             return  # who pulls may want the newest first
         if self.disk_failed and (place.durable or place.overflow):

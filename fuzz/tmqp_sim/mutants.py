@@ -36,6 +36,8 @@ from tmqp_server.engine.transactions import Transactions
 from tmqp_server.outlets import Outlets
 from tmqp_server.runs import Runs
 from tmqp_server.storage.journal import Journal
+from tmqp_sim.answer_bugs import ANSWER_BUGS
+from tmqp_sim.clock_bugs import CLOCK_BUGS
 from tmqp_sim.commit_bugs import (
     commits_every_time,
     mark_comes_later,
@@ -576,6 +578,8 @@ _LIST: Final = (
         PendingTable, "expire", _waits_for_ever,
     ),
     *[Mutant(*bug) for bug in RUN_BUGS],
+    *[Mutant(*bug) for bug in ANSWER_BUGS],
+    *[Mutant(*bug) for bug in CLOCK_BUGS],
 )  # fmt: skip
 
 #: By name.

@@ -123,7 +123,7 @@ class Operator:
         simulation = self.simulation
         hub = simulation.server.hub
         self.number = _FIRST_NUMBER + simulation.server.lives
-        hub.open(self.number, OperatorDoor(), simulation.world.now)
+        hub.open(self.number, OperatorDoor(), simulation.server.now)
         session = hub._sessions[self.number]
         assert isinstance(session, OperatorSession)
         self.session = session
@@ -157,7 +157,7 @@ class Operator:
         assert self.session is not None
         self.session.queued.append(command)
         hub = self.simulation.server.hub
-        now = self.simulation.world.now
+        now = self.simulation.server.now
         more = hub.receive(self.number, b"!", now)
         while more:
             more = hub.go_on(self.number, now)

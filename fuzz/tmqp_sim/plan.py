@@ -234,10 +234,12 @@ def draw_plan(seed: int) -> Plan:
     plan.duration_s = chance.uniform(_SHORTEST_S, _LONGEST_S)
     _draw_world(plan, chance)
     _draw_places(plan, chance)
+    _draw_durable_brief(plan)
     _draw_clients(plan, chance)
     _draw_messages(plan, chance)
     _draw_bulk(plan)
     _draw_meddlers(plan)
+    _draw_forgers(plan)
     _draw_memory(plan)
     _draw_epochs(plan)
     if not plan.quiet:
@@ -288,6 +290,15 @@ def _draw_places(plan: Plan, chance: Random) -> None:
             plan.places.append(
                 Place("dead", channel, queue_id, STATUS_ROUND_ROBIN, "putback-end", "none", 1.5)
             )
+
+
+def _draw_durable_brief(plan: Plan) -> None:
+    """Most queues whose messages expire are durable: time-outs outlive the server."""
+    own = Random(f"{plan.seed}/brief")
+    for place in plan.places:
+        if place.kind == "brief" and own.random() < 0.75:
+            place.durable = place.saves = True
+            place.memory_limit = own.choice((0, 1, 3))
 
 
 def _place(kind: str, channel: str, number: int, timeout_s: float, chance: Random) -> Place:
@@ -468,6 +479,14 @@ def _draw_meddlers(plan: Plan) -> None:
     if own.random() < 0.2:
         at = own.random() * plan.duration_s * 0.5
         plan.clients.append(ClientPlan("meddler", "meddler", 0, Habits(), at, True))
+
+
+def _draw_forgers(plan: Plan) -> None:
+    own = Random(f"{plan.seed}/forgers")
+    if own.random() < 0.15:
+        for count in range(2):
+            at = own.random() * plan.duration_s * 0.5
+            plan.clients.append(ClientPlan(f"forger-{count}", "forger", 0, Habits(), at, True))
 
 
 def _draw_epochs(plan: Plan) -> None:

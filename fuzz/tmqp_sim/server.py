@@ -6,6 +6,9 @@ the high water mark the session is blocked; one that makes no progress is cut; d
 and of the broker are served when they have come.  It may be frozen for a while (a virtual machine
 that is moved) and it may crash: then its memory is gone, and what the disk had is all that a new
 one begins with.
+
+The server's clock is not the world's.  A life may begin on a machine that has just started: its
+monotonic clock then starts near zero, and whatever was saved before lies before that clock's start.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ __all__ = ["Built", "Server", "Session"]
 
 #: How often a session that is being sent to is looked at, in seconds.
 BUSY_RECHECK_S: Final = 1.0
+#: How long a machine has been up at most when a server starts after a reboot, in seconds.
+_LONGEST_BOOT_S: Final = 2.0
 
 
 class Built:
@@ -68,7 +73,7 @@ class Session:
         if server.asleep or self.over or self.finishing:
             return
         hub = server.hub
-        now = server.world.now
+        now = server.now
         if hub.close_reason(self.number):
             return
         if self.blocked and (self.more or self.waiting_bytes > self._pause_bytes):
@@ -87,7 +92,7 @@ class Session:
                 server.turn()
                 self.finish("the peer closed")
                 return
-            self.received_at = now
+            self.received_at = server.world.now
             self.more = hub.receive(self.number, data, now)
         server.turn()
         server.watch(self)
@@ -102,7 +107,7 @@ class Session:
         if self.server.asleep:
             self.server.broken_meanwhile.append(self)
             return
-        self.server.hub.receive_eof(self.number, self.server.world.now)
+        self.server.hub.receive_eof(self.number, self.server.now)
         self.server.turn()
         self.finish(reason)
 
@@ -133,7 +138,7 @@ class Session:
         elif self.waiting_bytes > limits.high_water_bytes:
             self.blocked = True
             self.server.world.mark("session blocked")
-            self.server.hub.block(self.number, self.server.world.now)
+            self.server.hub.block(self.number, self.server.now)
             self.server.turn()
 
     def writable(self) -> None:
@@ -158,7 +163,7 @@ class Session:
             if self.blocked and self.waiting_bytes <= server.outbound.low_water_bytes:
                 self.blocked = False
                 server.world.mark("session unblocked")
-                server.hub.unblock(self.number, server.world.now)
+                server.hub.unblock(self.number, server.now)
                 server.turn()
                 if self.held_back:
                     self.held_back = False
@@ -212,7 +217,7 @@ class Session:
         self.over = True
         server = self.server
         server.sessions.pop(self.number, None)
-        server.hub.forget(self.number, server.world.now)
+        server.hub.forget(self.number, server.now)
         server.turn()
         self.end.close()
 
@@ -239,6 +244,8 @@ class Server:
         self.ping_interval_s = ping_interval_s
         self.outbound = outbound
         self.lives = 0
+        #: When the clock of this life read zero, in the world's time.
+        self.booted_at = 0.0
         self.up = False
         self.asleep = False
         self.sessions: dict[int, Session] = {}
@@ -247,6 +254,7 @@ class Server:
         self._began = began
         self._lateness_s = lateness_s
         self._random = world.child("server")
+        self._reboots = world.child("reboots")
         self._knocking: list[Link] = []
         self._unheard: list[Command] = []
         #: Called when the hub has something for the storage.
@@ -256,6 +264,20 @@ class Server:
         self.hub: Hub
         self._door: Door
 
+    # -- its clock ------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """What the server's monotonic clock reads."""
+        return self.world.now - self.booted_at
+
+    def _world_time(self, due: float) -> float:
+        """When the server's clock reads *due* or later, in the world's time."""
+        when = due + self.booted_at
+        while when - self.booted_at < due:  # the sum was rounded down
+            when = math.nextafter(when, math.inf)
+        return when
+
     # -- its life -------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -263,6 +285,9 @@ class Server:
         if self.up:
             return
         self.lives += 1
+        if self.lives > 1 and self._reboots.random() < 0.7:
+            self.booted_at = self.world.now - self._reboots.random() * _LONGEST_BOOT_S
+            self.world.mark("machine rebooted")
         built = self._build()
         self.hub = built.hub
         self._door = built.door
@@ -323,7 +348,7 @@ class Server:
         """Close every session, as a stopping server does."""
         if self.up and not self.asleep:
             for number in list(self.sessions):
-                self.hub.close(number, reason, self.world.now)
+                self.hub.close(number, reason, self.now)
             self.turn()
 
     def storage_answers(self, commands: list[Command]) -> None:
@@ -332,7 +357,7 @@ class Server:
             self._unheard.extend(commands)
             return
         for command in commands:
-            self.hub.answer(command, self.world.now)
+            self.hub.answer(command, self.now)
         self.turn()
 
     # -- links ----------------------------------------------------------------------------------
@@ -349,7 +374,7 @@ class Server:
         session = Session(self, link)
         link.server.owner = session
         self.sessions[session.number] = session
-        self.hub.open(session.number, self._door, self.world.now)
+        self.hub.open(session.number, self._door, self.now)
         self.watch(session)
         self.world.after(0.0, session.readable)
 
@@ -382,13 +407,14 @@ class Server:
         if due is not None and due < self._broker_due:
             self._broker_due = due
             late = self._random.random() * self._lateness_s if self._lateness_s else 0.0
-            self.world.at(due + (late if due > self.world.now else 0.0), self._serve_broker, due)
+            when = self._world_time(due)
+            self.world.at(when + (late if due > self.now else 0.0), self._serve_broker, due)
 
     def _serve_broker(self, due: float) -> None:
         if due != self._broker_due or not self.up or self.asleep:
             return
         self._broker_due = math.inf
-        self.hub.on_broker_deadline(self.world.now)
+        self.hub.on_broker_deadline(self.now)
         self.turn()
 
     def watch(self, session: Session) -> None:
@@ -396,7 +422,7 @@ class Server:
         deadline = self.hub.session_deadline(session.number)
         if deadline is not None and deadline < session.due:
             session.due = deadline
-            self.world.at(deadline, self._session_due, session, deadline)
+            self.world.at(self._world_time(deadline), self._session_due, session, deadline)
 
     def _session_due(self, session: Session, due: float) -> None:
         if not session.over and session.due == due and self.up and not self.asleep:
@@ -406,16 +432,16 @@ class Server:
         session.due = math.inf
         if session.over:
             return
-        now = self.world.now
+        now = self.now
         if session.waiting_bytes:
             # Whether it reads is judged by the stall time.
             session.due = now + BUSY_RECHECK_S
-            self.world.at(session.due, self._session_due, session, session.due)
+            self.world.after(BUSY_RECHECK_S, self._session_due, session, session.due)
             return
         deadline = self.hub.session_deadline(session.number)
         if deadline is not None and deadline <= now:
             self.hub.on_session_deadline(session.number, now)
-            self._check_keep_alive(session, now - session.received_at)
+            self._check_keep_alive(session, self.world.now - session.received_at)
             self.turn()
         self.watch(session)
 

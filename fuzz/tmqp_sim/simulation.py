@@ -28,8 +28,10 @@ from tmqp_sim.consumers import Consumer, Meddler, Puller
 from tmqp_sim.disk import Disk
 from tmqp_sim.epochs import CHANNEL, EpochWriter, complaints, found_on
 from tmqp_sim.faults import strike
+from tmqp_sim.forgers import Forger
 from tmqp_sim.history import History, Place, Sent
 from tmqp_sim.ledger import Ledger
+from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.network import Network
 from tmqp_sim.operators import Operator
 from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
@@ -78,6 +80,7 @@ class Simulation:
         self.world = World(plan.seed)
         self.places: dict[tuple[str, int], Place] = {place.key: place for place in plan.places}
         self.history = History(self.places)
+        self.lifetimes = Lifetimes(self.world, self.places)
         self.network = Network(self.world, plan.shape)
         self.healed = False
         self.sent: dict[int, list[str]] = {}
@@ -119,7 +122,7 @@ class Simulation:
             self.writers.append(writer)
             self.good.append(writer)
             self.world.at(0.005, writer.connect)
-        self.bad: list[Consumer | Stranger | Meddler] = []
+        self.bad: list[Consumer | Forger | Stranger | Meddler] = []
         for each in plan.clients:
             self._add_client(each, limits)
 
@@ -137,9 +140,11 @@ class Simulation:
 
     def _add_client(self, each: ClientPlan, limits: ClientLimits) -> None:
         place = self.plan.places[each.place]
-        client: Consumer | Stranger | Meddler
+        client: Consumer | Forger | Stranger | Meddler
         if each.role == "meddler":
             client = Meddler(self, each.name, limits)
+        elif each.role == "forger":
+            client = Forger(self, each.name, limits)
         elif each.role == "stranger":
             client = Stranger(self, each.name)
         elif each.role == "puller":
@@ -167,8 +172,9 @@ class Simulation:
         )
         options = BrokerOptions(storage=True)
         self.ledger = Ledger(
-            self.world, self.places, plan.max_in_flight, self.sent, self.history.pushes
-        )
+            self.world, self.places, plan.max_in_flight, self.sent, self.history.pushes,
+            self.lifetimes,
+        )  # fmt: skip
         door = NativeDoor(self._new_door_id, self.protocol)
         journal = self.disk.new_journal(door)
         if self.watched:

@@ -249,14 +249,9 @@ class WatchedBroker(Broker):
         if place is not None and place.expiry_s and queue.expired != self._expired.get(key, 0):
             self._expired[key] = queue.expired
             self._world.mark("message expired")
-            old = [
-                at
-                for times in self.ledger.accepted.get(key, {}).values()
-                for at in times
-                if at + place.expiry_s <= now + _EPSILON_S
-            ]
-            if queue.expired > len(old):
-                raise Violation("deadline", f"{queue!r}: {queue.expired} expired, {len(old)} may")
+            old = self.ledger.lifetimes.too_old(key)
+            if queue.expired > old:
+                raise Violation("deadline", f"{queue!r}: {queue.expired} expired, {old} may")
         due = queue.next_due()
         if due != float("inf") and (earliest is None or earliest > max(due, now) + _EPSILON_S):
             raise Violation("deadline", f"{queue!r} is due at {due:.4f} and nobody wakes it")

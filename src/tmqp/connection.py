@@ -444,7 +444,7 @@ class Connection:
         if self._state != _OPEN:
             self._demand(Input.SEND, "send")
         if not self._server and frame.type == TYPE_PULL_REQUEST:
-            self._pulls.add(frame.message_id)
+            self._pulls.add(frame)
         self._out.append(frame.raw)
 
     def send_bytes(self, data: bytes) -> None:

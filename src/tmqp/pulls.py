@@ -1,9 +1,10 @@
 """Owns the pull requests of a client: which are pending, and which messages belong to them.
 
 A pull's messages come as ordinary queue messages, told apart by headers that the server appends
-behind the producer's own (F107).  So the *last* header of a name counts: a producer that writes
-``Request-Id`` into its message cannot imitate a pull.  And only ids of requests that are pending on
-this connection count at all.
+behind the producer's own (F107).  So the *last* header of a name counts, and only ids of requests
+that are pending on this connection count at all.  A producer that writes ``Request-Id`` into its
+message cannot imitate a pull: what comes from another queue than the request names is no result of
+it, and a response that bears a source is another client's (F44).
 """
 
 from __future__ import annotations
@@ -31,21 +32,24 @@ class PendingPulls:
     :param most: how many there may be (``Limits.max_pending_pulls``).
     """
 
-    __slots__ = ("_most", "_received")
+    __slots__ = ("_most", "_places", "_received")
 
     def __init__(self, most: int) -> None:
         self._most: int = most
         self._received: dict[str, int] = {}
+        #: The queue that each of them names: the channel in small letters (F46), and the id.
+        self._places: dict[str, tuple[str, int]] = {}
 
     def any(self) -> bool:
         """Whether there are some: without, no message needs a look."""
         return len(self._received) > 0
 
-    def add(self, request_id: str) -> None:
+    def add(self, request: Frame) -> None:
         """Remember a request that is being sent.
 
         :raises LocalProtocolError: without an id, with one that is pending, and past the limit.
         """
+        request_id = request.message_id
         if not request_id:
             raise LocalProtocolError("a pull request must have a message id (F104)")
         if request_id in self._received:
@@ -55,14 +59,17 @@ class PendingPulls:
                 f"{self._most} pull requests are pending, the limit (max_pending_pulls)"
             )
         self._received[request_id] = 0
+        self._places[request_id] = (request.target.lower(), request.content_type)
 
     def forget(self, request_id: str) -> None:
         """Its results are to be taken for ordinary messages."""
         self._received.pop(request_id, None)
+        self._places.pop(request_id, None)
 
     def clear(self) -> None:
         """Forget all."""
         self._received = {}
+        self._places = {}
 
     def message(self, frame: Frame) -> Event | None:
         """The event of a queue message that belongs to a pending pull; None for any other."""
@@ -72,10 +79,13 @@ class PendingPulls:
         received = self._received.get(request_id, -1)
         if received < 0:
             return None
+        channel, queue_id = self._places[request_id]
+        if frame.content_type != queue_id or frame.target.lower() != channel:
+            return None
         reason = frame.last_header(_NO_CONTENT)
         index = frame.last_header(_INDEX)
         if reason is not None and index is None and frame.payload_size == 0:
-            del self._received[request_id]
+            self.forget(request_id)
             return PullCompleted(frame, request_id, reason, received)
         self._received[request_id] = received + 1
         count = frame.last_header(_COUNT)
@@ -85,9 +95,9 @@ class PendingPulls:
         """The event of a Response that ends a pending pull (F106, F112); None for any other."""
         request_id = frame.message_id
         received = self._received.get(request_id, -1)
-        if received < 0:
+        if received < 0 or frame.source:
             return None
-        del self._received[request_id]
+        self.forget(request_id)
         return PullCompleted(frame, request_id, "", received)
 
 

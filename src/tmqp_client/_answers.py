@@ -1,15 +1,22 @@
-"""Owns matching answers to what was asked: by message id alone (F44, F78), pongs in order (F37)."""
+"""Matches answers to what was asked: by message id (F44, F78), pongs in order (F37).
+
+An answer counts only from whom it can come.  The server's own bears no source; an acknowledge of a
+consumer, which the server passes on to a producer (F79), is addressed to the channel.  Everything
+that bears a source and is addressed to this client is another client's word, and settles only what
+that client was asked.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import Final
 
-from tmqp.constants import RESULT_OK
+from tmqp.constants import RESULT_OK, TYPE_ACKNOWLEDGE
 from tmqp.events import AcknowledgeReceived, ResponseReceived
 from tmqp.frames import Frame
 from tmqp_client._outcomes import Counters
 from tmqp_client._pending import Kind, Pending, PendingTable
+from tmqp_client._requests import Request
 from tmqp_client.errors import NegativeAcknowledge, OperationFailed
 
 __all__ = ["Answers"]
@@ -40,6 +47,8 @@ class Answers:
         reason = event.reason
         if pending is None or not pending.takes_acknowledge(reason is None):
             return None
+        if not _may_answer(pending, event.frame):
+            return None
         if reason is not None:
             pending.error = NegativeAcknowledge(pending.asked, pending.message_id, reason)
         return self.settle(pending, event.frame, now)
@@ -49,6 +58,8 @@ class Answers:
         pending = self.pendings.get(event.frame.message_id)
         code = event.code
         if pending is None or not pending.takes_response(code == RESULT_OK):
+            return None
+        if not _may_answer(pending, event.frame):
             return None
         # What another client answers is its own affair; the server's word bears no source (F44).
         if code != RESULT_OK and not (pending.kind == Kind.REQUEST and event.frame.source):
@@ -91,3 +102,14 @@ class Answers:
         """The connection is over: its pongs and second words will not come."""
         self.pings.clear()
         self._echoes.clear()
+
+
+def _may_answer(pending: Pending, frame: Frame) -> bool:
+    """Whether an answer comes from whom it can come."""
+    source = frame.source
+    if not source:
+        return True
+    if pending.kind == Kind.PUSH:
+        return frame.type == TYPE_ACKNOWLEDGE and frame.target.lower() == pending.target.lower()
+    request = pending.request
+    return isinstance(request, Request) and request.asks(source)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tmqp.constants import (
     EVENT_SUBSCRIBE,
     EVENT_UNSUBSCRIBE,
+    TARGET_NAME_PREFIX,
+    TARGET_TYPE_PREFIX,
     TYPE_ACKNOWLEDGE,
     TYPE_DIRECT_MESSAGE,
     TYPE_EVENT,
@@ -62,6 +64,11 @@ class DirectRequest(Request):
         self.first_only = first_only
         self.high_priority = high_priority
 
+    def asks(self, client_id: str) -> bool:
+        """Whether that client may be among those it names (F113)."""
+        target = self.target
+        return target == client_id or target.startswith((TARGET_NAME_PREFIX, TARGET_TYPE_PREFIX))
+
     def to_frame(self, message_id: str, source: str, answer: bool) -> Frame:
         """The frame to send.
 
@@ -101,6 +108,10 @@ class RouterRequest(Request):
         super().__init__(0, word, check_channel(router), pairs, payload, NO_QUEUE, kind)
         self.content_type = content_type
         self.high_priority = high_priority
+
+    def asks(self, client_id: str) -> bool:
+        """Whether the router may bring it to that client: its bindings decide."""
+        return True
 
     def to_frame(self, message_id: str, source: str, answer: bool) -> Frame:
         """The frame to send.

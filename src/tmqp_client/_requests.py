@@ -139,6 +139,10 @@ class Request:
         """It does not undo anything that stands."""
         return self.operation != OP_LEAVE
 
+    def asks(self, client_id: str) -> bool:
+        """Whether it asks that client, so that its answer counts beside the server's."""
+        return False
+
     def to_frame(self, message_id: str, source: str, answer: bool) -> Frame:
         """The frame to send.
 

@@ -62,6 +62,9 @@ class Supervisor:
         self._ssl_context = ssl_context
         self._policy = policy
         self._random = random.Random()  # noqa: S311 - it spreads waits, it keeps no secret
+        self._connected_at = 0.0
+        #: How often the wait was doubled in the outages before; see ReconnectPolicy.
+        self._doublings = 0
         session.on_refused = self._refused
 
     # -- the first time -------------------------------------------------------------------------
@@ -89,7 +92,7 @@ class Supervisor:
             if last is not None:
                 self.close()
                 raise ConnectFailed(last.address, f"{last.reason} ({schedule.why_over})")
-        self.state = ConnectionState.CONNECTED
+        self._connected()
         tasks.start_soon(self._run, tasks)
 
     async def _try(self, tasks: anyio.abc.TaskGroup, address: Address) -> ConnectFailed | None:
@@ -136,6 +139,8 @@ class Supervisor:
             return False
         self.state = ConnectionState.RECONNECTING
         began = anyio.current_time()
+        if began - self._connected_at >= policy.steady_after_s:
+            self._doublings = 0
         schedule = self._schedule(policy)
         failure = await self._go_on(tasks, schedule, ConnectFailed("", lost.message))
         if session.lost is not None:
@@ -145,16 +150,21 @@ class Supervisor:
             session.give_up(Lost(lost.reason, words, lost.rule))
             self.watchers.tell(GaveUp(words))
             return False
-        self.state = ConnectionState.CONNECTED
-        outage_s = anyio.current_time() - began
+        self._doublings = schedule.doublings
+        self._connected()
+        outage_s = self._connected_at - began
         self.watchers.tell(Reconnected(str(self.address), schedule.attempts, outage_s))
         return True
+
+    def _connected(self) -> None:
+        self.state = ConnectionState.CONNECTED
+        self._connected_at = anyio.current_time()
 
     def _schedule(self, policy: ReconnectPolicy) -> Schedule:
         # The address that was good last is the first to be tried.
         first = 0 if self.address is None else self._addresses.index(self.address)
         now = anyio.current_time()
-        return Schedule(policy, self._addresses, self._random.random, now, first)
+        return Schedule(policy, self._addresses, self._random.random, now, first, self._doublings)
 
     async def _go_on(
         self, tasks: anyio.abc.TaskGroup, schedule: Schedule, failure: ConnectFailed

@@ -42,7 +42,7 @@ class Transactions:
 
         transaction = await client.open_transaction("nightly", epoch)
         if transaction.state == "open":
-            await client.push_transaction(transaction, "orders", 1, payloads)
+            transaction = await client.push_transaction(transaction, "orders", 1, payloads)
             await client.commit_transaction("nightly", epoch, [transaction])
 
     The queues must be durable.  A transaction ends by a commit, an abort, a time without a push, or

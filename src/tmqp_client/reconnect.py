@@ -3,8 +3,11 @@
 :class:`Schedule` is the policy at work and pure: the time and randomness are given to it.  Each
 outage begins with a short wait, for every client of a server that restarts comes back at once; each
 attempt that fails doubles the wait, up to a bound, and each wait is shortened at random, so that
-they do not stay in step.  Addresses are tried in turn, and a wait comes after each round of them,
-not between two: another server may be well.
+they do not stay in step.  An outage that follows a connection of a few moments continues where the
+last one ended: a server that accepts and closes at once is not asked ten times a second.
+
+Addresses are tried in turn, and a wait comes after each round of them, not between two: another
+server may be well.
 
 What connected once is tried without end, unless the policy bounds it, with one exception: a server
 that refuses the login (400, 401, 403, 404) will do so again, and ``max_refusals`` of these in a row
@@ -50,6 +53,10 @@ class ReconnectPolicy:
     jitter: float = 0.5
     """The share of each wait that is left to chance: 0.5 waits between half of it and all of it."""
 
+    steady_after_s: float = 10.0
+    """Seconds that a connection must last for the next outage to begin with ``initial_delay_s``
+    again; after a shorter one the wait goes on doubling."""
+
     max_attempts: int | None = None
     """Attempts in one outage, each address counted; without end if None."""
 
@@ -74,6 +81,10 @@ class ReconnectPolicy:
         for name in ("initial_delay_s", "max_delay_s", "max_refusals", "max_sends"):
             if not getattr(self, name) > 0:
                 raise LocalProtocolError(f"{name} must be positive, got {getattr(self, name)!r}")
+        if not self.steady_after_s >= 0:
+            raise LocalProtocolError(
+                f"steady_after_s must not be negative, got {self.steady_after_s!r}"
+            )
         for name in ("max_attempts", "max_outage_s"):
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -98,6 +109,7 @@ class Schedule:
     :param chance: returns a number from 0 up to 1, each time another.
     :param now: when the connection was lost.
     :param first: the index of the address to begin with.
+    :param doublings: how often the wait was doubled before, in earlier outages.
     """
 
     def __init__(
@@ -107,6 +119,7 @@ class Schedule:
         chance: Callable[[], float],
         now: float,
         first: int = 0,
+        doublings: int = 0,
     ) -> None:
         self.attempts = 0
         self.why_over = ""
@@ -115,7 +128,13 @@ class Schedule:
         self._chance = chance
         self._began = now
         self._index = first
+        self._doublings = doublings
         self._refusals = 0
+
+    @property
+    def doublings(self) -> int:
+        """How often the wait has been doubled, for an outage that continues this one."""
+        return self._doublings + -(-self.attempts // len(self._addresses))
 
     def next(self, now: float) -> Attempt | None:
         """The next attempt; None when there is none, and ``why_over`` says why."""
@@ -130,7 +149,8 @@ class Schedule:
         rounds, place = divmod(self.attempts, len(self._addresses))
         if place == 0:
             # The exponent is bounded: a float has an end too.
-            longest_s = min(policy.initial_delay_s * 2.0 ** min(rounds, 64), policy.max_delay_s)
+            doubled = 2.0 ** min(self._doublings + rounds, 64)
+            longest_s = min(policy.initial_delay_s * doubled, policy.max_delay_s)
             delay_s = longest_s * (1.0 - policy.jitter * self._chance())
         if policy.max_outage_s is not None:
             left_s = self._began + policy.max_outage_s - now

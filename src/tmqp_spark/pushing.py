@@ -305,6 +305,10 @@ class Pusher(Link):
 
     def _handle(self, events: list[Event]) -> None:
         for event in events:
+            if isinstance(event, AcknowledgeReceived | ResponseReceived) and self._is_a_peers(
+                event.frame
+            ):
+                continue
             if isinstance(event, AcknowledgeReceived):
                 self._settle_one(event)
             elif (

@@ -38,6 +38,8 @@ from tmqp import (
     Role,
 )
 from tmqp.address import parse_address
+from tmqp.constants import TYPE_RESPONSE
+from tmqp_client._ids import IdSource
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken
 from tmqp_spark.large import LargeAnswer, begin
 from tmqp_spark.options import ConnectionOptions
@@ -95,7 +97,7 @@ class Link:
         self._may_be_large: set[str] = set()
         self._payloads: dict[str, tuple[memoryview, int]] = {}
         self._large: LargeAnswer | None = None
-        self._last_id = 0
+        self._new_id = IdSource()
 
     def __repr__(self) -> str:
         return f"<Link {self.options.url} {'open' if self.is_open else 'closed'}>"
@@ -145,8 +147,7 @@ class Link:
 
     def next_id(self) -> str:
         """An id for a message on this connection."""
-        self._last_id += 1
-        return f"{self._last_id:x}"
+        return self._new_id()
 
     def send(self, pieces: list[bytes], expected: Iterable[str] = ()) -> None:
         """Send whole frames that are encoded already, as one write.
@@ -406,11 +407,21 @@ class Link:
             self._payloads[large.message_id] = (large.data, large.start)
         self._take(large.short)
 
+    def _is_a_peers(self, frame: Frame) -> bool:
+        """Whether an answer is another client's word: the broker's own bear no source (F44), and an
+        acknowledge of a consumer that it passes on is addressed to the channel (F79)."""
+        connection = self._connection
+        return (
+            bool(frame.source)
+            and connection is not None
+            and (frame.type == TYPE_RESPONSE or frame.target == connection.client_id)
+        )
+
     def _handle(self, events: list[Event]) -> None:
         for event in events:
             if isinstance(event, ResponseReceived | AcknowledgeReceived):
                 frame = event.frame
-                if frame.message_id in self._waiting:
+                if frame.message_id in self._waiting and not self._is_a_peers(frame):
                     self._waiting.discard(frame.message_id)
                     self._answers[frame.message_id] = frame
             elif isinstance(event, HandshakeAccepted):

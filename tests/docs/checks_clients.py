@@ -89,6 +89,7 @@ def receivers_that_read_slowly() -> None:
     world = World()
     slow, sender = named(world, "slow", "X"), world.connect("b")
     subscribe(slow, "ClientConnected")
+    direct(slow, "b", message_id="r", pending_response=True)
     world.hub.block(slow.number, world.now)
     slow.take()
     sender.take()
@@ -102,6 +103,42 @@ def receivers_that_read_slowly() -> None:
     assert [frame.message_id for frame in slow.take()] == ["r"]
     statistics = world.hub.broker.statistics()
     assert (statistics.directs_skipped, statistics.events_skipped) == (3, 1)
+
+
+@case(72)
+def answers_that_nobody_asked_for() -> None:
+    world = World()
+    asker, asked, other = world.connect("a"), world.connect("b"), world.connect("c")
+    direct(asker, "b", pending_response=True)
+    answer = Frame.build(MessageType.RESPONSE, "a", 0, message_id="d")
+    acknowledge = Frame.build(MessageType.ACKNOWLEDGE, "a", 9, message_id="d", high_priority=True)
+    asker.take()
+    for client in (other, world.connect("e")):
+        client.send(answer)
+        client.send(acknowledge)
+    asked.send(Frame.build(MessageType.RESPONSE, "a", 0, message_id="another"))
+    assert asker.take() == []
+    for frame in (acknowledge, answer):
+        asked.send(frame)
+        asked.send(frame)
+    kinds = [frame.type for frame in asker.take()]
+    assert kinds == [MessageType.ACKNOWLEDGE, MessageType.RESPONSE]
+    direct(asker, "b")
+    asked.send(answer)
+    assert asker.take() == []
+
+
+@case(73)
+def request_id_of_a_producer() -> None:
+    world = World()
+    producer, consumer = world.connect("a"), world.connect("b", join="q")
+    headers = [("One", "1"), ("request-ID", "r"), ("Two", "Request-Id"), ("Request-Id", "s")]
+    push = Frame.build(MessageType.QUEUE_MESSAGE, "q", 1, b"x", message_id="m", headers=headers)
+    consumer.take()
+    producer.send(push)
+    (frame,) = consumer.take()
+    assert frame.headers == [("One", "1"), ("Two", "Request-Id")]
+    assert (frame.payload, frame.message_id, frame.source) == (b"x", "m", "a")
 
 
 @case(30)

@@ -209,15 +209,44 @@ def test_a_pull_must_be_recognisable() -> None:
     connection.send(pull("r3"))
 
 
+def test_a_push_into_another_queue_is_no_result_whatever_its_headers_say() -> None:
+    """A producer that knew a pull's id answered it by pushing where its victim consumes."""
+    connection = pulling("r1")
+    for channel, queue_id in (("other", 1), ("q", 2)):
+        headers = [("Request-Id", "r1"), ("Count", "1"), ("Index", "1")]
+        forged = Frame.build(PUSH, channel, queue_id, b"x", message_id="m", headers=headers)
+        (event,) = connection.receive(forged.raw, 0.0)
+        assert type(event) is QueueMessageReceived
+    (event,) = connection.receive(result("r1", 1), 0.0)
+    assert type(event) is PullMessageReceived
+
+
+def test_a_result_may_spell_the_channel_in_its_producers_way() -> None:
+    connection = pulling("r1")
+    headers = [("Request-Id", "r1"), ("Count", "1"), ("Index", "1")]
+    spelt = Frame.build(PUSH, "Q", 1, b"x", message_id="m", headers=headers)
+    (event,) = connection.receive(spelt.raw, 0.0)
+    assert type(event) is PullMessageReceived
+
+
+def test_another_clients_response_does_not_end_a_pull() -> None:
+    connection = pulling("r1")
+    forged = Frame.build(MessageType.RESPONSE, "c", 0, message_id="r1", source="somebody")
+    (event,) = connection.receive(forged.raw, 0.0)
+    assert type(event) is ResponseReceived
+    (event,) = connection.receive(result("r1", 1), 0.0)
+    assert type(event) is PullMessageReceived
+
+
 def test_what_is_cleared_is_forgotten() -> None:
     pulls = PendingPulls(2)
     assert not pulls.any()
-    pulls.add("r1")
-    pulls.add("r2")
+    pulls.add(pull("r1"))
+    pulls.add(pull("r2"))
     assert pulls.any()
     pulls.clear()
     assert not pulls.any()
-    pulls.add("r1")
+    pulls.add(pull("r1"))
 
 
 def test_a_server_does_not_remember_pulls() -> None:

@@ -442,3 +442,30 @@ async def test_lists_are_asked_again_where_that_is_wished(server: str, channel: 
             await proxy.cut()
             proxy.flow()
         assert [queue.id for queue in found] == [1]
+
+
+async def test_a_server_that_accepts_and_closes_at_once_is_not_asked_ever_faster() -> None:
+    """Each short connection used to start the waits again: 134 connects in 12 s."""
+    connects: list[float] = []
+
+    async def goodbye(peer: Peer) -> None:
+        connects.append(anyio.current_time())
+        await peer.accept()
+
+    policy = ReconnectPolicy(initial_delay_s=0.01, max_delay_s=10.0, jitter=0.0)
+    async with serve(goodbye) as address, connect(address, reconnect=policy):
+        with anyio.fail_after(20):
+            while len(connects) < 8:
+                await anyio.sleep(0.01)
+    # Waits of 0.01, 0.02, 0.04 ... 0.64 s came before the others; they sum up to 1.27 s.
+    assert connects[-1] - connects[0] >= 1.2
+
+
+async def test_a_connection_that_lasted_starts_the_waits_again(server: str) -> None:
+    policy = ReconnectPolicy(
+        initial_delay_s=0.01, max_delay_s=1_000.0, jitter=0.0, steady_after_s=0.0
+    )
+    async with proxied(server) as proxy, connect(proxy.address, reconnect=policy) as client:
+        for count in range(2, 14):  # the last wait would be 20 s
+            await proxy.cut()
+            await until_reconnected(client, count)

@@ -25,6 +25,7 @@ from tmqp.constants import (
 )
 from tmqp.testing.vectors import CLIENT_TO_SERVER
 from tmqp_client import ClientLimits, NegativeAcknowledge, OperationFailed
+from tmqp_client._letters import DirectRequest
 from tmqp_client._machine import ClientMachine
 from tmqp_client._outcomes import Outcome
 from tmqp_client._pending import NO_QUEUE, Kind, Pending
@@ -44,6 +45,13 @@ class Recorded(Request):
         """The recorded frame."""
         assert message_id == self.golden.message_id
         return self.golden
+
+    def asks(self, client_id: str) -> bool:
+        """As our own requests judge whose answer counts."""
+        what = (self.kind, self.golden.target, 0, b"", (), False, False)
+        if self.golden.type == TYPE_DIRECT_MESSAGE:
+            return DirectRequest(*what).asks(client_id)
+        return self.golden.type == TYPE_ROUTER
 
 
 class Replayed:

@@ -52,6 +52,29 @@ def test_a_wait_is_shortened_and_never_lengthened(chance: float, jitter: float, 
         assert longest_s * (1 - jitter) - 1e-9 <= attempt.delay_s <= longest_s
 
 
+def test_a_short_connection_does_not_start_the_waits_again() -> None:
+    policy = ReconnectPolicy(initial_delay_s=0.1, max_delay_s=15.0)
+    waits: list[float] = []
+    doublings = 0
+    for _ in range(9):  # each outage ends at its first attempt, and the connection is lost at once
+        made = Schedule(policy, [ONE], never, 0.0, 0, doublings)
+        attempt = made.next(0.0)
+        assert attempt is not None
+        waits.append(attempt.delay_s)
+        doublings = made.doublings
+    assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 15.0]
+
+
+def test_a_round_of_addresses_doubles_once() -> None:
+    made = schedule(ReconnectPolicy(initial_delay_s=1.0))
+    made.next(100.0)
+    assert made.doublings == 1
+    made.next(100.0)
+    assert made.doublings == 1
+    made.next(100.0)
+    assert made.doublings == 2
+
+
 def test_attempts_are_bounded() -> None:
     made = schedule(ReconnectPolicy(max_attempts=3))
     assert [made.next(100.0) is not None for _ in range(4)] == [True, True, True, False]
@@ -83,6 +106,8 @@ def test_refused_logins_in_a_row_end_it_and_other_refusals_do_not() -> None:
         *({"initial_delay_s": 0}, {"max_delay_s": -1.0}, {"jitter": 1.1}, {"jitter": -0.1}),
         *({"max_attempts": 0}, {"max_outage_s": 0.0}, {"max_refusals": 0}, {"max_sends": 0}),
         {"initial_delay_s": float("nan")},
+        {"steady_after_s": -1.0},
+        {"steady_after_s": float("nan")},
     ],
 )
 def test_a_policy_that_makes_no_sense(what: dict[str, float]) -> None:

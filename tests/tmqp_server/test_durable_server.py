@@ -22,11 +22,18 @@ from tmqp_server.engine.router_commands import TO_QUEUE, TO_URL, BindingOptions
 from tmqp_server.settings.options import DeclaredChannel, DeclaredQueue
 from tmqp_server.settings.routers import DeclaredRouter
 from tmqp_server.storage.memory import MemoryStore
-from tmqp_server.storage.port import KeepRouter, Store, StoreBatch, StoreError, StoreFullError
+from tmqp_server.storage.port import (
+    KeepRouter,
+    QueueOffsets,
+    Store,
+    StoreBatch,
+    StoreError,
+    StoreFullError,
+)
 from tmqp_server.storage.topology import router_to_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
 DURABLE = QueueOptions(durable=True)
 
@@ -223,6 +230,66 @@ async def test_a_disk_that_hangs_does_not_keep_the_server(caplog: pytest.LogCapt
             await client.push("c", 1, b"1", wait=False)
     store.over.set()
     assert any("was not closed" in record.getMessage() for record in caplog.records)
+
+
+class Unreadable(MemoryStore):
+    """A store whose first look at its offsets fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failed = 0
+
+    def offsets(self, keys: Sequence[int]) -> list[QueueOffsets]:
+        if not self.failed:
+            self.failed += 1
+            raise StoreError("the disk did not answer")
+        return super().offsets(keys)
+
+
+async def test_one_failed_read_does_not_delay_every_later_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each read used to wait a second, for good, on a server that is only read from."""
+    store = Unreadable()
+    async with serving(None, store) as (_, client):
+        await client.create_queue("c", 1, DURABLE, status="push")
+        with pytest.raises(OperationFailed) as refused:
+            await client.offsets("c")
+        assert (refused.value.code, store.failed) == (503, 1)
+        with anyio.fail_after(15):  # 30 reads, a second each, were 30 s
+            for _ in range(30):
+                await client.offsets("c")
+    said = [record.getMessage() for record in caplog.records if "storage" in record.name]
+    assert len([each for each in said if "cannot be read" in each]) == 1
+
+
+class Untidy(MemoryStore):
+    """A store that cannot catch up after a large write."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+        self.asked = 0
+
+    def catch_up(self) -> None:
+        self.asked += 1
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [StoreError("no room to tidy"), ZeroDivisionError("a bug")])
+async def test_a_store_that_cannot_catch_up_does_not_end_the_server(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Untidy(error)
+    async with serving(None, store) as (_, client):
+        await client.create_queue("c", 1, DURABLE, status="push")
+        transaction = await client.open_transaction("app", 1)
+        transaction = await client.push_transaction(transaction, "c", 1, [b"1"])
+        await client.commit_transaction("app", 1, [transaction])
+        await client.push("c", 1, b"2")
+        assert await take(client, 2) == [b"1", b"2"]
+    assert store.asked == 1
+    assert any(str(error) in (record.exc_text or record.getMessage()) for record in caplog.records)
 
 
 class Broken(MemoryStore):

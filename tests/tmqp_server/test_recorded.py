@@ -75,6 +75,7 @@ ON_PURPOSE = {
     "probe-031": ANSWERED,
     "probe-036": ANSWERED,
     "probe-040": "a pull without an id is refused with a word of its own (F106)",
+    "probe-039": "an answer that nobody asked for is not passed on (F117)",
     "probe-041": COUNT,
     "probe-042": KEPT,
     "probe-037": "who waits for the acknowledge of a direct message is told of its failure (C22)",

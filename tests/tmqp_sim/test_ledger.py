@@ -13,6 +13,7 @@ from tmqp_server.engine.effects import Accept, Append, Confirm, Deliver, Effect,
 from tmqp_server.engine.message import MARK_HIGH, Message
 from tmqp_sim.history import Place
 from tmqp_sim.ledger import Ledger
+from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.world import Violation, World
 
 
@@ -30,6 +31,7 @@ class Desk:
             max_in_flight,
             self.sent,
             lambda uid: self.pushes.get(uid, 0),
+            Lifetimes(self.world, {self.place.key: self.place}),
         )
         self.client = Client(9, "producer", None, None, "tmqp", None, False, 0.0)
         for number in (1, 2, 9):
@@ -236,7 +238,6 @@ def test_an_answer_between_two_time_outs_of_a_moment_is_for_the_older_of_twins()
 def test_what_is_too_old_is_not_sent() -> None:
     desk = Desk(work("brief", "none", expiry_s=1.0))
     message = desk.push("a")
-    message.rarely().expires_at = 1.0
     desk.world.now = 1.5
     text = broken("deadline", lambda: desk.step(None, desk.deliver(message, 1)))
     assert "0.5000 s too old" in text

@@ -114,7 +114,7 @@ from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import BrokerStatistics
 from tmqp_server.engine.subscribing import Subscribing
-from tmqp_server.engine.timers import NEVER
+from tmqp_server.engine.times import NEVER
 from tmqp_server.engine.transactions import Transactions, TransactionTimer
 from tmqp_server.engine.watching import Watching
 from tmqp_server.engine.workflow import Workflow

@@ -36,10 +36,21 @@ class SendDirect(SessionCommand):
     ``request`` (``wire`` if that is None): 404 when nobody fits, 503 when those who do cannot take
     it, 482 when it is too large; whether the sender is told is the door's to know (F115).  With
     ``elsewhere`` it was given to other nodes as well, where the receiver may be: then there is no
-    404.  ``size`` is in bytes.
+    404.  ``size`` is in bytes.  ``asks`` says which answers are awaited under ``message_id``
+    (ASKS_ACKNOWLEDGE, ASKS_RESPONSE or both): no others are passed on.
     """
 
-    __slots__ = ("by", "who", "first_only", "size", "wire", "request", "elsewhere")
+    __slots__ = (
+        "by",
+        "who",
+        "first_only",
+        "size",
+        "wire",
+        "request",
+        "message_id",
+        "asks",
+        "elsewhere",
+    )
 
     def __init__(
         self,
@@ -50,6 +61,8 @@ class SendDirect(SessionCommand):
         size: int,
         wire: object,
         request: object = None,
+        message_id: str = "",
+        asks: int = 0,
     ) -> None:
         super().__init__(session)
         self.by = by
@@ -58,6 +71,8 @@ class SendDirect(SessionCommand):
         self.size = size
         self.wire = wire
         self.request = wire if request is None else request
+        self.message_id = message_id
+        self.asks = asks
         self.elsewhere = False
 
 
@@ -65,16 +80,22 @@ class SendDirect(SessionCommand):
 class PassAnswer(SessionCommand):
     """Bring a response, or the acknowledge of a direct message, to a client (F116, F117).
 
-    Dropped and counted when there is no such client; never answered itself.  ``size`` is in bytes.
+    ``kind`` is ASKS_ACKNOWLEDGE or ASKS_RESPONSE, what it is.  Dropped and counted when there is no
+    such client, or it does not wait for this answer from this session; never answered itself.
+    ``size`` is in bytes.
     """
 
-    __slots__ = ("client_id", "size", "wire")
+    __slots__ = ("client_id", "size", "wire", "message_id", "kind")
 
-    def __init__(self, session: int, client_id: str, size: int, wire: object) -> None:
+    def __init__(
+        self, session: int, client_id: str, size: int, wire: object, message_id: str, kind: int
+    ) -> None:
         super().__init__(session)
         self.client_id = client_id
         self.size = size
         self.wire = wire
+        self.message_id = message_id
+        self.kind = kind
 
 
 @mypyc_attr(acyclic=True)

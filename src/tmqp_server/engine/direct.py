@@ -5,8 +5,8 @@ not passed on at all.  So what a slow client costs must be bounded here.  A dire
 nobody whose outbound buffer is full; a sender that waits for an answer is told 503.  An answer
 (a response or an acknowledge) was asked for and must not be lost for a moment's delay, so those go
 on, up to ``max_answer_bytes_while_blocked`` until the buffer has drained; what is beyond that is
-dropped and counted, because a client must not be able to have another's connection cut by
-answering what it was never asked.
+dropped and counted.  An answer is passed on only to a client that asked for it, from a client that
+was asked (``questions.py``); others are dropped and counted too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tmqp_server.engine.client_commands import (
 from tmqp_server.engine.commands import Acknowledge, Command
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.effects import Forward, HandOver, Reply
+from tmqp_server.engine.router_commands import ASKS_ACKNOWLEDGE
 from tmqp_server.engine.sessions import Session
 
 __all__ = ["Direct"]
@@ -46,13 +47,28 @@ class Direct:
         if receivers:
             if command.first_only:
                 receivers = receivers[:1]
-            core.out.append(Forward(receivers, command.wire))
+            self.bring(receivers, command, session)
         else:
             found = self._named(command.by, command.who)
             if not found and command.elsewhere:
+                self._expect([], command, session)
                 return
             code = RESULT_BUSY if found else RESULT_NOT_FOUND
             core.out.append(Reply(session.number, command.request, code))
+
+    def bring(self, receivers: list[int], command: SendDirect, session: Session) -> None:
+        """Bring a message to some clients, and expect their answers if it asks for any."""
+        self._core.out.append(Forward(receivers, command.wire))
+        self._expect(receivers, command, session)
+
+    def _expect(self, receivers: list[int], command: SendDirect, session: Session) -> None:
+        # What a node brings was asked on another server, which knows who waits.
+        if command.asks and not session.node:
+            core = self._core
+            until = core.now + core.limits.max_answer_wait_ms / 1000
+            session.questions(core.limits.max_questions_per_session).ask(
+                command.message_id, receivers, command.asks, command.elsewhere, until
+            )
 
     def receivers(self, by: int, who: str) -> list[int]:
         """The sessions of those named that can take a message; the others are counted."""
@@ -78,28 +94,37 @@ class Direct:
         """Bring an answer to the client that waits for it (F116, F117)."""
         assert isinstance(command, PassAnswer)
         client = self._core.clients.get(command.client_id)
-        if client is None or client.node:
+        if client is None or not self._waits(client, command.message_id, command.kind, session):
             self._core.answers_dropped += 1
         else:
-            self._bring(client, command.size, command.wire)
+            self._pass(client, command.size, command.wire)
+
+    def _waits(self, client: Session, message_id: str, kind: int, session: Session) -> bool:
+        """Whether a client waits for an answer of this kind from a session; it is counted then."""
+        asked = client.asked
+        return asked is not None and asked.takes(
+            message_id, session.number, kind, session.node, self._core.now
+        )
 
     def hand_over(self, command: Command, session: Session) -> None:
         """Give a custom message to whoever knows what it means (F17)."""
         assert isinstance(command, SendCustom)
         self._core.out.append(HandOver(session.number, session, command.wire))
 
-    def pass_acknowledge(self, command: Acknowledge) -> bool:
+    def pass_acknowledge(self, command: Acknowledge, session: Session) -> bool:
         """Bring an acknowledge that names no channel to the client of that name (F116).
 
-        :returns: False when there is no such client.
+        :returns: False when there is no such client, or it does not wait for that.
         """
         client = self._core.clients.get(command.channel)
-        if client is None or client.node or command.wire is None:
+        if client is None or command.wire is None:
             return False
-        self._bring(client, command.size, command.wire)
+        if not self._waits(client, command.message_id, ASKS_ACKNOWLEDGE, session):
+            return False
+        self._pass(client, command.size, command.wire)
         return True
 
-    def _bring(self, client: Session, size: int, wire: object) -> None:
+    def _pass(self, client: Session, size: int, wire: object) -> None:
         core = self._core
         if client.blocked:
             if client.answer_bytes + size > core.limits.max_answer_bytes_while_blocked:

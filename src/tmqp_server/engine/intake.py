@@ -188,7 +188,7 @@ class Intake:
         channel = core.channels.by_spelling.get(command.channel)
         if channel is None:
             channel = core.channels.find(command.channel)
-        if channel is None and self._direct.pass_acknowledge(command):
+        if channel is None and self._direct.pass_acknowledge(command, session):
             return  # of a direct message, without the mark that says so (F116)
         queue = None if channel is None else channel.queues.get(command.queue_id)
         if queue is None:

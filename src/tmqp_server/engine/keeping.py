@@ -50,6 +50,7 @@ from tmqp_server.engine.storage_commands import (
     StorageState,
 )
 from tmqp_server.engine.tails import Tail
+from tmqp_server.engine.times import AT_ONCE, NEVER
 from tmqp_server.engine.transaction_commands import RestoreMark
 from tmqp_server.engine.transactions import Transactions
 
@@ -322,16 +323,16 @@ class Keeper:
         message.attempts = kept.attempts
         if kept.attempts == 0 and kept.sequence <= queue.suspect:
             message.attempts = 1
-        if kept.put_backs or kept.hops or kept.expires_at > 0.0 or kept.due_at > core.now:
+        if kept.put_backs or kept.hops or kept.expires_at != NEVER or kept.due_at > core.now:
             rare = message.rarely()
             rare.put_backs = kept.put_backs
             rare.hops = kept.hops
             rare.expires_at = kept.expires_at
-            rare.due_at = kept.due_at
+            rare.due_at = kept.due_at if kept.due_at > core.now else AT_ONCE
         queue.count += 1
         queue.bytes += kept.size
         core.total_bytes += kept.size + MESSAGE_OVERHEAD_BYTES
-        if 0.0 < kept.expires_at <= core.now and self._outcomes.expire(queue, message):
+        if kept.expires_at <= core.now and self._outcomes.expire(queue, message):
             return
         if core.shares_decisions:
             share(queue, message)

@@ -60,6 +60,14 @@ class EngineLimits:
     """Bytes of responses and acknowledges of other clients that are passed on to a client whose
     outbound buffer is full, until it has drained; what is beyond is dropped and counted."""
 
+    max_questions_per_session: int = 10_000
+    """Direct messages of one client that wait for an answer; for one more the oldest is forgotten,
+    and its answers are dropped."""
+
+    max_answer_wait_ms: int = 600_000
+    """For how long answers to a direct message are passed on to its sender, in milliseconds; later
+    ones are dropped."""
+
     max_messages_per_queue: int = 1_000_000
     """Messages of one queue, waiting and in flight together; a push past it is answered with 482.
     The option ``message_limit`` of a queue (waiting messages only, F75) can only be stricter."""

@@ -18,6 +18,7 @@ from typing import Final
 from tmqp._compat import mypyc_attr
 from tmqp_server.engine.client import Client
 from tmqp_server.engine.records import Record
+from tmqp_server.engine.times import AT_ONCE, NEVER
 
 __all__ = [
     "MARK_ANSWERED",
@@ -95,10 +96,10 @@ class Rare(Record):
         self.put_backs = 0
         #: Queues it has gone through as a dead letter.
         self.hops = 0
-        #: Monotonic seconds; 0 is never.
-        self.expires_at = 0.0
-        #: Not to be sent before this time; monotonic seconds, 0 is at once.
-        self.due_at = 0.0
+        #: Monotonic seconds, or NEVER.
+        self.expires_at = NEVER
+        #: Not to be sent before this time; monotonic seconds, or AT_ONCE.
+        self.due_at = AT_ONCE
         #: The number under which the storage was asked last to keep it; 0 is never.
         self.ticket = 0
         #: The sequence under which the storage has it in its queue, or was asked to; 0 is none.
@@ -194,9 +195,9 @@ class Message:
 
     @property
     def expires_at(self) -> float:
-        """When it is too old, in monotonic seconds; 0 is never (F97)."""
+        """When it is too old, in monotonic seconds, or NEVER (F97)."""
         rare = self.rare
-        return 0.0 if rare is None else rare.expires_at
+        return NEVER if rare is None else rare.expires_at
 
     @property
     def put_backs(self) -> int:

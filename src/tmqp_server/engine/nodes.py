@@ -18,6 +18,7 @@ from tmqp_server.engine.outcomes import Outcomes
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.sharing import withdraw
 from tmqp_server.engine.snapshots import NodeSnapshot
+from tmqp_server.engine.times import AT_ONCE
 
 __all__ = ["Nodes"]
 
@@ -52,7 +53,7 @@ class Nodes:
             core.decisions_unknown += 1
             return
         core.decisions_applied += 1
-        deferred = message.rare is not None and message.rare.due_at > 0.0
+        deferred = message.rare is not None and message.rare.due_at != AT_ONCE
         if message.holder is not None or message.holders or deferred:
             # Whoever has it here may well finish; only it is not to be sent again.
             message.marks |= MARK_DECIDED

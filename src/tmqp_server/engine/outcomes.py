@@ -69,6 +69,7 @@ from tmqp_server.engine.message import (
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.saving import Saver
 from tmqp_server.engine.sharing import forget, reindex, tell
+from tmqp_server.engine.times import NEVER
 
 __all__ = ["NACK_STORAGE", "Outcomes"]
 
@@ -375,7 +376,7 @@ class Outcomes:
             rare = message.rarely()
             if decision.put_back != PUT_BACK_NO and rare.put_backs < queue.put_back_limit:
                 rare.put_backs += 1
-                rare.expires_at = 0.0
+                rare.expires_at = NEVER
                 queue.requeued += 1
                 return False
         queue.expired += 1

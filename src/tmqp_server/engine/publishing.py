@@ -31,7 +31,7 @@ from tmqp_server.engine.commands import Command
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.custom_routers import RoutedMessage
 from tmqp_server.engine.direct import Direct
-from tmqp_server.engine.effects import Forward, Reply
+from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.intake import Intake
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.router_commands import (
@@ -253,7 +253,7 @@ class Publishing:
         kind = options.kind
         envelope = publication.envelope
         if kind == TO_CLIENTS:
-            return self._to_clients(binding, envelope)
+            return self._to_clients(binding, publication)
         if kind == TO_QUEUE:
             push = envelope.as_push(options.target, options.content_type, options.interaction)
             return self._intake.route(push, publication.session)
@@ -261,9 +261,10 @@ class Publishing:
             return self._to_url(options, publication)
         return self._to_tag(binding, publication)
 
-    def _to_clients(self, binding: Binding, envelope: Envelope) -> bool:
+    def _to_clients(self, binding: Binding, publication: Publication) -> bool:
         """Send to all clients that fit, to the first, or to one in turn (F125)."""
         options = binding.options
+        envelope = publication.envelope
         direct = envelope.as_direct(options.target, options.content_type, options.interaction)
         receivers = self._direct.receivers(direct.by, direct.who)
         if not receivers:
@@ -273,7 +274,7 @@ class Publishing:
             binding.turn += 1
         elif options.method == _ONLY_FIRST:
             receivers = receivers[:1]
-        self._core.out.append(Forward(receivers, direct.wire))
+        self._direct.bring(receivers, direct, publication.session)
         return True
 
     def _to_tag(self, binding: Binding, publication: Publication) -> bool:

@@ -166,7 +166,7 @@ class Puller:
     def _send_next(self, queue: Queue, pulling: Pulling, now: float) -> None:
         message = queue.take_newest() if pulling.newest_first else queue.take()
         rare = message.rare
-        if rare is not None and 0.0 < rare.expires_at <= now:
+        if rare is not None and rare.expires_at <= now:
             self._core.budget -= 1
             # Too old within this tick, and the timer has not come round yet.
             if not self._outcomes.expire(queue, message):
@@ -228,7 +228,7 @@ class Puller:
             return
         message = queue.latest()
         # A message that is too old is gone, even where the timer has not come round yet.
-        if message is None or 0.0 < message.expires_at <= core.now:
+        if message is None or message.expires_at <= core.now:
             core.out.append(Reply(session.number, command.request, RESULT_NOT_FOUND))
             return
         if not self._show(queue, message, session, command):

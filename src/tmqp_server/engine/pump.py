@@ -64,7 +64,7 @@ class Pump:
                 return
             message = queue.take()
             rare = message.rare
-            if rare is not None and 0.0 < rare.expires_at <= now:
+            if rare is not None and rare.expires_at <= now:
                 core.budget -= 1
                 # Too old within this tick, and the timer has not come round yet.
                 if not self._outcomes.expire(queue, message):

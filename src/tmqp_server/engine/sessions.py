@@ -17,6 +17,7 @@ from collections import deque
 from tmqp_server.engine.client import Client
 from tmqp_server.engine.delivery import QueueFacts
 from tmqp_server.engine.message import SubscriptionFilter
+from tmqp_server.engine.questions import Questions
 
 __all__ = ["Audience", "EventSubscription", "Pulling", "Session", "Subscription"]
 
@@ -27,7 +28,7 @@ class Session(Client):
     ``event_subscriptions`` are kept by ``notices.py``, by the place that they are about.
     """
 
-    __slots__ = ("event_subscriptions", "pulls", "subscriptions")
+    __slots__ = ("asked", "event_subscriptions", "pulls", "subscriptions")
 
     def __init__(
         self,
@@ -58,6 +59,14 @@ class Session(Client):
         #: Its pulls that are under way, oldest first.
         self.pulls: list[Pulling] = []
         self.event_subscriptions: dict[tuple[int, str, int], EventSubscription] = {}
+        #: Its direct messages that wait for an answer; None as long as there was none.
+        self.asked: Questions | None = None
+
+    def questions(self, most: int) -> Questions:
+        """Its direct messages that wait for an answer, of which there may be *most*."""
+        if self.asked is None:
+            self.asked = Questions(most)
+        return self.asked
 
     def delivered_in_all(self) -> int:
         """Deliveries to this session, those to whole audiences included."""

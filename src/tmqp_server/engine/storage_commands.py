@@ -27,7 +27,7 @@ __all__ = [
 class KeptMessage(Record):
     """A message as the storage had it, read by its door.
 
-    ``expires_at`` and ``due_at`` are monotonic seconds, 0 for never and at once, and may be in the
+    ``expires_at`` and ``due_at`` are monotonic seconds, or NEVER and AT_ONCE, and may be in the
     past.  ``door`` is the name of the one that can read it.  ``channel`` is its producer's
     spelling; None for a dead letter, which bears the address of the queue it is in.  A
     ``transient`` one was on disk to save memory only.

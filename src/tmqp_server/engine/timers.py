@@ -21,11 +21,10 @@ import heapq
 from typing import Final
 
 from tmqp_server.engine.message import Message
+from tmqp_server.engine.times import NEVER
 
-__all__ = ["NEVER", "TICK_S", "ExpiryWheel", "Sleeper", "Wakeups"]
+__all__ = ["TICK_S", "ExpiryWheel", "Sleeper", "Wakeups"]
 
-#: Later than any time.
-NEVER: Final = float("inf")
 #: Messages that become too old are removed within this many seconds (the original: 1 s, F97).  A
 #: power of two, so that no rounding makes a tick early.
 TICK_S: Final = 0.125

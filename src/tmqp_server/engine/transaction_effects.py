@@ -33,7 +33,7 @@ BROKEN: Final = "broken"
 class CommitPart(Record):
     """What goes into one queue: ``count`` messages, from the sequence ``first`` on without a gap.
 
-    ``expires_at`` is in monotonic seconds, 0 for never.
+    ``expires_at`` is in monotonic seconds, or NEVER.
     """
 
     __slots__ = ("key", "first", "count", "bundles", "expires_at")

@@ -62,7 +62,8 @@ from tmqp_server.engine.staging import (
     held_tail,
 )
 from tmqp_server.engine.tails import Tail
-from tmqp_server.engine.timers import NEVER, Sleeper
+from tmqp_server.engine.timers import Sleeper
+from tmqp_server.engine.times import NEVER
 from tmqp_server.engine.transaction_commands import (
     AbortTransaction,
     CommitTransaction,
@@ -400,7 +401,7 @@ class Transactions:
                 entry.regular_tail = held_tail(queue, first, regular, False)
             pending.entries.append(entry)
             timeout_s = queue.message_timeout_s
-            expires_at = now + timeout_s if timeout_s > 0.0 else 0.0
+            expires_at = now + timeout_s if timeout_s > 0.0 else NEVER
             parts.append(CommitPart(key, first, staged.count, staged.bundles, expires_at))
         for transaction in pending.transactions:
             transaction.state = COMMITTING

@@ -6,7 +6,8 @@ from collections import deque
 from typing import Final
 
 from tmqp_server.engine.message import MARK_FAILED, MARK_GONE, Message
-from tmqp_server.engine.timers import NEVER, ExpiryWheel
+from tmqp_server.engine.timers import ExpiryWheel
+from tmqp_server.engine.times import NEVER
 
 __all__ = ["WaitingList"]
 
@@ -43,12 +44,17 @@ class WaitingList:
     def _put(self, message: Message) -> None:
         self.count += 1
         expires_at = message.expires_at
-        if expires_at > 0.0:
+        if expires_at != NEVER:
             wheel = self._wheel
             if wheel is None:
                 wheel = ExpiryWheel()
                 self._wheel = wheel
             wheel.add(message, expires_at)
+
+    def _stop_expiry(self, message: Message) -> None:
+        expires_at = message.expires_at
+        if expires_at != NEVER and self._wheel is not None:
+            self._wheel.remove(message, expires_at)
 
     def take(self) -> Message:
         """Take out the first message; there must be one."""
@@ -58,9 +64,7 @@ class WaitingList:
             message = self._messages.popleft()
         self.count -= 1
         if message.rare is not None:
-            expires_at = message.rare.expires_at
-            if expires_at > 0.0 and self._wheel is not None:
-                self._wheel.remove(message, expires_at)
+            self._stop_expiry(message)
         return message
 
     def messages(self) -> list[Message]:
@@ -75,9 +79,7 @@ class WaitingList:
             message = self._messages.pop()
         self.count -= 1
         if message.rare is not None:
-            expires_at = message.rare.expires_at
-            if expires_at > 0.0 and self._wheel is not None:
-                self._wheel.remove(message, expires_at)
+            self._stop_expiry(message)
         return message
 
     def look(self, newest: bool) -> Message:
@@ -121,9 +123,7 @@ class WaitingList:
         """Make *message*, which waits here, a husk.  The caller must settle it."""
         self.count -= 1
         self._husks += 1
-        expires_at = message.expires_at
-        if expires_at > 0.0 and self._wheel is not None:
-            self._wheel.remove(message, expires_at)
+        self._stop_expiry(message)
 
     def keep(self) -> None:
         """Count one of the messages of ``take_expired`` as waiting again, where it stood."""
@@ -141,8 +141,7 @@ class WaitingList:
                 left.append(message)
                 continue
             failed.append(message)
-            if message.expires_at > 0.0 and self._wheel is not None:
-                self._wheel.remove(message, message.expires_at)
+            self._stop_expiry(message)
         self._messages = left
         self._husks = 0
         self.count -= len(failed)

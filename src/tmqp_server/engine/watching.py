@@ -21,7 +21,8 @@ from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.reading_commands import KeptOffsets, KnownQueue, ListOffsets
 from tmqp_server.engine.reading_effects import FindOffsets
 from tmqp_server.engine.sessions import Session
-from tmqp_server.engine.timers import NEVER, Sleeper
+from tmqp_server.engine.timers import Sleeper
+from tmqp_server.engine.times import NEVER
 
 __all__ = ["AskedOffsets", "Watch", "WatchTimer", "Watching"]
 

@@ -56,6 +56,7 @@ from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sending import Sender
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.sharing import reindex, share
+from tmqp_server.engine.times import AT_ONCE
 
 __all__ = ["Workflow"]
 
@@ -324,11 +325,11 @@ class Workflow:
                 break
             core.budget -= 1
             rare = deferred.rarely()
-            rare.due_at = 0.0
+            rare.due_at = AT_ONCE
             if deferred.marks & MARK_DECIDED:
                 self._outcomes.settle_elsewhere(queue, deferred, True)
                 continue
-            if 0.0 < rare.expires_at <= now and self._outcomes.expire(queue, deferred):
+            if rare.expires_at <= now and self._outcomes.expire(queue, deferred):
                 continue
             self._arrive(queue, deferred, now)
         if not queue.runnable:

@@ -73,10 +73,11 @@ class StorageTask:
         self._wake = anyio.Event()
         self._worker = Worker("tmqp-server storage")
         self._lingers = False
-        self._pause_s = 0.0
+        #: How long to wait after a failure, each ended by a success of its own kind.
+        self._write_pause_s = 0.0
+        self._read_pause_s = 0.0
         self._reason = ""
         self._reads: deque[StorageQuestion] = deque()
-        self._cannot_read = False
         self._stopping = False
         self._idle = anyio.Event()
 
@@ -101,7 +102,7 @@ class StorageTask:
                 if not self._hub.storage_is_urgent and not self._reads:
                     await self._linger()
                 await self._work()
-                if self._pause_s:
+                if self._write_pause_s or self._read_pause_s:
                     await self._pause()
         finally:
             self._idle.set()
@@ -125,15 +126,14 @@ class StorageTask:
                 await self._worker.do(partial(self._read, answers, anyio.current_time()))
             except Exception as error:
                 self._answer(answers)  # what came before it
-                if not self._cannot_read:
+                if not self._read_pause_s:
                     logger.error("the storage cannot be read, it is tried again: %s", error)
                 if not isinstance(error, StoreError):
                     logger.exception("the store failed")
-                self._cannot_read = True
-                self._pause_s = _LAST_PAUSE_S
+                self._read_pause_s = _LAST_PAUSE_S
                 self._refuse_readers()
                 return
-            self._cannot_read = False
+            self._read_pause_s = 0.0
             self._answer(answers)
 
     def _read(self, answers: list[Command], now: float) -> None:
@@ -175,16 +175,25 @@ class StorageTask:
             self._reason = ""
             commands.append(StorageState(True))
         if not self._reason:
-            self._pause_s = 0.0
+            self._write_pause_s = 0.0
         self._answer(commands)
         if writing.batch.portions:
+            await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        """Have the store do what it left for later; the batch is saved, whatever comes of it."""
+        try:
             await self._worker.do(self._store.catch_up)
+        except StoreError as error:
+            logger.warning("the store could not tidy up after a large write: %s", error)
+        except Exception:
+            logger.exception("the store failed")
 
     def _failed(self, writing: Writing, reason: str) -> None:
         if not self._reason:
             logger.error("the storage cannot save, messages to be saved are refused: %s", reason)
         self._reason = reason
-        self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LAST_PAUSE_S)
+        self._write_pause_s = min(max(2 * self._write_pause_s, _FIRST_PAUSE_S), _LAST_PAUSE_S)
         self._answer([StorageState(False), *self._answers(writing, False)])
 
     def _answers(self, writing: Writing, ok: bool) -> list[Command]:
@@ -192,7 +201,7 @@ class StorageTask:
 
     async def _pause(self) -> None:
         """Wait after a failure; with nothing owed, let the next message be the trial."""
-        with anyio.move_on_after(self._pause_s):
+        with anyio.move_on_after(max(self._write_pause_s, self._read_pause_s)):
             while not self._stopping:
                 self._wake = anyio.Event()
                 await self._wake.wait()

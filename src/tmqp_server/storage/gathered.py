@@ -69,6 +69,10 @@ class Sealed(Gathered):
         """The messages."""
         return self._messages
 
+    def size(self) -> int:
+        """How many bytes they take."""
+        return sum([len(each.body) for each in self._messages])
+
 
 class Bundled(Gathered):
     """What a commit pushes into a queue, or a part of it."""
@@ -90,6 +94,10 @@ class Bundled(Gathered):
         self._first = first
         self._timestamp_us = timestamp_us
         self._expires_us = expires_us
+
+    def size(self) -> int:
+        """How many bytes they take."""
+        return self._bundle.size
 
     def messages(self) -> list[StoredMessage]:
         """The messages.

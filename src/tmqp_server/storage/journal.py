@@ -43,6 +43,7 @@ from tmqp_server.engine.storage_effects import (
     StoreQueue,
     StoreRouter,
 )
+from tmqp_server.engine.times import AT_ONCE, NEVER
 from tmqp_server.engine.transaction_effects import CommitStored, ForgetMark
 from tmqp_server.storage.gathered import BodyCodec, Bundled, Gathered, Sealed
 from tmqp_server.storage.port import (
@@ -239,8 +240,7 @@ class Journal:
         if rare is not None:
             put_backs = min(rare.put_backs, _MAX_COUNT)
             hops = min(rare.hops, _MAX_COUNT)
-            if rare.expires_at > 0.0:
-                expires_us = self._unix_us(rare.expires_at)
+            expires_us = self._expiry_us(rare.expires_at)
             if rare.due_at > now:
                 due_us = self._unix_us(rare.due_at)
         return StoredMessage(
@@ -345,7 +345,7 @@ class Journal:
             key = part.key
             self._seal(key)
             self._sealed[key] = None
-            expires_us = self._unix_us(part.expires_at) if part.expires_at > 0.0 else 0
+            expires_us = self._expiry_us(part.expires_at)
             first = part.first
             for bundle in part.bundles:
                 portion = Bundled(key, self._by_name, bundle, first, timestamp_us, expires_us)
@@ -516,13 +516,17 @@ class Journal:
             stored.attempts,
             stored.put_backs,
             stored.hops,
-            stored.expires_us / _SECOND_US - offset_s if stored.expires_us else 0.0,
-            stored.due_us / _SECOND_US - offset_s if stored.due_us else 0.0,
+            stored.expires_us / _SECOND_US - offset_s if stored.expires_us else NEVER,
+            stored.due_us / _SECOND_US - offset_s if stored.due_us else AT_ONCE,
         )
 
     def monotonic_s(self, unix_us: int) -> float:
         """A time of the store as the engine counts it."""
         return unix_us / _SECOND_US - self._offset_s
+
+    def _expiry_us(self, expires_at: float) -> int:
+        """An expiry as the store keeps it: 0 for never, which no time may become."""
+        return 0 if expires_at == NEVER else max(1, self._unix_us(expires_at))
 
     def _unix_us(self, at: float) -> int:
         return int((at + self._offset_s) * _SECOND_US)

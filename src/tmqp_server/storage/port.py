@@ -259,6 +259,10 @@ class Portion:
         """
         raise NotImplementedError
 
+    def size(self) -> int:
+        """How many bytes they take, about."""
+        raise NotImplementedError
+
     def runs(self) -> list[StoredRun]:
         """The same as runs, in order; none where each message has to be looked at."""
         return []
@@ -292,6 +296,19 @@ class StoreBatch:
     def brings(self) -> bool:
         """Whether there are new messages."""
         return bool(self.appended or self.runs or self.portions)
+
+    def size(self) -> int:
+        """How many bytes its new messages take, about."""
+        size = 0
+        for messages in self.appended.values():
+            for message in messages:
+                size += len(message.body)
+        for runs in self.runs.values():
+            for run in runs:
+                size += len(run.bodies)
+        for portion in self.portions:
+            size += portion.size()
+        return size
 
     def unroll(self) -> None:
         """Let the messages of runs stand among the others, each by itself."""

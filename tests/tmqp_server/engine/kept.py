@@ -47,6 +47,8 @@ class KeptWorld(World):
         self.store = MemoryStore()
         self.store.recover()
         self.door = LineDoor("")  # the name of the door of clients that name none
+        #: What to add to the server's clock for the wall clock.
+        self.offset_s = 0.0
         self.journal = Journal([self.door])
         self.fetches: list[Fetch] = []
 
@@ -70,7 +72,7 @@ class KeptWorld(World):
         ok = True
         if not writing.batch.is_empty():
             try:
-                self.store.write(writing.batch, int(self.now * 1e6))
+                self.store.write(writing.batch, int((self.now + self.offset_s) * 1e6))
             except StoreError:
                 ok = False
         else:
@@ -106,6 +108,13 @@ class KeptWorld(World):
         """Kill the server and start it again: what was not written is gone."""
         self._start(self.store.restarted())
 
+    def reboot(self, down_s: float) -> None:
+        """Cut the machine's power for a while: its monotonic clock starts anew, near zero."""
+        wall_s = self.now + self.offset_s + down_s
+        self.now = 0.0
+        self.offset_s = wall_s
+        self._start(self.store.restarted())
+
     def restart(self) -> None:
         """Stop the server and start it again."""
         for name in list(self.numbers):
@@ -124,7 +133,7 @@ class KeptWorld(World):
             registry.register(name, handler)
         self.broker = Broker(self._limits, self.options, registry)
         self.names = {}
-        self.journal = Journal([self.door])
+        self.journal = Journal([self.door], self.offset_s)
         self.fetches = []
         self.numbers = {}
         self.now += 1.0

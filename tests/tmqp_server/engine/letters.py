@@ -45,4 +45,5 @@ class Letter(Envelope):
     def as_direct(self, target: str, content_type: int | None, interaction: int) -> SendDirect:
         by = BY_NAME if target.startswith("~") else BY_ID
         wire = f"{self.message_id}/{content_type}/{interaction}"
-        return SendDirect(1, by, target.removeprefix("~"), False, 10, wire)
+        who = target.removeprefix("~")
+        return SendDirect(1, by, who, False, 10, wire, None, self.message_id, interaction)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tmqp_server.engine.test_nodes import enter_node
 from tests.tmqp_server.engine.world import World
 from tmqp_server.engine.client_commands import BY_ID, BY_NAME, BY_TYPE, PassAnswer, SendDirect
 from tmqp_server.engine.commands import Acknowledge, Block, Connect, CreateChannel, Unblock
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.router_commands import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
 
 
 def crew(limits: EngineLimits | None = None) -> World:
@@ -87,37 +89,139 @@ def test_too_large() -> None:
     assert send(world, BY_ID, "a") == ["boss hi: 482"]
 
 
-def test_an_answer_goes_to_its_client_or_nowhere() -> None:
+def ask(
+    world: World, by: int, who: str, asks: int, message_id: str = "q", sender: str = "boss"
+) -> list[str]:
+    """Send a direct message that wants answers."""
+    number = world.numbers[sender]
+    return world.step(SendDirect(number, by, who, False, 10, "hi", None, message_id, asks))
+
+
+def respond(world: World, by: str, to: str = "boss", message_id: str = "q") -> list[str]:
+    number = world.numbers[by]
+    return world.step(PassAnswer(number, to, 5, f"{by} says yes", message_id, ASKS_RESPONSE))
+
+
+def confirm(world: World, by: str, to: str = "boss", message_id: str = "q") -> list[str]:
+    number = world.numbers[by]
+    return world.step(PassAnswer(number, to, 5, f"{by} has it", message_id, ASKS_ACKNOWLEDGE))
+
+
+def dropped(world: World) -> int:
+    return world.broker.statistics().answers_dropped
+
+
+def test_an_answer_goes_to_whom_it_is_for_or_nowhere() -> None:
     world = crew()
-    assert world.step(PassAnswer(1, "boss", 5, "yes")) == ["boss <- forward yes"]
-    assert world.step(PassAnswer(1, "nobody", 5, "yes")) == []
-    assert world.broker.statistics().answers_dropped == 1
+    ask(world, BY_ID, "a", ASKS_RESPONSE)
+    assert respond(world, "a", to="nobody") == []
+    assert respond(world, "a") == ["boss <- forward a says yes"]
+    assert dropped(world) == 1
+
+
+def test_nobody_answers_who_was_not_asked() -> None:
+    """An id is no secret: whoever is brought a message reads it, and ids can be told on."""
+    world = crew()
+    ask(world, BY_NAME, "w", ASKS_RESPONSE | ASKS_ACKNOWLEDGE)
+    for forged in (respond, confirm):
+        assert forged(world, "c") == []
+        assert forged(world, "boss") == []
+        assert forged(world, "a", message_id="another") == []
+        assert forged(world, "a", to="b") == []
+    assert dropped(world) == 8
+    assert confirm(world, "a") == ["boss <- forward a has it"]
+    assert respond(world, "b") == ["boss <- forward b says yes"]
+
+
+def test_who_asks_for_nothing_is_answered_nothing() -> None:
+    world = crew()
+    ask(world, BY_ID, "a", 0)
+    assert respond(world, "a") == []
+    assert confirm(world, "a") == []
+    assert world.step(Acknowledge(1, "q", "boss", 7, True, "", "ack", 5)) == []
+    ask(world, BY_ID, "a", ASKS_ACKNOWLEDGE)
+    assert respond(world, "a") == [], "it asked for an acknowledge"
+    assert confirm(world, "a") == ["boss <- forward a has it"]
+
+
+def test_each_answer_is_passed_on_once() -> None:
+    world = crew()
+    ask(world, BY_NAME, "w", ASKS_RESPONSE)
+    assert confirm(world, "a") == ["boss <- forward a has it"], "it may acknowledge before"
+    assert confirm(world, "a") == []
+    assert respond(world, "a") == ["boss <- forward a says yes"]
+    assert respond(world, "a") == []
+    assert confirm(world, "a") == []
+    assert respond(world, "b") == ["boss <- forward b says yes"]
+    assert len(world.broker._core.clients["boss"].questions(1)) == 0
+
+
+def test_an_answer_that_comes_too_late_is_dropped() -> None:
+    world = crew(EngineLimits(max_answer_wait_ms=2_000))
+    ask(world, BY_ID, "a", ASKS_RESPONSE, "early")
+    world.wait(1.5)
+    ask(world, BY_ID, "a", ASKS_RESPONSE, "late")
+    world.wait(0.5)
+    assert respond(world, "a", message_id="early") == []
+    assert respond(world, "a", message_id="late") == ["boss <- forward a says yes"]
+
+
+def test_questions_end_with_the_connection_that_asked() -> None:
+    world = crew()
+    ask(world, BY_ID, "a", ASKS_RESPONSE)
+    world.disconnect("boss")
+    world.connect("boss")
+    assert respond(world, "a") == []
+
+
+def test_an_id_that_is_used_again_asks_again() -> None:
+    world = crew()
+    ask(world, BY_ID, "a", ASKS_RESPONSE)
+    ask(world, BY_ID, "b", ASKS_RESPONSE)
+    assert respond(world, "a") == ["boss <- forward a says yes"]
+    assert respond(world, "b") == ["boss <- forward b says yes"]
 
 
 def test_answers_to_one_who_does_not_read_are_bounded_until_it_reads_again() -> None:
     world = crew(EngineLimits(max_answer_bytes_while_blocked=10))
+    for number in range(4):
+        ask(world, BY_ID, "a", ASKS_RESPONSE, f"q{number}")
     world.step(Block(2))
-    answer = PassAnswer(1, "boss", 5, "yes")
-    told = [world.step(answer) for _ in range(3)]
-    assert told == [["boss <- forward yes"]] * 2 + [[]]
+    told = [respond(world, "a", message_id=f"q{number}") for number in range(3)]
+    assert told == [["boss <- forward a says yes"]] * 2 + [[]]
     world.step(Unblock(2))
     world.step(Block(2))
-    assert world.step(answer) == ["boss <- forward yes"]
-    assert world.broker.statistics().answers_dropped == 1
+    assert respond(world, "a", message_id="q3") == ["boss <- forward a says yes"]
+    assert dropped(world) == 1
 
 
 def test_an_acknowledge_that_names_no_channel_goes_to_the_client() -> None:
     world = crew()
     acknowledge = Acknowledge(1, "m", "boss", 7, True, "", "ack", 5)
+    ask(world, BY_ID, "a", ASKS_ACKNOWLEDGE, "m")
     assert world.step(acknowledge) == ["boss <- forward ack"]
     assert world.step(Acknowledge(1, "m", "nobody", 7, True, "", "ack", 5)) == []
+    ask(world, BY_ID, "a", ASKS_ACKNOWLEDGE, "m")
     world.step(CreateChannel(2, None, "BOSS"))
     assert world.step(acknowledge) == []  # the channel comes first, whatever its case (F116)
     assert world.broker.statistics().unknown_acks == 2
 
 
+def test_another_node_answers_only_what_it_was_given() -> None:
+    world = crew()
+    enter_node(world)
+    command = SendDirect(2, BY_ID, "far", False, 10, "hi", None, "q", ASKS_RESPONSE)
+    command.elsewhere = True
+    assert world.step(command) == []
+    ask(world, BY_ID, "a", ASKS_RESPONSE, "here")
+    node = world.numbers["n"]
+    assert world.step(PassAnswer(node, "boss", 5, "no", "here", ASKS_RESPONSE)) == []
+    answer = PassAnswer(node, "boss", 5, "far says yes", "q", ASKS_RESPONSE)
+    assert world.step(answer) == ["boss <- forward far says yes"]
+
+
 def test_strangers_say_nothing() -> None:
     world = crew()
     assert world.step(SendDirect(99, BY_ID, "a", False, 1, "hi")) == []
-    assert world.step(PassAnswer(99, "a", 1, "yes")) == []
+    assert world.step(PassAnswer(99, "a", 1, "yes", "q", ASKS_RESPONSE)) == []
     assert world.broker.statistics().stray_commands == 2

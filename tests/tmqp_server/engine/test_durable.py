@@ -134,6 +134,40 @@ def test_after_an_unclean_stop_everything_is_flagged_even_after_a_clean_one() ->
     assert world.join("b")[0:2] == ["b <- m1 AR", "b <- m2 FA"]
 
 
+def test_what_expired_before_the_clock_started_is_not_delivered() -> None:
+    """After a reboot the saved expiry lies before the monotonic clock's start; it is no "never"."""
+    world = durable(message_timeout_ms=500)
+    for each in range(5):
+        world.push(f"m{each}")
+    world.sync()
+    world.reboot(down_s=3_600.0)
+    assert world.join("a") == ["a join: 0"]
+    assert world.books() == {"accepted": 5, "expired": 5, "timeout_messages": 5}
+
+
+def test_what_has_not_expired_yet_expires_after_a_reboot_at_its_time() -> None:
+    world = durable(message_timeout_ms=60_000)
+    world.push("m1")
+    world.sync()
+    world.reboot(down_s=20.0)
+    assert world.books()["messages"] == 1
+    world.wait(39.0)
+    assert world.books()["messages"] == 1
+    world.wait(2.0)
+    assert "messages" not in world.books()
+
+
+def test_a_delay_goes_on_over_a_reboot() -> None:
+    world = durable()
+    world.join("a")
+    world.push("m1", extras=PushExtras(delay_ms=60_000))
+    world.sync()
+    world.reboot(down_s=20.0)
+    world.join("a")
+    assert world.wait(38.0) == []
+    assert world.wait(2.0) == ["a <- m1 AR"]  # it may have been sent before the power went
+
+
 def test_what_expired_meanwhile_is_gone() -> None:
     world = durable(message_timeout_ms=500)
     world.push("m1")

@@ -10,12 +10,13 @@ import pytest
 from tests.tmqp_server.engine.letters import Letter
 from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_PULL
-from tmqp_server.engine.client_commands import PassAnswer, SubscribeEvent
+from tmqp_server.engine.client_commands import BY_ID, PassAnswer, SendDirect, SubscribeEvent
 from tmqp_server.engine.commands import Batch, Block, Connect, CreateChannel, Push
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
 from tmqp_server.engine.options import QueueChanges
 from tmqp_server.engine.router_commands import (
     ASKS_NOTHING,
+    ASKS_RESPONSE,
     TO_QUEUE,
     TO_URL,
     AddBinding,
@@ -88,12 +89,24 @@ def listening(world: World, count: int) -> list[str]:
     return words
 
 
+def asking(world: World, count: int) -> list[str]:
+    """Ask another client so often, then have the first question answered."""
+    world.connect("a", "b")
+    for number in range(count):
+        asked = SendDirect(1, BY_ID, "b", False, 1, "question", None, f"m{number}", ASKS_RESPONSE)
+        world.step(asked)
+    answered = world.step(PassAnswer(2, "a", 1, "answer", "m0", ASKS_RESPONSE))
+    return [] if answered == ["a <- forward answer"] else ["the answer to m0 is dropped"]
+
+
 def answering(world: World, count: int) -> list[str]:
     """Bring so many bytes of answers to a client that does not read."""
     world.connect("a", "b")
     world.step(Block(1))
-    for _ in range(count):
-        world.step(PassAnswer(2, "a", 1, "answer"))
+    for number in range(count):
+        asked = SendDirect(1, BY_ID, "b", False, 1, "question", None, f"m{number}", ASKS_RESPONSE)
+        world.step(asked)
+        world.step(PassAnswer(2, "a", 1, "answer", f"m{number}", ASKS_RESPONSE))
     dropped = world.broker.statistics().answers_dropped
     return [f"dropped {dropped}"] if dropped else []
 
@@ -170,6 +183,11 @@ CASES: dict[str, Case] = {
         answering,
         "dropped 1",
     ),
+    "max_questions_per_session": (
+        EngineLimits(max_questions_per_session=3),
+        asking,
+        "the answer to m0 is dropped",
+    ),
     "max_subscriptions_per_session": (
         EngineLimits(max_subscriptions_per_session=3),
         lambda world, n: [world.join("a", f"c{i}") for i in range(n)][-1],
@@ -236,11 +254,13 @@ def test_at_the_limit_it_works_and_one_above_is_refused(name: str) -> None:
 
 
 def test_no_limit_is_forgotten() -> None:
-    # How much a step works is measured in test_bounded_steps.py, the others need a storage:
+    # How much a step works is measured in test_bounded_steps.py, for how long answers are passed on
+    # in test_direct.py; the others need a storage:
     # test_durable.py, test_spilling.py, test_readers.py, test_watching.py, test_groups.py and
     # test_transaction_limits.py.
     names = {field.name for field in fields(EngineLimits)}
     elsewhere = {"max_work_per_step", "max_unsynced_bytes", "max_messages_in_memory"}
+    elsewhere |= {"max_answer_wait_ms"}
     elsewhere |= {"max_reads", "max_reads_per_session", "max_read_messages", "max_read_bytes"}
     elsewhere |= {"max_queues_per_read", "max_cursors_per_queue", "max_parts_per_split"}
     elsewhere |= {"max_held_reads", "max_held_reads_per_session", "max_read_wait_ms"}

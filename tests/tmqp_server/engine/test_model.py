@@ -54,6 +54,8 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_server.engine.router_commands import (
+    ASKS_ACKNOWLEDGE,
+    ASKS_RESPONSE,
     TO_CLIENTS,
     TO_QUEUE,
     TO_TAG,
@@ -93,6 +95,7 @@ channels = st.sampled_from(
     ["one", "one", "one", "ONE", "Two", "Two", "two", "Solo", "solo", "three", "four", "no no"]
 )
 queue_ids = st.sampled_from([1, 1, 1, 1, 2, 2, 2, 3, 4])
+direct_ids = st.sampled_from(["d1", "d2"])
 statuses = st.sampled_from(STATUSES)
 changes = st.builds(
     QueueChanges,
@@ -168,7 +171,9 @@ class Parcel(Envelope):
         by, _, who = target.partition(":")
         wire = (self.message_id, content_type, interaction)
         way = {"id": BY_ID, "name": BY_NAME, "type": BY_TYPE}[by]
-        return SendDirect(self.session, way, who, False, self.size, wire)
+        return SendDirect(
+            self.session, way, who, False, self.size, wire, None, self.message_id, interaction
+        )
 
 
 class Machine(RuleBasedStateMachine):
@@ -446,21 +451,39 @@ class Machine(RuleBasedStateMachine):
         whom=st.integers(0, 6),
         first_only=st.booleans(),
         size=st.sampled_from([10, 41]),
+        message_id=direct_ids,
+        asks=st.integers(0, 3),
     )
     def send_direct(
-        self, client: int, way: tuple[int, str], whom: int, first_only: bool, size: int
+        self,
+        client: int,
+        way: tuple[int, str],
+        whom: int,
+        first_only: bool,
+        size: int,
+        message_id: str,
+        asks: int,
     ) -> None:
         who = f"{way[1]}{whom}"
         number = self.session(client)
-        self.duel.do(SendDirect(number, way[0], who, first_only, size, "direct", "request"))
+        what = (size, "direct", "request", message_id, asks)
+        self.duel.do(SendDirect(number, way[0], who, first_only, *what))
 
-    @rule(client=clients, whom=st.integers(0, 6), acknowledge=st.booleans())
-    def answer_directly(self, client: int, whom: int, acknowledge: bool) -> None:
-        if acknowledge:
-            whole = Acknowledge(self.session(client), "d", f"c{whom}", 1, True, "", "an ack", 5)
-            self.duel.do(whole)
+    @rule(
+        client=clients,
+        whom=st.integers(0, 6),
+        kind=st.sampled_from([ASKS_ACKNOWLEDGE, ASKS_RESPONSE]),
+        marked=st.booleans(),
+        message_id=direct_ids,
+    )
+    def answer_directly(
+        self, client: int, whom: int, kind: int, marked: bool, message_id: str
+    ) -> None:
+        number = self.session(client)
+        if kind == ASKS_ACKNOWLEDGE and not marked:
+            self.duel.do(Acknowledge(number, message_id, f"c{whom}", 1, True, "", "an ack", 5))
         else:
-            self.duel.do(PassAnswer(self.session(client), f"c{whom}", 5, "a response"))
+            self.duel.do(PassAnswer(number, f"c{whom}", 5, "an answer", message_id, kind))
 
     @rule(
         client=clients,

@@ -32,6 +32,7 @@ from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.node_commands import ApplyDecision, ReportMaster
 from tmqp_server.engine.options import BrokerOptions, QueueChanges
+from tmqp_server.engine.router_commands import ASKS_RESPONSE
 from tmqp_server.engine.snapshots import NodeSnapshot
 
 
@@ -325,7 +326,7 @@ def test_nothing_is_addressed_to_a_node() -> None:
     enter_node(world)
     number = world.numbers["a"]
     assert world.step(SendDirect(number, BY_ID, "n", False, 1, "w")) == ["a w: 404"]
-    assert world.step(PassAnswer(number, "n", 1, "w")) == []
+    assert world.step(PassAnswer(number, "n", 1, "w", "m", ASKS_RESPONSE)) == []
     assert world.step(Acknowledge(number, "m", "n", 1, wire="w")) == []
     assert world.broker.statistics().answers_dropped == 1
 

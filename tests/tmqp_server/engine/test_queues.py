@@ -13,15 +13,15 @@ from tmqp_server.engine.message import MARK_GONE, MARK_HIGH, Message
 from tmqp_server.engine.options import QueueOptions
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sessions import Audience
-from tmqp_server.engine.timers import NEVER
+from tmqp_server.engine.times import NEVER
 from tmqp_server.engine.waiting import WaitingList
 
 PRODUCER = Client(1, "p", None, None, "", None, False, 0.0)
 
 
-def message(sequence: int, expires_at: float = 0.0, marks: int = 0, name: str = "") -> Message:
+def message(sequence: int, expires_at: float = NEVER, marks: int = 0, name: str = "") -> Message:
     made = Message(name or f"m{sequence}", PRODUCER, "ch", 1, 10, b"", marks, sequence)
-    if expires_at:
+    if expires_at != NEVER:
         made.rarely().expires_at = expires_at
     return made
 
@@ -49,7 +49,7 @@ def test_first_in_first_out_with_put_backs_at_both_ends() -> None:
 def test_expired_messages_are_passed_over() -> None:
     waiting = WaitingList()
     for sequence in range(6):
-        waiting.put_last(message(sequence, 5.0 if sequence % 2 else 0.0))
+        waiting.put_last(message(sequence, 5.0 if sequence % 2 else NEVER))
     assert waiting.next_expiry() >= 5.0
     assert waiting.take_expired(4.0, 10) == []
     expired = waiting.take_expired(6.0, 10)
@@ -70,7 +70,7 @@ def test_an_expired_message_may_stay_in_its_place() -> None:
     expired = waiting.take_expired(6.0, 10)
     expired[0].marks |= MARK_GONE
     expired[2].marks |= MARK_GONE
-    expired[1].rarely().expires_at = 0.0
+    expired[1].rarely().expires_at = NEVER
     waiting.keep()
     waiting.tidy()
     assert waiting.count == 1
@@ -114,13 +114,13 @@ def test_a_waiting_list_is_what_a_plain_list_is(script: list[tuple[str, int]]) -
             expired = waiting.take_expired(float(number), 3)
             assert len(expired) <= 3
             for each in expired:
-                assert 0.0 < each.expires_at <= number
+                assert each.expires_at <= number
                 each.marks |= MARK_GONE
                 plain.remove(each)
         elif action == "tidy":
             waiting.tidy()
         assert waiting.count == len(plain)
-        earliest = min((each.expires_at for each in plain if each.expires_at), default=NEVER)
+        earliest = min((each.expires_at for each in plain), default=NEVER)
         assert earliest <= waiting.next_expiry() <= earliest + 0.125
 
 

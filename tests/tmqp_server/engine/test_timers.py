@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from tmqp_server.engine.client import Client
 from tmqp_server.engine.message import Message
-from tmqp_server.engine.timers import NEVER, TICK_S, ExpiryWheel, Sleeper, Wakeups
+from tmqp_server.engine.timers import TICK_S, ExpiryWheel, Sleeper, Wakeups
+from tmqp_server.engine.times import NEVER
 
 PRODUCER = Client(1, "p", None, None, "", None, False, 0.0)
 

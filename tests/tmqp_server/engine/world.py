@@ -53,7 +53,7 @@ from tmqp_server.engine.reading_effects import FindOffsets, MeasureStored, ReadS
 from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFailed
 from tmqp_server.engine.snapshots import QueueSnapshot
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
-from tmqp_server.engine.timers import NEVER
+from tmqp_server.engine.times import NEVER
 
 __all__ = ["World", "holders_of", "queue_defaults"]
 

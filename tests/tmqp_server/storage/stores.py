@@ -134,6 +134,10 @@ class Listed(Portion):
             raise ValueError("no messages")
         return self._messages
 
+    def size(self) -> int:
+        """Of their bodies."""
+        return sum(len(each.body) for each in self._messages)
+
 
 class InRuns(Portion):
     """What a commit brings: messages in runs."""
@@ -145,6 +149,10 @@ class InRuns(Portion):
     def messages(self) -> list[StoredMessage]:
         """One by one."""
         return unrolled(None, self._runs)
+
+    def size(self) -> int:
+        """Of their bodies."""
+        return sum(len(each.bodies) for each in self._runs)
 
     def runs(self) -> list[StoredRun]:
         """As they are."""

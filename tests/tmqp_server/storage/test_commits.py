@@ -10,6 +10,7 @@ from tests.tmqp_server.storage.test_journal import Gathering
 from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_WANTS
 from tmqp_server.engine.options import QueueOptions
 from tmqp_server.engine.storage_effects import ClearStored, ForgetQueue, StoreQueue
+from tmqp_server.engine.times import NEVER
 from tmqp_server.engine.transaction_commands import Bundle, Parcel
 from tmqp_server.engine.transaction_effects import CommitPart, CommitStored, ForgetMark
 from tmqp_server.storage.journal import Writing
@@ -25,7 +26,7 @@ def bundle(*bodies: str) -> Bundle:
     return made
 
 
-def commit(first: int, *bundles: Bundle, key: int = 1, expires_at: float = 0.0) -> CommitStored:
+def commit(first: int, *bundles: Bundle, key: int = 1, expires_at: float = NEVER) -> CommitStored:
     count = sum([each.count for each in bundles])
     part = CommitPart(key, first, count, list(bundles), expires_at)
     return CommitStored("app", 7, 5.0, [part])

@@ -17,6 +17,7 @@ from tmqp_server.engine.storage_effects import (
     StoredChange,
     StoreQueue,
 )
+from tmqp_server.engine.times import AT_ONCE, NEVER
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.port import REGULAR_ONLY, DropQueue, KeepChannel, KeepQueue, SettleAll
 
@@ -127,6 +128,31 @@ def test_a_message_as_it_is_kept_and_read_again() -> None:
     kept.flags = 0
     with pytest.raises(KeyError):
         one.journal.kept(kept, 5.0)
+
+
+def test_an_expiry_of_before_the_boot_is_not_taken_for_never() -> None:
+    """A machine that reboots starts its monotonic clock anew, so saved times may lie before it."""
+    before = Journal([Codec()], 1_000.0)
+    message = Gathering().append(4)
+    rare = message.rarely()
+    rare.expires_at, rare.due_at = 8.0, 6.0
+    before.append(Append(1, message, "c", 1, 1, 4, True, 0, 0), 5.0)
+    (stored,) = before.take().batch.appended[1]
+    after = Journal([Codec()], 2_000.0)  # booted 1,000 s later
+    again = after.kept(stored, 1.0)
+    assert (again.expires_at, again.due_at) == (-992.0, -994.0)
+    stored.expires_us = stored.due_us = 0
+    again = after.kept(stored, 1.0)
+    assert (again.expires_at, again.due_at) == (NEVER, AT_ONCE)
+
+
+def test_a_wall_clock_at_the_beginning_of_unix_time_makes_no_expiry_never() -> None:
+    journal = Journal([Codec()], 0.0)
+    message = Gathering().append(4)
+    message.rarely().expires_at = 0.0
+    journal.append(Append(1, message, "c", 1, 1, 4, True, 0, 0), 0.0)
+    (stored,) = journal.take().batch.appended[1]
+    assert journal.kept(stored, 0.0).expires_at <= 0.000_001
 
 
 def test_what_is_settled_before_it_was_written_is_not_written() -> None:

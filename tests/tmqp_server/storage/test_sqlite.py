@@ -42,7 +42,7 @@ from tmqp_server.storage.port import (
     StoreFullError,
 )
 from tmqp_server.storage.records import decode_block
-from tmqp_server.storage.sqlite import SqliteStore, schema, store, upkeep
+from tmqp_server.storage.sqlite import SqliteStore, room, schema, store, upkeep
 from tmqp_server.storage.sqlite.store import BlockStore
 from tmqp_server.storage.stored_runs import StoredRun
 
@@ -504,13 +504,13 @@ def test_below_the_floor_messages_are_refused_and_settling_goes_on(
 ) -> None:
     made = with_queue(BlockStore(folder, floor_bytes=1 << 20))
     made.write(batch(appended={1: [message(1), message(2)]}), NOW_US)
-    monkeypatch.setattr(store, "free_bytes", lambda _path: (1 << 20) - 1)
-    with pytest.raises(StoreFullError, match="messages are taken from 1 MiB on"):
+    monkeypatch.setattr(room, "free_bytes", lambda _path: (1 << 20) - 1)
+    with pytest.raises(StoreFullError, match=r"has 1.0 MiB of free space; saving these messages"):
         made.write(batch(appended={1: [message(3)]}, settled={1: [2]}), NOW_US)
     assert owed(made) == [1, 2]
     made.write(batch(settled={1: [2]}), NOW_US)
     assert owed(made) == [1]
-    monkeypatch.setattr(store, "free_bytes", schema.free_bytes)
+    monkeypatch.setattr(room, "free_bytes", schema.free_bytes)
     made.write(batch(appended={1: [message(3)]}), NOW_US)
     assert owed(made) == [1, 3]
     made.close(clean=True)

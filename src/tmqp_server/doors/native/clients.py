@@ -170,7 +170,9 @@ class RouterEnvelope(Envelope):
         raw = changed.forwarded(frame.first_acquirer, interaction == ASKS_ACKNOWLEDGE, frame.ttl)
         wire = Frame(raw, frame.message_id, frame.source, target, len(raw) - changed.payload_size)
         by, who = _address(target)
-        return SendDirect(self._session, by, who, False, len(raw), wire)
+        return SendDirect(
+            self._session, by, who, False, len(raw), wire, None, frame.message_id, interaction
+        )
 
 
 def publish_command(session: int, request: Frame, frame: Frame, new_id: IdSource) -> Command:
@@ -189,7 +191,20 @@ def direct_command(session: int, request: Frame, frame: Frame) -> Command:
     ``request``, the token, is what the client sent: one without an id is not answered (F41).
     """
     by, who = _address(frame.target)
-    return SendDirect(session, by, who, frame.first_acquirer, len(frame.raw), frame, request)
+    asks = ASKS_ACKNOWLEDGE if frame.pending_acknowledge else ASKS_NOTHING
+    if frame.pending_response:
+        asks |= ASKS_RESPONSE
+    return SendDirect(
+        session,
+        by,
+        who,
+        frame.first_acquirer,
+        len(frame.raw),
+        frame,
+        request,
+        frame.message_id,
+        asks,
+    )
 
 
 def subscription_command(session: int, frame: Frame) -> Command:

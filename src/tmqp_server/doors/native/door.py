@@ -59,6 +59,7 @@ from tmqp_server.doors.native.pulls import (
     problem_of_id,
     pull_of,
 )
+from tmqp_server.doors.native.rewriting import without_request_id
 from tmqp_server.doors.native.runs import run_bytes, run_command
 from tmqp_server.doors.native.transactions import (
     TRANSACTION_OPERATIONS,
@@ -91,6 +92,7 @@ from tmqp_server.engine.effects import (
 )
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.reading_commands import ReadIndex, ReadRange
+from tmqp_server.engine.router_commands import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
 from tmqp_server.engine.router_effects import AnswerRouted
 from tmqp_server.engine.run_commands import RunNotes
 from tmqp_server.engine.run_effects import ConfirmRun, DeliverRun
@@ -133,6 +135,8 @@ class NativeDoor(Door):
         frame = message.wire
         assert isinstance(frame, Frame), "this door delivers what it received"
         ttl = frame.ttl - 1  # one hop less than received, however often it is sent (F11, F12)
+        if frame.has_header:
+            frame = without_request_id(frame)
         if effect.hide_source or message.readdressed:
             frame = frame.replace(
                 source="" if effect.hide_source else None,
@@ -344,7 +348,7 @@ class NativeSession(AnsweringSession):
         if frame is None:
             return
         if frame.high_priority:  # marks the acknowledge of a direct message (F116)
-            commands.append(PassAnswer(self._number, frame.target, len(frame.raw), frame))
+            commands.append(self._answer_to_peer(frame, ASKS_ACKNOWLEDGE))
             return
         reason = frame.header("Nack-Reason") if frame.has_header else None
         commands.append(
@@ -420,7 +424,11 @@ class NativeSession(AnsweringSession):
         assert isinstance(event, ResponseReceived)
         frame = self._own(event.frame, commands)
         if frame is not None:
-            commands.append(PassAnswer(self._number, frame.target, len(frame.raw), frame))
+            commands.append(self._answer_to_peer(frame, ASKS_RESPONSE))
+
+    def _answer_to_peer(self, frame: Frame, kind: int) -> Command:
+        """An answer to another client's direct message."""
+        return PassAnswer(self._number, frame.target, len(frame.raw), frame, frame.message_id, kind)
 
     def _subscription(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, EventSubscriptionReceived)

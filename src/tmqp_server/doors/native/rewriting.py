@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
+from tmqp.constants import HEADER_REQUEST_ID
 from tmqp.frames import Frame
 
-__all__ = ["rewritten", "writable_headers"]
+__all__ = ["rewritten", "without_request_id", "writable_headers"]
+
+_REQUEST_ID: Final = HEADER_REQUEST_ID.lower()
+_REQUEST_ID_BYTES: Final = _REQUEST_ID.encode()
+
+
+def without_request_id(frame: Frame) -> Frame:
+    """The frame without the header that marks the results of a pull (F107).
+
+    A producer may write it too; a client that pulls would take the message for a result.
+    """
+    if frame.header_block.lower().find(_REQUEST_ID_BYTES) < 0:
+        return frame
+    if frame.header(_REQUEST_ID) is None:
+        return frame  # a value reads so
+    headers = [pair for pair in writable_headers(frame) if pair[0].lower() != _REQUEST_ID]
+    return rewritten(frame, headers)
 
 
 def writable_headers(frame: Frame) -> list[tuple[str, str]]:

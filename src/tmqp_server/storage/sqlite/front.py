@@ -40,6 +40,7 @@ from tmqp_server.storage.port import (
     StoreBatch,
     StoredPart,
     StoreError,
+    StoreFullError,
 )
 from tmqp_server.storage.sqlite.recent import LOG_NAME, RecentLog
 from tmqp_server.storage.sqlite.schema import explained, translated
@@ -108,6 +109,18 @@ class SqliteStore:
         if self._is_known:
             self._carry()
             return self._database.recover(looking=looking)
+        try:
+            return self._recover(looking)
+        except StoreFullError as error:
+            with translated(self.directory, "look at the free space of"):
+                needed = self._database.room.to_open(self._pending.weight + self._log.length())
+            raise StoreFullError(
+                f"the disk is full: the server starts when {self.directory} has about"
+                f" {(needed >> 20) + 1} MiB of free space, to write what its logs hold into the"
+                f" database; nothing is lost ({error})"
+            ) from error
+
+    def _recover(self, looking: bool) -> Recovered:
         clean = self._database.recover(looking=looking).clean
         self._take_in()
         self._is_looking = looking
@@ -174,25 +187,22 @@ class SqliteStore:
         """
         self._ready()
         self._now_us = max(self._now_us, now_us)
-        if batch.brings():
-            self._database.check_room()
-        number = self._number + 1
         is_small = not (batch.changes or batch.portions)
         if not is_small or batch.is_empty():
+            if batch.brings():
+                self._database.room.check(batch.size(), self._pending.weight)
             self._carry(batch)
             return
-        if self._pending.weight > _MOST_PENDING_BYTES:
-            self._carry()
-        try:
-            data = encode_write(number, self._log.turn, now_us, batch)
-        except (ValueError, OverflowError) as error:
-            raise StoreError(f"a message cannot be kept: {error}") from error
+        number = self._number + 1
+        data = self._encoded(number, batch, now_us)
+        if batch.brings():
+            self._database.room.check(len(data), self._pending.weight)
         if len(data) * 2 > self._log.size:
             self._carry(batch)
             return
-        if not self._log.fits(len(data)):
+        if self._pending.weight > _MOST_PENDING_BYTES or not self._log.fits(len(data)):
             self._carry()
-            data = encode_write(number, self._log.turn, now_us, batch)
+            data = self._encoded(number, batch, now_us)
         try:
             self._log.append(data, number)
         except OSError as error:
@@ -203,6 +213,12 @@ class SqliteStore:
             raise explained(error, self.directory, "write to") from error
         self._number = number
         self._pending.add(batch, self._known(batch))
+
+    def _encoded(self, number: int, batch: StoreBatch, now_us: int) -> bytes:
+        try:
+            return encode_write(number, self._log.turn, now_us, batch)
+        except (ValueError, OverflowError) as error:
+            raise StoreError(f"a message cannot be kept: {error}") from error
 
     def catch_up(self) -> None:
         """Do what a write with portions left for later."""

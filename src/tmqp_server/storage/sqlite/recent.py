@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from tmqp_server.storage.port import StoreBatch
-from tmqp_server.storage.sqlite.schema import sync_directory
+from tmqp_server.storage.sqlite.schema import size_of, sync_directory
 from tmqp_server.storage.writes import encode_write
 
 __all__ = ["LOG_NAME", "RecentLog"]
@@ -51,6 +51,13 @@ class RecentLog:
             return (self.directory / LOG_NAME).read_bytes()
         except FileNotFoundError:
             return b""
+
+    def length(self) -> int:
+        """The size of the file; 0 when there is none.
+
+        :raises OSError: when it cannot be looked at.
+        """
+        return size_of(self.directory / LOG_NAME)
 
     def begin(self, turn: bytes) -> None:
         """Write from the beginning again; what is there must not be needed any more."""

@@ -27,6 +27,7 @@ __all__ = [
     "free_bytes",
     "prepare_database",
     "prepare_directory",
+    "size_of",
     "sync_directory",
     "translated",
 ]
@@ -90,6 +91,17 @@ def prepare_directory(path: Path) -> None:
         raise StoreError(f"{path} is no directory") from None
     except OSError as error:
         raise StoreError(f"cannot make the directory {path}: {error.strerror}") from error
+
+
+def size_of(path: Path) -> int:
+    """The size of a file in bytes; 0 when there is none.
+
+    :raises OSError: when it cannot be looked at.
+    """
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def free_bytes(path: Path) -> int:

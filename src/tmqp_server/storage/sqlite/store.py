@@ -50,18 +50,17 @@ from tmqp_server.storage.port import (
     StoreBatch,
     StoredPart,
     StoreError,
-    StoreFullError,
     TopologyChange,
 )
 from tmqp_server.storage.sqlite import topology
 from tmqp_server.storage.sqlite.extents import INFINITY, QueueState, retains
 from tmqp_server.storage.sqlite.looking import find, offsets, read, split
 from tmqp_server.storage.sqlite.reads import fetch, recovered
+from tmqp_server.storage.sqlite.room import Room
 from tmqp_server.storage.sqlite.schema import (
     DirectoryLock,
     connect,
     explained,
-    free_bytes,
     prepare_database,
     prepare_directory,
     translated,
@@ -110,7 +109,7 @@ class BlockStore:
         checkpoint_pages: int = CHECKPOINT_PAGES,
     ) -> None:
         self.directory = directory
-        self._floor_bytes = floor_bytes
+        self.room = Room(directory, floor_bytes)
         self._touched: dict[int, QueueState] = {}
         self._aged: dict[int, QueueState] = {}
         self._last_key = 0
@@ -240,7 +239,7 @@ class BlockStore:
         """
         self.ready()
         if batch.brings():
-            self.check_room()
+            self.room.check(batch.size())
         self.write_all([batch], now_us)
 
     def write_all(
@@ -333,20 +332,6 @@ class BlockStore:
         if state is not None and sequence > state.sequence:
             state.sequence = sequence
             self._touched[key] = state
-
-    def check_room(self) -> None:
-        """See whether new messages may be taken.
-
-        :raises StoreFullError: when they may not.
-        """
-        if self._floor_bytes:
-            with translated(self.directory, "look at the free space of"):
-                free = free_bytes(self.directory)
-            if free < self._floor_bytes:
-                raise StoreFullError(
-                    f"{free >> 20} MiB are free for {self.directory}; messages are taken from"
-                    f" {self._floor_bytes >> 20} MiB on"
-                )
 
     def ready(self) -> None:
         """After a failure: know again what is there, and write over what the failure may have left.

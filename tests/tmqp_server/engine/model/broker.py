@@ -107,7 +107,9 @@ class ModelBroker(Routers):
         elif isinstance(command, client_commands.SendDirect):
             self.send_direct(client, command)
         elif isinstance(command, client_commands.PassAnswer):
-            self.pass_answer(command.client_id, command.wire)
+            self.pass_answer(
+                command.client_id, command.message_id, client.number, command.kind, command.wire
+            )
         elif isinstance(command, client_commands.SubscribeEvent):
             self.subscribe(client, command)
         elif isinstance(command, router_commands.Publish):
@@ -197,9 +199,9 @@ class ModelBroker(Routers):
     def acknowledge(self, client: Client, command: commands.Acknowledge) -> None:
         """F95, F116."""
         if self.channel(command.channel) is None:
-            if self.by_id(command.channel) is not None and command.wire is not None:
-                self.pass_answer(command.channel, command.wire)
-            else:
+            answer = (command.channel, command.message_id, client.number)
+            kind = router_commands.ASKS_ACKNOWLEDGE
+            if command.wire is None or not self.pass_answer(*answer, kind, command.wire):
                 client.unknown_acks += 1
             return
         line = self.line(command.channel, command.queue_id)

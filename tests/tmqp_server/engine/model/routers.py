@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tests.tmqp_server.engine.model.operating import Operating
-from tests.tmqp_server.engine.model.things import Client, Letter, Line
+from tests.tmqp_server.engine.model.things import Client, Letter, Line, Question
 from tmqp_server.engine import client_commands, commands, router_commands
 from tmqp_server.engine.router_commands import BindingOptions
 
@@ -63,14 +63,55 @@ class Routers(Operating):
         elif not able:
             self.reply(client, command.request, 503 if named else 404)
         else:
-            for each in able[:1] if command.first_only else able:
-                self.say("forward", each.number, command.wire)
+            self.bring(client, command, able[:1] if command.first_only else able)
 
-    def pass_answer(self, client_id: str, wire: object) -> None:
-        """F116, F117."""
+    def bring(
+        self, client: Client, command: client_commands.SendDirect, able: list[Client]
+    ) -> None:
+        """Bring it, and expect answers to what asks for them, for ten minutes."""
+        numbers = {each.number for each in able}
+        for each in able:
+            self.say("forward", each.number, command.wire)
+        if not command.asks or not able:
+            return
+        asks_response = bool(command.asks & router_commands.ASKS_RESPONSE)
+        for other in client.questions:
+            if other.message_id == command.message_id and other.until > self.now:
+                other.acknowledges = numbers | (other.acknowledges - numbers)
+                responses = numbers if asks_response else set()
+                other.responses = responses | (other.responses - numbers)
+                other.asks_response = asks_response
+                other.until = self.now + 600.0
+                return
+        question = Question(
+            command.message_id,
+            self.now + 600.0,
+            asks_response,
+            set(numbers),
+            set(numbers) if asks_response else set(),
+        )
+        client.questions.append(question)
+
+    def pass_answer(
+        self, client_id: str, message_id: str, by: int, kind: int, wire: object
+    ) -> bool:
+        """F116, F117: to whoever asked, from whoever was asked, each answer once."""
         client = self.by_id(client_id)
-        if client is not None:
+        for question in [] if client is None else client.questions:
+            if question.message_id != message_id or question.until <= self.now:
+                continue
+            is_response = kind == router_commands.ASKS_RESPONSE
+            allowed = question.responses if is_response else question.acknowledges
+            if by not in allowed:
+                return False
+            allowed.discard(by)
+            if is_response or not question.asks_response:
+                question.acknowledges.discard(by)
+                question.responses.discard(by)
+            assert client is not None
             self.say("forward", client.number, wire)
+            return True
+        return False
 
     # --- Operations ------------------------------------------------------------------------------
 
@@ -165,8 +206,7 @@ class Routers(Operating):
             bound.turn += 1
         elif options.method == ONLY_FIRST:
             able = able[:1]
-        for each in able:
-            self.say("forward", each.number, direct.wire)
+        self.bring(client, direct, able)
         return bool(able)
 
     def copy(self, push: commands.Push, client: Client) -> bool:

@@ -88,6 +88,19 @@ class Client:
     alive: bool = True
     blocked: bool = False
     unknown_acks: int = 0
+    #: Its direct messages that wait for an answer.
+    questions: list[Question] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Question:
+    """A direct message that asked for an answer, and who may still give which."""
+
+    message_id: str
+    until: float
+    asks_response: bool
+    acknowledges: set[int]
+    responses: set[int]
 
 
 @dataclass(eq=False)

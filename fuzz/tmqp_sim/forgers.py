@@ -1,0 +1,72 @@
+"""Clients that answer what nobody asked them, and one another what they did ask."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import TARGET_TYPE_PREFIX, TYPE_ACKNOWLEDGE, TYPE_DIRECT_MESSAGE, TYPE_RESPONSE
+from tmqp.frames import Frame
+from tmqp_client._inbox import Inbox
+from tmqp_client._letters import DirectRequest, acknowledge_frame, response_frame
+from tmqp_client._pending import Kind
+from tmqp_sim.clients import SimClient
+
+__all__ = ["Forger"]
+
+#: Forgers ask all of their type.
+_ALL: Final = f"{TARGET_TYPE_PREFIX}Forger"
+
+
+class Forger(SimClient):
+    """Knows the id of every message, and answers to producers in the server's place.
+
+    Forgers also ask one another, answer, and answer again, so that there are honest answers too.
+    """
+
+    def begin(self) -> None:
+        """Go at it."""
+        self.later(0.02, self._forge)
+
+    def _forge(self) -> None:
+        self.later(0.02 + 0.2 * self.random.random(), self._forge)
+        if self.random.random() < 0.3:
+            kind = self.random.choice((Kind.DIRECT, Kind.REQUEST))
+            if not self.machine.full:
+                request = DirectRequest(kind, _ALL, 7, b"?", (), False, False)
+                self.machine.request(request, self.world.now)
+        known = list(self.simulation.history.sent.values())
+        if known:
+            sent = known[self.random.randrange(len(known))]
+            self._answer(sent.uid, sent.producer)
+            self.world.mark("answer forged")
+        self.flush()
+
+    def _answer(self, message_id: str, client_id: str) -> None:
+        """Say that it is well, in one of the ways that a server would pass on."""
+        way = self.random.randrange(3)
+        self.machine.send(
+            Frame.build(
+                TYPE_RESPONSE if way == 0 else TYPE_ACKNOWLEDGE,
+                client_id,
+                0,
+                message_id=message_id,
+                source=self.machine.client_id,
+                high_priority=way == 1,
+            )
+        )
+
+    def arrived(self, inbox: Inbox[Frame]) -> None:
+        """Answer what others ask, now and then twice."""
+        while len(inbox):
+            item = inbox.take()
+            # What nobody listens for comes as an event.
+            frame: Frame = getattr(item, "frame", item)
+            if frame.type != TYPE_DIRECT_MESSAGE:
+                continue
+            for _ in range(self.random.choice((0, 1, 1, 2))):
+                if self.random.random() < 0.5:
+                    answer = acknowledge_frame(frame, self.machine.client_id, None)
+                else:
+                    answer = response_frame(frame, self.machine.client_id, 0, b"!")
+                self.machine.send(answer)
+        self.flush()

@@ -1,0 +1,62 @@
+"""Free space: how much the store needs, and whether it is there.
+
+A message is written twice: to a log, and when the log is carried, to the database.  SQLite does the
+same once more with a log of its own.  A store that filled the disk with its logs could not be
+opened again, for opening carries them.  So messages are refused while that is still possible.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from tmqp_server.storage.port import StoreFullError
+from tmqp_server.storage.sqlite.schema import (
+    DATABASE_NAME,
+    free_bytes,
+    size_of,
+    translated,
+)
+
+__all__ = ["Room"]
+
+_MIB: Final = 1 << 20
+#: What opening a store takes beside its logs: pages that are not full, rows, SQLite's index.
+_SPARE_BYTES: Final = 1 << 20
+
+
+class Room:
+    """The free space of a store's directory.
+
+    :param floor_bytes: how much of it is left to others.
+    """
+
+    __slots__ = ("_directory", "_floor_bytes", "_log")
+
+    def __init__(self, directory: Path, floor_bytes: int) -> None:
+        self._directory = directory
+        self._floor_bytes = floor_bytes
+        self._log = directory / f"{DATABASE_NAME}-wal"
+
+    def check(self, size: int, held: int = 0) -> None:
+        """Check that messages may be saved, and the store opened again afterwards.
+
+        :param size: the bytes of the messages.
+        :param held: bytes of the recent writes that are to be carried.
+        :raises StoreFullError: when there is not enough free space.
+        """
+        with translated(self._directory, "look at the free space of"):
+            free = free_bytes(self._directory)
+            needed = 2 * size + max(self._floor_bytes, self.to_open(held))
+        if free < needed:
+            raise StoreFullError(
+                f"{self._directory} has {free / _MIB:.1f} MiB of free space;"
+                f" saving these messages needs {needed / _MIB:.1f} MiB"
+            )
+
+    def to_open(self, held: int) -> int:
+        """How many bytes must be free for the store to be opened; *held* as in :meth:`check`.
+
+        :raises OSError: when the directory cannot be looked at.
+        """
+        return 2 * held + size_of(self._log) + _SPARE_BYTES
