@@ -186,7 +186,7 @@ async def test_another_authenticator_is_asked_from_the_next_question_on() -> Non
     """F20: no answer of the one before is remembered."""
     first, second = Recorder(), Recorder(False)
     update = ExtensionOperation.UPDATE_CHANNEL
-    own = {"one": first, "two": second}
+    own: dict[str, Access] = {"one": first, "two": second}
     async with hooked(Recorder(), own) as server, wire(server, "a") as client:
         assert await create(client, "c", Authenticator="one") == 0
         await client.join("c")

@@ -51,13 +51,15 @@ class Notices:
         #: The event handlers of channels, by the channel's key: a name, and the bits it wants.
         self._handlers: dict[str, tuple[str, int]] = {}
 
-    def subscribe(self, session: Session, place: Place, channel: str) -> None:
-        """Tell a session of what happens at a place; *channel* is its spelling."""
+    def subscribe(self, session: Session, place: Place, channel: str, specified: bool) -> None:
+        """Tell a session of what happens at a place; *channel* is its spelling, *specified* that it
+        wants the form of the specification."""
         subscription = session.event_subscriptions.get(place)
         if subscription is not None:
             subscription.channel = channel
+            subscription.specified = specified
             return
-        subscription = EventSubscription(session, channel)
+        subscription = EventSubscription(session, channel, specified)
         session.event_subscriptions[place] = subscription
         listeners = self._places.get(place)
         if listeners is None:
@@ -150,7 +152,7 @@ class Notices:
     def tell(
         self, out: list[Effect], event: int, fact: Fact, key: str = "", queue_id: int = NO_QUEUE
     ) -> None:
-        """Tell the world, if it listens, and all subscribers, grouped by their spelling."""
+        """Tell the world, if it listens, and all subscribers, grouped by spelling and form."""
         if self._world & event:
             out.append(Notify(event, fact))
         if key and self._handlers:
@@ -158,18 +160,19 @@ class Notices:
         listeners = self._places.get((event, key, queue_id))
         if listeners is None:
             return
-        groups: dict[str, list[int]] = {}
+        groups: dict[tuple[str, bool], list[int]] = {}
         for number, subscription in listeners.items():
             if subscription.session.blocked:
                 self.skipped += 1
                 continue
-            group = groups.get(subscription.channel)
+            form = (subscription.channel, subscription.specified)
+            group = groups.get(form)
             if group is None:
-                groups[subscription.channel] = [number]
+                groups[form] = [number]
             else:
                 group.append(number)
-        for channel, sessions in groups.items():
-            out.append(Inform(sessions, event, fact, channel))
+        for form, sessions in groups.items():
+            out.append(Inform(sessions, event, fact, form[0], form[1]))
 
     def tell_of_queue(self, out: list[Effect], fact: Fact, queue: QueueFacts) -> None:
         """Tell of a message produced into a queue."""

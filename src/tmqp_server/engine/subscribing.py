@@ -64,7 +64,8 @@ class Subscribing:
         most = core.limits.max_event_subscriptions_per_session
         if place not in subscriptions and len(subscriptions) >= most:
             return RESULT_LIMIT_EXCEEDED
-        core.notices.subscribe(session, place, command.channel if place[1] else "")
+        channel = command.channel if place[1] else ""
+        core.notices.subscribe(session, place, channel, command.specified)
         return RESULT_OK
 
     def _place(self, command: SubscribeEvent) -> Place | None:

@@ -10,11 +10,12 @@ import pytest
 
 from tests.tmqp_server.peers import Peer, ack, operation, push
 from tests.tmqp_server.world import World
-from tmqp.constants import DocumentOperation, MessageType, Operation, QueueStatus
+from tmqp.constants import TYPE_EVENT, DocumentOperation, MessageType, Operation, QueueStatus
 from tmqp.extensions import ExtensionOperation
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp.models import (
+    ChannelEvent,
     ChannelInformation,
     ClientInformation,
     QueueInformation,
@@ -172,6 +173,38 @@ def test_the_options_of_a_channel_could_not_be_changed() -> None:
         assert peer.ask(update, target, change).content_type == code, change
     again = ChannelInformation.from_json(peer.ask(Operation.CHANNEL_INFORMATION, "c").payload)
     assert again == after
+
+
+@pytest.mark.parametrize("specified", [False, True])
+def test_events_lacked_the_headers_that_the_text_promises(specified: bool) -> None:
+    """F129, F130: on request only, so that the original's client gets what it got."""
+    world = World()
+    admin, listener = Peer(world, "admin"), Peer(world, "listener")
+    admin.ask(Operation.CREATE_QUEUE, "Demo", headers=[("Queue-Id", "1500")])
+    form = [("Event-Form", "Specified")] if specified else []
+    place = [("Channel-Name", "DEMO"), ("Queue-Id", "1500"), *form]
+    for name in ("ChannelCreated", "ClientJoined", "QueueUpdated", "MessageProduced"):
+        headers = form if name == "ChannelCreated" else place
+        listener.say(Frame.build(TYPE_EVENT, name, 1, message_id="s", headers=headers))
+        assert [each.content_type for each in listener.take()] == [0]
+    admin.ask(Operation.CREATE_CHANNEL, "other")
+    admin.ask(Operation.UPDATE_QUEUE, "demo", b"{}", headers=[("Queue-Id", "1500")])
+    admin.say(push("demo", 1500, "m"))
+    admin.ask(Operation.JOIN, "demo")
+    told = listener.take()
+    assert [(each.source, each.target) for each in told] == [
+        ("ChannelCreated", ""),
+        ("QueueUpdated", "DEMO"),
+        ("MessageProduced", "DEMO"),
+        ("ClientJoined", "DEMO"),
+    ]
+    channel, queue = ("Channel-Name", "DEMO"), ("Queue-Id", "1500")
+    wanted: list[list[tuple[str, str]]] = [[], [channel, queue], [channel, queue], [channel]]
+    assert [each.headers for each in told] == (wanted if specified else [[], [], [], []])
+    assert ("ActiveClient" in json.loads(told[0].payload)) is specified
+    assert json.loads(told[0].payload)["ActiveClients"] == 0
+    event = ChannelEvent.from_json(told[0].payload)
+    assert (event.name, event.active_clients) == ("other", 0)
 
 
 def test_the_times_of_the_last_messages_are_dates() -> None:
