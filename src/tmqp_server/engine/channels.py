@@ -30,6 +30,8 @@ __all__ = ["Channel", "ChannelTable", "is_channel_name", "is_disposable", "match
 
 #: Spellings remembered for each channel.
 _SPELLINGS: Final = 8
+#: Characters of the longest filter with a star inside; none of the names has more.
+_LONGEST_PATTERN: Final = 512
 
 
 def is_channel_name(name: str, max_bytes: int) -> bool:
@@ -49,11 +51,13 @@ def is_channel_name(name: str, max_bytes: int) -> bool:
 def matches(text: str, pattern: str) -> bool:
     """Whether *text* passes the filter *pattern* (F53); an empty filter lets everything pass.
 
-    ``*x*`` contains, ignoring case; ``*x`` ends and ``x*`` starts with x, in this case; anything
-    else is equal, ignoring case.  A star in the middle is a star.
+    ``*x*`` contains, ignoring case; ``*x`` ends and ``x*`` starts with x, in this case; ``a*b``
+    does both, and any text may be between.  Anything else is equal, ignoring case.
     """
     if not pattern:
         return True
+    if "*" in pattern[1:-1]:
+        return text.lower() == pattern.lower() or _has_pieces(text, pattern)
     if pattern.startswith("*"):
         if pattern.endswith("*"):
             return pattern[1:-1].lower() in text.lower()
@@ -67,6 +71,24 @@ def is_disposable(queue: Queue) -> bool:
     """Whether destroying a queue loses nothing: it has no message, and nothing needs it to stay."""
     needed = queue.claims or queue.cursors or queue.options.retains()
     return not needed and queue.is_empty()
+
+
+def _has_pieces(text: str, pattern: str) -> bool:
+    """Whether *text* has what is between the stars of a pattern, in this order."""
+    if len(pattern) > _LONGEST_PATTERN:
+        return False
+    if pattern.startswith("*") and pattern.endswith("*"):
+        text, pattern = text.lower(), pattern.lower()
+    pieces = pattern.split("*")
+    at = len(pieces[0])
+    if not text.startswith(pieces[0]):
+        return False
+    for piece in pieces[1:-1]:
+        found = text.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return len(text) - at >= len(pieces[-1]) and text.endswith(pieces[-1])
 
 
 class Channel:
