@@ -13,7 +13,6 @@ from hypothesis.stateful import run_state_machine_as_test
 
 import tmqp
 from tests.tmqp_server.engine.test_model import Machine
-from tmqp_server.engine.administration import Administration
 from tmqp_server.engine.effects import Deliver, EndPull
 from tmqp_server.engine.message import MARK_ANSWERED, MARK_BACK, MARK_CONFIRMED, Message
 from tmqp_server.engine.outcomes import Outcomes
@@ -164,11 +163,6 @@ def gone_by_the_books(patch: Patch) -> None:
     patch.setattr(Outcomes, "drop", wrong)
 
 
-def emptied_for_nothing(patch: Patch) -> None:
-    """A queue stays although it is destroyed when it is empty."""
-    patch.setattr(Administration, "destroy_emptied", lambda self: self._core.emptied.clear())
-
-
 FAULTS: tuple[Callable[[Patch], None], ...] = (
     a_lost_nack,
     a_limit_one_too_high,
@@ -183,7 +177,6 @@ FAULTS: tuple[Callable[[Patch], None], ...] = (
     priority_ignored,
     credit_not_spent,
     gone_by_the_books,
-    emptied_for_nothing,
 )
 
 
