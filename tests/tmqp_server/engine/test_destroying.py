@@ -7,17 +7,25 @@ Information").  Whatever empties the queue counts, as long as nobody has joined 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.tmqp_server.engine.kept import KeptWorld
+from tests.tmqp_server.engine.model.desk import Settings
+from tests.tmqp_server.engine.model.duel import Duel
+from tests.tmqp_server.engine.model.things import BROADCAST, CACHE, PULL, PUSH, ROUND_ROBIN, Word
 from tests.tmqp_server.engine.staging import commit, opened, parcel, push
 from tests.tmqp_server.engine.world import World
 from tmqp.constants import STATUS_BROADCAST, STATUS_CACHE, STATUS_PULL, STATUS_STOPPED
 from tmqp_server.engine.commands import (
+    Acknowledge,
     ClearMessages,
+    Connect,
     CreateChannel,
     CreateQueue,
     Join,
     Leave,
+    Pull,
     Push,
     PushExtras,
     RemoveQueue,
@@ -360,3 +368,60 @@ def test_changed_options_of_a_channel_come_back_and_count_for_its_queues() -> No
     assert places(world) == []
     missing = UpdateChannel(world.numbers["admin"], "update", "ch", ChannelChanges())
     assert world.step(missing) == ["admin update: 404"]
+
+
+# --- Beside the model ----------------------------------------------------------------------------
+
+
+@settings(max_examples=200)
+@given(
+    st.sampled_from([PUSH, ROUND_ROBIN, PULL, BROADCAST, CACHE]),
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                ["push", "push", "join", "leave", "answer", "clear", "pull", "remove", "wait"]
+            ),
+            st.sampled_from([1, 2]),
+        ),
+        max_size=40,
+    ),
+)
+def test_queues_and_channels_go_when_the_model_says_so(
+    status: int, happened: list[tuple[str, int]]
+) -> None:
+    """Words and books are compared after each command."""
+    duel = Duel(Settings(), {})
+    for number in (1, 2):
+        duel.do(Connect(number, None, f"c{number}"))
+    count = 0
+    held: list[tuple[int, str, int]] = []
+    options = QueueChanges(status=status, message_timeout_ms=700, acknowledge_timeout_ms=1_000)
+    rules = ChannelChanges(destroy_when_empty=True)
+    for what, each in happened:
+        words: list[Word] = []
+        # Who comes when it is gone makes it anew.
+        words += duel.do(CreateChannel(1, None, "ch", rules))
+        words += duel.do(CreateQueue(1, None, "ch", each, options))
+        if what == "push":
+            count += 1
+            words += duel.do(Push(1, f"m{count}", "ch", each, False, False, 10, f"m{count}"))
+        elif what == "join":
+            words += duel.do(Join(each, None, "ch"))
+        elif what == "leave":
+            words += duel.do(Leave(each, None, "ch"))
+        elif what == "answer" and held:
+            number, name, queue_id = held.pop(0)
+            words += duel.do(Acknowledge(number, name, "ch", queue_id, True, "", "w"))
+        elif what == "clear":
+            words += duel.do(ClearMessages(1, None, "ch", each, True, True))
+        elif what == "pull":
+            words += duel.do(Pull(each, "pull", "ch", each, 1))
+        elif what == "remove":
+            words += duel.do(RemoveQueue(1, None, "ch", each))
+        elif what == "wait":
+            words += duel.wait(0.5)
+        held += [
+            (int(str(word[1])), str(word[4]), int(str(word[2][1])))  # type: ignore[index]
+            for word in words
+            if word[0] in ("deliver", "pulled")
+        ]
