@@ -512,11 +512,12 @@ def _draw_memory(plan: Plan) -> None:
 def _draw_fleeting(plan: Plan) -> None:
     """Now and then a channel that is destroyed when it is empty; who comes next makes it anew.
 
-    Its options are those of all queues that nobody declares, so it has no limit.
+    Its options are those of all queues that nobody declares, so it has no limit, and nobody writes
+    epochs, whose queue would be one of them.
     """
     own = Random(f"{plan.seed}/fleeting")
     able = [place for place in plan.places if place.kind in _FLEETING and not place.message_limit]
-    if own.random() < _FLEETING_SHARE and able:
+    if own.random() < _FLEETING_SHARE and able and not plan.epochs:
         own.choice(able).fleeting = True
 
 
