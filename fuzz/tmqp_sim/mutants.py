@@ -44,6 +44,7 @@ from tmqp_sim.commit_bugs import (
     mark_comes_later,
     mark_outlives_its_messages,
 )
+from tmqp_sim.fleeting_bugs import FLEETING_BUGS
 from tmqp_sim.memory_bugs import MEMORY_BUGS
 from tmqp_sim.run_bugs import RUN_BUGS
 
@@ -584,6 +585,7 @@ _LIST: Final = (
     *[Mutant(*bug) for bug in MEMORY_BUGS],
     *[Mutant(*bug) for bug in ANSWER_BUGS],
     *[Mutant(*bug) for bug in CLOCK_BUGS],
+    *[Mutant(*bug) for bug in FLEETING_BUGS],
 )  # fmt: skip
 
 #: By name.

@@ -20,7 +20,7 @@ from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.delivery import DeliveryHandler, HandlerRegistry
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.options import BrokerOptions
+from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 from tmqp_server.hub import Hub
 from tmqp_sim.books import MOST_STATE_BYTES, Ballast
 from tmqp_sim.checkers import judge
@@ -34,7 +34,7 @@ from tmqp_sim.history import History, Place, Sent
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.network import Network
-from tmqp_sim.operators import Operator
+from tmqp_sim.operators import Operator, changes_of
 from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
 from tmqp_sim.producers import BulkProducer, Producer
 from tmqp_sim.results import Result
@@ -172,6 +172,11 @@ class Simulation:
             max_work_per_step=plan.work_per_step,
         )
         options = BrokerOptions(storage=True)
+        for place in self.places.values():
+            if place.fleeting:  # who comes when it is gone makes it anew
+                queue = changes_of(place).applied_to(QueueOptions())
+                rules = ChannelOptions(destroy_when_empty=True, queue=queue)
+                options = BrokerOptions(channel=rules, storage=True)
         self.ledger = Ledger(
             self.world, self.places, plan.max_in_flight, self.sent, self.history.pushes,
             self.lifetimes,

@@ -24,6 +24,7 @@ from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.run_effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
+from tmqp_server.engine.storage_effects import ForgetQueue
 from tmqp_server.hub import Hub
 from tmqp_sim.audit import Audit
 from tmqp_sim.books import Ballast, connections_of, flights_of, state_of
@@ -71,8 +72,8 @@ class WatchedBroker(Broker):
         self.hub: Hub | None = None
         #: What is charged so that messages always have the same room.
         self.ballast: Ballast | None = None
-        self._timeouts: dict[tuple[str, int], int] = {}
-        self._expired: dict[tuple[str, int], int] = {}
+        self._timeouts: dict[int, int] = {}
+        self._expired: dict[int, int] = {}
 
     # -- as the hub sees it ---------------------------------------------------------------------
 
@@ -214,6 +215,9 @@ class WatchedBroker(Broker):
                 singles = single_effects(effects, self._flights)
         ledger.after(command, singles)
         self._audit.see(singles)
+        for effect in singles:
+            if isinstance(effect, ForgetQueue):
+                self._world.mark("emptied queue destroyed")
         queues = self.queues()
         earliest = self.next_deadline()
         for queue in queues:
@@ -241,19 +245,25 @@ class WatchedBroker(Broker):
         lost = queue.imbalance()
         if lost:
             raise Violation("conservation", f"{queue!r}: {lost} messages are nowhere")
+        if queue.fleeting and queue.accepted and not queue.audience.subscriptions:
+            self._check_fleeting(queue)
         key = (queue.channel_name, queue.queue_id)
         timeouts = queue.ack_timeouts
-        before = self._timeouts.get(key, 0)
+        before = self._timeouts.get(queue.key, 0)
         if timeouts != before:
-            self._timeouts[key] = timeouts
+            self._timeouts[queue.key] = timeouts
             self._world.mark("acknowledge timed out")
             if key in self.ledger.places:
                 self.ledger.timed_out(key, timeouts - before, queue.flights.values())
         elif self.ledger.overtaken:
             self._check_overtaken(key)
         place = self.ledger.places.get(key)
-        if place is not None and place.expiry_s and queue.expired != self._expired.get(key, 0):
-            self._expired[key] = queue.expired
+        if (
+            place is not None
+            and place.expiry_s
+            and queue.expired != self._expired.get(queue.key, 0)
+        ):
+            self._expired[queue.key] = queue.expired
             self._world.mark("message expired")
             old = self.ledger.lifetimes.too_old(key)
             if queue.expired > old:
@@ -261,6 +271,13 @@ class WatchedBroker(Broker):
         due = queue.next_due()
         if due != float("inf") and (earliest is None or earliest > max(due, now) + _EPSILON_S):
             raise Violation("deadline", f"{queue!r} is due at {due:.4f} and nobody wakes it")
+
+    def _check_fleeting(self, queue: Queue) -> None:
+        """A queue that had messages goes with the last of them when nobody is there (F101)."""
+        core = self._core
+        if queue.live() or queue.count or queue.claims or core.removals:
+            return
+        raise Violation("stuck", f"{queue!r} is empty, nobody is there, and it stays")
 
     def _check_memory(self, push: Command, size: int, before: int) -> None:
         """A push is taken in only while there is memory for it (F2 of the cases)."""

@@ -21,7 +21,7 @@ from tmqp.constants import (
     STATUS_STOPPED,
 )
 from tmqp_server.engine.books import SUBSCRIPTION_BYTES, cursor_bytes, queue_bytes
-from tmqp_server.engine.channels import Channel
+from tmqp_server.engine.channels import Channel, is_disposable
 from tmqp_server.engine.commands import (
     ClearMessages,
     Command,
@@ -32,6 +32,7 @@ from tmqp_server.engine.commands import (
     Leave,
     RemoveChannel,
     RemoveQueue,
+    UpdateChannel,
     UpdateQueue,
 )
 from tmqp_server.engine.core import Core, Removal
@@ -46,7 +47,7 @@ from tmqp_server.engine.events import (
 from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sessions import Session, Subscription
-from tmqp_server.engine.storage_effects import ForgetChannel, ForgetQueue, StoreQueue
+from tmqp_server.engine.storage_effects import ForgetChannel, ForgetQueue, StoreChannel, StoreQueue
 from tmqp_server.engine.workflow import Workflow
 
 __all__ = ["Administration"]
@@ -83,6 +84,22 @@ class Administration:
             code = self._directory.problem
         self.reply(session, command.request, code)
 
+    def update_channel(self, command: Command, session: Session) -> None:
+        """Change options of a channel (F20)."""
+        assert isinstance(command, UpdateChannel)
+        core = self._core
+        channel = core.channels.find(command.channel)
+        code = RESULT_NOT_FOUND
+        if channel is not None:
+            options = command.changes.applied_to(channel.options)
+            code = core.channels.problem_of_rules(options)
+            if code == RESULT_OK:
+                core.channels.change_rules(channel, options)
+                core.watch_channel(channel)
+                if core.stores:
+                    core.keep(StoreChannel(channel.name, options))
+        self.reply(session, command.request, code)
+
     def remove_channel(self, command: Command, session: Session) -> None:
         """Remove a channel with all it holds (F51)."""
         assert isinstance(command, RemoveChannel)
@@ -96,18 +113,21 @@ class Administration:
         """Close queues, all if they are not too many, then let their channel go."""
         core = self._core
         channel = removal.channel
-        closed = 0
+        looked_at = 0
         if core.channels.by_key.get(channel.key) is channel and not removal.is_void():
             while channel.queues:
                 queue = removal.next_queue()
+                if queue is None:
+                    return  # some are not empty: each goes when it is, the channel with the last
                 if queue.closed:
                     continue
-                if closed == _MOST_CLOSED:
+                if looked_at == _MOST_CLOSED:
                     removal.left.append(queue)
                     core.removals.append(removal)
                     return
-                closed += 1
-                self._close_queue(channel, queue)
+                looked_at += 1
+                if not removal.deserted or is_disposable(queue):
+                    self._close_queue(channel, queue)
             self._discard(channel)
         session = removal.session
         if session is not None and session.alive:
@@ -119,6 +139,26 @@ class Administration:
         if core.removals:
             core.change = 0
             self._remove(core.removals.popleft())
+
+    def destroy_emptied(self) -> None:
+        """Destroy the queues that have become empty, with nobody there, in channels that want that;
+        and a channel when all its queues are empty (F101, specification "Channel Options")."""
+        core = self._core
+        emptied = core.emptied
+        core.emptied = {}
+        for queue in emptied.values():
+            channel = core.channels.find(queue.channel_name)
+            if (
+                channel is None
+                or channel.audience is not queue.audience
+                or channel.audience.subscriptions
+                or not channel.options.destroy_when_empty
+            ):
+                continue
+            if channel.is_disposable():
+                self._remove(Removal(channel, None, None, True))
+            elif not queue.closed and is_disposable(queue):
+                self._close_queue(channel, queue)
 
     def _discard(self, channel: Channel) -> None:
         core = self._core
@@ -190,7 +230,7 @@ class Administration:
         core.notify_subscription(CLIENT_LEFT, channel, session)
         # It may have been the one for whom all others had to wait.
         core.wake_audience(audience)
-        if channel.options.destroy_when_empty and channel.is_empty():
+        if channel.options.destroy_when_empty and not audience.subscriptions:
             self._remove(Removal(channel, None, None, True))  # F101
 
     def grant(self, command: Command, session: Session) -> None:
@@ -251,6 +291,7 @@ class Administration:
     def _update(self, queue: Queue, command: UpdateQueue) -> int:
         core = self._core
         was = queue.options.status
+        retained = queue.options.retains()
         options = command.changes.applied_to(queue.options)
         problem = core.channels.problem_of_options(options)
         if problem != RESULT_OK:
@@ -266,6 +307,8 @@ class Administration:
             name = queue.channel_name
             core.keep(StoreQueue(queue.key, name, queue.queue_id, options, queue.suspect))
         self._workflow.reconfigured(queue, was, core.now)
+        if queue.fleeting and retained and not options.retains():
+            core.note_emptied(queue)
         return RESULT_OK
 
     def remove_queue(self, command: Command, session: Session) -> None:

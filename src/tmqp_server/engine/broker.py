@@ -65,6 +65,7 @@ from tmqp_server.engine.commands import (
     RemoveChannel,
     RemoveQueue,
     SessionCommand,
+    UpdateChannel,
     UpdateQueue,
 )
 from tmqp_server.engine.core import Core
@@ -220,6 +221,7 @@ class Broker:
         return {
             **self._clients.performers(),
             CreateChannel: administration.create_channel,
+            UpdateChannel: administration.update_channel,
             RemoveChannel: administration.remove_channel,
             Join: administration.join,
             Leave: administration.leave,
@@ -287,6 +289,8 @@ class Broker:
             self._perform(command)
         if core.awake:
             self._pump.rouse(now)
+        if core.emptied:
+            self._administration.destroy_emptied()
         return out
 
     def steps(
@@ -329,6 +333,8 @@ class Broker:
                 steps = 0
             if core.awake:
                 self._pump.rouse(now)
+            if core.emptied:
+                self._administration.destroy_emptied()
             if at >= count or steps <= 0 or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
                 return at, out
 
@@ -403,6 +409,8 @@ class Broker:
         self._serve_timers(now)
         if core.awake:
             self._pump.rouse(now)
+        if core.emptied:
+            self._administration.destroy_emptied()
         return out
 
     def _serve_timers(self, now: float) -> None:

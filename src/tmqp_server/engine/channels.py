@@ -29,10 +29,12 @@ from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptio
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sessions import Audience
 
-__all__ = ["Channel", "ChannelTable", "is_channel_name", "matches"]
+__all__ = ["Channel", "ChannelTable", "is_channel_name", "is_disposable", "matches"]
 
 #: Queues in the remembered answers to questions for tags.
 _TAGGED: Final = 65_536
+#: Stars of a filter with one inside; a filter with more fits nothing, for each costs time.
+_MOST_STARS: Final = 8
 
 
 def is_channel_name(name: str, max_bytes: int) -> bool:
@@ -52,11 +54,13 @@ def is_channel_name(name: str, max_bytes: int) -> bool:
 def matches(text: str, pattern: str) -> bool:
     """Whether *text* passes the filter *pattern* (F53); an empty filter lets everything pass.
 
-    ``*x*`` contains, ignoring case; ``*x`` ends and ``x*`` starts with x, in this case; anything
-    else is equal, ignoring case.  A star in the middle is a star.
+    ``*x*`` contains, ignoring case; ``*x`` ends and ``x*`` starts with x, in this case; ``a*b``
+    does both, and any text may be between.  Anything else is equal, ignoring case.
     """
     if not pattern:
         return True
+    if "*" in pattern[1:-1]:
+        return text.lower() == pattern.lower() or _has_pieces(text, pattern)
     if pattern.startswith("*"):
         if pattern.endswith("*"):
             return pattern[1:-1].lower() in text.lower()
@@ -66,10 +70,34 @@ def matches(text: str, pattern: str) -> bool:
     return text.lower() == pattern.lower()
 
 
+def is_disposable(queue: Queue) -> bool:
+    """Whether destroying a queue loses nothing: it has no message, and nothing needs it to stay."""
+    needed = queue.claims or queue.cursors or queue.options.retains()
+    return not needed and queue.is_empty()
+
+
+def _has_pieces(text: str, pattern: str) -> bool:
+    """Whether *text* has what is between the stars of a pattern, in this order."""
+    if pattern.count("*") > _MOST_STARS:
+        return False
+    if pattern.startswith("*") and pattern.endswith("*"):
+        text, pattern = text.lower(), pattern.lower()
+    pieces = pattern.split("*")
+    at = len(pieces[0])
+    if not text.startswith(pieces[0]):
+        return False
+    for piece in pieces[1:-1]:
+        found = text.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return len(text) - at >= len(pieces[-1]) and text.endswith(pieces[-1])
+
+
 class Channel:
     """One channel: its audience and its queues, in the order of creation."""
 
-    __slots__ = ("name", "key", "options", "audience", "queues", "spellings", "memory")
+    __slots__ = ("name", "key", "options", "audience", "queues", "spellings", "memory", "_busy")
 
     def __init__(self, name: str, key: str, options: ChannelOptions) -> None:
         #: As spelt by whoever created it.
@@ -83,12 +111,22 @@ class Channel:
         self.spellings: list[str] = []
         #: What it is charged in the broker's books, for its spellings too.
         self.memory = channel_bytes(name, options)
+        #: A queue that could not be destroyed when it was last looked at; looked at first.
+        self._busy: Queue | None = None
 
-    def is_empty(self) -> bool:
-        """Whether nobody has joined and no queue has a message that is not settled (F101)."""
+    def is_disposable(self) -> bool:
+        """Whether nobody has joined and every queue can be destroyed (F101)."""
         if self.audience.subscriptions:
             return False
-        return all([queue.is_empty() for queue in self.queues.values()])
+        busy = self._busy
+        if busy is not None and not busy.closed and not is_disposable(busy):
+            return False
+        self._busy = None
+        for queue in self.queues.values():
+            if not is_disposable(queue):
+                self._busy = queue
+                return False
+        return True
 
 
 class ChannelTable:
@@ -174,6 +212,17 @@ class ChannelTable:
             return RESULT_BAD_REQUEST
         if name.lower() in self.by_key:
             return RESULT_DUPLICATE
+        problem = self.problem_of_rules(options)
+        if problem != RESULT_OK:
+            return problem
+        if len(self.by_key) >= self._limits.max_channels:
+            return RESULT_LIMIT_EXCEEDED
+        if not self._books.has_room(channel_bytes(name, options)):
+            return RESULT_BUSY
+        return RESULT_OK
+
+    def problem_of_rules(self, options: ChannelOptions) -> int:
+        """0 when a channel can have these options, else the result code to answer."""
         problem = options.problem(self._limits)
         if problem != RESULT_OK:
             return problem
@@ -183,10 +232,6 @@ class ChannelTable:
             return RESULT_UNACCEPTABLE
         if options.queue.needs_storage() and not self._options.storage:
             return RESULT_UNACCEPTABLE
-        if len(self.by_key) >= self._limits.max_channels:
-            return RESULT_LIMIT_EXCEEDED
-        if not self._books.has_room(channel_bytes(name, options)):
-            return RESULT_BUSY
         return RESULT_OK
 
     def create(self, name: str, options: ChannelOptions) -> Channel:
@@ -196,6 +241,17 @@ class ChannelTable:
         self.by_key[channel.key] = channel
         self._note_authenticator(options)
         return channel
+
+    def change_rules(self, channel: Channel, options: ChannelOptions) -> None:
+        """Give a channel other options; ``problem_of_rules`` must have said 0."""
+        if options.authenticator != channel.options.authenticator:
+            self.authenticator_changes += 1
+        more = channel_bytes(channel.name, options) - channel_bytes(channel.name, channel.options)
+        self._books.charge(more)
+        channel.memory += more
+        channel.options = options
+        for queue in channel.queues.values():
+            queue.fleeting = options.destroy_when_empty
 
     def _note_authenticator(self, options: ChannelOptions) -> None:
         """A channel came or went; nothing changes if it has the authenticator that all have."""
@@ -279,6 +335,7 @@ class ChannelTable:
         queue.key = self.last_key
         queue.memory = queue_bytes(options)
         self._books.charge(queue.memory)
+        queue.fleeting = channel.options.destroy_when_empty
         channel.queues[queue_id] = queue
         self.renew()
         return queue

@@ -43,6 +43,7 @@ __all__ = [
     "SessionCommand",
     "Synced",
     "Unblock",
+    "UpdateChannel",
     "UpdateQueue",
 ]
 
@@ -163,6 +164,24 @@ class CreateChannel(SessionCommand):
         request: object,
         channel: str,
         changes: ChannelChanges | None = None,
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channel = channel
+        self.changes = changes
+
+
+class UpdateChannel(SessionCommand):
+    """Change options of a channel (F20).  404, 400, 406, 482.
+
+    Queues, consumers and messages that are there stay; what ``changes.queue`` says is for queues
+    created from now on.
+    """
+
+    __slots__ = ("request", "channel", "changes")
+
+    def __init__(
+        self, session: int, request: object, channel: str, changes: ChannelChanges
     ) -> None:
         super().__init__(session)
         self.request = request

@@ -124,11 +124,12 @@ class PendingFetch:
 class Removal:
     """A channel that is being removed.
 
-    *session* is told when it is over; None tells nobody.  With *deserted* it ends, and leaves what
-    is left, when somebody joins meanwhile.
+    *session* is told when it is over; None tells nobody.  With *deserted* the channel is removed
+    because it is empty (F101): queues that are not are left, and so is the rest when somebody joins
+    meanwhile.
     """
 
-    __slots__ = ("channel", "session", "request", "deserted", "left")
+    __slots__ = ("channel", "session", "request", "deserted", "left", "begun")
 
     def __init__(
         self, channel: Channel, session: Session | None, request: object, deserted: bool
@@ -139,17 +140,25 @@ class Removal:
         self.deserted = deserted
         #: The queues still to be closed, the next one last.
         self.left: list[Queue] = []
+        self.begun = False
 
     def is_void(self) -> bool:
         """Whether the reason for it has gone."""
-        return self.deserted and bool(self.channel.audience.subscriptions)
+        channel = self.channel
+        return self.deserted and (
+            bool(channel.audience.subscriptions) or not channel.options.destroy_when_empty
+        )
 
-    def next_queue(self) -> Queue:
+    def next_queue(self) -> Queue | None:
         """The next queue, in the order of creation; the channel must have one.
 
-        It may be closed already, for others remove queues as well.
+        It may be closed already, for others remove queues as well.  None when each has been looked
+        at once and that is enough.
         """
         if not self.left:
+            if self.begun and self.deserted:
+                return None
+            self.begun = True
             self.left = list(self.channel.queues.values())
             self.left.reverse()
         return self.left.pop()
@@ -176,6 +185,8 @@ class Core(Books):
         "pulls",
         "trash",
         "removals",
+        "emptied",
+        "claimed",
         "news",
         "stores",
         "storage_ok",
@@ -230,11 +241,13 @@ class Core(Books):
         self.trash: deque[Trash] = deque()
         #: Channels with so many queues that a step does not close them all.
         self.removals: deque[Removal] = deque()
+        #: Queues of deserted channels that may have become empty, and queues with claims, by key.
+        self.emptied: dict[int, Queue] = {}
+        self.claimed: dict[int, Queue] = {}
         #: Watched queues of which more is safe than before, by key.
         self.news: dict[int, Queue] = {}
-        #: The world has a storage, and it works.
         self.stores = options.storage
-        self.storage_ok = True
+        self.storage_ok = True  # the storage works
         self.tickets: dict[int, Pending] = {}
         self.last_ticket = 0
         #: The ticket of the last change of the topology in this command; 0 is none.
@@ -249,9 +262,8 @@ class Core(Books):
         self.dead_lettered = 0
         #: Commands of sessions the engine does not know, such as arrive after a Disconnect.
         self.stray_commands = 0
-        #: Acknowledges for queues that do not exist (F95); for others see Queue.unknown_acks.
+        #: Acknowledges for queues that do not exist, and the negative ones (F95).
         self.unknown_acks = 0
-        #: Those of them that were negative.
         self.negative_unknown_acks = 0
         #: Answers of the storage to nothing that was asked.
         self.unknown_tickets = 0
@@ -265,9 +277,8 @@ class Core(Books):
         self.shares_decisions = False
         #: The masters of this server, by the name it has for them.
         self.masters: dict[str, Master] = {}
-        #: Decisions of other nodes that removed a message here, or keep it from being sent again.
+        #: Decisions of other nodes about messages that are here, and about others.
         self.decisions_applied = 0
-        #: Those about messages that were not there (any more).
         self.decisions_unknown = 0
 
     def enlist(self, session: Session) -> None:
@@ -332,6 +343,30 @@ class Core(Books):
             pulling = queue.parked.popleft()
             pulling.parked = False
             self.schedule_pull(pulling)
+
+    # --- Queues that are destroyed when they are empty -------------------------------------------
+
+    def note_emptied(self, queue: Queue) -> None:
+        """Note that a ``fleeting`` queue may have become empty; the step ends by looking at it."""
+        if not queue.audience.subscriptions:
+            self.emptied[queue.key] = queue
+
+    def claim(self, queue: Queue) -> None:
+        """Keep *queue* from being destroyed as empty: a transaction holds messages for it, or it
+        has the only copy of a dead letter that is not yet safe elsewhere."""
+        queue.claims += 1
+        self.claimed[queue.key] = queue
+
+    def release_claim(self, key: int) -> None:
+        """End a claim on the queue of that key."""
+        queue = self.claimed.get(key)
+        if queue is None:
+            return
+        queue.claims -= 1
+        if queue.claims == 0:
+            del self.claimed[key]
+            if queue.fleeting:
+                self.note_emptied(queue)
 
     # --- The storage -----------------------------------------------------------------------------
 
@@ -410,11 +445,10 @@ class Core(Books):
             audience.line = deque()
 
     def watch_channel(self, channel: Channel) -> None:
-        """A channel is new: its event handler is told of what happens in it from now on."""
+        """Tell the event handler of a channel, which is new or changed, of what happens in it."""
         handler = channel.options.event_handler
-        if handler:
-            wanted = self.options.event_handlers[handler]
-            self.notices.set_handler(channel.key, handler, wanted)
+        wanted = self.options.event_handlers[handler] if handler else 0
+        self.notices.set_handler(channel.key, handler, wanted)
 
     def notify_client(self, event: int, session: Session) -> None:
         """Tell that a client, or a slave, connected or disconnected."""

@@ -76,6 +76,8 @@ class Cursors:
         del queue.cursors[name]
         core = self._core
         core.refund(cursor_bytes(name))
+        if queue.fleeting:
+            core.note_emptied(queue)
         core.keep(ForgetCursor(queue.key, name))
         queue.cursor_ticket = core.last_ticket
 

@@ -184,7 +184,10 @@ class Keeper:
 
     def _saved(self, queue: Queue, message: Message, transient: bool, tail: Tail | None) -> None:
         rare = message.rarely()
-        rare.old = 0
+        if rare.old:
+            rare.old = 0
+            if rare.old_key != queue.key:
+                self._core.release_claim(rare.old_key)
         self._core.became_safe(queue, rare.stored)
         if not transient:
             if not message.marks & MARK_SAVED:
@@ -199,6 +202,8 @@ class Keeper:
         self._core.total_bytes -= message.size + MESSAGE_OVERHEAD_BYTES
         tail.unsynced -= 1
         tail.last = max(tail.last, rare.stored)
+        if queue.fleeting and queue.count == 0:
+            self._core.note_emptied(queue)
 
     def _not_saved(
         self, queue: Queue, message: Message, transient: bool, tail: Tail | None
@@ -284,6 +289,8 @@ class Keeper:
         if tail.skip and len(tail.skip) > 2 * core.limits.max_batch_length:
             tail.skip = {each: None for each in tail.skip if each > tail.after}
         queue.close_tail(tail, asked.high_priority)
+        if queue.fleeting and queue.count == 0:
+            core.note_emptied(queue)
         core.arm(queue)
         self._pump.resume(queue, core.now)
         core.release_pull(queue)

@@ -62,16 +62,18 @@ class Notices:
         #: The event handlers of channels, by the channel's key: a name, and the bits it wants.
         self._handlers: dict[str, tuple[str, int]] = {}
 
-    def subscribe(self, session: Session, place: Place, channel: str) -> None:
-        """Tell a session of what happens at a place; *channel* is its spelling."""
+    def subscribe(self, session: Session, place: Place, channel: str, specified: bool) -> None:
+        """Tell a session of what happens at a place; *channel* is its spelling, *specified* that it
+        wants the form of the specification."""
         subscription = session.event_subscriptions.get(place)
         if subscription is not None:
             # The same name in another case, which may be longer or shorter.
             self._books.charge(listening_bytes(channel) - listening_bytes(subscription.channel))
             subscription.channel = channel
+            subscription.specified = specified
             return
         self._books.charge(listening_bytes(channel))
-        subscription = EventSubscription(session, channel)
+        subscription = EventSubscription(session, channel, specified)
         session.event_subscriptions[place] = subscription
         listeners = self._places.get(place)
         if listeners is None:
@@ -149,9 +151,14 @@ class Notices:
             bit <<= 1
 
     def set_handler(self, key: str, name: str, events: int) -> None:
-        """Tell an event handler of these events of a channel that is about to be there."""
-        self._handlers[key] = (name, events)
-        self._count_all(events, 1)
+        """Tell an event handler of these events of a channel, and no other; none if *name* is
+        empty."""
+        before = self._handlers.pop(key, None)
+        if before is not None:
+            self._count_all(before[1], -1)
+        if name:
+            self._handlers[key] = (name, events)
+            self._count_all(events, 1)
 
     def tell_handler(self, out: list[Effect], event: int, fact: Fact, key: str) -> None:
         """Tell the channel's event handler, if it has one that wants this event."""
@@ -162,7 +169,7 @@ class Notices:
     def tell(
         self, out: list[Effect], event: int, fact: Fact, key: str = "", queue_id: int = NO_QUEUE
     ) -> None:
-        """Tell the world, if it listens, and all subscribers, grouped by their spelling."""
+        """Tell the world, if it listens, and all subscribers, grouped by spelling and form."""
         if self._world & event:
             out.append(Notify(event, fact))
         if key and self._handlers:
@@ -170,18 +177,19 @@ class Notices:
         listeners = self._places.get((event, key, queue_id))
         if listeners is None:
             return
-        groups: dict[str, list[int]] = {}
+        groups: dict[tuple[str, bool], list[int]] = {}
         for number, subscription in listeners.items():
             if subscription.session.blocked:
                 self.skipped += 1
                 continue
-            group = groups.get(subscription.channel)
+            form = (subscription.channel, subscription.specified)
+            group = groups.get(form)
             if group is None:
-                groups[subscription.channel] = [number]
+                groups[form] = [number]
             else:
                 group.append(number)
-        for channel, sessions in groups.items():
-            out.append(Inform(sessions, event, fact, channel))
+        for form, sessions in groups.items():
+            out.append(Inform(sessions, event, fact, form[0], form[1]))
 
     def tell_of_queue(self, out: list[Effect], fact: Fact, queue: QueueFacts) -> None:
         """Tell of a message produced into a queue."""

@@ -125,6 +125,8 @@ class Queue(QueueFacts):
         "reserved",
         "parked",
         "closed",
+        "fleeting",
+        "claims",
         "high_tail",
         "regular_tail",
         "spilled",
@@ -200,6 +202,10 @@ class Queue(QueueFacts):
         self.parked: deque[Pulling] = deque()
         #: The queue is removed from its channel.
         self.closed = False
+        #: Its channel is destroyed when it is empty, and the queue with it (F101).
+        self.fleeting = False
+        #: How many things outside the queue need it to stay: see ``Core.claim``.
+        self.claims = 0
         #: What waits on disk only, of either priority, and how many messages that is.
         self.high_tail: Tail | None = None
         self.regular_tail: Tail | None = None

@@ -148,13 +148,17 @@ class Pulling:
 
 
 class EventSubscription:
-    """One session's wish to be told of an event; ``channel`` is spelt as it spelt it (F131)."""
+    """One session's wish to be told of an event; ``channel`` is spelt as it spelt it (F131).
 
-    __slots__ = ("channel", "session")
+    ``specified`` asks for the form of the specification.
+    """
 
-    def __init__(self, session: Session, channel: str) -> None:
+    __slots__ = ("channel", "session", "specified")
+
+    def __init__(self, session: Session, channel: str, specified: bool) -> None:
         self.session = session
         self.channel = channel
+        self.specified = specified
 
 
 class Subscription:

@@ -68,7 +68,7 @@ class Subscribing:
         channel = command.channel if place[1] else ""
         if place not in subscriptions and not core.has_room(listening_bytes(channel)):
             return RESULT_BUSY
-        core.notices.subscribe(session, place, channel)
+        core.notices.subscribe(session, place, channel, command.specified)
         return RESULT_OK
 
     def _place(self, command: SubscribeEvent) -> Place | None:

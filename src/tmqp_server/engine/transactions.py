@@ -215,6 +215,8 @@ class Transactions:
             )
             del self._by_name[name]
         self._held -= transaction.held
+        for key in transaction.staged:
+            self._core.release_claim(key)
 
     # --- Pushing ---------------------------------------------------------------------------------
 
@@ -250,6 +252,7 @@ class Transactions:
             if staged is None:
                 staged = Staged(queue)
                 transaction.staged[queue.key] = staged
+                core.claim(queue)
             staged.add(parcel)
             held = parcel.weight + PARCEL_BYTES
             transaction.held += held

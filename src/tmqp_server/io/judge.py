@@ -48,6 +48,7 @@ from tmqp_server.rights import (
     SEE_ROUTERS,
     SUBSCRIBE,
     TRANSACT,
+    UPDATE_CHANNEL,
     UPDATE_QUEUE,
 )
 
@@ -103,6 +104,7 @@ RIGHT_CALLS: Final[dict[str, _RightCall]] = {
     SEE_ROUTERS: lambda a, who, q: a.may_see_routers(who, q.subject),
     SUBSCRIBE: lambda a, who, q: a.may_subscribe(who, event_name(q.event), q.subject, q.queue_id),
     TRANSACT: lambda a, who, q: a.may_transact(who, q.subject),
+    UPDATE_CHANNEL: lambda a, who, q: a.may_update_channel(who, q.subject),
     UPDATE_QUEUE: lambda a, who, q: a.may_update_queue(who, q.subject, q.queue_id),
 }
 

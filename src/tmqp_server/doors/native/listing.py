@@ -24,6 +24,7 @@ from tmqp.models import (
 )
 from tmqp.models._json import dump
 from tmqp.models._model import properties_of
+from tmqp_server.engine.options import DEFAULT_PUT_BACK_LIMIT
 from tmqp_server.engine.reading_commands import KeptPart
 from tmqp_server.engine.snapshots import (
     ChannelSnapshot,
@@ -219,6 +220,7 @@ def _queue(item: QueueSnapshot, offset_s: float) -> bytes:
         options.memory_limit,
         item.spilled,
         item.overflowed + item.damaged,
+        "" if options.put_back_limit == DEFAULT_PUT_BACK_LIMIT else str(options.put_back_limit),
         options.retain_bytes,
         options.retain_ms,
         options.retain_for_readers,

@@ -39,6 +39,7 @@ class ModelBroker(Routers):
         self.defaults = {**self.defaults, **(defaults or {})}
         self.orphans = []
         self.saves = {}
+        self.ended = []
         self.routers = {}
 
     # --- Steps -----------------------------------------------------------------------------------
@@ -50,6 +51,7 @@ class ModelBroker(Routers):
         self.obey(command)
         self.follow()
         self.serve_time()
+        self.destroy_emptied()
         return self.said
 
     def pass_time(self, now: float) -> list[Word]:
@@ -57,6 +59,7 @@ class ModelBroker(Routers):
         self.now = now
         self.said = []
         self.serve_time()
+        self.destroy_emptied()
         return self.said
 
     def serve_time(self) -> None:

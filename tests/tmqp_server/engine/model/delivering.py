@@ -35,6 +35,8 @@ class Delivering(Counting):
 
     #: What the storage was asked to keep and has not answered for.
     saves: dict[str, tuple[Letter, Line]]
+    #: The queues in which a message has come to its end in this step.
+    ended: list[Line]
 
     def policy(self, line: Line) -> Policy:
         """The queue's delivery handler."""
@@ -159,6 +161,8 @@ class Delivering(Counting):
     def end(self, line: Line, letter: Letter, how: str) -> None:
         """A message is no more: *how* is what the books call it."""
         line.counts[how] += 1
+        if line.options["status"] != BROADCAST or letter.attempts or how != "dropped":
+            self.ended.append(line)
         if line.held is letter:
             line.held = None
         if letter.ticket:

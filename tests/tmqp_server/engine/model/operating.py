@@ -172,10 +172,30 @@ class Operating(Delivering):
             return False
         channel.members.remove(member)
         self.tell_member("ClientLeft", channel, client)
-        empty = not channel.members and not any(line.live() for line in channel.queues.values())
-        if channel.options["destroy_when_empty"] and empty:
-            self.discard(channel)
+        if channel.options["destroy_when_empty"] and not channel.members:
+            for line in list(channel.queues.values()):
+                if not line.live():
+                    self.discard_line(line)
+            if not channel.queues:
+                self.discard(channel)
         return True
+
+    def destroy_emptied(self) -> None:
+        """Queues in which a message came to its end, and their channels, if nobody is there and
+        nothing is left (F101)."""
+        ended, self.ended = self.ended, []
+        for line in ended:
+            channel = line.channel
+            if (
+                self.channels.get(channel.name.lower()) is not channel
+                or channel.members
+                or not channel.options["destroy_when_empty"]
+            ):
+                continue
+            if not any(each.live() for each in channel.queues.values()):
+                self.discard(channel)
+            elif not line.live() and channel.queues.get(line.queue_id) is line:
+                self.discard_line(line)
 
     def grant(self, client: Client, name: str, credit: int) -> None:
         """Set what a membership may still be sent."""
