@@ -51,6 +51,8 @@ __all__ = ["Administration"]
 
 #: Queues that one step closes.
 _MOST_CLOSED: Final = 1_000
+#: Units of work after which it closes no more of them: each may be told to many.
+_MOST_WORK: Final = 2_000
 
 
 class Administration:
@@ -95,16 +97,18 @@ class Administration:
         core = self._core
         channel = removal.channel
         closed = 0
+        before = core.work  # events: each queue's removal may have many subscribers
         if core.channels.by_key.get(channel.key) is channel and not removal.is_void():
             while channel.queues:
                 queue = removal.next_queue()
                 if queue.closed:
                     continue
-                if closed == _MOST_CLOSED:
-                    removal.left.append(queue)
+                if closed == _MOST_CLOSED or core.work - before >= _MOST_WORK:
+                    channel.leaving.append(queue)
                     core.removals.append(removal)
                     return
                 closed += 1
+                core.work += 1
                 self._close_queue(channel, queue)
             self._discard(channel)
         session = removal.session

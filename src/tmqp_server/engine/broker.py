@@ -120,9 +120,10 @@ from tmqp_server.engine.workflow import Workflow
 
 __all__ = ["Broker"]
 
-#: Commands that ``steps`` carries out at once, and effects that end it.
+#: Commands that ``steps`` carries out at once; effects, and units of work, that end it.
 _MOST_STEPS: Final = 64
 _MOST_EFFECTS: Final = 256
+_MOST_WORK: Final = 1_000
 
 
 class Broker:
@@ -331,7 +332,10 @@ class Broker:
                 steps = 0
             if core.awake:
                 self._pump.rouse(now)
-            if at >= count or steps <= 0 or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
+            if core.budget <= 0:
+                core.work += _MOST_WORK  # one message for thousands of consumers
+            is_full = len(out) >= _MOST_EFFECTS or core.work >= _MOST_WORK
+            if at >= count or steps <= 0 or most_bytes <= 0 or is_full:
                 return at, out
 
     def _push_run(self, run: PushRun, now: float, most_bytes: int) -> int:
@@ -354,9 +358,15 @@ class Broker:
             run.divide()
         self._intake.acknowledge(run.left.pop(), now)
 
+    def take_work(self) -> int:
+        """Units of work since the last call, see ``Core.work``."""
+        work, self._core.work = self._core.work, 0
+        return work
+
     def _perform(self, command: Command) -> None:
         self._core.change = 0
         if isinstance(command, SessionCommand):
+            self._core.work += 1
             perform = self._performers.get(type(command))
             if perform is None:
                 raise TypeError(f"not a command of this broker: {command!r}")

@@ -66,7 +66,7 @@ def matches(text: str, pattern: str) -> bool:
 class Channel:
     """One channel: its audience and its queues, in the order of creation."""
 
-    __slots__ = ("name", "key", "options", "audience", "queues", "spellings")
+    __slots__ = ("name", "key", "options", "audience", "queues", "spellings", "leaving")
 
     def __init__(self, name: str, key: str, options: ChannelOptions) -> None:
         #: As spelt by whoever created it.
@@ -78,6 +78,8 @@ class Channel:
         self.queues: dict[int, Queue] = {}
         #: Remembered spellings.
         self.spellings: list[str] = []
+        #: The queues that its removal, or all of its removals, will close, the next one last.
+        self.leaving: list[Queue] = []
 
     def is_empty(self) -> bool:
         """Whether nobody has joined and no queue has a message that is not settled (F101)."""
@@ -95,6 +97,8 @@ class ChannelTable:
         "generation",
         "authenticator_changes",
         "last_key",
+        "_tagged",
+        "_tagged_at",
         "_limits",
         "_handlers",
         "_options",
@@ -109,6 +113,8 @@ class ChannelTable:
         self.by_spelling: dict[str, Channel] = {}
         #: Rises whenever a queue comes, goes or changes its options.
         self.generation = 0
+        self._tagged: list[Queue] = []
+        self._tagged_at = -1
         #: Rises whenever another authenticator is to be asked about some name than before.
         self.authenticator_changes = 0
         #: The key of the queue created last; none is given twice.
@@ -210,6 +216,18 @@ class ChannelTable:
         ):
             return RESULT_LIMIT_EXCEEDED
         return self.problem_of_options(options)
+
+    def tagged(self) -> list[Queue]:
+        """The queues that have a tag, channel by channel in the order of creation."""
+        if self._tagged_at != self.generation:
+            self._tagged_at = self.generation
+            self._tagged = [
+                queue
+                for channel in self.by_key.values()
+                for queue in channel.queues.values()
+                if queue.options.tag
+            ]
+        return self._tagged
 
     def create_queue(self, channel: Channel, queue_id: int, options: QueueOptions) -> Queue:
         """Create a queue; ``problem_of_new_queue`` must have said 0."""

@@ -49,6 +49,8 @@ __all__ = [
 #: Messages, and bytes, that are brought back from the storage at a time.
 _FETCH_MESSAGES: Final = 1_000
 _FETCH_BYTES: Final = 1_048_576
+#: Names that are compared with a filter for one unit of work.
+_NAMES_PER_UNIT: Final = 16
 
 
 class Master:
@@ -126,7 +128,7 @@ class Removal:
     is left, when somebody joins meanwhile.
     """
 
-    __slots__ = ("channel", "session", "request", "deserted", "left")
+    __slots__ = ("channel", "session", "request", "deserted")
 
     def __init__(
         self, channel: Channel, session: Session | None, request: object, deserted: bool
@@ -135,8 +137,6 @@ class Removal:
         self.session = session
         self.request = request
         self.deserted = deserted
-        #: The queues still to be closed, the next one last.
-        self.left: list[Queue] = []
 
     def is_void(self) -> bool:
         """Whether the reason for it has gone."""
@@ -147,10 +147,11 @@ class Removal:
 
         It may be closed already, for others remove queues as well.
         """
-        if not self.left:
-            self.left = list(self.channel.queues.values())
-            self.left.reverse()
-        return self.left.pop()
+        leaving = self.channel.leaving
+        if not leaving:
+            leaving.extend(self.channel.queues.values())
+            leaving.reverse()
+        return leaving.pop()
 
 
 class Core:
@@ -168,6 +169,7 @@ class Core:
         "now",
         "out",
         "budget",
+        "work",
         "wakeups",
         "runnable",
         "awake",
@@ -218,6 +220,10 @@ class Core:
         self.out: list[Effect] = []
         #: Units of work left in this step.
         self.budget = 0
+        #: Work since the hub last asked, beside that of moving messages.  A unit takes a few
+        #: microseconds: an operation, an item of a list, a receiver of a direct message, a
+        #: subscriber told of an event, or sixteen names compared with a filter.
+        self.work = 0
         self.wakeups = Wakeups()
         #: Queues with messages that could be sent, but for the budget.
         self.runnable: deque[Queue] = deque()
@@ -269,6 +275,10 @@ class Core:
         self.decisions_applied = 0
         #: Those about messages that were not there (any more).
         self.decisions_unknown = 0
+
+    def charge_names(self, count: int) -> None:
+        """Count the work of comparing so many names with a filter."""
+        self.work += 1 + count // _NAMES_PER_UNIT
 
     def enlist(self, session: Session) -> None:
         """Make a session known."""
@@ -402,19 +412,19 @@ class Core:
             self.notify_node(node_event, fact_of_node)
         elif self.notices.mask & event:
             fact = ClientFact(session.client_id, session.name, session.client_type)
-            self.notices.tell(self.out, event, fact)
+            self.work += self.notices.tell(self.out, event, fact)
 
     def notify_node(self, event: int, fact: NodeFact) -> None:
         """Tell that a node connected or disconnected."""
         if self.notices.mask & event:
-            self.notices.tell(self.out, event, fact)
+            self.work += self.notices.tell(self.out, event, fact)
 
     def notify_channel(self, event: int, channel: Channel) -> None:
         """Tell that a channel was created or removed."""
         if self.notices.mask & event:
             active = len(channel.audience.subscriptions)
             fact = ChannelFact(channel.name, active, channel.options.client_limit)
-            self.notices.tell(self.out, event, fact)
+            self.work += self.notices.tell(self.out, event, fact)
             self.notices.tell_handler(self.out, event, fact, channel.key)
 
     def notify_subscription(self, event: int, channel: Channel, session: Session) -> None:
@@ -423,7 +433,7 @@ class Core:
             fact = SubscriptionFact(
                 channel.name, session.client_id, session.name, session.client_type
             )
-            self.notices.tell(self.out, event, fact, channel.key)
+            self.work += self.notices.tell(self.out, event, fact, channel.key)
 
     def notify_queue(self, event: int, queue: Queue, status: int) -> None:
         """Tell that a queue was created, updated or removed."""
@@ -436,7 +446,7 @@ class Core:
                 queue.high_in_all(),
                 queue.regular_in_all(),
             )
-            self.notices.tell(self.out, event, fact, queue.channel_name.lower())
+            self.work += self.notices.tell(self.out, event, fact, queue.channel_name.lower())
 
     def notify_message(self, queue: Queue, message: Message) -> None:
         """Tell that a message was produced."""
@@ -450,7 +460,7 @@ class Core:
             producer.name,
             producer.client_type,
         )
-        self.notices.tell_of_queue(self.out, fact, queue)
+        self.work += self.notices.tell_of_queue(self.out, fact, queue)
 
 
 def _enter(groups: dict[str, dict[int, Session]], name: str, session: Session) -> None:

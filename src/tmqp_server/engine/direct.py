@@ -73,12 +73,22 @@ class Direct:
     def receivers(self, by: int, who: str) -> list[int]:
         """The sessions of those named that can take a message; the others are counted."""
         receivers: list[int] = []
-        for client in self._named(by, who):
+        named = self._named(by, who)
+        self._core.work += len(named)
+        for client in named:
             if client.blocked:
                 self._core.directs_skipped += 1
             else:
                 receivers.append(client.number)
         return receivers
+
+    def count(self, by: int, who: str) -> int:
+        """How many clients are named, whether or not they can take a message."""
+        core = self._core
+        if by == BY_ID:
+            return 1
+        group = (core.by_name if by == BY_NAME else core.by_type).get(who)
+        return 0 if group is None else len(group)
 
     def _named(self, by: int, who: str) -> list[Session]:
         """The clients of an id, a name or a type, in the order of connecting."""

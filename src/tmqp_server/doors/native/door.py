@@ -51,6 +51,7 @@ from tmqp_server.doors.native.clients import (
 )
 from tmqp_server.doors.native.copies import add_copies, copy_addresses
 from tmqp_server.doors.native.information import event_frame
+from tmqp_server.doors.native.listing import most_items
 from tmqp_server.doors.native.nodes import decision_of, passed_on
 from tmqp_server.doors.native.operations import command_of, push_extras
 from tmqp_server.doors.native.parameters import BadRequestError
@@ -73,6 +74,7 @@ from tmqp_server.engine.commands import (
     Command,
     Connect,
     Disconnect,
+    ListCommand,
     Push,
     PushExtras,
 )
@@ -397,6 +399,9 @@ class NativeSession(AnsweringSession):
                     # not read a larger answer.
                     if not command.max_bytes:
                         command.max_bytes = self._door.limits.max_payload_bytes
+                elif isinstance(command, ListCommand):
+                    most_bytes = self._door.limits.max_payload_bytes
+                    command.most_items = most_items(type(command), most_bytes)
                 commands.append(command)
         except BadRequestError as error:
             self._reply(frame, error.code, b"")
