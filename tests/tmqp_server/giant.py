@@ -192,8 +192,8 @@ class Giant:
     def _storage(self) -> None:
         if not self.journal.is_empty:
             writing = self.journal.take()
-            for answer in self.journal.answers(writing, True, 256):
-                self.timed("a sync", self.hub.answer, answer, self.now)
+            for synced in self.journal.answers(writing, True, 256):
+                self.timed("a sync", self.hub.answer, synced, self.now)
         for question in self.hub.take_fetches():
             answer = self._answer(question)
             if answer is not None:
@@ -201,7 +201,7 @@ class Giant:
                     f"an answer to {type(question).__name__}", self.hub.answer, answer, self.now
                 )
 
-    def _answer(self, question: object) -> Command | None:
+    def _answer(self, question: object) -> Command:
         number = getattr(question, "number", 0)
         if isinstance(question, FindOffsets):
             kept = [KeptOffsets(1, 9, 9, 900, 0) for _ in question.keys]

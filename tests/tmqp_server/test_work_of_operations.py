@@ -207,6 +207,7 @@ OTHERS: dict[str, list[Make]] = {
     ],
     "router": [frame(TYPE_ROUTER, "router-1"), frame(TYPE_ROUTER, "router-0")],
     "custom": [frame(TYPE_CUSTOM, "anything")],
+    "no operation": [op(9_999), op(Operation.UPDATE_QUEUE, "full", queue(1))],
 }
 
 

@@ -35,12 +35,7 @@ from typing import Final
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp_server.engine.administration import Administration
 from tmqp_server.engine.asking import Questions
-from tmqp_server.engine.client_commands import (
-    PassAnswer,
-    SendCustom,
-    SendDirect,
-    SubscribeEvent,
-)
+from tmqp_server.engine.client_commands import SubscribeEvent
 from tmqp_server.engine.commands import (
     Acknowledge,
     Batch,
@@ -248,9 +243,7 @@ class Broker:
             ListBindings: self._routing.list_bindings,
             SetRouterEnabled: self._routing.set_enabled,
             Publish: self._publishing.publish,
-            SendDirect: self._direct.send,
-            PassAnswer: self._direct.pass_answer,
-            SendCustom: self._direct.hand_over,
+            **self._direct.performers(),
             SubscribeEvent: self._events.subscribe,
             **self._readers.performers(),
             **self._transactions.performers(),

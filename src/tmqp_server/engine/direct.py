@@ -15,6 +15,7 @@ from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_NOT_FOUND
 from tmqp_server.engine.client_commands import (
     BY_ID,
     BY_NAME,
+    Decline,
     PassAnswer,
     SendCustom,
     SendDirect,
@@ -22,6 +23,7 @@ from tmqp_server.engine.client_commands import (
 from tmqp_server.engine.commands import Acknowledge, Command
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.effects import Forward, HandOver, Reply
+from tmqp_server.engine.performing import Performers
 from tmqp_server.engine.router_commands import ASKS_ACKNOWLEDGE
 from tmqp_server.engine.sessions import Session
 
@@ -35,6 +37,15 @@ class Direct:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+
+    def performers(self) -> Performers:
+        """Which method serves which command."""
+        return {
+            SendDirect: self.send,
+            PassAnswer: self.pass_answer,
+            SendCustom: self.hand_over,
+            Decline: self.decline,
+        }
 
     def send(self, command: Command, session: Session) -> None:
         """Bring a message to those it names, or say why not (F113-F115)."""
@@ -115,6 +126,11 @@ class Direct:
         return asked is not None and asked.takes(
             message_id, session.number, kind, session.node, self._core.now
         )
+
+    def decline(self, command: Command, session: Session) -> None:
+        """Answer what nobody could make sense of."""
+        assert isinstance(command, Decline)
+        self._core.out.append(Reply(session.number, command.request, command.code))
 
     def hand_over(self, command: Command, session: Session) -> None:
         """Give a custom message to whoever knows what it means (F17)."""

@@ -68,7 +68,7 @@ from tmqp_server.doors.native.transactions import (
     unpacked,
 )
 from tmqp_server.doors.port import Door, IdSource
-from tmqp_server.engine.client_commands import PassAnswer, SendCustom
+from tmqp_server.engine.client_commands import Decline, PassAnswer, SendCustom
 from tmqp_server.engine.commands import (
     Acknowledge,
     Command,
@@ -404,7 +404,7 @@ class NativeSession(AnsweringSession):
                     command.most_items = most_items(type(command), most_bytes)
                 commands.append(command)
         except BadRequestError as error:
-            self._reply(frame, error.code, b"")
+            commands.append(Decline(self._number, frame, error.code))
 
     def _transaction(self, frame: Frame) -> Command:
         door = self._door
