@@ -16,7 +16,7 @@ from tmqp_server.engine.commands import (
     ListChannels,
     RemoveChannel,
 )
-from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.effects import Effect, Reply
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelChanges
 from tmqp_server.hub import Hub
@@ -76,16 +76,16 @@ def test_what_makes_no_sense_is_work_too() -> None:
 
 
 def test_many_removals_of_a_channel_share_the_list_of_its_queues() -> None:
-    """Each had its own: 5,000 requests held 2.6 GB."""
+    """Each had a copy: thousands of requests with 65,535 queues each took gigabytes."""
     broker = Broker(EngineLimits(max_queues_per_channel=5_000))
     broker.step(Connect(1, None, "me"), 0.0)
     changes = ChannelChanges(allow_multiple_queues=True)
     for number in range(5_000):
         broker.step(CreateQueue(1, None, "wide", number, None, changes), 0.0)
-    said = []
+    said: list[Effect] = []
     for _ in range(3):
         said += broker.step(RemoveChannel(1, "r", "wide"), 0.0)
-    assert said == []
+    assert not any(isinstance(each, Reply) for each in said)
     held = {id(each.channel.leaving) for each in broker._core.removals}
     assert len(held) == 1
     while (due := broker.next_deadline()) is not None and due <= 0.0:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -172,11 +173,11 @@ CASES: dict[int, list[Make]] = {
 }
 
 
-def frame(kind: int, target: str, content_type: int = 0, **more: object) -> Make:
+def frame(kind: int, target: str, content_type: int = 0, **more: Any) -> Make:
     """A message of another kind."""
 
     def make(at: int) -> Frame:
-        return Frame.build(kind, target, content_type, b"x", message_id=f"{at}", **more)  # type: ignore[arg-type]
+        return Frame.build(kind, target, content_type, b"x", message_id=f"{at}", **more)
 
     return make
 

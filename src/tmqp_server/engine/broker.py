@@ -352,7 +352,7 @@ class Broker:
         self._intake.acknowledge(run.left.pop(), now)
 
     def take_work(self) -> int:
-        """Units of work since the last call, see ``Core.work``."""
+        """Units of work since the last call, see ``Core.charge_names``."""
         work, self._core.work = self._core.work, 0
         return work
 

@@ -215,15 +215,10 @@ class Core:
         self.by_name: dict[str, dict[int, Session]] = {}
         self.by_type: dict[str, dict[int, Session]] = {}
         self.notices = Notices(options.events)
-        #: The time of this step, in monotonic seconds.
-        self.now = 0.0
+        self.now = 0.0  # the time of this step, in monotonic seconds
         self.out: list[Effect] = []
-        #: Units of work left in this step.
-        self.budget = 0
-        #: Work since the hub last asked, beside that of moving messages.  A unit takes a few
-        #: microseconds: an operation, an item of a list, a receiver of a direct message, a
-        #: subscriber told of an event, or sixteen names compared with a filter.
-        self.work = 0
+        self.budget = 0  # units of work left in this step
+        self.work = 0  # see charge_names
         self.wakeups = Wakeups()
         #: Queues with messages that could be sent, but for the budget.
         self.runnable: deque[Queue] = deque()
@@ -277,7 +272,12 @@ class Core:
         self.decisions_unknown = 0
 
     def charge_names(self, count: int) -> None:
-        """Count the work of comparing so many names with a filter."""
+        """Count the work of comparing so many names with a filter.
+
+        ``work`` is what was done since the hub last asked, beside moving messages.  A unit takes a
+        few microseconds: an operation, an item of a list, a receiver of a direct message, a
+        subscriber told of an event, or 16 names compared with a filter.
+        """
         self.work += 1 + count // _NAMES_PER_UNIT
 
     def enlist(self, session: Session) -> None:
