@@ -39,6 +39,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp.limits": ("tmqp.errors",),
     "tmqp.models": ("json",),
     "tmqp.models.options": (),
+    "tmqp.names": (),
     "tmqp.state": ("tmqp.constants",),
     "tmqp.pulls": ("tmqp.events",),
     "tmqp.runs": ("tmqp.frames",),

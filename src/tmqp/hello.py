@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 from tmqp.constants import MAX_NAME_BYTES, HeaderName
 from tmqp.errors import LocalProtocolError, RemoteProtocolError
+from tmqp.names import fault_of_name
 
 __all__ = ["ConnectionInformation"]
 
@@ -199,13 +200,12 @@ def _identity(what: str, value: str) -> str:
 
 
 def _identity_fault(what: str, value: str) -> str:
-    """Ids, names and types stand in frames and in logs: at most 255 bytes, no control character.
-    Say what is wrong, or nothing."""
+    """Ids, names and types stand in frames and in logs: at most 255 bytes, nothing that a terminal
+    obeys (``names``).  Say what is wrong, or nothing."""
     if len(value.encode("utf-8")) > MAX_NAME_BYTES:
         return f"the {what} is over {MAX_NAME_BYTES} bytes"
-    if any(ord(character) < 32 or ord(character) == 127 for character in value):
-        return f"the {what} holds a control character"
-    return ""
+    fault = fault_of_name(value)
+    return f"the {what} holds {fault}" if fault else ""
 
 
 def _invalid(message: str) -> RemoteProtocolError:

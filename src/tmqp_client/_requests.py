@@ -52,6 +52,7 @@ from tmqp.extensions import (
 )
 from tmqp.frames import Frame
 from tmqp.models import ChannelOptions, QueueOptions
+from tmqp.names import fault_of_name
 from tmqp_client._pending import NO_QUEUE, Kind
 
 __all__ = [
@@ -225,11 +226,15 @@ def check_channel(name: str) -> str:
 
     The original closes the connection over a bad name (F43, F47), so it is not sent.
 
-    :raises LocalProtocolError: when it is empty or holds ``@``, space, ``;``, ``*``, CR or LF.
+    :raises LocalProtocolError: when it is empty or holds ``@``, space, ``;``, ``*`` or a character
+        that no name may have (``tmqp.names``).
     """
     if not name:
         raise LocalProtocolError("a channel's name has at least one letter")
-    for character in FORBIDDEN_NAME_CHARACTERS + "\r\n":
+    fault = fault_of_name(name)
+    if fault:
+        raise LocalProtocolError(f"a channel's name holds {fault}, got {name!r}")
+    for character in FORBIDDEN_NAME_CHARACTERS:
         if character in name:
             raise LocalProtocolError(
                 f"a channel's name holds no @, space, ; or * (F47), got {name!r}"

@@ -26,7 +26,7 @@ from tmqp_server.io.event_loop import BACKENDS, how_to_run
 from tmqp_server.io.listener import ListenError
 from tmqp_server.io.tls import server_context
 from tmqp_server.settings.tls import TlsSettings
-from tmqp_server.storage.port import StoreError
+from tmqp_server.storage.port import DamageError, StoreError
 from tmqp_server.tokens import hash_token, new_token
 
 __all__ = ["hash_token_command", "main", "settle_collector"]
@@ -159,6 +159,12 @@ def main(
         raise click.UsageError(str(error)) from error
     except (ListenError, StoreError) as error:
         click.echo(f"tmqp-server: {error}", err=True)
+        if isinstance(error, DamageError):
+            click.echo(
+                "tmqp-server: 'tmqp-server check' names everything that is damaged; restore a"
+                " backup, or add --repair to keep what can be read",
+                err=True,
+            )
         sys.exit(1)
 
 

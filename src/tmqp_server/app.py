@@ -53,7 +53,7 @@ from tmqp_server.io.transport import SocketTransport, Transport, peer_name
 from tmqp_server.recovery import recover
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store, StoreError
-from tmqp_server.storage.sqlite.front import SqliteStore
+from tmqp_server.storage.sqlite import SqliteStore, exposed
 
 __all__ = ["Server", "running", "serve_forever"]
 
@@ -301,7 +301,11 @@ def _open_store(config: ServerConfig) -> Store | None:
     """The store that the configuration asks for."""
     if config.data is None:
         return None
-    return SqliteStore(Path(config.data), floor_bytes=config.storage.floor_bytes)
+    directory = Path(config.data)
+    store = SqliteStore(directory, floor_bytes=config.storage.floor_bytes)
+    if warning := exposed(directory):
+        logger.warning("%s", warning)
+    return store
 
 
 @asynccontextmanager

@@ -159,7 +159,15 @@ def test_what_makes_no_sense_is_refused(payload: bytes, sentence: str) -> None:
         ("../../etc/passwd", True),
         ("@name:x", True),
         ("*", True),
-        ("\N{RIGHT-TO-LEFT OVERRIDE}x", True),
+        ("\N{RIGHT-TO-LEFT OVERRIDE}x", False),
+        ("a\N{LEFT-TO-RIGHT ISOLATE}b", False),
+        ("a\N{ARABIC LETTER MARK}b", False),
+        ("a\x9b2Jb", False),
+        ("a\x85b", False),
+        ("a\N{LINE SEPARATOR}b", False),
+        ("a\xa0b", True),
+        ("שלום", True),
+        ("a\N{ZERO WIDTH JOINER}b", True),
     ],
 )
 @pytest.mark.parametrize("key", ["Client-Id", "Client-Name", "Client-Type"])

@@ -28,6 +28,7 @@ from tmqp_client import (
     OperationTimeout,
 )
 from tmqp_client.cli import cli
+from tmqp_client.cli._output import show_rows
 from tmqp_client.cli._run import exit_code, printable
 
 
@@ -174,6 +175,12 @@ def test_payloads_go_to_a_pipe_as_they_are(place: str, channel: str) -> None:
 def test_a_terminal_is_not_commanded_by_strangers() -> None:
     assert printable("a\x1b[31mb\x07\tc\nd\x9b") == "a\\x1b[31mb\\x07\tc\nd\\x9b"
     assert printable("größe 漢字") == "größe 漢字"
+    assert printable("\N{RIGHT-TO-LEFT OVERRIDE}\U000e0001") == "\\u202e\\U000e0001"
+
+
+def test_a_list_in_a_table_was_printed_as_it_came(capsys: pytest.CaptureFixture[str]) -> None:
+    show_rows(["names"], [{"names": ["a\x9bb", "\u202ec"]}], as_json=False)
+    assert capsys.readouterr().out == "a\\x9bb,\\u202ec\n"
 
 
 # --- Refusals ------------------------------------------------------------------------------------

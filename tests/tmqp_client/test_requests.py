@@ -149,7 +149,9 @@ def test_the_greeting_is_the_originals_bytes(name: str) -> None:
     assert machine.data_to_send() == preamble + hello
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a@b", "a;b", "a*", "a\nb", "a\rb"])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "a@b", "a;b", "a*", "a\nb", "a\rb", "a\x9bb", "\u202ea"]
+)
 def test_a_name_that_cannot_be_a_channels_is_refused_here(name: str) -> None:
     with pytest.raises(LocalProtocolError, match="channel's name"):
         _requests.check_channel(name)

@@ -123,7 +123,8 @@ def test_a_backup_is_a_data_directory(data: Path, tmp_path: Path) -> None:
     ended = run("backup", data, copy)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == f"copied {data} to {copy}: 2 queues, 2,504 messages\n"
-    assert sorted(path.name for path in copy.iterdir()) == ["messages.sqlite3"]
+    names = ["messages.sqlite3", "recent.log", "witness"]
+    assert sorted(path.name for path in copy.iterdir()) == names
     assert contents(copy) == contents(data)
     ended = run("backup", data, copy)
     assert ended.returncode == 2
@@ -241,3 +242,66 @@ def test_the_help_names_the_commands() -> None:
     ended = run("chekc")
     assert ended.returncode == 2
     assert "No such command" in ended.stderr
+
+
+# --- Repairing -----------------------------------------------------------------------------------
+
+
+def test_a_repair_is_asked_for_twice_and_says_what_it_gives_up(data: Path) -> None:
+    damage(data)
+    before = (data / "messages.sqlite3").read_bytes()
+    ended = run("check", data)
+    assert ended.returncode == 1
+    assert f"tmqp-server check {data} --repair keeps what can be read" in ended.stderr
+    ended = run("check", data, "--repair", stdin="n\n")
+    assert ended.returncode == 1
+    assert (data / "messages.sqlite3").read_bytes() == before
+    ended = run("check", data, "--repair", stdin="y\n")
+    assert ended.returncode == 0, ended.stderr
+    lines = ended.stdout.splitlines()
+    assert lines[0].startswith("damaged: messages 1 to 1024 of queue 1")
+    assert lines[-2].startswith("given up: messages 1 to 1024 of queue 1: ")
+    assert lines[-1] == (
+        f"repaired: 2 queues, {2_504 - 1_022:,} messages owed; the old files are in"
+        f" {data / 'damaged-1'}"
+    )
+    assert run("check", data).stdout.startswith("all is well")
+    assert (data / "damaged-1" / "messages.sqlite3").read_bytes() == before
+
+
+def test_a_sound_store_is_not_repaired(data: Path) -> None:
+    before = (data / "messages.sqlite3").read_bytes()
+    ended = run("check", data, "--repair", "--yes")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("all is well")
+    assert (data / "messages.sqlite3").read_bytes() == before
+    assert not (data / "damaged-1").exists()
+
+
+def test_check_said_there_is_no_store_when_its_database_was_missing(data: Path) -> None:
+    (data / "messages.sqlite3").unlink()
+    ended = run("check", data)
+    assert ended.returncode == 2
+    assert "messages.sqlite3 is missing or empty, but recent.log and witness" in ended.stderr
+
+
+def test_check_tells_of_a_directory_that_others_can_open(data: Path) -> None:
+    data.chmod(0o755)
+    ended = run("check", data)
+    assert ended.returncode == 0
+    assert f"warning: other users can open the data directory {data} (mode 0755)" in ended.stderr
+
+
+def test_a_server_does_not_start_on_a_damaged_store(data: Path) -> None:
+    store = SqliteStore(data, floor_bytes=0)
+    store.recover()
+    store.write(batch(appended={4: [message(20)]}), NOW_US)
+    store.close(clean=False)
+    log = data / "recent.log"
+    log.write_bytes(b"")
+    ended = run("--listen", "tmq://127.0.0.1:0", "--data", data)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    last = ended.stderr.splitlines()[-2:]
+    assert "recent.log: write 3 is missing at its end" in last[0]
+    assert "'tmqp-server check' names everything that is damaged" in last[1]
+    assert log.read_bytes() == b""

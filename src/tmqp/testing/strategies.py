@@ -200,10 +200,16 @@ def odd_frames(draw: st.DrawFn) -> bytes:
     )
 
 
+#: Beside control characters: what no name may have (``tmqp.names``).
+_UNSEEN: Final = (
+    "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+
+
 @st.composite
 def connection_information(draw: st.DrawFn) -> ConnectionInformation:
     """What a client can say of itself: its own and further properties, any text (F26-F30)."""
-    one_line = "".join(map(chr, range(32))) + "\x7f"
+    one_line = "".join(map(chr, (*range(32), *range(127, 160)))) + _UNSEEN
     word = texts(60, exclude=one_line).map(str.strip)
     keys = texts(30, exclude=one_line + ":").map(str.strip)
     further = draw(st.dictionaries(keys.filter(_is_further), word, max_size=3))

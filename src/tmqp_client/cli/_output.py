@@ -39,7 +39,7 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ",".join(str(each) for each in value)
+        return ",".join(_cell(each) for each in value)
     return printable(str(value)).replace("\n", " ").replace("\t", " ") or "-"
 
 

@@ -256,8 +256,18 @@ def _end(sentence: str, code: int) -> NoReturn:
 
 
 def printable(text: str) -> str:
-    """Text a stranger sent, safe for a terminal: control characters are written out."""
+    """Text a stranger sent, safe for a terminal.
+
+    Control characters, and marks that turn the direction of text, are written out.
+    """
     return "".join(
-        character if character.isprintable() or character in "\n\t" else f"\\x{ord(character):02x}"
+        character if character.isprintable() or character in "\n\t" else _written_out(character)
         for character in text
     )
+
+
+def _written_out(character: str) -> str:
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

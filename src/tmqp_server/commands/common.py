@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from tmqp_server.storage.port import StoreError
-from tmqp_server.storage.sqlite import DATABASE_NAME, SqliteStore
+from tmqp_server.storage.sqlite import DATABASE_NAME, FILES_BESIDE, SqliteStore
 
 __all__ = ["DIRECTORY", "Progress", "existing_store", "failing_politely", "number_of", "progress"]
 
@@ -37,7 +37,7 @@ def existing_store(directory: Path, *, skip_damage: bool = False) -> Iterator[Sq
 
     :raises StoreError: when there is none, or a server has it open.
     """
-    if not (directory / DATABASE_NAME).is_file():
+    if not any((directory / name).is_file() for name in (DATABASE_NAME, *FILES_BESIDE)):
         raise StoreError(f"there is no store in {directory}")
     try:
         store = SqliteStore(directory, floor_bytes=0, skip_damage=skip_damage)

@@ -33,6 +33,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp.names import fault_of_name
 from tmqp_server.engine.administration import Administration
 from tmqp_server.engine.asking import Questions
 from tmqp_server.engine.client_commands import SubscribeEvent
@@ -435,9 +436,8 @@ class Broker:
         client_id = command.client_id
         code = RESULT_OK
         older = core.clients.get(client_id)
-        if not client_id or len(client_id.encode("utf-8", "surrogatepass")) > (
-            self.limits.max_name_bytes
-        ):
+        size = len(client_id.encode("utf-8", "surrogatepass"))
+        if not 0 < size <= self.limits.max_name_bytes or fault_of_name(client_id):
             code = RESULT_BAD_REQUEST
         elif older is not None and not command.take_over:
             code = RESULT_BUSY

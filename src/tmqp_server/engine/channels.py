@@ -19,6 +19,7 @@ from tmqp.constants import (
     RESULT_OK,
     RESULT_UNACCEPTABLE,
 )
+from tmqp.names import fault_of_name
 from tmqp_server.engine.delivery import HandlerRegistry
 from tmqp_server.engine.disciplines import DISCIPLINES
 from tmqp_server.engine.limits import EngineLimits
@@ -35,15 +36,15 @@ _SPELLINGS: Final = 8
 def is_channel_name(name: str, max_bytes: int) -> bool:
     """Whether a channel may have this name (F47).
 
-    Control characters are refused as well: names travel in header lines, where a line break would
-    start another header.
+    Control characters and their like are refused as well (``tmqp.names``): names travel in header
+    lines, where a line break would start another header, and are shown in terminals.
     """
     if not name or len(name.encode("utf-8", "surrogatepass")) > max_bytes:
         return False
     for character in name:
-        if character < " " or character == "\x7f" or character in FORBIDDEN_NAME_CHARACTERS:
+        if character in FORBIDDEN_NAME_CHARACTERS:
             return False
-    return True
+    return not fault_of_name(name)
 
 
 def matches(text: str, pattern: str) -> bool:

@@ -8,6 +8,7 @@ another has put there, and the storage has not answered for, is told to the stor
 from __future__ import annotations
 
 from tmqp.constants import RESULT_BAD_REQUEST, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp.names import fault_of_name
 from tmqp_server.engine.asking import Questions
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.queues import Queue
@@ -29,7 +30,7 @@ class Cursors:
     def problem_of_name(self, name: str) -> int:
         """0 when a reader may be called so, else the result code to answer."""
         most = self._core.limits.max_name_bytes
-        if not name or len(name.encode("utf-8", "surrogatepass")) > most:
+        if not name or len(name.encode("utf-8", "surrogatepass")) > most or fault_of_name(name):
             return RESULT_BAD_REQUEST
         return RESULT_OK
 

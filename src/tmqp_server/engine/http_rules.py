@@ -5,8 +5,12 @@ could have the server reach what only the server can (its own loopback, a cloud'
 nothing may be called unless the server's configuration allows it, by prefixes of URLs.
 
 A URL is compared in parts and never as text: scheme, host and port must be equal, the path must
-begin with the prefix's at the border of a segment.  What could be read in two ways (a user part, a
-backslash, a dot segment, an encoded slash) is no URL here.
+begin with the prefix's at the border of a segment.
+
+A program behind the prefix may read a path in another way than we do: decode it twice, drop what
+follows a semicolon or a zero byte, or trailing dots and blanks.  So a path consists of characters
+that mean themselves everywhere, and an encoded character must be one of those, a letter, a digit or
+a blank; anything else is no URL here.
 """
 
 from __future__ import annotations
@@ -27,8 +31,12 @@ MAX_URL_BYTES: Final = 2_048
 
 _NOT_IMPLEMENTED: Final = 501
 _DEFAULT_PORTS: Final[dict[str, int]] = {"http": 80, "https": 443}
-#: Encoded dots and slashes: some servers read them as plain ones, some do not.
-_AMBIGUOUS: Final = ("%2e", "%2f", "%5c")
+#: What a path may have beside letters and digits: plain, and encoded.
+_PLAIN: Final = "-_~!$&'()*+,=:@.%"
+_ENCODED: Final = "-_~!$&'()*+,=:@. "
+
+
+_HEX: Final = "0123456789abcdefABCDEF"
 
 
 class _Place:
@@ -61,14 +69,33 @@ def _parse(url: str) -> _Place | None:
     if standard is None or not host or "@" in parts.netloc or "#" in url:
         return None
     path = parts.path or "/"
-    lowered = path.lower()
-    for marks in _AMBIGUOUS:
-        if marks in lowered:
-            return None
     for segment in path.split("/"):
-        if segment == "." or segment == "..":
+        if segment and not _means_itself(segment):
             return None
     return _Place(parts.scheme, host, standard if port is None else port, path, "?" in url)
+
+
+def _means_itself(segment: str) -> bool:
+    """Whether every server reads a segment of a path, which is not empty, in the same way."""
+    for character in segment:
+        if not character.isalnum() and character not in _PLAIN:
+            return False
+    parts = segment.split("%")
+    decoded = parts[0].encode("ascii")
+    for part in parts[1:]:
+        if len(part) < 2 or part[0] not in _HEX or part[1] not in _HEX:
+            return False
+        if part[:2].lower() == "2e":
+            return False  # a dot has no reason to be encoded
+        decoded += bytes([int(part[:2], 16)]) + part[2:].encode("ascii")
+    try:
+        text = decoded.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    for character in text:
+        if not character.isalnum() and character not in _ENCODED:
+            return False
+    return text.strip(" .") != ""
 
 
 class HttpRules:

@@ -13,6 +13,7 @@ from tmqp.constants import (
     RESULT_OK,
     RESULT_UNAUTHORIZED,
 )
+from tmqp.names import fault_of_name
 from tmqp_server.engine.channels import is_channel_name
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.core import Core
@@ -108,7 +109,7 @@ def problem_of_binding(options: BindingOptions, rules: HttpRules, max_name_bytes
         if problem == RESULT_OK and method is not None and not 0 <= method <= _LAST_HTTP_METHOD:
             problem = RESULT_BAD_REQUEST
         return problem
-    if not options.target:
+    if not options.target or fault_of_name(options.target):
         return RESULT_BAD_REQUEST
     if options.kind == TO_QUEUE and not is_channel_name(options.target, max_name_bytes):
         return RESULT_BAD_REQUEST

@@ -42,6 +42,7 @@ from tmqp.constants import (
     RESULT_UNACCEPTABLE,
     RESULT_UNAUTHORIZED,
 )
+from tmqp.names import fault_of_name
 from tmqp_server.engine.channels import matches
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.core import Core
@@ -189,7 +190,7 @@ class Transactions:
             # Other servers of a cluster would not hear of what is committed here.
             return RESULT_NOT_IMPLEMENTED
         size = len(application.encode("utf-8", "surrogatepass"))
-        if not 0 < size <= core.limits.max_name_bytes or epoch < 0:
+        if not 0 < size <= core.limits.max_name_bytes or epoch < 0 or fault_of_name(application):
             return RESULT_BAD_REQUEST
         return RESULT_OK
 

@@ -9,7 +9,7 @@ what was noted.  All numbers are little endian.
     head                                  then
     0  4   magic "TMQW"                   the blocks
     4  u16 version, 1                     for each queue with settled messages: u64 key,
-    6  u16 flags, 0                         u32 count, u32 0, count sequences (u64)
+    6  u16 generation, bits 32 to 47        u32 count, u32 0, count sequences (u64)
     8  u32 size of the write              for each note: u64 key, u64 sequence,
     12 u32 CRC-32, see below                u16 attempts, u16 put backs, u32 0
     16 u64 number of the write
@@ -18,14 +18,15 @@ what was noted.  All numbers are little endian.
     40 u32 blocks
     44 u32 queues with settled messages
     48 u32 notes
-    52 u32 0
+    52 u32 generation, bits 0 to 31
 
 The checksum is that of the head (but for itself), of the heads of the blocks, which have checksums
 of all the rest of them, and of what follows the blocks.
 
 Writes have rising numbers without a gap.  Each time that the log is begun anew it is another
 *turn*, a secret of 8 bytes: so neither what is left of an earlier turn nor anything a client can
-have sent is taken for a write of this one.
+have sent is taken for a write of this one.  The *generation* says which transaction of the
+database the write follows (``sqlite.witness``); earlier releases wrote 0.
 
 A write that ends the row may be cut off, by a crash; it was not confirmed.  One that cannot be read
 and has others of its turn behind it was confirmed: it is damaged, and that is said.
@@ -65,20 +66,36 @@ _SIZE: Final = struct.Struct("<Q")
 
 
 class Write:
-    """A write that was found: its number, its turn, when it was made, and what was written."""
+    """A write that was found: its number, its turn, when it was made, and what was written.
 
-    __slots__ = ("batch", "now_us", "number", "size", "turn")
+    ``generation`` is the transaction of the database that it follows.
+    """
 
-    def __init__(self, number: int, turn: bytes, now_us: int, size: int, batch: StoreBatch) -> None:
+    __slots__ = ("batch", "generation", "now_us", "number", "size", "turn")
+
+    def __init__(
+        self,
+        number: int,
+        turn: bytes,
+        now_us: int,
+        size: int,
+        batch: StoreBatch,
+        generation: int,
+    ) -> None:
         self.number = number
         self.turn = turn
         self.now_us = now_us
         self.size = size
         self.batch = batch
+        self.generation = generation
 
 
-def encode_write(number: int, turn: bytes, now_us: int, batch: StoreBatch) -> bytes:
+def encode_write(
+    number: int, turn: bytes, now_us: int, batch: StoreBatch, generation: int = 0
+) -> bytes:
     """A batch without changes of topology as a write of the log, padded.
+
+    :param generation: the transaction of the database that the write follows, below 2**48.
 
     :raises ValueError: when a message does not fit the format, or sequences do not rise.
     """
@@ -113,8 +130,9 @@ def encode_write(number: int, turn: bytes, now_us: int, batch: StoreBatch) -> by
     size = _WRITE_HEAD_SIZE + sum([len(part) for part in parts])
     if size >> 32:
         raise ValueError(f"a write of {size} bytes is too large")
+    high, low = generation >> 32, generation & 0xFFFFFFFF
     head = _HEAD.pack(
-        _MAGIC, _VERSION, 0, size, 0, number, turn, now_us, blocks, groups, len(batch.notes), 0
+        _MAGIC, _VERSION, high, size, 0, number, turn, now_us, blocks, groups, len(batch.notes), low
     )
     crc = crc32(head[_BEHIND_CRC:], crc32(head[:_CRC_AT]))
     crc = crc32(b"".join(heads), crc)
@@ -179,7 +197,9 @@ def _write_at(data: bytes, at: int) -> Write | None:
     if len(data) - at < _WRITE_HEAD_SIZE or data[at : at + 4] != _MAGIC:
         return None
     head = data[at : at + _WRITE_HEAD_SIZE]
-    _, version, _, size, crc, number, turn, now_us, blocks, groups, notes, _ = _HEAD.unpack(head)
+    _, version, high, size, crc, number, turn, now_us, blocks, groups, notes, low = _HEAD.unpack(
+        head
+    )
     if version != _VERSION or size > len(data) - at:
         return None
     end = at + size
@@ -209,7 +229,7 @@ def _write_at(data: bytes, at: int) -> Write | None:
         key, sequence, attempts, put_backs, _ = _NOTE.unpack_from(data, place)
         batch.notes.append(Note(key, sequence, attempts, put_backs))
         place += _NOTE_SIZE
-    return Write(number, turn, now_us, size, batch)
+    return Write(number, turn, now_us, size, batch, high << 32 | low)
 
 
 def _block_size(data: bytes, at: int, end: int) -> int:

@@ -406,6 +406,8 @@ def test_a_bad_channel_name() -> None:
     world = World()
     assert world.push("m1", channel="a b") == ["p wire of m1: 400"]
     assert world.push("m2", channel="") == ["p wire of m2: 400"]
+    assert world.push("m3", channel="a\x9bb") == ["p wire of m3: 400"]
+    assert world.push("m4", channel="\N{RIGHT-TO-LEFT OVERRIDE}b") == ["p wire of m4: 400"]
 
 
 def test_message_limit_and_size_limit() -> None:

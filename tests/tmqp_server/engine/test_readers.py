@@ -221,7 +221,7 @@ def test_a_queue_is_known_by_its_incarnation() -> None:
 
 def test_names_of_cursors() -> None:
     world = ready(EngineLimits(max_name_bytes=5))
-    for name in ("", "abcdef", "äää"):
+    for name in ("", "abcdef", "äää", "a\x9b", "\u202e"):
         assert world.step(CommitCursor(a(world), "r", "ch", 1, name, 1)) == ["a r: 400"]
         assert world.step(OpenCursor(a(world), "r", "ch", 1, name, True)) == ["a r: 400"]
     assert world.step(RemoveCursor(a(world), "r", "ch", 1, "r")) == ["a r: 404"]

@@ -90,7 +90,9 @@ def test_creating_and_removing_routers() -> None:
     assert bodies(world) == ["R"]
 
 
-@pytest.mark.parametrize("name", ["", "a b", "@a", "a;b", "a*", "a\n", "x" * 256])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "@a", "a;b", "a*", "a\n", "x" * 256, "a\x85", "\u202e"]
+)
 def test_names_no_router_may_have(name: str) -> None:
     assert world_with().step(CreateRouter(1, "create", name, 0)) == ["p create: 400"]
 
@@ -128,6 +130,8 @@ def test_operations_on_a_router_that_is_not_there() -> None:
         ("b", TO_CLIENTS, ""),
         ("b", TO_TAG, "x" * 256),
         ("x" * 256, TO_CLIENTS, "a"),
+        ("b", TO_CLIENTS, "@name:\u202e"),
+        ("a\x9b", TO_CLIENTS, "a"),
     ],
 )
 def test_bindings_that_cannot_be(name: str, kind: int, target: str) -> None:

@@ -95,6 +95,7 @@ def test_time_outs_and_names_are_bounded() -> None:
     assert world.step(long) == ["t open: 482"]
     assert world.step(OpenTransaction(t(world), "open", "", 1)) == ["t open: 400"]
     assert world.step(OpenTransaction(t(world), "open", "123456", 1)) == ["t open: 400"]
+    assert world.step(OpenTransaction(t(world), "open", "a\x9b", 1)) == ["t open: 400"]
     world.wait(1.5)
     assert listed(world) == []
     opened(world)

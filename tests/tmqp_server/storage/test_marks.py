@@ -22,6 +22,7 @@ def test_a_store_of_an_earlier_release_learns_of_marks(tmp_path: Path) -> None:
     store.close(clean=True)
     db = sqlite3.connect(tmp_path / "messages.sqlite3")
     db.execute("DROP TABLE marks")
+    db.execute("PRAGMA user_version = 1")
     db.close()
     for epoch in range(2):
         store = made(tmp_path)

@@ -435,4 +435,5 @@ def test_a_backup_has_the_recent_writes(folder: Path, tmp_path: Path) -> None:
         "lock",
         "messages.sqlite3",
         "recent.log",
+        "witness",
     ]

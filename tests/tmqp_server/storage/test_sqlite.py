@@ -42,7 +42,7 @@ from tmqp_server.storage.port import (
     StoreFullError,
 )
 from tmqp_server.storage.records import decode_block
-from tmqp_server.storage.sqlite import SqliteStore, room, schema, store, upkeep
+from tmqp_server.storage.sqlite import SqliteStore, back_up, exposed, room, schema, store, upkeep
 from tmqp_server.storage.sqlite.store import BlockStore
 from tmqp_server.storage.stored_runs import StoredRun
 
@@ -126,10 +126,10 @@ def test_a_newer_version_is_refused_and_left_alone(folder: Path, opened: SqliteS
     """D9."""
     opened.close(clean=True)
     db = raw(folder)
-    db.execute("PRAGMA user_version = 2")
+    db.execute("PRAGMA user_version = 3")
     db.close()
     before = (folder / "messages.sqlite3").read_bytes()
-    with pytest.raises(StoreError, match="has the format version 2, this program knows 1"):
+    with pytest.raises(StoreError, match="has the format version 3, this program knows 2"):
         SqliteStore(folder)
     assert (folder / "messages.sqlite3").read_bytes() == before
 
@@ -546,3 +546,49 @@ def test_after_closing_nothing_works_and_nothing_breaks(base: BlockStore) -> Non
         base.write(batch(KeepChannel("c", b"")), NOW_US)
     with pytest.raises(StoreError):
         base.fetch(1, 0, 1, 1, 1, 0)
+
+
+# --- Who else can get at it ----------------------------------------------------------------------
+
+
+def test_a_deleted_lock_file_let_a_second_server_in(folder: Path, opened: SqliteStore) -> None:
+    opened.recover()
+    (folder / "lock").unlink()
+    with pytest.raises(StoreError, match=f"{folder} is in use by another process"):
+        SqliteStore(folder)
+    with pytest.raises(StoreError, match="is in use"):
+        SqliteStore(folder)
+    opened.close(clean=True)
+    SqliteStore(folder).close(clean=True)
+
+
+def test_files_were_readable_for_all_in_a_directory_that_was_there(
+    folder: Path, tmp_path: Path
+) -> None:
+    before = os.umask(0o022)
+    try:
+        folder.mkdir(mode=0o755)
+        made = with_queue(SqliteStore(folder, floor_bytes=0))
+        push_each(made, [1])
+        (tmp_path / "copy").mkdir(mode=0o755)
+        back_up(folder, tmp_path / "copy")
+        for place in (folder, tmp_path / "copy"):
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()}
+            assert {"messages.sqlite3", "recent.log", "witness"} <= set(modes)
+            assert set(modes.values()) == {0o600}, modes
+        assert (folder / "messages.sqlite3-wal").exists()
+        made.close(clean=True)
+    finally:
+        os.umask(before)
+
+
+def test_an_open_directory_is_told(folder: Path) -> None:
+    with_queue(SqliteStore(folder, floor_bytes=0)).close(clean=True)
+    assert exposed(folder) == ""
+    folder.chmod(0o755)
+    (folder / "messages.sqlite3").chmod(0o644)
+    assert exposed(folder) == (
+        f"other users can open the data directory {folder} (mode 0755) and its files"
+        f" messages.sqlite3; to close it: chmod -R go-rwx {folder}"
+    )
+    assert exposed(folder / "missing") == ""

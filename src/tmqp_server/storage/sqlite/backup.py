@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -22,12 +22,14 @@ from tmqp_server.storage.sqlite.recent import LOG_NAME, RecentLog
 from tmqp_server.storage.sqlite.schema import (
     DATABASE_NAME,
     check_version,
+    create_private,
     prepare_directory,
     sync_directory,
     translated,
 )
-from tmqp_server.storage.sqlite.topology import load_carried
+from tmqp_server.storage.sqlite.topology import load_known
 from tmqp_server.storage.sqlite.verify import verify
+from tmqp_server.storage.sqlite.witness import WITNESS_NAME
 from tmqp_server.storage.writes import ALIGNMENT, read_writes
 
 __all__ = ["back_up"]
@@ -64,14 +66,16 @@ def back_up(
         with translated(directory, "copy"):
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir(mode=0o700)
+            create_private(part / DATABASE_NAME)
+            _copy_witness(directory, part)
             recent = _copy(source, part / DATABASE_NAME, progress)
-            if recent:
-                (part / LOG_NAME).write_bytes(recent)
+            create_private(part / LOG_NAME)
+            (part / LOG_NAME).write_bytes(recent)
         with translated(target, "verify"):
             report = _verified(part)
         with translated(target, "finish the copy in"):
             # The database is what makes a store: it gets its name last.
-            for name in (LOG_NAME, DATABASE_NAME):
+            for name in (LOG_NAME, WITNESS_NAME, DATABASE_NAME):
                 if (part / name).exists():
                     _sync(part / name)
                     (part / name).rename(target / name)
@@ -85,10 +89,20 @@ def _verified(part: Path) -> CheckReport:
     """What is in a copy; one that is too damaged to be opened is read as far as that goes."""
     try:
         with closing(SqliteStore(part, floor_bytes=0)) as store:
-            return store.check()
+            report = store.check()
+            store.testify()
+            return report
     except StoreError:
         with closing(sqlite3.connect(part / DATABASE_NAME)) as db:
             return verify(db, part)
+
+
+def _copy_witness(directory: Path, part: Path) -> None:
+    """Copy what the store must have at least, before anything else: more may be added meanwhile."""
+    with suppress(FileNotFoundError):
+        said = (directory / WITNESS_NAME).read_bytes()
+        create_private(part / WITNESS_NAME)
+        (part / WITNESS_NAME).write_bytes(said)
 
 
 def _copy(source: Path, part: Path, progress: Callable[[int, int], None] | None) -> bytes:
@@ -118,16 +132,16 @@ def _begin(db: sqlite3.Connection, directory: Path) -> bytes:
     for _ in range(_ATTEMPTS):
         # An open transaction holds the moment; without it each write would begin the copy anew.
         db.execute("BEGIN")
-        carried, turn = load_carried(db)
+        known = load_known(db)
         data = log.read()
-        writes, problems = read_writes(data, carried, {turn})
+        writes, problems = read_writes(data, known.number, {known.turn, known.before})
         if not problems and log.read()[:ALIGNMENT] == data[:ALIGNMENT]:
             return data if writes else b""
         # The server has begun its log anew meanwhile; or it is damaged, and stays so.
         db.execute("ROLLBACK")
         time.sleep(_PAUSE_S)
     db.execute("BEGIN")
-    load_carried(db)
+    load_known(db)
     return log.read()
 
 

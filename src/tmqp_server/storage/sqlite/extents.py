@@ -75,7 +75,8 @@ def below(first: int, sequence: int) -> int:
 class Extent:
     """One block: its place, its masks, and what was noted about single messages.
 
-    ``size`` is that of all bodies in the block, ``count`` how many there were when it was written.
+    ``size`` is that of all bodies in the block, ``count`` how many there were when it was written,
+    ``crc`` the checksum of its row in the database, -1 when there is no row yet.
     """
 
     __slots__ = (
@@ -93,6 +94,7 @@ class Extent:
         "transient",
         "notes",
         "damaged",
+        "crc",
     )
 
     def __init__(
@@ -123,6 +125,7 @@ class Extent:
         self.transient = transient
         self.notes: dict[int, tuple[int, int]] | None = None
         self.damaged = False
+        self.crc = -1
 
     def __lt__(self, other: Extent) -> bool:
         return self.first < other.first
@@ -290,6 +293,7 @@ def extent_of(row: Row) -> Extent:
         _mask(high),
         _mask(transient),
     )
+    extent.crc = crc
     if notes:
         extent.notes = {
             sequence: (attempts, put_backs)

@@ -45,6 +45,7 @@ from tmqp_server.storage.port import (
 from tmqp_server.storage.sqlite.recent import LOG_NAME, RecentLog
 from tmqp_server.storage.sqlite.schema import explained, translated
 from tmqp_server.storage.sqlite.store import CHECKPOINT_PAGES, DEFAULT_FLOOR_BYTES, BlockStore
+from tmqp_server.storage.sqlite.witness import Known, Witness, disagreements, read_witness
 from tmqp_server.storage.writes import TURN_SIZE, Write, encode_write, read_writes
 
 __all__ = ["DEFAULT_LOG_BYTES", "SqliteStore"]
@@ -84,6 +85,7 @@ class SqliteStore:
             checkpoint_pages=checkpoint_pages,
         )
         self._log = RecentLog(directory, log_bytes)
+        self._witness = Witness(directory)
         self._pending = Pending()
         self._number = 0
         self._now_us = 0
@@ -121,8 +123,12 @@ class SqliteStore:
             ) from error
 
     def _recover(self, looking: bool) -> Recovered:
+        known, writes = self._examine()
+        if not looking:
+            with translated(self.directory, f"make {LOG_NAME} in"):
+                self._log.make()
         clean = self._database.recover(looking=looking).clean
-        self._take_in()
+        self._take_in(known, writes)
         self._is_looking = looking
         if looking:
             self._database.write_all(
@@ -130,28 +136,40 @@ class SqliteStore:
             )
             self._pending = Pending()
         else:
+            self._witness.begin(known.store_id)
             self._carry(always=True)
             self._is_known = True
         return self._database.found(clean)
 
-    def _take_in(self) -> None:
-        """Hold what the log has beyond the database."""
-        carried, turn = self._database.carried()
+    def _examine(self) -> tuple[Known, list[Write]]:
+        """What the database knows, and what the log has beyond it, when they fit together.
+
+        :raises DamageError: when they do not and damage is not to be passed over.
+        """
+        known = self._database.known()
+        witness = read_witness(self.directory)
         with translated(self.directory, f"read {LOG_NAME} of"):
+            has_log = self._log.exists()
             data = self._log.read()
-        writes, problems = read_writes(data, carried, {turn} if turn else set())
+        turns = {turn for turn in (known.turn, known.before) if turn}
+        writes, problems = read_writes(data, known.number, turns)
         self._problems = [f"{LOG_NAME}: {problem}" for problem in problems]
-        if problems and not self._skip:
+        self._problems += disagreements(known, writes, witness, has_log)
+        if self._problems and not self._skip:
             raise DamageError(f"{self.directory}: {'; '.join(self._problems)}")
+        return known, writes
+
+    def _take_in(self, known: Known, writes: list[Write]) -> None:
+        """Hold what the log has beyond the database."""
         self._pending = Pending()
-        self._number = carried
+        self._number = known.number
         for write in writes:
             self._number = write.number
             self._now_us = max(self._now_us, write.now_us)
-            known = self._known(write.batch)
-            self._forget_transient(write, known)
-            self._pending.add(write.batch, known)
-        self._log.begin(secrets.token_bytes(TURN_SIZE))
+            there = self._known(write.batch)
+            self._forget_transient(write, there)
+            self._pending.add(write.batch, there)
+        self._log.begin(known.turn or secrets.token_bytes(TURN_SIZE))
 
     def _forget_transient(self, write: Write, known: dict[int, int]) -> None:
         """Leave out what an earlier run kept only to save memory; its sequences stay used."""
@@ -172,9 +190,11 @@ class SqliteStore:
         try:
             if clean and self._is_known:
                 self._carry()
+                self._witness.sync()
             done = True
         finally:
             self._log.close()
+            self._witness.close()
             self._database.close(clean and done and self._is_known)
 
     # --- Writing ---------------------------------------------------------------------------------
@@ -193,6 +213,12 @@ class SqliteStore:
                 self._database.room.check(batch.size(), self._pending.weight)
             self._carry(batch)
             return
+        known = self._known(batch)
+        if any(key not in known for key in _keys_of(batch)):
+            # What nobody knows is not written: in the log it would count as damage.
+            batch = _only(batch, known)
+            if batch.is_empty():
+                return
         number = self._number + 1
         data = self._encoded(number, batch, now_us)
         if batch.brings():
@@ -202,6 +228,7 @@ class SqliteStore:
             return
         if self._pending.weight > _MOST_PENDING_BYTES or not self._log.fits(len(data)):
             self._carry()
+            known = self._known(batch)
             data = self._encoded(number, batch, now_us)
         try:
             self._log.append(data, number)
@@ -212,11 +239,20 @@ class SqliteStore:
                     self._log.heal()
             raise explained(error, self.directory, "write to") from error
         self._number = number
-        self._pending.add(batch, self._known(batch))
+        self._witness.testify(self._database.turn, self._database.generation, number)
+        self._pending.add(batch, known)
+
+    def testify(self) -> None:
+        """Write the witness of a store that was only looked at, if all is well; for a new copy."""
+        if self._is_looking and not self.problems:
+            known = self._database.known()
+            self._witness.begin(known.store_id)
+            self._witness.testify(known.turn, known.generation, self._number)
+            self._witness.sync()
 
     def _encoded(self, number: int, batch: StoreBatch, now_us: int) -> bytes:
         try:
-            return encode_write(number, self._log.turn, now_us, batch)
+            return encode_write(number, self._log.turn, now_us, batch, self._database.generation)
         except (ValueError, OverflowError) as error:
             raise StoreError(f"a message cannot be kept: {error}") from error
 
@@ -224,6 +260,14 @@ class SqliteStore:
         """Do what a write with portions left for later."""
         if not self._is_closed:
             self._database.catch_up()
+
+    def adopt(self, store_id: str, last_key: int) -> None:
+        """Let a new store be known by the id of an earlier one; before :meth:`recover`.
+
+        :param store_id: none, and the store keeps the one it has.
+        :param last_key: the highest key that a queue of that store had.
+        """
+        self._database.adopt(store_id, last_key)
 
     def reserve(self, key: int, sequence: int) -> None:
         """Let a queue's next message come after a sequence; part of the next write, for tools."""
@@ -242,9 +286,7 @@ class SqliteStore:
             self._log.heal()
 
     def _known(self, batch: StoreBatch) -> dict[int, int]:
-        noted = [note.key for note in batch.notes]
-        keys = dict.fromkeys([*batch.appended, *batch.runs, *batch.settled, *noted])
-        return self._database.known(keys)
+        return self._database.queues_of(_keys_of(batch))
 
     def _carry(self, batch: StoreBatch | None = None, *, always: bool = False) -> None:
         """Bring all recent writes into the database, and a batch that is no write of the log.
@@ -260,9 +302,11 @@ class SqliteStore:
         if not batches and not always:
             return
         turn = secrets.token_bytes(TURN_SIZE)
-        self._database.write_all(batches, self._now_us, pending.tops, (self._number, turn))
+        carried = (self._number, self._log.turn, turn)
+        self._database.write_all(batches, self._now_us, pending.tops, carried)
         self._pending = Pending()
         self._log.begin(turn)
+        self._witness.testify(turn, self._database.generation, self._number)
 
     def _carry_for(self, keys: Iterable[int]) -> None:
         """Before something is read of queues: see to it that the database has it."""
@@ -340,3 +384,19 @@ class SqliteStore:
         if failure and not report.problems:
             report.problems.append(failure)
         return report
+
+
+def _keys_of(batch: StoreBatch) -> dict[int, None]:
+    """The queues that a batch is about."""
+    noted = [note.key for note in batch.notes]
+    return dict.fromkeys([*batch.appended, *batch.runs, *batch.settled, *noted])
+
+
+def _only(batch: StoreBatch, known: dict[int, int]) -> StoreBatch:
+    """What a batch has about queues that are known."""
+    made = StoreBatch()
+    made.appended = {key: each for key, each in batch.appended.items() if key in known}
+    made.runs = {key: each for key, each in batch.runs.items() if key in known}
+    made.settled = {key: each for key, each in batch.settled.items() if key in known}
+    made.notes = [note for note in batch.notes if note.key in known]
+    return made

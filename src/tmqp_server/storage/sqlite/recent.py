@@ -52,6 +52,18 @@ class RecentLog:
         except FileNotFoundError:
             return b""
 
+    def exists(self) -> bool:
+        """Whether there is a file."""
+        return (self.directory / LOG_NAME).exists()
+
+    def make(self) -> None:
+        """Make the file if there is none, so that it can be missed later.
+
+        :raises OSError: when it cannot be made.
+        """
+        if self._file < 0:
+            self._open()
+
     def length(self) -> int:
         """The size of the file; 0 when there is none.
 

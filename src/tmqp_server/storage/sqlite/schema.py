@@ -6,6 +6,7 @@ import errno
 import os
 import secrets
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,17 +14,22 @@ from typing import Final
 from zlib import crc32
 
 from tmqp_server.storage.port import DamageError, StoreError, StoreFullError
+from tmqp_server.storage.sqlite.tally import Tally
 
 __all__ = [
     "APPLICATION_ID",
     "DATABASE_NAME",
+    "FILES_BESIDE",
     "FORMAT_VERSION",
     "LOCK_NAME",
     "DirectoryLock",
     "check_version",
     "connect",
+    "create_private",
     "digest",
     "explained",
+    "exposed",
+    "format_of",
     "free_bytes",
     "prepare_database",
     "prepare_directory",
@@ -34,10 +40,14 @@ __all__ = [
 
 DATABASE_NAME: Final = "messages.sqlite3"
 LOCK_NAME: Final = "lock"
+#: The other files of a store: made after the database, and useless without it.
+FILES_BESIDE: Final = ("recent.log", "witness")
 #: "TMQP", so that `file` and others can tell what it is.
 APPLICATION_ID: Final = 0x544D5150
-#: Raised whenever an older program could misread what a newer one writes.
-FORMAT_VERSION: Final = 1
+#: Raised whenever an older program could misread what a newer one writes.  Format 1 has no tally,
+#: no generations and no witness; it is upgraded with the first write.
+FORMAT_VERSION: Final = 2
+_OLDEST_VERSION: Final = 1
 
 _MARKS: Final = """CREATE TABLE marks (
     name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, at_us INTEGER NOT NULL, crc INTEGER NOT NULL)
@@ -76,6 +86,9 @@ def digest(*values: object) -> int:
 
 # --- The directory and its lock ------------------------------------------------------------------
 
+#: How a file system says that it locks files, but no directories.
+_NO_DIRECTORY_LOCKS: Final = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP)
+
 
 def prepare_directory(path: Path) -> None:
     """Make the data directory if it is missing, so that a power cut cannot take it back.
@@ -110,10 +123,39 @@ def free_bytes(path: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
-class DirectoryLock:
-    """Keeps other processes out of a data directory; given back by the system if we die."""
+def create_private(path: Path) -> None:
+    """Make a file that only its owner can read, if there is none.
 
-    __slots__ = ("_file", "path")
+    :raises OSError: when it cannot be made.
+    """
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def exposed(directory: Path) -> str:
+    """Say how other users can get at a data directory; nothing when they cannot."""
+    try:
+        mode = stat.S_IMODE(directory.stat().st_mode)
+        if not mode & 0o077:
+            return ""
+        names = [DATABASE_NAME, f"{DATABASE_NAME}-wal", f"{DATABASE_NAME}-shm", LOCK_NAME]
+        files = [directory / name for name in (*names, *FILES_BESIDE)]
+        open_files = [path.name for path in files if path.exists() and path.stat().st_mode & 0o077]
+    except OSError:
+        return ""
+    text = f"other users can open the data directory {directory} (mode {mode:04o})"
+    if open_files:
+        text += f" and its files {', '.join(open_files)}"
+    return f"{text}; to close it: chmod -R go-rwx {directory}"
+
+
+class DirectoryLock:
+    """Keeps other processes out of a data directory; given back by the system if we die.
+
+    Two things are locked: the file ``lock``, which names the process and which earlier releases
+    lock too, and the directory itself, so that nobody gets in when that file is deleted.
+    """
+
+    __slots__ = ("_directory", "_file", "path")
 
     def __init__(self, directory: Path) -> None:
         """Take the lock.
@@ -121,6 +163,7 @@ class DirectoryLock:
         :raises StoreError: when another process has it (the text names it), or it cannot be taken.
         """
         self.path = directory / LOCK_NAME
+        self._directory = -1
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -128,16 +171,25 @@ class DirectoryLock:
         try:
             self._take(directory)
         except BaseException:
-            os.close(self._file)
+            self.release()
             raise
 
     def _take(self, directory: Path) -> None:
+        try:
+            self._directory = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise StoreError(f"cannot open {directory}: {error.strerror}") from error
         try:
             import fcntl  # noqa: PLC0415 - some systems have none
         except ImportError:  # pragma: no cover - not on this system
             raise StoreError("this system cannot lock a directory: fcntl is missing") from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in _NO_DIRECTORY_LOCKS:
+                    raise
         except OSError as error:
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise StoreError(f"cannot lock {self.path}: {error.strerror}") from error
@@ -151,9 +203,10 @@ class DirectoryLock:
 
     def release(self) -> None:
         """Let others in; a second call does nothing."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        for file in (self._directory, self._file):
+            if file >= 0:
+                os.close(file)
+        self._directory = self._file = -1
 
 
 def sync_directory(path: Path) -> None:
@@ -167,13 +220,15 @@ def sync_directory(path: Path) -> None:
 
 # --- The database --------------------------------------------------------------------------------
 
+_DAMAGED: Final = ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT")
+
 
 @contextmanager
 def translated(directory: Path, what: str) -> Iterator[None]:
     """Turn what SQLite and the system raise into the port's errors."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         raise explained(error, directory, what) from error
 
 
@@ -188,7 +243,7 @@ def explained(error: Exception, directory: Path, what: str) -> StoreError:
         with suppress(OSError):
             if free_bytes(directory) < 1 << 16:
                 return StoreFullError(text)
-    if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT"):
+    if isinstance(error, UnicodeDecodeError) or name in _DAMAGED:
         return DamageError(text)
     return StoreError(text)
 
@@ -200,6 +255,9 @@ def connect(directory: Path, checkpoint_pages: int) -> sqlite3.Connection:
     """
     path = directory / DATABASE_NAME
     is_new = not path.exists() or path.stat().st_size == 0
+    if is_new:
+        _refuse_leftovers(directory, "is missing or empty")
+        create_private(path)  # SQLite gives its log and index the rights of the database
     # The worker thread of the server uses what its main thread opened; never two at a time.
     db = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
     try:
@@ -227,6 +285,26 @@ def connect(directory: Path, checkpoint_pages: int) -> sqlite3.Connection:
     return db
 
 
+def _refuse_leftovers(directory: Path, what: str) -> None:
+    """Make no new store beside files that belong to one.
+
+    :raises DamageError: when there are such files.
+    """
+    left = [name for name in FILES_BESIDE if (directory / name).exists()]
+    if left:
+        raise DamageError(
+            f"{directory / DATABASE_NAME} {what}, but {' and '.join(left)} of its store"
+            f" {'is' if len(left) == 1 else 'are'} there: restore the database from a backup,"
+            " or remove the other files to begin with an empty store"
+        )
+
+
+def format_of(db: sqlite3.Connection) -> int:
+    """The version of a database's format; 0 while it has no tables."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
 def check_version(db: sqlite3.Connection, directory: Path) -> None:
     """Refuse what is not ours or was written by a newer program.
 
@@ -239,7 +317,9 @@ def check_version(db: sqlite3.Connection, directory: Path) -> None:
         return  # made, and interrupted before its tables were
     if application != APPLICATION_ID:
         raise StoreError(f"{directory / DATABASE_NAME} is a database of another program")
-    if version != FORMAT_VERSION:
+    if version < _OLDEST_VERSION:
+        raise DamageError(f"{directory / DATABASE_NAME}: the format version {version} is damaged")
+    if version > FORMAT_VERSION:
         raise StoreError(
             f"{directory} has the format version {version}, this program knows {FORMAT_VERSION}:"
             " a newer tmqp-server wrote it; nothing was changed"
@@ -249,20 +329,23 @@ def check_version(db: sqlite3.Connection, directory: Path) -> None:
 def prepare_database(db: sqlite3.Connection, directory: Path) -> None:
     """Make the tables, all or none, in a new database."""
     check_version(db, directory)
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    if version:
-        # A store of an earlier release has no such table; that release passes over it.
+    version = format_of(db)
+    if version == _OLDEST_VERSION:
+        # The first releases had no such table; later ones of the same format passed over it.
         (there,) = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'marks'").fetchone()
         if not there:
             db.execute(_MARKS)
+    if version:
         return
+    _refuse_leftovers(directory, "has no tables")
     db.execute("BEGIN IMMEDIATE")
     try:
         for statement in _TABLES.split(";"):
             if statement.strip():
                 db.execute(statement)
         store_id = secrets.token_hex(16)
-        for name, value in (("store_id", store_id), ("clean", 1), ("last_key", 0), ("voided", 0)):
+        values = {"store_id": store_id, "clean": 1, "last_key": 0, "voided": 0, "generation": 0}
+        for name, value in {**values, "records": Tally().text()}.items():
             db.execute("INSERT INTO meta VALUES (?, ?, ?)", (name, value, digest(name, value)))
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")

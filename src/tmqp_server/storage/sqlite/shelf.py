@@ -32,12 +32,14 @@ from tmqp_server.storage.sqlite.extents import (
     MAX_SPAN,
     Extent,
     QueueState,
+    Row,
     extent_of,
     retains,
     row_of,
     span,
 )
 from tmqp_server.storage.sqlite.schema import translated
+from tmqp_server.storage.sqlite.tally import Tally
 from tmqp_server.storage.stored_runs import StoredRun
 
 __all__ = [
@@ -123,6 +125,7 @@ class Shelf:
         "dirty",
         "added",
         "dead",
+        "tally",
         "suspects",
         "_cache",
         "_cached_bytes",
@@ -140,7 +143,8 @@ class Shelf:
         self.dirty: dict[int, Extent] = {}
         #: Blocks put since they were last counted.
         self.added = 0
-        self.dead: deque[int] = deque()
+        self.dead: deque[Extent] = deque()
+        self.tally = Tally()
         #: Extents near which it may pay to merge.
         self.suspects: dict[int, Extent] = {}
         self._cache: OrderedDict[int, Block] = OrderedDict()
@@ -161,7 +165,7 @@ class Shelf:
                 continue
             queue = self.queues.get(extent.key)
             if queue is None:
-                self.dead.append(extent.id)
+                self.dead.append(extent)
                 continue
             queue.sequence = max(queue.sequence, extent.last)
             if not self.boot_id or extent.id < self.boot_id:
@@ -170,7 +174,7 @@ class Shelf:
                 queue.add(extent)
                 self.suspect(extent)
             else:
-                self.dead.append(extent.id)
+                self.dead.append(extent)
         if not self.boot_id:
             self.boot_id = self.next_id
 
@@ -336,7 +340,7 @@ class Shelf:
         extent.owed = 0
         self.dirty[extent.id] = extent
         self.suspects.pop(extent.id, None)
-        self.dead.append(extent.id)
+        self.dead.append(extent)
 
     def settle(self, queue: QueueState, sequences: list[int]) -> None:
         """Some messages of a queue are settled."""
@@ -376,21 +380,33 @@ class Shelf:
 
     def bury(self, most: int) -> None:
         """Delete the rows of some that are dead."""
-        ids = [(self.dead.popleft(),) for _ in range(min(most, len(self.dead)))]
-        if not ids:
+        gone = [self.dead.popleft() for _ in range(min(most, len(self.dead)))]
+        if not gone:
             return
-        for (number,) in ids:
-            self.dirty.pop(number, None)
-            self._uncache(number)
+        for extent in gone:
+            self.dirty.pop(extent.id, None)
+            self._uncache(extent.id)
+            if extent.crc >= 0:
+                self.tally.remove("blocks", extent.crc)
+                extent.crc = -1
+        ids = [(extent.id,) for extent in gone]
         self.db.executemany("DELETE FROM blocks WHERE id = ?", ids)
         self.db.executemany("DELETE FROM bodies WHERE id = ?", ids)
 
     def flush(self) -> None:
         """Write the rows of what was changed."""
         if self.dirty:
+            rows: list[Row] = []
+            for extent in self.dirty.values():
+                row = row_of(extent)
+                if extent.crc >= 0:
+                    self.tally.remove("blocks", extent.crc)
+                extent.crc = row[-1]
+                self.tally.add("blocks", extent.crc)
+                rows.append(row)
             self.db.executemany(
                 f"REPLACE INTO blocks ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [row_of(extent) for extent in self.dirty.values()],
+                rows,
             )
             self.dirty.clear()
 

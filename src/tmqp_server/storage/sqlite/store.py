@@ -34,16 +34,11 @@ from tmqp_server.storage.port import (
     HIGH_ONLY,
     REGULAR_ONLY,
     CheckReport,
-    DropChannel,
+    DamageError,
     DropCursor,
-    DropMark,
     DropQueue,
-    DropRouter,
-    KeepChannel,
     KeepCursor,
-    KeepMark,
     KeepQueue,
-    KeepRouter,
     QueueOffsets,
     Recovered,
     SettleAll,
@@ -58,14 +53,17 @@ from tmqp_server.storage.sqlite.looking import find, offsets, read, split
 from tmqp_server.storage.sqlite.reads import fetch, recovered
 from tmqp_server.storage.sqlite.room import Room
 from tmqp_server.storage.sqlite.schema import (
+    FORMAT_VERSION,
     DirectoryLock,
     connect,
     explained,
+    format_of,
     prepare_database,
     prepare_directory,
     translated,
 )
 from tmqp_server.storage.sqlite.shelf import Shelf, portions
+from tmqp_server.storage.sqlite.tally import count_records
 from tmqp_server.storage.sqlite.upkeep import (
     advance_floor,
     merge_some,
@@ -74,6 +72,7 @@ from tmqp_server.storage.sqlite.upkeep import (
     sweep,
 )
 from tmqp_server.storage.sqlite.verify import verify
+from tmqp_server.storage.sqlite.witness import Known
 
 __all__ = ["CHECKPOINT_PAGES", "DEFAULT_FLOOR_BYTES", "BlockStore"]
 
@@ -115,9 +114,13 @@ class BlockStore:
         self._last_key = 0
         self._writes = 0
         self._is_stale = False
+        self._is_old = False
         self._owes_void = False
         self._owes_checkpoint = False
         self._is_closed = False
+        #: The number of the last transaction that carried recent writes, and the turn behind it.
+        self.generation = 0
+        self.turn = b""
         prepare_directory(directory)
         self._lock = DirectoryLock(directory)
         try:
@@ -152,11 +155,10 @@ class BlockStore:
             if not looking:
                 # See the theory of operation: the log of an earlier process proves nothing.
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            meta = topology.load_meta(self._db)
-            clean = bool(meta["clean"])
+            self._load()
+            clean = bool(topology.load_meta(self._db)["clean"])
             if clean and not looking:
                 topology.save_meta(self._db, "clean", 0)
-            self._load()
         return self.found(clean)
 
     def found(self, clean: bool) -> Recovered:
@@ -178,13 +180,13 @@ class BlockStore:
                 topology.load_marks(self._db),
             )
 
-    def carried(self) -> tuple[int, bytes]:
-        """The number of the last recent write that is in here, and the turn that followed.
+    def known(self) -> Known:
+        """What is known here of the store and of the log of recent writes.
 
         :raises StoreError: when it cannot be read.
         """
         with translated(self.directory, "read"):
-            return topology.load_carried(self._db)
+            return topology.load_known(self._db)
 
     def _load(self) -> None:
         """Learn from the database what is in it."""
@@ -193,7 +195,17 @@ class BlockStore:
         shelf.problems = before.problems
         shelf.boot_id = before.boot_id
         shelf.next_id = before.next_id
-        self._last_key = int(topology.load_meta(self._db)["last_key"])
+        meta = topology.load_meta(self._db)
+        shelf.tally = count_records(self._db)
+        if "records" in meta:
+            for problem in shelf.tally.differences(str(meta["records"])):
+                if not shelf.skip:
+                    raise DamageError(f"{self.directory}: {problem}")
+                shelf.report(problem)
+        self.generation = int(meta.get("generation", 0))
+        self.turn = bytes.fromhex(str(meta.get("turn", "")))
+        self._is_old = format_of(self._db) < FORMAT_VERSION
+        self._last_key = int(meta["last_key"])
         counters = topology.load_counters(self._db)
         for queue in topology.load_queues(self._db):
             shelf.queues[queue.key] = QueueState(queue, counters.get(queue.key, 0))
@@ -247,14 +259,15 @@ class BlockStore:
         batches: Sequence[StoreBatch],
         now_us: int,
         tops: Mapping[int, int] | None = None,
-        carried: tuple[int, bytes] | None = None,
+        carried: tuple[int, bytes, bytes] | None = None,
         *,
         looking: bool = False,
     ) -> None:
         """Make some batches durable, all or none; free space is not looked at.
 
         :param tops: the last sequence of queues, where the batches do not show it.
-        :param carried: what :meth:`carried` is to say from now on.
+        :param carried: the number of the last recent write, the turn that the log is in, and the
+            turn that follows.
         :param looking: make it visible here, and forget it at :meth:`close`.
         :raises StoreError: as :meth:`write`.
         """
@@ -265,13 +278,22 @@ class BlockStore:
                 self._apply(batch)
             for key, sequence in (tops or {}).items():
                 self.reserve(key, sequence)
+            if self._is_old:
+                topology.upgrade(self._db)
             if carried is not None:
                 topology.save_meta(self._db, "carried", carried[0])
-                topology.save_meta(self._db, "turn", carried[1].hex())
+                topology.save_meta(self._db, "before", carried[1].hex())
+                topology.save_meta(self._db, "turn", carried[2].hex())
+                topology.save_meta(self._db, "generation", self.generation + 1)
             self._tidy(now_us)
             self._shelf.flush()
+            topology.save_meta(self._db, "records", self._shelf.tally.text())
             if not looking:
                 self._commit(any(batch.portions for batch in batches))
+                if carried is not None:
+                    self.generation += 1
+                    self.turn = carried[2]
+                self._is_old = False
         except (sqlite3.Error, OSError) as error:
             self._fail()
             raise explained(error, self.directory, "write to") from error
@@ -316,7 +338,7 @@ class BlockStore:
             self._settle(key, sequences)
         self._shelf.take_down(batch.notes)
 
-    def known(self, keys: Iterable[int]) -> dict[int, int]:
+    def queues_of(self, keys: Iterable[int]) -> dict[int, int]:
         """Those of the queues that are there: the last sequence, or -1 if settled ones are kept."""
         queues = self._shelf.queues
         return {
@@ -324,6 +346,13 @@ class BlockStore:
             for key in keys
             if key in queues
         }
+
+    def adopt(self, store_id: str, last_key: int) -> None:
+        """Take over the id of an earlier store and the keys of its queues."""
+        with translated(self.directory, "write to"):
+            if store_id:
+                topology.save_meta(self._db, "store_id", store_id)
+            topology.save_meta(self._db, "last_key", last_key)
 
     def reserve(self, key: int, sequence: int) -> None:
         """Let a queue's next message come after a sequence; part of the next write, for tools."""
@@ -371,29 +400,19 @@ class BlockStore:
             raise
 
     def _change(self, change: TopologyChange) -> None:
-        if isinstance(change, KeepChannel):
-            topology.save_channel(self._db, change)
-        elif isinstance(change, DropChannel):
-            self._db.execute("DELETE FROM channels WHERE name = ?", (change.name,))
-        elif isinstance(change, KeepQueue):
+        if isinstance(change, KeepQueue):
             self._keep_queue(change)
         elif isinstance(change, DropQueue):
             self._drop_queue(change.key)
-        elif isinstance(change, KeepRouter):
-            topology.save_router(self._db, change)
-        elif isinstance(change, DropRouter):
-            self._db.execute("DELETE FROM routers WHERE name = ?", (change.name,))
-        elif isinstance(change, KeepMark):
-            topology.save_mark(self._db, change)
-        elif isinstance(change, DropMark):
-            self._db.execute("DELETE FROM marks WHERE name = ?", (change.application,))
         elif isinstance(change, SettleAll):
             self._settle_all(change)
-        else:
+        elif isinstance(change, KeepCursor | DropCursor):
             self._move_cursor(change)
+        else:
+            topology.change(self._db, self._shelf.tally, change)
 
     def _keep_queue(self, queue: KeepQueue) -> None:
-        topology.save_queue(self._db, queue)
+        topology.save_queue(self._db, self._shelf.tally, queue)
         if queue.key > self._last_key:
             self._last_key = queue.key
             topology.save_meta(self._db, "last_key", queue.key)
@@ -414,8 +433,7 @@ class BlockStore:
         self._touched[queue.key] = state
 
     def _drop_queue(self, key: int) -> None:
-        for table in ("queues", "cursors", "counters"):
-            self._db.execute(f"DELETE FROM {table} WHERE key = ?", (key,))
+        topology.drop_queue(self._db, self._shelf.tally, key)
         state = self._shelf.queues.pop(key, None)
         self._aged.pop(key, None)
         self._touched.pop(key, None)
@@ -424,22 +442,20 @@ class BlockStore:
                 # Its row is left as it is: without its queue it is dead.
                 self._shelf.dirty.pop(extent.id, None)
                 self._shelf.suspects.pop(extent.id, None)
-                self._shelf.dead.append(extent.id)
+                self._shelf.dead.append(extent)
 
     def _move_cursor(self, change: KeepCursor | DropCursor) -> None:
         state = self._shelf.queues.get(change.key)
         if state is None:
             return
         if isinstance(change, KeepCursor):
-            topology.save_cursor(self._db, change)
+            topology.save_cursor(self._db, self._shelf.tally, change)
             state.cursors[change.name] = change.sequence
             if retains(state.queue) and change.sequence < state.floor:
                 # A reader that begins behind the floor is owed what is still there.
                 set_floor(state, change.sequence + 1)
         else:
-            self._db.execute(
-                "DELETE FROM cursors WHERE key = ? AND name = ?", (change.key, change.name)
-            )
+            topology.drop_cursor(self._db, self._shelf.tally, change.key, change.name)
             state.cursors.pop(change.name, None)
         self._touched[change.key] = state
 
@@ -506,7 +522,7 @@ class BlockStore:
         for key, state in self._touched.items():
             top = state.extents[-1].last if state.extents else 0
             if state.sequence > max(top, state.stored):
-                topology.save_counter(self._db, key, state.sequence)
+                topology.save_counter(self._db, shelf.tally, key, state.sequence)
                 state.stored = state.sequence
         shelf.bury(_BURIED_AT_ONCE + 2 * shelf.added)
         shelf.added = 0

@@ -1,4 +1,7 @@
-"""Owns the rows about channels, queues, routers and cursors: each checked when it is read."""
+"""The rows about channels, queues, routers and cursors: each checked when it is read.
+
+What is written or deleted here is counted in the ``tally``.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,38 @@ from typing import Any, Final
 
 from tmqp_server.storage.port import (
     DamageError,
+    DropChannel,
+    DropMark,
+    DropRouter,
     KeepChannel,
     KeepCursor,
     KeepMark,
     KeepQueue,
     KeepRouter,
     Retention,
+    TopologyChange,
 )
-from tmqp_server.storage.sqlite.schema import digest
+from tmqp_server.storage.sqlite.schema import FORMAT_VERSION, digest, format_of
+from tmqp_server.storage.sqlite.tally import Tally
+from tmqp_server.storage.sqlite.witness import Known
 
 __all__ = [
-    "load_carried",
+    "change",
+    "drop_cursor",
+    "drop_queue",
     "load_channels",
     "load_counters",
     "load_cursors",
+    "load_known",
     "load_marks",
     "load_meta",
     "load_queues",
     "load_routers",
-    "save_channel",
     "save_counter",
     "save_cursor",
-    "save_mark",
     "save_meta",
     "save_queue",
-    "save_router",
+    "upgrade",
 ]
 
 _QUEUE: Final = "key, channel, queue_id, options, max_bytes, max_age_ms, for_readers"
@@ -48,29 +58,60 @@ def load_meta(db: sqlite3.Connection) -> dict[str, Any]:
     :raises DamageError: when one is missing or not what was written.
     """
     found = {row[0]: row[1] for row in _rows(db, "meta", "name, value", "name")}
-    for name in ("store_id", "clean", "last_key"):
+    needed = ["store_id", "clean", "last_key"]
+    if format_of(db) > 1:
+        needed += ["generation", "records"]
+    for name in needed:
         if name not in found:
             raise DamageError(f"the store's own record of its {name} is missing")
     return found
 
 
-def load_carried(db: sqlite3.Connection) -> tuple[int, bytes]:
-    """The number of the last recent write that the database has, and the turn that followed.
+def upgrade(db: sqlite3.Connection) -> None:
+    """Make a database of format 1 one of the present format; the caller writes its tally."""
+    save_meta(db, "generation", 0)
+    db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+
+
+def load_known(db: sqlite3.Connection) -> Known:
+    """What the database knows of itself and of the log of recent writes.
 
     :raises DamageError: when a value about the store is missing or not what was written.
     """
     meta = load_meta(db)
-    return int(meta.get("carried", 0)), bytes.fromhex(str(meta.get("turn", "")))
-
-
-def save_channel(db: sqlite3.Connection, channel: KeepChannel) -> None:
-    """Write a channel; one that is known keeps its place."""
-    values = (channel.name, channel.options)
-    db.execute(
-        "INSERT INTO channels (name, options, crc) VALUES (?, ?, ?)"
-        " ON CONFLICT (name) DO UPDATE SET options = excluded.options, crc = excluded.crc",
-        (*values, digest(*values)),
+    return Known(
+        str(meta["store_id"]),
+        int(meta.get("carried", 0)),
+        bytes.fromhex(str(meta.get("turn", ""))),
+        bytes.fromhex(str(meta.get("before", ""))),
+        int(meta.get("generation", 0)),
+        bool(meta["clean"]),
+        format_of(db) > 1,
+        int(meta["last_key"]),
+        {key for (key,) in db.execute("SELECT key FROM queues NOT INDEXED")},
     )
+
+
+def change(db: sqlite3.Connection, tally: Tally, made: TopologyChange) -> bool:
+    """Write a change about channels, routers or marks; False when it is about a queue."""
+    if isinstance(made, KeepChannel):
+        values: tuple[Any, ...] = (made.name, made.options)
+        _save(db, tally, "channels", "name, options", values)
+    elif isinstance(made, DropChannel):
+        _drop(db, tally, "channels", "name = ?", (made.name,))
+    elif isinstance(made, KeepRouter):
+        values = (made.name, made.value)
+        _save(db, tally, "routers", "name, value", values)
+    elif isinstance(made, DropRouter):
+        _drop(db, tally, "routers", "name = ?", (made.name,))
+    elif isinstance(made, KeepMark):
+        values = (made.application, made.epoch, made.at_us)
+        _save(db, tally, "marks", "name, epoch, at_us", values)
+    elif isinstance(made, DropMark):
+        _drop(db, tally, "marks", "name = ?", (made.application,))
+    else:
+        return False
+    return True
 
 
 def load_channels(db: sqlite3.Connection) -> list[KeepChannel]:
@@ -78,7 +119,7 @@ def load_channels(db: sqlite3.Connection) -> list[KeepChannel]:
     return [KeepChannel(*row) for row in _rows(db, "channels", "name, options")]
 
 
-def save_queue(db: sqlite3.Connection, queue: KeepQueue) -> None:
+def save_queue(db: sqlite3.Connection, tally: Tally, queue: KeepQueue) -> None:
     """Write a queue; one that is known keeps its place."""
     retention = queue.retention
     values = (
@@ -90,14 +131,13 @@ def save_queue(db: sqlite3.Connection, queue: KeepQueue) -> None:
         retention.max_age_ms,
         int(retention.for_readers),
     )
-    db.execute(
-        f"INSERT INTO queues ({_QUEUE}, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (key) DO UPDATE SET channel = excluded.channel,"
-        " queue_id = excluded.queue_id, options = excluded.options,"
-        " max_bytes = excluded.max_bytes, max_age_ms = excluded.max_age_ms,"
-        " for_readers = excluded.for_readers, crc = excluded.crc",
-        (*values, digest(*values)),
-    )
+    _save(db, tally, "queues", _QUEUE, values)
+
+
+def drop_queue(db: sqlite3.Connection, tally: Tally, key: int) -> None:
+    """Delete a queue, its cursors and its counter."""
+    for table in ("queues", "cursors", "counters"):
+        _drop(db, tally, table, "key = ?", (key,))
 
 
 def load_queues(db: sqlite3.Connection) -> list[KeepQueue]:
@@ -108,40 +148,25 @@ def load_queues(db: sqlite3.Connection) -> list[KeepQueue]:
     ]
 
 
-def save_router(db: sqlite3.Connection, router: KeepRouter) -> None:
-    """Write a router; one that is known keeps its place."""
-    values = (router.name, router.value)
-    db.execute(
-        "INSERT INTO routers (name, value, crc) VALUES (?, ?, ?)"
-        " ON CONFLICT (name) DO UPDATE SET value = excluded.value, crc = excluded.crc",
-        (*values, digest(*values)),
-    )
-
-
 def load_routers(db: sqlite3.Connection) -> list[KeepRouter]:
     """All routers, in the order of creation."""
     return [KeepRouter(*row) for row in _rows(db, "routers", "name, value")]
 
 
-def save_cursor(db: sqlite3.Connection, cursor: KeepCursor) -> None:
+def save_cursor(db: sqlite3.Connection, tally: Tally, cursor: KeepCursor) -> None:
     """Write a cursor; one that is known keeps its place."""
     values = (cursor.name, cursor.key, cursor.sequence)
-    db.execute(
-        "INSERT INTO cursors (name, key, sequence, crc) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (key, name) DO UPDATE SET sequence = excluded.sequence, crc = excluded.crc",
-        (*values, digest(*values)),
-    )
+    _save(db, tally, "cursors", "name, key, sequence", values, "name = ? AND key = ?")
+
+
+def drop_cursor(db: sqlite3.Connection, tally: Tally, key: int, name: str) -> None:
+    """Delete a cursor."""
+    _drop(db, tally, "cursors", "key = ? AND name = ?", (key, name))
 
 
 def load_cursors(db: sqlite3.Connection) -> list[KeepCursor]:
     """All cursors, in the order of creation."""
     return [KeepCursor(*row) for row in _rows(db, "cursors", "name, key, sequence")]
-
-
-def save_mark(db: sqlite3.Connection, mark: KeepMark) -> None:
-    """Write the last epoch that an application has committed."""
-    values = (mark.application, mark.epoch, mark.at_us)
-    db.execute("REPLACE INTO marks VALUES (?, ?, ?, ?)", (*values, digest(*values)))
 
 
 def load_marks(db: sqlite3.Connection) -> list[KeepMark]:
@@ -150,15 +175,50 @@ def load_marks(db: sqlite3.Connection) -> list[KeepMark]:
     return [KeepMark(*row) for row in rows]
 
 
-def save_counter(db: sqlite3.Connection, key: int, sequence: int) -> None:
+def save_counter(db: sqlite3.Connection, tally: Tally, key: int, sequence: int) -> None:
     """Write the last sequence of a queue whose blocks do not show it."""
-    values = (key, sequence)
-    db.execute("REPLACE INTO counters VALUES (?, ?, ?)", (*values, digest(*values)))
+    _save(db, tally, "counters", "key, sequence", (key, sequence))
 
 
 def load_counters(db: sqlite3.Connection) -> dict[int, int]:
     """The last sequence of queues, by key."""
     return {row[0]: row[1] for row in _rows(db, "counters", "key, sequence", "key")}
+
+
+def _save(
+    db: sqlite3.Connection,
+    tally: Tally,
+    table: str,
+    columns: str,
+    values: tuple[Any, ...],
+    where: str = "",
+) -> None:
+    """Write a row; one with the same key, in the first columns, is changed in its place.
+
+    :param where: which row that is; without it, the one with the same first column.
+    """
+    names = columns.split(", ")
+    where = where or f"{names[0]} = ?"
+    keys = values[: where.count("?")]
+    found = db.execute(f"SELECT crc FROM {table} WHERE {where}", keys).fetchone()
+    crc = digest(*values)
+    if found is None:
+        places = ", ".join("?" * (len(names) + 1))
+        db.execute(f"INSERT INTO {table} ({columns}, crc) VALUES ({places})", (*values, crc))
+    else:
+        tally.remove(table, found[0])
+        changed = ", ".join([f"{name} = ?" for name in [*names[len(keys) :], "crc"]])
+        rest = (*values[len(keys) :], crc)
+        db.execute(f"UPDATE {table} SET {changed} WHERE {where}", (*rest, *keys))
+    tally.add(table, crc)
+
+
+def _drop(
+    db: sqlite3.Connection, tally: Tally, table: str, where: str, keys: tuple[Any, ...]
+) -> None:
+    for (crc,) in db.execute(f"SELECT crc FROM {table} WHERE {where}", keys).fetchall():
+        tally.remove(table, crc)
+    db.execute(f"DELETE FROM {table} WHERE {where}", keys)
 
 
 def _rows(

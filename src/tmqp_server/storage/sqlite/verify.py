@@ -1,4 +1,4 @@
-"""Owns the verification of a whole database: each row, each block, and that each has its other."""
+"""The verification of a whole database: each row, each block, and that none of them is missing."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
+from tmqp.blocks import HEAD_SIZE, head_of
 from tmqp_server.storage.port import CheckReport, DamageError, StoreError
 from tmqp_server.storage.records import decode_block
 from tmqp_server.storage.sqlite import topology
 from tmqp_server.storage.sqlite.extents import Extent, extent_of
 from tmqp_server.storage.sqlite.schema import translated
+from tmqp_server.storage.sqlite.tally import count_records
 
 __all__ = ["verify"]
 
@@ -48,16 +50,33 @@ def verify(db: sqlite3.Connection, directory: Path) -> CheckReport:
         elif load is topology.load_queues:
             report.queues = len(found)
             keys = {queue.key for queue in topology.load_queues(db)}
-    try:
-        with translated(directory, "read the blocks of"):
-            _verify_blocks(db, keys, report)
-    except StoreError as error:
-        report.problems.append(str(error))
+    for verify_part in (_verify_tally, _verify_blocks, _verify_bodies):
+        try:
+            with translated(directory, "read the blocks of"):
+                verify_part(db, keys, report)
+        except StoreError as error:
+            report.problems.append(str(error))
     return report
 
 
+def _verify_tally(db: sqlite3.Connection, keys: set[int], report: CheckReport) -> None:
+    """See that no record is missing; name the queues whose records are."""
+    written = topology.load_meta(db).get("records")
+    if written is None:
+        return  # a store of an earlier release, that was not written to since
+    problems = count_records(db).differences(str(written))
+    report.problems.extend(problems)
+    if any(problem.startswith("the table queues") for problem in problems):
+        rows = db.execute("SELECT key, count(*), sum(count) FROM blocks NOT INDEXED GROUP BY key")
+        for key, blocks, messages in rows:
+            if key not in keys:
+                report.problems.append(
+                    f"queue {key} has no record; {blocks} blocks with {messages} messages belong"
+                    " to it"
+                )
+
+
 def _verify_blocks(db: sqlite3.Connection, keys: set[int], report: CheckReport) -> None:
-    ids: set[int] = set()
     rows = db.execute(
         "SELECT blocks.id, key, first, last, count, size, newest_us, present, owed, high,"
         " transient, notes, crc, block"
@@ -67,7 +86,6 @@ def _verify_blocks(db: sqlite3.Connection, keys: set[int], report: CheckReport) 
         if len(report.problems) >= _MOST_PROBLEMS:
             report.problems.append("more problems are not listed")
             return
-        ids.add(row[0])
         try:
             extent = extent_of(tuple(row))
         except DamageError as error:
@@ -84,9 +102,23 @@ def _verify_blocks(db: sqlite3.Connection, keys: set[int], report: CheckReport) 
         if extent.key in keys:
             report.messages += extent.owed.bit_count()
             report.bytes += extent.size
-    for (number,) in db.execute("SELECT id FROM bodies"):
-        if number not in ids:
-            report.problems.append(f"block {number} is there, its record of what is owed is not")
+
+
+def _verify_bodies(db: sqlite3.Connection, keys: set[int], report: CheckReport) -> None:
+    """Name the blocks of which nobody knows what is owed."""
+    del keys
+    rows = db.execute(
+        "SELECT bodies.id, block FROM bodies LEFT JOIN blocks ON blocks.id = bodies.id"
+        " WHERE blocks.id IS NULL"
+    )
+    for number, data in rows:
+        if len(report.problems) >= _MOST_PROBLEMS:
+            return
+        what = ""
+        if isinstance(data, bytes) and len(data) >= HEAD_SIZE:
+            key, first, last, *_ = head_of(data)
+            what = f" (messages {first} to {last} of queue {key})"
+        report.problems.append(f"block {number}{what} is there, its record of what is owed is not")
 
 
 def _verify_block(extent: Extent, data: object) -> None:

@@ -1,0 +1,39 @@
+"""Which characters no name may have, because they change how a terminal or a log shows it.
+
+Names of channels, routers, bindings, readers, applications and nodes, and the ids, names and types
+of clients are all checked here.  Refused are control characters (C0, DEL and C1: a terminal obeys
+them), the marks that turn the direction of text (a name then looks like another one), and the two
+line separators.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["fault_of_name"]
+
+_CONTROL: Final = "a control character"
+_DIRECTION: Final = "a mark that turns the direction of text"
+_SEPARATOR: Final = "a line separator"
+_MARKS: Final = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_SEPARATORS: Final = "\u2028\u2029"
+
+
+def fault_of_name(name: str) -> str:
+    """Say which character a name may not have, as in ``a control character (U+0085)``.
+
+    Return nothing when there is none.
+    """
+    if name.isascii() and name.isprintable():
+        return ""
+    for character in name:
+        if character < " " or "\x7f" <= character < "\xa0":
+            what = _CONTROL
+        elif character in _MARKS:
+            what = _DIRECTION
+        elif character in _SEPARATORS:
+            what = _SEPARATOR
+        else:
+            continue
+        return f"{what} (U+{ord(character):04X})"
+    return ""
