@@ -124,7 +124,6 @@ class Question:
         "handed_over",
         "place",
         "names",
-        "held",
         "authenticator",
         "authenticators",
     )
@@ -140,8 +139,6 @@ class Question:
         #: Which command of a batch it is about.
         self.place = place
         self.names: tuple[str, ...] = ()
-        #: The answer with the list, which waits to be cut to size.
-        self.held: Reply | None = None
         self.authenticator = ""
         self.authenticators: dict[str, str] = {}
 

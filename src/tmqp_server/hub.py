@@ -7,8 +7,9 @@ worked off in the same way.  Sessions with something to send are remembered in t
 touched, so that the caller writes to each of them once a turn.
 
 One chunk can ask for far more than itself: thousands of lists, or channels to join that are full.
-So when a session has ``portion_bytes`` to send, the rest of the commands of the chunk waits until
-the caller has sent what there is and calls :meth:`Hub.go_on`.
+So when a session has ``portion_bytes`` to send, or a portion of work was done, whatever its answers
+are, the rest of the commands of the chunk waits until the caller has sent what there is and calls
+:meth:`Hub.go_on`.
 
 Some commands wait for somebody outside: where a :class:`~tmqp_server.gate.Gate` is set, for the
 answer whether the client may do that, and a custom message for the code it is for.  Then there is a
@@ -53,7 +54,6 @@ from tmqp_server.engine.effects import (
     HandOver,
     Inform,
     Notify,
-    Reply,
     TellHandler,
     TellNodes,
 )
@@ -64,7 +64,6 @@ from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import CallHttp, RouterFailed
 from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.run_effects import AppendRun, DeliverRun, EraseRun
-from tmqp_server.engine.snapshots import channels_of
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
 from tmqp_server.gate import (
     ALLOWED,
@@ -94,7 +93,7 @@ class Hub:
 
     :param broker: the engine; the hub is its only caller.
     :param portion_bytes: how much a session may have to send before further commands wait for
-        :meth:`go_on`; 0 for no bound.
+        :meth:`go_on`; 0 for no bound, on bytes or on work.
     :param journal: takes what the broker wants kept; None where nothing is kept.
     :param guarded: ask about rights; else everybody may do everything, and nothing is looked at.
     :param takes_custom: somebody takes custom messages; else they are counted.
@@ -363,16 +362,8 @@ class Hub:
         gate = self.gate
         assert gate is not None, "nobody else wants to know"
         question = gate.question(number, command, now)
-        if isinstance(command, ListChannels):
-            # Listing changes nothing, so it is done first: the question is which of these may be
-            # seen (F52).
-            for effect in self._perform(number, command, now):
-                assert isinstance(effect, Reply)
-                question.held = effect
-                gate.note_names(question, [each.name for each in channels_of(effect.body)])
-            if question.held is None:
-                return
-        elif isinstance(command, ListOffsets):
+        if isinstance(command, (ListChannels, ListOffsets)):
+            # Which of these may be seen (F52)?  Only those are collected, and counted.
             gate.note_names(question, self.broker.channel_names(command.filter))
         self._ask(question)
 
@@ -398,14 +389,9 @@ class Hub:
             return ()
         if outcome != ALLOWED:
             return gate.refusal(command)
-        if isinstance(command, ListOffsets):
+        if isinstance(command, (ListChannels, ListOffsets)):
             command.visible = decision.names or frozenset()
-        held = question.held
-        if held is None:
-            return self._perform(number, command, now)
-        names = decision.names or frozenset()
-        body = [each for each in channels_of(held.body) if each.name in names]
-        return [Reply(number, held.request, held.code, body)]
+        return self._perform(number, command, now)
 
     # -- the storage ----------------------------------------------------------------------------
 
@@ -470,6 +456,9 @@ class Hub:
                     at += 1
             if effects:
                 self._carry_out(effects, now)
+            work = self.broker.take_work()
+            if work:
+                outlets.charge(work)
             if (outlets.full or number in self._open) and at < len(commands):
                 rest = self._rest.setdefault(number, deque())
                 rest.extend(commands[at:])

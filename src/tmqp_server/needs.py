@@ -16,6 +16,7 @@ from tmqp.constants import (
 from tmqp_server.engine.client_commands import (
     BY_NAME,
     BY_TYPE,
+    Decline,
     PassAnswer,
     SendCustom,
     SendDirect,
@@ -141,7 +142,9 @@ def needed(command: Command) -> Need | None:
 _NOTHING: Final[Need] = ("", "", NO_QUEUE, 0)
 
 #: Needs no right: these give up what the client has, or are the server's own words about it.
-FREE: Final[frozenset[type[Command]]] = frozenset({Disconnect, Block, Unblock, Leave, Grant})
+FREE: Final[frozenset[type[Command]]] = frozenset(
+    {Disconnect, Block, Unblock, Leave, Grant, Decline}
+)
 
 #: What a channel's own authenticator is asked about.  Not about creating it: whoever creates a
 #: channel chooses its authenticator, so that is for the server-wide one to allow.  Changing it may

@@ -6,7 +6,8 @@ collected in runs (``runs.py``), which go out before anything else for one of th
 they are large, and at the end of every turn (:meth:`Outlets.flush`).
 
 Sessions with something to send are remembered in the order they were touched.  When one has a
-portion to send, the outlets are *full*: whoever feeds them shall let the world send first.
+portion to send, or a portion of work was done, the outlets are *full*: whoever feeds them shall
+let the world send first.
 
 A fault in one session's door must not hurt the session whose command led to it: it is kept for
 :meth:`Outlets.take_faults`, and everybody else's effects are carried out.
@@ -68,6 +69,8 @@ ForOne: TypeAlias = (
 
 #: A run of so many bytes goes out; joining copies them.
 _MOST_RUN_BYTES: Final = 262_144
+#: Units of work that are a portion (``Broker.take_work``): some milliseconds.
+_PORTION_WORK: Final = 1_000
 #: More than any session has to send.
 _NO_PORTIONS: Final = 1 << 60
 _NOTHING: Final[tuple[Command, ...]] = ()
@@ -93,6 +96,7 @@ class Outlets:
         self.sessions: dict[int, DoorSession] = {}
         self.doors: dict[int, Door] = {}
         self.full = False
+        self._work_left = _PORTION_WORK
         self._touched: dict[int, None] = {}
         self._faults: dict[int, Exception] = {}
         self._runs = Runs()
@@ -135,6 +139,7 @@ class Outlets:
     def take_touched(self) -> Sequence[int]:
         """The sessions that may have something to send, in the order they were touched."""
         self.full = False
+        self._work_left = _PORTION_WORK
         if not self._touched:
             return _NOBODY
         touched = list(self._touched)
@@ -151,6 +156,12 @@ class Outlets:
                 pieces.append((number, data))
         except Exception as error:  # noqa: BLE001 - hurts this session, not the others
             self._faults.setdefault(number, error)
+
+    def charge(self, work: int) -> None:
+        """Count work that was done, whether or not anything is sent for it."""
+        self._work_left -= work
+        if self._work_left <= 0 and self.portion_bytes < _NO_PORTIONS:
+            self.full = True
 
     @property
     def has_faults(self) -> bool:

@@ -27,7 +27,7 @@ from tmqp_server.cluster.filters import NodeFilter, Passing, PatternFilter, pass
 from tmqp_server.cluster.link import Link, LinkState
 from tmqp_server.doors.native.nodes import decision_frame
 from tmqp_server.doors.port import Door
-from tmqp_server.engine.client_commands import SendDirect
+from tmqp_server.engine.client_commands import Decline, SendDirect
 from tmqp_server.engine.commands import Batch, Command, Connect, Disconnect
 from tmqp_server.engine.effects import Effect, Refuse, Reply, TellNodes
 from tmqp_server.engine.node_commands import ApplyDecision
@@ -170,7 +170,7 @@ class ClusterRelay:
         return None
 
     def _meet_node(self, number: int, command: Command) -> Sequence[Effect] | None:
-        if isinstance(command, Disconnect):
+        if isinstance(command, (Decline, Disconnect)):
             return None
         passing = passing_of(command)
         if passing is None:

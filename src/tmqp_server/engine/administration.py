@@ -54,6 +54,8 @@ __all__ = ["Administration"]
 
 #: Queues that one step closes.
 _MOST_CLOSED: Final = 1_000
+#: Units of work after which it closes no more of them: each may be told to many.
+_MOST_WORK: Final = 2_000
 
 
 class Administration:
@@ -92,7 +94,7 @@ class Administration:
         code = RESULT_NOT_FOUND
         if channel is not None:
             options = command.changes.applied_to(channel.options)
-            code = core.channels.problem_of_rules(options)
+            code = core.channels.problem_of_change(channel, options)
             if code == RESULT_OK:
                 core.channels.change_rules(channel, options)
                 core.watch_channel(channel)
@@ -114,6 +116,7 @@ class Administration:
         core = self._core
         channel = removal.channel
         looked_at = 0
+        before = core.work  # events: each queue's removal may have many subscribers
         if core.channels.by_key.get(channel.key) is channel and not removal.is_void():
             while channel.queues:
                 queue = removal.next_queue()
@@ -121,11 +124,12 @@ class Administration:
                     return  # some are not empty: each goes when it is, the channel with the last
                 if queue.closed:
                     continue
-                if looked_at == _MOST_CLOSED:
-                    removal.left.append(queue)
+                if looked_at == _MOST_CLOSED or core.work - before >= _MOST_WORK:
+                    channel.leaving.append(queue)
                     core.removals.append(removal)
                     return
                 looked_at += 1
+                core.work += 1
                 if not removal.deserted or is_disposable(queue):
                     self._close_queue(channel, queue)
             self._discard(channel)

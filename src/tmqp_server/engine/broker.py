@@ -35,12 +35,7 @@ from typing import Final
 from tmqp.constants import RESULT_OK
 from tmqp_server.engine.administration import Administration
 from tmqp_server.engine.asking import Questions
-from tmqp_server.engine.client_commands import (
-    PassAnswer,
-    SendCustom,
-    SendDirect,
-    SubscribeEvent,
-)
+from tmqp_server.engine.client_commands import SubscribeEvent
 from tmqp_server.engine.clients import Clients
 from tmqp_server.engine.commands import (
     Acknowledge,
@@ -117,9 +112,10 @@ from tmqp_server.engine.workflow import Workflow
 
 __all__ = ["Broker"]
 
-#: Commands that ``steps`` carries out at once, and effects that end it.
+#: Commands that ``steps`` carries out at once; effects, and units of work, that end it.
 _MOST_STEPS: Final = 64
 _MOST_EFFECTS: Final = 256
+_MOST_WORK: Final = 1_000
 
 
 class Broker:
@@ -247,9 +243,7 @@ class Broker:
             ListBindings: self._routing.list_bindings,
             SetRouterEnabled: self._routing.set_enabled,
             Publish: self._publishing.publish,
-            SendDirect: self._direct.send,
-            PassAnswer: self._direct.pass_answer,
-            SendCustom: self._direct.hand_over,
+            **self._direct.performers(),
             SubscribeEvent: self._events.subscribe,
             **self._readers.performers(),
             **self._transactions.performers(),
@@ -335,7 +329,10 @@ class Broker:
                 self._pump.rouse(now)
             if core.emptied:
                 self._administration.destroy_emptied()
-            if at >= count or steps <= 0 or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
+            if core.budget <= 0:
+                core.work += _MOST_WORK  # one message for thousands of consumers
+            is_full = len(out) >= _MOST_EFFECTS or core.work >= _MOST_WORK
+            if at >= count or steps <= 0 or most_bytes <= 0 or is_full:
                 return at, out
 
     def _push_run(self, run: PushRun, now: float, most_bytes: int) -> int:
@@ -358,9 +355,15 @@ class Broker:
             run.divide()
         self._intake.acknowledge(run.left.pop(), now)
 
+    def take_work(self) -> int:
+        """Units of work since the last call, see ``Core.charge_names``."""
+        work, self._core.work = self._core.work, 0
+        return work
+
     def _perform(self, command: Command) -> None:
         self._core.change = 0
         if isinstance(command, SessionCommand):
+            self._core.work += 1
             perform = self._performers.get(type(command))
             if perform is None:
                 raise TypeError(f"not a command of this broker: {command!r}")

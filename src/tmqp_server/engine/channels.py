@@ -97,7 +97,17 @@ def _has_pieces(text: str, pattern: str) -> bool:
 class Channel:
     """One channel: its audience and its queues, in the order of creation."""
 
-    __slots__ = ("name", "key", "options", "audience", "queues", "spellings", "memory", "_busy")
+    __slots__ = (
+        "name",
+        "key",
+        "options",
+        "audience",
+        "queues",
+        "spellings",
+        "memory",
+        "leaving",
+        "_busy",
+    )
 
     def __init__(self, name: str, key: str, options: ChannelOptions) -> None:
         #: As spelt by whoever created it.
@@ -113,6 +123,8 @@ class Channel:
         self.memory = channel_bytes(name, options)
         #: A queue that could not be destroyed when it was last looked at; looked at first.
         self._busy: Queue | None = None
+        #: The queues that its removal, or all of its removals, will close, the next one last.
+        self.leaving: list[Queue] = []
 
     def is_disposable(self) -> bool:
         """Whether nobody has joined and every queue can be destroyed (F101)."""
@@ -138,6 +150,8 @@ class ChannelTable:
         "generation",
         "authenticator_changes",
         "last_key",
+        "compared",
+        "_bearers",
         "_books",
         "_handlers",
         "_limits",
@@ -166,6 +180,10 @@ class ChannelTable:
         #: The queues that were found by a filter of tags, and how many these are in all.
         self._tagged: dict[str, list[Queue]] = {}
         self._tagged_queues = 0
+        #: All queues with a tag; None if that is not known any more.
+        self._bearers: list[Queue] | None = None
+        #: Tags that were compared with filters so far.
+        self.compared = 0
 
     def find(self, name: str) -> Channel | None:
         """The channel of that name in any case, or None."""
@@ -179,17 +197,25 @@ class ChannelTable:
         return channel
 
     def tagged(self, filter: str) -> list[Queue]:
-        """The queues whose tag passes a filter (F53), in the order of creation; one without a tag
-        passes none.  Not to be changed."""
+        """The queues whose tag passes a filter (F53), in the order of creation, up to one more than
+        ``max_queues_per_publish``; one without a tag passes none.  Not to be changed."""
         found = self._tagged.get(filter)
         if found is not None:
             return found
         found = []
-        for channel in self.by_key.values():
-            for queue in channel.queues.values():
-                tag = queue.options.tag
-                if tag and matches(tag, filter):
-                    found.append(queue)
+        most = self._limits.max_queues_per_publish
+        known: dict[str, bool] = {}
+        for queue in self._with_tags():
+            self.compared += 1
+            tag = queue.options.tag or ""
+            fits = known.get(tag)
+            if fits is None:
+                fits = matches(tag, filter)
+                known[tag] = fits
+            if fits:
+                found.append(queue)
+                if len(found) > most:
+                    break
         size = 1 + len(found)
         if self._tagged_queues + size > _TAGGED:
             self._tagged = {}
@@ -199,9 +225,21 @@ class ChannelTable:
             self._tagged_queues += size
         return found
 
+    def _with_tags(self) -> list[Queue]:
+        """The queues that have a tag, channel by channel in the order of creation."""
+        if self._bearers is None:
+            self._bearers = [
+                queue
+                for channel in self.by_key.values()
+                for queue in channel.queues.values()
+                if queue.options.tag
+            ]
+        return self._bearers
+
     def renew(self) -> None:
         """A queue has come or gone, or has other options."""
         self.generation += 1
+        self._bearers = None
         if self._tagged_queues:
             self._tagged = {}
             self._tagged_queues = 0
@@ -220,6 +258,17 @@ class ChannelTable:
         if not self._books.has_room(channel_bytes(name, options)):
             return RESULT_BUSY
         return RESULT_OK
+
+    def problem_of_change(self, channel: Channel, options: ChannelOptions) -> int:
+        """0 when a channel's options can become these, else the result code to answer."""
+        problem = self.problem_of_rules(options)
+        if problem == RESULT_OK:
+            more = channel_bytes(channel.name, options) - channel_bytes(
+                channel.name, channel.options
+            )
+            if more > 0 and not self._books.has_room(more):
+                return RESULT_BUSY
+        return problem
 
     def problem_of_rules(self, options: ChannelOptions) -> int:
         """0 when a channel can have these options, else the result code to answer."""
@@ -243,7 +292,7 @@ class ChannelTable:
         return channel
 
     def change_rules(self, channel: Channel, options: ChannelOptions) -> None:
-        """Give a channel other options; ``problem_of_rules`` must have said 0."""
+        """Give a channel other options; ``problem_of_change`` must have said 0."""
         if options.authenticator != channel.options.authenticator:
             self.authenticator_changes += 1
         more = channel_bytes(channel.name, options) - channel_bytes(channel.name, channel.options)

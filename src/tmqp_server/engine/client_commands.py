@@ -15,6 +15,7 @@ __all__ = [
     "BY_ID",
     "BY_NAME",
     "BY_TYPE",
+    "Decline",
     "PassAnswer",
     "SendCustom",
     "SendDirect",
@@ -128,6 +129,21 @@ class SubscribeEvent(SessionCommand):
         self.queue_id = queue_id
         self.wanted = wanted
         self.specified = specified
+
+
+@mypyc_attr(acyclic=True)
+class Decline(SessionCommand):
+    """Answer a request that the door could not make sense of with this code.
+
+    The door does not answer it itself: answers keep their order, and are work like any other.
+    """
+
+    __slots__ = ("request", "code")
+
+    def __init__(self, session: int, request: object, code: int) -> None:
+        super().__init__(session)
+        self.request = request
+        self.code = code
 
 
 @mypyc_attr(acyclic=True)

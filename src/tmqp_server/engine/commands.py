@@ -32,6 +32,7 @@ __all__ = [
     "Leave",
     "ListChannels",
     "ListClients",
+    "ListCommand",
     "ListConsumers",
     "ListNodes",
     "ListQueues",
@@ -172,7 +173,7 @@ class CreateChannel(SessionCommand):
 
 
 class UpdateChannel(SessionCommand):
-    """Change options of a channel (F20).  404, 400, 406, 482.
+    """Change options of a channel (F20).  404, 400, 406, 482, 503.
 
     Queues, consumers and messages that are there stay; what ``changes.queue`` says is for queues
     created from now on.
@@ -538,28 +539,44 @@ class DescribeChannel(SessionCommand):
         self.channel = channel
 
 
-class ListChannels(SessionCommand):
-    """Answered with a list of ChannelSnapshot, those whose name passes ``filter`` (F52, F53)."""
+class ListCommand(SessionCommand):
+    """Answered with a list, or with 482 if it has more than ``most_items``; 0 is no bound.
 
-    __slots__ = ("request", "filter")
+    Whoever writes the answer sets it: more items cannot fit, so they are not collected.
+    """
 
-    def __init__(self, session: int, request: object, filter: str = "") -> None:
+    __slots__ = ("request", "most_items")
+
+    def __init__(self, session: int, request: object) -> None:
         super().__init__(session)
         self.request = request
+        self.most_items = 0
+
+
+class ListChannels(ListCommand):
+    """Answered with a list of ChannelSnapshot, those whose name passes ``filter`` (F52, F53).
+
+    ``visible`` are the channels that may be seen; None for all.
+    """
+
+    __slots__ = ("filter", "visible")
+
+    def __init__(self, session: int, request: object, filter: str = "") -> None:
+        super().__init__(session, request)
         self.filter = filter
+        self.visible: frozenset[str] | None = None
 
 
-class ListConsumers(SessionCommand):
+class ListConsumers(ListCommand):
     """Answered with a list of ClientSnapshot, in join order; ages count since joining (F52).
 
     404: unlike the original, asking creates no channel.
     """
 
-    __slots__ = ("request", "channel")
+    __slots__ = ("channel",)
 
     def __init__(self, session: int, request: object, channel: str) -> None:
-        super().__init__(session)
-        self.request = request
+        super().__init__(session, request)
         self.channel = channel
 
 
@@ -575,14 +592,13 @@ class DescribeQueue(SessionCommand):
         self.queue_id = queue_id
 
 
-class ListQueues(SessionCommand):
+class ListQueues(ListCommand):
     """Answered with a list of QueueSnapshot, in the order of creation (F57).  404."""
 
-    __slots__ = ("request", "channel")
+    __slots__ = ("channel",)
 
     def __init__(self, session: int, request: object, channel: str) -> None:
-        super().__init__(session)
-        self.request = request
+        super().__init__(session, request)
         self.channel = channel
 
 
@@ -596,12 +612,11 @@ class ListNodes(SessionCommand):
         self.request = request
 
 
-class ListClients(SessionCommand):
+class ListClients(ListCommand):
     """Answered with a list of ClientSnapshot, those whose type passes ``filter`` (F53, F59)."""
 
-    __slots__ = ("request", "filter")
+    __slots__ = ("filter",)
 
     def __init__(self, session: int, request: object, filter: str = "") -> None:
-        super().__init__(session)
-        self.request = request
+        super().__init__(session, request)
         self.filter = filter

@@ -51,6 +51,8 @@ __all__ = [
 #: Messages, and bytes, that are brought back from the storage at a time.
 _FETCH_MESSAGES: Final = 1_000
 _FETCH_BYTES: Final = 1_048_576
+#: Names that are compared with a filter for one unit of work.
+_NAMES_PER_UNIT: Final = 16
 
 
 class Master:
@@ -129,7 +131,7 @@ class Removal:
     meanwhile.
     """
 
-    __slots__ = ("channel", "session", "request", "deserted", "left", "begun")
+    __slots__ = ("channel", "session", "request", "deserted", "begun")
 
     def __init__(
         self, channel: Channel, session: Session | None, request: object, deserted: bool
@@ -138,8 +140,6 @@ class Removal:
         self.session = session
         self.request = request
         self.deserted = deserted
-        #: The queues still to be closed, the next one last.
-        self.left: list[Queue] = []
         self.begun = False
 
     def is_void(self) -> bool:
@@ -155,13 +155,14 @@ class Removal:
         It may be closed already, for others remove queues as well.  None when each has been looked
         at once and that is enough.
         """
-        if not self.left:
+        leaving = self.channel.leaving
+        if not leaving:
             if self.begun and self.deserted:
                 return None
-            self.begun = True
-            self.left = list(self.channel.queues.values())
-            self.left.reverse()
-        return self.left.pop()
+            leaving.extend(self.channel.queues.values())
+            leaving.reverse()
+        self.begun = True
+        return leaving.pop()
 
 
 class Core(Books):
@@ -179,6 +180,7 @@ class Core(Books):
         "now",
         "out",
         "budget",
+        "work",
         "wakeups",
         "runnable",
         "awake",
@@ -229,8 +231,8 @@ class Core(Books):
         #: The time of this step, in monotonic seconds.
         self.now = 0.0
         self.out: list[Effect] = []
-        #: Units of work left in this step.
-        self.budget = 0
+        self.budget = 0  # units of work left in this step
+        self.work = 0  # see charge_names
         self.wakeups = Wakeups()
         #: Queues with messages that could be sent, but for the budget.
         self.runnable: deque[Queue] = deque()
@@ -280,6 +282,15 @@ class Core(Books):
         #: Decisions of other nodes about messages that are here, and about others.
         self.decisions_applied = 0
         self.decisions_unknown = 0
+
+    def charge_names(self, count: int) -> None:
+        """Count the work of comparing so many names with a filter.
+
+        ``work`` is what was done since the hub last asked, beside moving messages.  A unit takes a
+        few microseconds: an operation, an item of a list, a receiver of a direct message, a
+        subscriber told of an event, or 16 names compared with a filter.
+        """
+        self.work += 1 + count // _NAMES_PER_UNIT
 
     def enlist(self, session: Session) -> None:
         """Make a session known."""
@@ -458,19 +469,19 @@ class Core(Books):
             self.notify_node(node_event, fact_of_node)
         elif self.notices.mask & event:
             fact = ClientFact(session.client_id, session.name, session.client_type)
-            self.notices.tell(self.out, event, fact)
+            self.work += self.notices.tell(self.out, event, fact)
 
     def notify_node(self, event: int, fact: NodeFact) -> None:
         """Tell that a node connected or disconnected."""
         if self.notices.mask & event:
-            self.notices.tell(self.out, event, fact)
+            self.work += self.notices.tell(self.out, event, fact)
 
     def notify_channel(self, event: int, channel: Channel) -> None:
         """Tell that a channel was created or removed."""
         if self.notices.mask & event:
             active = len(channel.audience.subscriptions)
             fact = ChannelFact(channel.name, active, channel.options.client_limit)
-            self.notices.tell(self.out, event, fact)
+            self.work += self.notices.tell(self.out, event, fact)
             self.notices.tell_handler(self.out, event, fact, channel.key)
 
     def notify_subscription(self, event: int, channel: Channel, session: Session) -> None:
@@ -479,7 +490,7 @@ class Core(Books):
             fact = SubscriptionFact(
                 channel.name, session.client_id, session.name, session.client_type
             )
-            self.notices.tell(self.out, event, fact, channel.key)
+            self.work += self.notices.tell(self.out, event, fact, channel.key)
 
     def notify_queue(self, event: int, queue: Queue, status: int) -> None:
         """Tell that a queue was created, updated or removed."""
@@ -492,7 +503,7 @@ class Core(Books):
                 queue.high_in_all(),
                 queue.regular_in_all(),
             )
-            self.notices.tell(self.out, event, fact, queue.channel_name.lower())
+            self.work += self.notices.tell(self.out, event, fact, queue.channel_name.lower())
 
     def notify_message(self, queue: Queue, message: Message) -> None:
         """Tell that a message was produced."""
@@ -506,7 +517,7 @@ class Core(Books):
             producer.name,
             producer.client_type,
         )
-        self.notices.tell_of_queue(self.out, fact, queue)
+        self.work += self.notices.tell_of_queue(self.out, fact, queue)
 
 
 def _enter(groups: dict[str, dict[int, Session]], name: str, session: Session) -> None:

@@ -16,6 +16,7 @@ from tmqp_server.engine.books import question_bytes
 from tmqp_server.engine.client_commands import (
     BY_ID,
     BY_NAME,
+    Decline,
     PassAnswer,
     SendCustom,
     SendDirect,
@@ -23,6 +24,7 @@ from tmqp_server.engine.client_commands import (
 from tmqp_server.engine.commands import Acknowledge, Command
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.effects import Forward, HandOver, Reply
+from tmqp_server.engine.performing import Performers
 from tmqp_server.engine.questions import Questions
 from tmqp_server.engine.router_commands import ASKS_ACKNOWLEDGE
 from tmqp_server.engine.sessions import Session
@@ -37,6 +39,15 @@ class Direct:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+
+    def performers(self) -> Performers:
+        """Which method serves which command."""
+        return {
+            SendDirect: self.send,
+            PassAnswer: self.pass_answer,
+            SendCustom: self.hand_over,
+            Decline: self.decline,
+        }
 
     def send(self, command: Command, session: Session) -> None:
         """Bring a message to those it names, or say why not (F113-F115)."""
@@ -82,12 +93,22 @@ class Direct:
     def receivers(self, by: int, who: str) -> list[int]:
         """The sessions of those named that can take a message; the others are counted."""
         receivers: list[int] = []
-        for client in self._named(by, who):
+        named = self._named(by, who)
+        self._core.work += len(named)
+        for client in named:
             if client.blocked:
                 self._core.directs_skipped += 1
             else:
                 receivers.append(client.number)
         return receivers
+
+    def count(self, by: int, who: str) -> int:
+        """How many clients are named, whether or not they can take a message."""
+        core = self._core
+        if by == BY_ID:
+            return 1
+        group = (core.by_name if by == BY_NAME else core.by_type).get(who)
+        return 0 if group is None else len(group)
 
     def _named(self, by: int, who: str) -> list[Session]:
         """The clients of an id, a name or a type, in the order of connecting."""
@@ -114,6 +135,11 @@ class Direct:
         return asked is not None and asked.takes(
             message_id, session.number, kind, session.node, self._core.now
         )
+
+    def decline(self, command: Command, session: Session) -> None:
+        """Answer what nobody could make sense of."""
+        assert isinstance(command, Decline)
+        self._core.out.append(Reply(session.number, command.request, command.code))
 
     def hand_over(self, command: Command, session: Session) -> None:
         """Give a custom message to whoever knows what it means (F17)."""

@@ -38,6 +38,11 @@ class EngineLimits:
     65,536 is the most there can be.  How many queues there can be in all, ``max_total_bytes`` says:
     260,000 empty ones."""
 
+    max_list_items: int = 10_000
+    """Items in the answer to one list of channels, queues, consumers or clients; more are answered
+    with 482 and not collected.  For every 32 queue ids that it shows, a channel counts as one item
+    more."""
+
     max_subscriptions_per_session: int = 1_000
     """Channels one client may have joined; joining one more is answered with 482."""
 
@@ -46,6 +51,14 @@ class EngineLimits:
 
     max_bindings_per_router: int = 100
     """Bindings of one router; adding one more is answered with 482."""
+
+    max_queues_per_publish: int = 1_000
+    """Queues that tag bindings bring one message for a router into; a binding that would bring it
+    into more does not work, and the router goes on to the next."""
+
+    max_clients_per_publish: int = 10_000
+    """Clients that direct bindings bring one message for a router to; a binding that would bring it
+    to more does not work, and the router goes on to the next."""
 
     max_http_calls: int = 256
     """HTTP requests of bindings that are under way or wait for their turn; past that an HTTP

@@ -168,15 +168,18 @@ class Notices:
 
     def tell(
         self, out: list[Effect], event: int, fact: Fact, key: str = "", queue_id: int = NO_QUEUE
-    ) -> None:
-        """Tell the world, if it listens, and all subscribers, grouped by spelling and form."""
+    ) -> int:
+        """Tell the world, if it listens, and all subscribers, grouped by spelling and form.
+
+        :returns: the number of subscribers, for this is work that each of them costs.
+        """
         if self._world & event:
             out.append(Notify(event, fact))
         if key and self._handlers:
             self.tell_handler(out, event, fact, key)
         listeners = self._places.get((event, key, queue_id))
         if listeners is None:
-            return
+            return 0
         groups: dict[tuple[str, bool], list[int]] = {}
         for number, subscription in listeners.items():
             if subscription.session.blocked:
@@ -190,7 +193,8 @@ class Notices:
                 group.append(number)
         for form, sessions in groups.items():
             out.append(Inform(sessions, event, fact, form[0], form[1]))
+        return len(listeners)
 
-    def tell_of_queue(self, out: list[Effect], fact: Fact, queue: QueueFacts) -> None:
-        """Tell of a message produced into a queue."""
-        self.tell(out, MESSAGE_PRODUCED, fact, queue.channel_name.lower(), queue.queue_id)
+    def tell_of_queue(self, out: list[Effect], fact: Fact, queue: QueueFacts) -> int:
+        """Tell of a message produced into a queue; returns as :meth:`tell`."""
+        return self.tell(out, MESSAGE_PRODUCED, fact, queue.channel_name.lower(), queue.queue_id)

@@ -32,6 +32,7 @@ from tmqp_server.engine.custom_routers import RoutedMessage
 from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.intake import Intake
+from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.router_commands import (
     ASKS_NOTHING,
     TO_CLIENTS,
@@ -56,6 +57,10 @@ _HTTP_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _POST: Final = 1
 _GET: Final = 0
 _DELETE: Final = 4
+#: Tags that are compared with a filter for one unit of work.
+_TAGS_PER_UNIT: Final = 16
+#: Clients that are looked at, to find one of them, at the cost of sending to one.
+_LOOKED_AT_PER_CLIENT: Final = 16
 
 
 class Publication:
@@ -66,9 +71,24 @@ class Publication:
     be by a receiver.
     """
 
-    __slots__ = ("calls", "envelope", "request", "rest", "router", "session", "settled", "size")
+    __slots__ = (
+        "calls",
+        "clients_left",
+        "envelope",
+        "queues_left",
+        "request",
+        "rest",
+        "router",
+        "session",
+        "settled",
+        "size",
+    )
 
-    def __init__(self, router: Router, session: Session, command: Publish) -> None:
+    def __init__(
+        self, router: Router, session: Session, command: Publish, limits: EngineLimits
+    ) -> None:
+        self.clients_left: int = limits.max_clients_per_publish
+        self.queues_left: int = limits.max_queues_per_publish
         self.router = router
         self.session = session
         self.request = command.request
@@ -121,7 +141,7 @@ class Publishing:
         if router is None or not router.enabled:
             self._reply(session, command.request, RESULT_NOT_FOUND)
             return
-        publication = Publication(router, session, command)
+        publication = Publication(router, session, command, self._core.limits)
         if router.custom is not None:
             self._to_targets(publication)
         elif router.method == _DISTRIBUTE:
@@ -264,6 +284,12 @@ class Publishing:
         options = binding.options
         envelope = publication.envelope
         direct = envelope.as_direct(options.target, options.content_type, options.interaction)
+        count = self._direct.count(direct.by, direct.who)
+        if options.method == _ROUND_ROBIN or options.method == _ONLY_FIRST:
+            count = 1 + count // _LOOKED_AT_PER_CLIENT
+        if count > publication.clients_left:
+            return False
+        publication.clients_left -= count
         receivers = self._direct.receivers(direct.by, direct.who)
         if not receivers:
             return False
@@ -277,8 +303,15 @@ class Publishing:
     def _to_tag(self, binding: Binding, publication: Publication) -> bool:
         """Push into every queue whose tag fits, in the order of creation (F126)."""
         options = binding.options
+        channels = self._core.channels
+        before = channels.compared
+        queues = channels.tagged(options.target)
+        self._core.work += 1 + len(queues) + (channels.compared - before) // _TAGS_PER_UNIT
+        if len(queues) > publication.queues_left:
+            return False
+        publication.queues_left -= len(queues)
         took = False
-        for queue in self._core.channels.tagged(options.target):
+        for queue in queues:
             push = publication.envelope.as_push(
                 queue.channel_name, queue.queue_id, options.interaction
             )

@@ -23,7 +23,6 @@ __all__ = [
     "OffsetsSnapshot",
     "QueueSnapshot",
     "RouterSnapshot",
-    "channels_of",
 ]
 
 
@@ -336,9 +335,3 @@ class CursorSnapshot(Record):
         self.sequence = sequence
         self.behind: int | None = None
         self.behind_bytes: int | None = None
-
-
-def channels_of(body: object) -> list[ChannelSnapshot]:
-    """What a list of channels holds, as it is the body of an answer."""
-    assert isinstance(body, list)
-    return [each for each in body if isinstance(each, ChannelSnapshot)]

@@ -568,6 +568,7 @@ class Transactions:
         """What is open, and the last epochs."""
         assert isinstance(command, ListTransactions)
         body: list[TransactionSnapshot] = []
+        self._core.charge_names(len(self._open) + len(self._marks))
         for transaction in self._open.values():
             if matches(transaction.application, command.filter):
                 body.append(transaction.snapshot())
@@ -578,6 +579,7 @@ class Transactions:
                         0, application, mark.epoch, None, 0, COMMITTED, 0, 0, mark.at
                     )
                 )
+        self._core.work += len(body)
         self._core.reply(session, command.request, RESULT_OK, body)
 
     def restore(self, command: RestoreMark) -> None:

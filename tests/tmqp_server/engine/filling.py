@@ -302,6 +302,13 @@ CASES: Final[dict[str, Case]] = {
         (),
         lambda n: queue(n, QueueChanges(tag=name(n, 500), dead_letter=(name(n, 200), n))),
     ),
+    "Decline": ((), lambda n: c.Decline(ME, frame(n), 400)),
+    "UpdateChannel": (
+        channels(300),
+        lambda n: c.UpdateChannel(
+            ME, "r", name(n % 300), ChannelChanges(allowed_queues=tuple(range(n % 9, 65_000)))
+        ),
+    ),
     "UpdateQueue": (
         [queue(n) for n in range(300)],
         lambda n: c.UpdateQueue(ME, "r", "ch", n % 300, QueueChanges(tag=name(n, 65_000))),

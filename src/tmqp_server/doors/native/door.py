@@ -51,6 +51,7 @@ from tmqp_server.doors.native.clients import (
 )
 from tmqp_server.doors.native.copies import add_copies, copy_addresses
 from tmqp_server.doors.native.information import event_frame
+from tmqp_server.doors.native.listing import most_items
 from tmqp_server.doors.native.nodes import decision_of, passed_on
 from tmqp_server.doors.native.operations import command_of, push_extras
 from tmqp_server.doors.native.parameters import BadRequestError
@@ -67,12 +68,13 @@ from tmqp_server.doors.native.transactions import (
     unpacked,
 )
 from tmqp_server.doors.port import Door, IdSource
-from tmqp_server.engine.client_commands import PassAnswer, SendCustom
+from tmqp_server.engine.client_commands import Decline, PassAnswer, SendCustom
 from tmqp_server.engine.commands import (
     Acknowledge,
     Command,
     Connect,
     Disconnect,
+    ListCommand,
     Push,
     PushExtras,
 )
@@ -416,9 +418,12 @@ class NativeSession(AnsweringSession):
                     # not read a larger answer.
                     if not command.max_bytes:
                         command.max_bytes = self._door.limits.max_payload_bytes
+                elif isinstance(command, ListCommand):
+                    most_bytes = self._door.limits.max_payload_bytes
+                    command.most_items = most_items(type(command), most_bytes)
                 commands.append(command)
         except BadRequestError as error:
-            self._reply(frame, error.code, b"")
+            commands.append(Decline(self._number, frame, error.code))
 
     def _transaction(self, frame: Frame) -> Command:
         door = self._door

@@ -74,7 +74,7 @@ from tmqp_server.engine.router_commands import (
     SetRouterEnabled,
 )
 
-__all__ = ["command_of", "push_extras"]
+__all__ = ["OPERATIONS", "command_of", "push_extras"]
 
 _TRUE_WORDS = ("1", "true")
 
@@ -189,7 +189,7 @@ def command_of(session: int, frame: Frame) -> Command:
         501 for an operation this server does not serve.
     """
     number = WIRE_OPERATION_OF_DOCUMENT.get(frame.content_type, frame.content_type)
-    build = _BUILDERS.get(number)
+    build = OPERATIONS.get(number)
     if build is not None:
         return build(session, frame)
     if number in Operation._value2member_map_:
@@ -293,7 +293,8 @@ def _remove_binding(session: int, frame: Frame) -> Command:
     return RemoveBinding(session, frame, frame.target, name)
 
 
-_BUILDERS: dict[int, Callable[[int, Frame], Command]] = {
+#: The operations by number, each with what makes a command of it.
+OPERATIONS: dict[int, Callable[[int, Frame], Command]] = {
     OP_JOIN: lambda session, frame: Join(session, frame, frame.target),
     OP_LEAVE: lambda session, frame: Leave(session, frame, frame.target),
     OP_CREATE_CHANNEL: _create_channel,
