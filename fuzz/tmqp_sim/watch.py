@@ -116,10 +116,11 @@ class WatchedBroker(Broker):
 
     def _single(self, command: Command, now: float, portion: int) -> list[Effect]:
         self.ledger.before(command)
-        before = self._core.total_bytes
+        core = self._core
+        before, messages = core.total_bytes, core.total_bytes - core.state_bytes
         _, effects = super().steps([command], 0, now, portion)
         if isinstance(command, Push):
-            self._check_memory(command, command.size, before)
+            self._check_memory(command, command.size, before, messages)
         return self._judge(command, effects, now)
 
     def _push_of(self, run: PushRun, now: float, portion: int) -> tuple[list[Effect], int]:
@@ -139,7 +140,7 @@ class WatchedBroker(Broker):
             self._world.mark("run divided on purpose")
             return None
         core = self._core
-        before = core.total_bytes
+        before, messages = core.total_bytes, core.total_bytes - core.state_bytes
         out = self._begin_step(now)
         if run.size > portion or not self._runs.push(run, now):
             self._world.mark("run divided: pushes")
@@ -150,7 +151,7 @@ class WatchedBroker(Broker):
         # Asked of the door itself: the run would be noted as divided.
         for push in run.wire.pushes(run):
             self.ledger.before(push)
-        self._check_memory(run, run.size, before)
+        self._check_memory(run, run.size, before, messages)
         return self._judge(run, out, now)
 
     def _answers_of(self, run: AcknowledgeRun, now: float) -> list[Effect]:
@@ -279,10 +280,12 @@ class WatchedBroker(Broker):
             return
         raise Violation("stuck", f"{queue!r} is empty, nobody is there, and it stays")
 
-    def _check_memory(self, push: Command, size: int, before: int) -> None:
+    def _check_memory(self, push: Command, size: int, before: int, messages: int) -> None:
         """A push is taken in only while there is memory for it (F2 of the cases)."""
         core = self._core
         most = self.limits.max_total_bytes
+        if core.total_bytes - core.state_bytes <= messages:
+            most = core.total_bytes  # it was refused, but may have created its queue (seed 635)
         # What is known of deliveries to several consumers comes on top, for it is never refused.
         if core.total_bytes > max(before, most) and (
             core.total_bytes - flights_of(self) > max(before, most)

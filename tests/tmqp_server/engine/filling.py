@@ -26,6 +26,7 @@ from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.client_commands import (
     BY_NAME,
     BY_TYPE,
+    Decline,
     PassAnswer,
     SendCustom,
     SendDirect,
@@ -302,7 +303,7 @@ CASES: Final[dict[str, Case]] = {
         (),
         lambda n: queue(n, QueueChanges(tag=name(n, 500), dead_letter=(name(n, 200), n))),
     ),
-    "Decline": ((), lambda n: c.Decline(ME, frame(n), 400)),
+    "Decline": ((), lambda n: Decline(ME, frame(n), 400)),
     "UpdateChannel": (
         channels(300),
         lambda n: c.UpdateChannel(
