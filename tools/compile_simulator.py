@@ -30,7 +30,10 @@ _LEFT_OUT: Final = frozenset(
     {
         "__init__.py",
         "__main__.py",
+        "answer_bugs.py",
+        "clock_bugs.py",
         "commit_bugs.py",
+        "fleeting_bugs.py",
         "minimise.py",
         "mutants.py",
         "results.py",

@@ -45,6 +45,8 @@ OUTCOMES: Final[dict[str, str]] = {
     "max_header_bytes": "rule header-limit",
     "max_name_bytes": "rule name-limit",
     "max_hello_bytes": "rule payload-limit or header-limit",
+    "max_hello_properties": "rule hello-limit",
+    "max_hello_property_bytes": "rule hello-limit",
     "max_early_bytes": "rule early-limit",
     "handshake_timeout_s": "rule handshake-timeout",
     "ping_interval_s": "a ping is sent",

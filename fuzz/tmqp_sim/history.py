@@ -32,6 +32,7 @@ class Place:
         "durable",
         "exclusive",
         "expiry_s",
+        "fleeting",
         "handler",
         "kind",
         "memory_limit",
@@ -84,6 +85,8 @@ class Place:
         self.durable = durable
         self.overflow = overflow
         self.memory_limit = memory_limit
+        #: Its channel is destroyed when it is empty.
+        self.fleeting = False
 
     @property
     def key(self) -> tuple[str, int]:

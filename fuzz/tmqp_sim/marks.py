@@ -30,6 +30,7 @@ MARKS: Final[dict[str, str]] = {
     "consumer forgot to answer": "a careless consumer",
     "dead letter delivered": "a message was put back too often",
     "direct message answered": "a client answered what another had asked",
+    "emptied queue destroyed": "a queue went with its last message and consumer",
     "epoch committed": "a writer of epochs was told so",
     "epoch committed twice at once": "one commit waited for the other",
     "epoch was committed before": "an epoch was done again, and nothing was pushed",

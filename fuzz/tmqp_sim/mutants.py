@@ -21,6 +21,7 @@ from tmqp_server.doors.native.answers import ConfirmWriter
 from tmqp_server.doors.native.door import NativeDoor, NativeSession
 from tmqp_server.engine.administration import Administration
 from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.clients import Clients
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Synced
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.effects import Confirm, Deliver, Effect, Erase
@@ -43,6 +44,8 @@ from tmqp_sim.commit_bugs import (
     mark_comes_later,
     mark_outlives_its_messages,
 )
+from tmqp_sim.fleeting_bugs import FLEETING_BUGS
+from tmqp_sim.memory_bugs import MEMORY_BUGS
 from tmqp_sim.run_bugs import RUN_BUGS
 
 __all__ = ["MUTANTS", "Mutant", "planted"]
@@ -110,43 +113,44 @@ def _only_the_new(original: Any) -> Any:
     return take
 
 
-def _held_by(broker: Broker, session: Session) -> Iterator[tuple[Queue, Message]]:
-    for queue in broker.queues():
-        for message in list(queue.flights.values()):
-            if message.holder is session:
-                yield queue, message
+def _held_by(clients: Clients, session: Session) -> Iterator[tuple[Queue, Message]]:
+    for channel in clients._core.channels.by_key.values():
+        for queue in channel.queues.values():
+            for message in list(queue.flights.values()):
+                if message.holder is session:
+                    yield queue, message
 
 
 def _forget_in_flight(original: Any) -> Any:
-    def let_go(self: Broker, session: Session) -> None:
+    def let_go(self: Clients, session: Session) -> None:
         for queue, message in _held_by(self, session):
             message.holder = None
             session.in_flight -= 1
             queue.leave_flight(message)
-            self._outcomes.drop(queue, message)
+            self._sender._outcomes.drop(queue, message)
         original(self, session)
 
     return let_go
 
 
 def _return_at_once(original: Any) -> Any:
-    def let_go(self: Broker, session: Session) -> None:
+    def let_go(self: Clients, session: Session) -> None:
         held = list(_held_by(self, session))
         original(self, session)
         for queue, message in held:
             message.holder = None
-            session.in_flight -= 1
+            self._sender.give_up_one(session)
             queue.leave_flight(message)
             if queue.held is message:
                 queue.held = None
             queue.put_first(message)
-            self._pump.pump(queue, self._core.now)
+            self._administration._pump.pump(queue, self._core.now)
 
     return let_go
 
 
 def _two_owners(original: Any) -> Any:
-    def connect(self: Broker, command: Connect) -> None:
+    def connect(self: Clients, command: Connect) -> None:
         if command.take_over:
             self._core.clients.pop(command.client_id, None)
         original(self, command)
@@ -435,15 +439,15 @@ _LIST: Final = (
     ),
     Mutant(
         "forget-in-flight", "what a client had in hand is dropped when it disconnects",
-        Broker, "_let_go", _forget_in_flight,
+        Clients, "_let_go", _forget_in_flight,
     ),
     Mutant(
         "return-at-once", "what a client had in hand is sent again as soon as it disconnects",
-        Broker, "_let_go", _return_at_once,
+        Clients, "_let_go", _return_at_once,
     ),
     Mutant(
         "two-owners", "taking over an id leaves the older session as it is",
-        Broker, "_connect", _two_owners,
+        Clients, "connect", _two_owners,
     ),
     Mutant(
         "lost-nack", "a decision to put a message back is forgotten",
@@ -578,8 +582,10 @@ _LIST: Final = (
         PendingTable, "expire", _waits_for_ever,
     ),
     *[Mutant(*bug) for bug in RUN_BUGS],
+    *[Mutant(*bug) for bug in MEMORY_BUGS],
     *[Mutant(*bug) for bug in ANSWER_BUGS],
     *[Mutant(*bug) for bug in CLOCK_BUGS],
+    *[Mutant(*bug) for bug in FLEETING_BUGS],
 )  # fmt: skip
 
 #: By name.

@@ -25,7 +25,7 @@ from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_sim.history import Place
 from tmqp_sim.stage import Stage
 
-__all__ = ["Operator", "OperatorDoor", "OperatorSession"]
+__all__ = ["Operator", "OperatorDoor", "OperatorSession", "changes_of"]
 
 #: The numbers of the operator's sessions lie beyond those of links.
 _FIRST_NUMBER: Final = 1_000_000
@@ -110,6 +110,24 @@ class OperatorDoor(Door):
         return b"event"
 
 
+def changes_of(place: Place) -> QueueChanges:
+    """The options of a place, all that matter."""
+    return QueueChanges(
+        status=place.status,
+        request_acknowledge=place.acks,
+        acknowledge_timeout_ms=round(place.ack_timeout_s * 1000),
+        message_timeout_ms=round(place.expiry_s * 1000),
+        wait_for_acknowledge=place.waits,
+        message_limit=place.message_limit,
+        put_back_limit=place.put_back_limit,
+        dead_letter=place.dead_letter,
+        delivery_handler=place.handler,
+        durable=place.durable,
+        overflow=place.overflow,
+        memory_limit=place.memory_limit,
+    )
+
+
 class Operator:
     """Declares the places in each life of the server, and does what the plan says to them."""
 
@@ -134,22 +152,13 @@ class Operator:
             raise AssertionError(f"the places cannot be made: {session.codes}")
 
     def _creation(self, place: Place) -> CreateQueue:
-        changes = QueueChanges(
-            status=place.status,
-            request_acknowledge=place.acks,
-            acknowledge_timeout_ms=round(place.ack_timeout_s * 1000),
-            message_timeout_ms=round(place.expiry_s * 1000),
-            wait_for_acknowledge=place.waits,
-            message_limit=place.message_limit,
-            put_back_limit=place.put_back_limit,
-            dead_letter=place.dead_letter,
-            delivery_handler=place.handler,
-            durable=place.durable,
-            overflow=place.overflow,
-            memory_limit=place.memory_limit,
-        )
         return CreateQueue(
-            self.number, "create", place.channel, place.queue_id, changes, ChannelChanges()
+            self.number,
+            "create",
+            place.channel,
+            place.queue_id,
+            changes_of(place),
+            ChannelChanges(destroy_when_empty=place.fleeting),
         )
 
     def ask(self, command: Command) -> None:

@@ -45,6 +45,9 @@ _ONCE: Final = ("clear", "freeze", "server-crash", "stop", "restart", "credit")
 ORDINARY: Final = ("work", "share", "polite", "durable", "pull", "spill")
 #: Runs in which many messages are pushed at once into a place of their own.
 _BULK_SHARE: Final = 0.3
+#: How many of the plans have a channel that is destroyed when it is empty, and of which kinds.
+_FLEETING_SHARE: Final = 0.25
+_FLEETING: Final = ("work", "saved", "durable", "spill", "brief", "pull")
 #: The end of the phase with faults, in seconds.
 _SHORTEST_S: Final = 6.0
 _LONGEST_S: Final = 20.0
@@ -187,6 +190,7 @@ class Plan:
             for) or ``none``; any other promise of a queue is not judged.
         """
         for place in self.places:
+            place.fleeting = False  # or queues that nobody declares would have the handler
             if place.kind in ORDINARY:
                 place.handler = name
                 place.promise = promise
@@ -242,6 +246,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_forgers(plan)
     _draw_memory(plan)
     _draw_epochs(plan)
+    _draw_fleeting(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan
@@ -502,6 +507,18 @@ def _draw_memory(plan: Plan) -> None:
         plan.memory_bytes = own.choice((6_000, 6_000, 12_000))
         # They would fill it for ever, with queues of their own (seed 1040932).
         plan.clients = [each for each in plan.clients if each.role != "stranger"]
+
+
+def _draw_fleeting(plan: Plan) -> None:
+    """Now and then a channel that is destroyed when it is empty; who comes next makes it anew.
+
+    Its options are those of all queues that nobody declares, so it has no limit, and nobody writes
+    epochs, whose queue would be one of them.
+    """
+    own = Random(f"{plan.seed}/fleeting")
+    able = [place for place in plan.places if place.kind in _FLEETING and not place.message_limit]
+    if own.random() < _FLEETING_SHARE and able and not plan.epochs:
+        own.choice(able).fleeting = True
 
 
 def _draw_messages(plan: Plan, chance: Random) -> None:

@@ -22,6 +22,7 @@ from tmqp_server.config import OutboundLimits
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.commands import Command
 from tmqp_server.hub import Hub
+from tmqp_sim.books import Ballast
 from tmqp_sim.network import Broken, End, Link
 from tmqp_sim.world import Violation, World
 
@@ -36,11 +37,12 @@ _LONGEST_BOOT_S: Final = 2.0
 class Built:
     """What one life of the server consists of."""
 
-    __slots__ = ("door", "hub")
+    __slots__ = ("ballast", "door", "hub")
 
-    def __init__(self, hub: Hub, door: Door) -> None:
+    def __init__(self, hub: Hub, door: Door, ballast: Ballast) -> None:
         self.hub = hub
         self.door = door
+        self.ballast = ballast
 
 
 class Session:
@@ -291,6 +293,7 @@ class Server:
         built = self._build()
         self.hub = built.hub
         self._door = built.door
+        self._ballast = built.ballast
         self.up = True
         self._broker_due = math.inf
         self.world.note("server", "starts, life", self.lives)
@@ -399,6 +402,7 @@ class Server:
                         session.finish("the protocol is closed")
         finally:
             self._turning = False
+        self._ballast.even_out()
         for number, fault in hub.take_faults().items():
             raise Violation("fault", f"in the door of session {number}: {fault!r}") from fault
         if hub.wants_storage and self.wake_storage is not None:

@@ -20,8 +20,9 @@ from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.delivery import DeliveryHandler, HandlerRegistry
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.options import BrokerOptions
+from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 from tmqp_server.hub import Hub
+from tmqp_sim.books import MOST_STATE_BYTES, Ballast
 from tmqp_sim.checkers import judge
 from tmqp_sim.clients import SimClient
 from tmqp_sim.consumers import Consumer, Meddler, Puller
@@ -33,7 +34,7 @@ from tmqp_sim.history import History, Place, Sent
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.network import Network
-from tmqp_sim.operators import Operator
+from tmqp_sim.operators import Operator, changes_of
 from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
 from tmqp_sim.producers import BulkProducer, Producer
 from tmqp_sim.results import Result
@@ -167,10 +168,15 @@ class Simulation:
         limits = EngineLimits(
             max_channels=40,
             max_in_flight_per_session=plan.max_in_flight,
-            max_total_bytes=plan.memory_bytes,
+            max_total_bytes=plan.memory_bytes + MOST_STATE_BYTES,
             max_work_per_step=plan.work_per_step,
         )
         options = BrokerOptions(storage=True)
+        for place in self.places.values():
+            if place.fleeting:  # who comes when it is gone makes it anew
+                queue = changes_of(place).applied_to(QueueOptions())
+                rules = ChannelOptions(destroy_when_empty=True, queue=queue)
+                options = BrokerOptions(channel=rules, storage=True)
         self.ledger = Ledger(
             self.world, self.places, plan.max_in_flight, self.sent, self.history.pushes,
             self.lifetimes,
@@ -180,14 +186,18 @@ class Simulation:
         if self.watched:
             from tmqp_sim.watch import WatchedBroker  # noqa: PLC0415 - see WATCHABLE
 
-            self.broker = WatchedBroker(
+            watched = WatchedBroker(
                 limits, options, self._handlers,
                 self.ledger, self.disk.audit, self.world, plan.take_over,
                 plan.divides_runs,
             )  # fmt: skip
-        else:
-            self.broker = Broker(limits, options, self._handlers)
-        return Built(Hub(self.broker, plan.buffers[0], journal), door)
+            watched.hub = Hub(watched, plan.buffers[0], journal)
+            watched.ballast = Ballast(watched, len(plan.places) + bool(plan.epochs))
+            self.broker = watched
+            return Built(watched.hub, door, watched.ballast)
+        self.broker = Broker(limits, options, self._handlers)
+        ballast = Ballast(self.broker, len(plan.places) + bool(plan.epochs))
+        return Built(Hub(self.broker, plan.buffers[0], journal), door, ballast)
 
     def _new_door_id(self) -> str:
         self._door_ids += 1

@@ -24,7 +24,10 @@ from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.run_effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
+from tmqp_server.engine.storage_effects import ForgetQueue
+from tmqp_server.hub import Hub
 from tmqp_sim.audit import Audit
+from tmqp_sim.books import Ballast, connections_of, flights_of, state_of
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.singles import single_effects
 from tmqp_sim.world import Violation, World
@@ -65,8 +68,12 @@ class WatchedBroker(Broker):
         self._world = world
         self._take_over = take_over
         self._divides = divides
-        self._timeouts: dict[tuple[str, int], int] = {}
-        self._expired: dict[tuple[str, int], int] = {}
+        #: Whose connections are charged too.
+        self.hub: Hub | None = None
+        #: What is charged so that messages always have the same room.
+        self.ballast: Ballast | None = None
+        self._timeouts: dict[int, int] = {}
+        self._expired: dict[int, int] = {}
 
     # -- as the hub sees it ---------------------------------------------------------------------
 
@@ -109,10 +116,11 @@ class WatchedBroker(Broker):
 
     def _single(self, command: Command, now: float, portion: int) -> list[Effect]:
         self.ledger.before(command)
-        before = self._core.total_bytes
+        core = self._core
+        before, messages = core.total_bytes, core.total_bytes - core.state_bytes
         _, effects = super().steps([command], 0, now, portion)
         if isinstance(command, Push):
-            self._check_memory(command, command.size, before)
+            self._check_memory(command, command.size, before, messages)
         return self._judge(command, effects, now)
 
     def _push_of(self, run: PushRun, now: float, portion: int) -> tuple[list[Effect], int]:
@@ -132,7 +140,7 @@ class WatchedBroker(Broker):
             self._world.mark("run divided on purpose")
             return None
         core = self._core
-        before = core.total_bytes
+        before, messages = core.total_bytes, core.total_bytes - core.state_bytes
         out = self._begin_step(now)
         if run.size > portion or not self._runs.push(run, now):
             self._world.mark("run divided: pushes")
@@ -143,7 +151,7 @@ class WatchedBroker(Broker):
         # Asked of the door itself: the run would be noted as divided.
         for push in run.wire.pushes(run):
             self.ledger.before(push)
-        self._check_memory(run, run.size, before)
+        self._check_memory(run, run.size, before, messages)
         return self._judge(run, out, now)
 
     def _answers_of(self, run: AcknowledgeRun, now: float) -> list[Effect]:
@@ -208,6 +216,9 @@ class WatchedBroker(Broker):
                 singles = single_effects(effects, self._flights)
         ledger.after(command, singles)
         self._audit.see(singles)
+        for effect in singles:
+            if isinstance(effect, ForgetQueue):
+                self._world.mark("emptied queue destroyed")
         queues = self.queues()
         earliest = self.next_deadline()
         for queue in queues:
@@ -235,19 +246,25 @@ class WatchedBroker(Broker):
         lost = queue.imbalance()
         if lost:
             raise Violation("conservation", f"{queue!r}: {lost} messages are nowhere")
+        if queue.fleeting and queue.accepted and not queue.audience.subscriptions:
+            self._check_fleeting(queue)
         key = (queue.channel_name, queue.queue_id)
         timeouts = queue.ack_timeouts
-        before = self._timeouts.get(key, 0)
+        before = self._timeouts.get(queue.key, 0)
         if timeouts != before:
-            self._timeouts[key] = timeouts
+            self._timeouts[queue.key] = timeouts
             self._world.mark("acknowledge timed out")
             if key in self.ledger.places:
                 self.ledger.timed_out(key, timeouts - before, queue.flights.values())
         elif self.ledger.overtaken:
             self._check_overtaken(key)
         place = self.ledger.places.get(key)
-        if place is not None and place.expiry_s and queue.expired != self._expired.get(key, 0):
-            self._expired[key] = queue.expired
+        if (
+            place is not None
+            and place.expiry_s
+            and queue.expired != self._expired.get(queue.key, 0)
+        ):
+            self._expired[queue.key] = queue.expired
             self._world.mark("message expired")
             old = self.ledger.lifetimes.too_old(key)
             if queue.expired > old:
@@ -256,11 +273,23 @@ class WatchedBroker(Broker):
         if due != float("inf") and (earliest is None or earliest > max(due, now) + _EPSILON_S):
             raise Violation("deadline", f"{queue!r} is due at {due:.4f} and nobody wakes it")
 
-    def _check_memory(self, push: Command, size: int, before: int) -> None:
+    def _check_fleeting(self, queue: Queue) -> None:
+        """A queue that had messages goes with the last of them when nobody is there (F101)."""
+        core = self._core
+        if queue.live() or queue.count or queue.claims or core.removals:
+            return
+        raise Violation("stuck", f"{queue!r} is empty, nobody is there, and it stays")
+
+    def _check_memory(self, push: Command, size: int, before: int, messages: int) -> None:
         """A push is taken in only while there is memory for it (F2 of the cases)."""
         core = self._core
         most = self.limits.max_total_bytes
-        if core.total_bytes > max(before, most):
+        if core.total_bytes - core.state_bytes <= messages:
+            most = core.total_bytes  # it was refused, but may have created its queue (seed 635)
+        # What is known of deliveries to several consumers comes on top, for it is never refused.
+        if core.total_bytes > max(before, most) and (
+            core.total_bytes - flights_of(self) > max(before, most)
+        ):
             raise Violation("memory", f"{push!r}: {core.total_bytes} bytes, {most} allowed")
         if before + size + MESSAGE_OVERHEAD_BYTES > most:
             self._world.mark("memory full")
@@ -296,5 +325,17 @@ class WatchedBroker(Broker):
                 )
             if count > self.ledger.max_in_flight:
                 raise Violation("credit", f"{session!r} has {count} in hand")
-        if size != core.total_bytes:
-            raise Violation("conservation", f"{core.total_bytes} bytes in all, {size} in queues")
+        if size + core.state_bytes != core.total_bytes:
+            raise Violation(
+                "conservation",
+                f"{core.total_bytes} bytes in all, {size} in queues, {core.state_bytes} besides",
+            )
+        state = state_of(self)
+        if self.hub is not None:
+            state += connections_of(self.hub)
+        if self.ballast is not None:
+            state += self.ballast.held
+        if state != core.state_bytes:
+            raise Violation(
+                "conservation", f"{core.state_bytes} bytes besides messages, {state} are there"
+            )

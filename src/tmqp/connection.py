@@ -151,6 +151,11 @@ class Connection:
         self._decoder.bundles = wanted
 
     @property
+    def buffered(self) -> int:
+        """Bytes that are kept of what was received."""
+        return self._decoder.buffered
+
+    @property
     def wanted(self) -> int:
         """Bytes still missing of the message that has begun, as far as is known; 0 for none.
 
@@ -190,7 +195,8 @@ class Connection:
         if self._state == _AWAIT_HELLO:
             self._take_hello(chunk, events)
         elif self._state == _AWAIT_DECISION:
-            self._hold(chunk, events)
+            self._decoder.hold(chunk)
+            self._check_held(events)
         elif self._state != _CLOSED:
             self._work(chunk, events)
         return events
@@ -239,7 +245,7 @@ class Connection:
             kind = INPUT_OF_TYPE[frame.type]
             if frame.type == TYPE_SERVER and frame.content_type == SERVER_HELLO:
                 try:
-                    information = ConnectionInformation.parse(frame.payload)
+                    information = ConnectionInformation.parse(frame.payload, self.limits)
                 except RemoteProtocolError as error:
                     self._fault(error, events)
                     return
@@ -266,10 +272,6 @@ class Connection:
             )
             return
         self._check_decoder(events)
-
-    def _hold(self, chunk: bytes, events: list[Event]) -> None:
-        self._decoder.hold(chunk)
-        self._check_held(events)
 
     def _check_held(self, events: list[Event]) -> None:
         most = self.limits.max_early_bytes
@@ -433,6 +435,10 @@ class Connection:
         self._end("refused", events)
         return events
 
+    def forget(self) -> None:
+        """Server: drop what the client has sent, for it will be refused later."""
+        self._decoder.clear()
+
     def send(self, frame: Frame) -> None:
         """Queue a message.
 
@@ -579,7 +585,7 @@ class Connection:
 
     def _violate(self, error: RemoteProtocolError, events: list[Event]) -> None:
         """End it for the peer's fault; tell a peer that speaks the protocol why."""
-        self.error = error
+        self.error = error.with_traceback(None)  # which would hold all that was parsed
         told = farewell(error, self._server and not self.client_id)
         if told:
             self._out.append(told)

@@ -10,9 +10,11 @@ from enum import IntEnum
 from typing import Final
 
 __all__ = [
+    "EVENT_FORM_SPECIFIED",
     "HEADER_ATTEMPT",
     "HEADER_CURSOR",
     "HEADER_EPOCH",
+    "HEADER_EVENT_FORM",
     "HEADER_FROM",
     "HEADER_INCARNATION",
     "HEADER_LIMIT",
@@ -44,12 +46,14 @@ __all__ = [
     "OP_RESET_GROUP",
     "OP_SET_ROUTER_ENABLED",
     "OP_SPLIT_RANGE",
+    "OP_UPDATE_CHANNEL",
     "START_EARLIEST",
     "START_LATEST",
     "ExtensionOperation",
 ]
 
 OP_SET_ROUTER_ENABLED: Final = 701
+OP_UPDATE_CHANNEL: Final = 702
 OP_OFFSETS: Final = 711
 OP_READ_RANGE: Final = 712
 OP_COMMIT_CURSOR: Final = 713
@@ -70,6 +74,11 @@ OP_READ_INDEX: Final = 722
 
 #: ``1`` to enable the router that the target names, ``0`` to disable it.
 HEADER_ROUTER_ENABLED: Final = "Router-Enabled"
+
+#: On a subscription to an event, with this value: send events in the specification's form, with the
+#: headers Channel-Name and Queue-Id, and ActiveClient beside ActiveClients (F129, F130).
+HEADER_EVENT_FORM: Final = "Event-Form"
+EVENT_FORM_SPECIFIED: Final = "specified"
 
 #: Of what is kept of a queue: the first and the last sequence, how many messages, how many bytes.
 HEADER_FROM: Final = "From"
@@ -100,6 +109,7 @@ class ExtensionOperation(IntEnum):
     """Content types of Server messages from a client that only this project serves."""
 
     SET_ROUTER_ENABLED = OP_SET_ROUTER_ENABLED
+    UPDATE_CHANNEL = OP_UPDATE_CHANNEL
     OFFSETS = OP_OFFSETS
     READ_RANGE = OP_READ_RANGE
     COMMIT_CURSOR = OP_COMMIT_CURSOR

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tmqp.constants import MAX_NAME_BYTES, HeaderName
-from tmqp.errors import LocalProtocolError, RemoteProtocolError
+from tmqp.errors import AbuseError, LocalProtocolError, RemoteProtocolError
+from tmqp.limits import Limits
 from tmqp.names import fault_of_name
 
 __all__ = ["ConnectionInformation"]
@@ -109,17 +110,18 @@ class ConnectionInformation:
             raise LocalProtocolError("the connection information is not valid Unicode") from None
 
     @classmethod
-    def parse(cls, payload: bytes) -> ConnectionInformation:
+    def parse(cls, payload: bytes, limits: Limits | None = None) -> ConnectionInformation:
         """Read a hello's payload (F28): keys whatever their case, values trimmed, lines without a
         colon skipped.
 
+        :param limits: bounds the further properties; None for no bound.
+        :raises AbuseError: ``hello-limit`` when there is more of them.
         :raises RemoteProtocolError: ``hello-invalid`` when it is empty, not UTF-8, repeats a
             property, or gives an id, name or type that could not stand in a frame.
         """
-        try:
-            text = payload.decode("utf-8")
-        except UnicodeDecodeError:
-            raise _invalid("the connection information is not UTF-8") from None
+        text = _decoded(payload)
+        if text is None:
+            raise _invalid("the connection information is not UTF-8")
         lines = [line for line in text.split("\r\n") if line]
         if not lines:
             raise _invalid("the connection information is empty")
@@ -127,11 +129,16 @@ class ConnectionInformation:
         if information._take_first_line(lines[0]):
             del lines[0]
         seen: set[str] = set()
+        further_bytes = 0
         for line in lines:
             key, colon, value = line.partition(":")
             key = key.strip()
             if not colon or not key:
                 continue
+            if key.lower() not in _STANDARD_LOWER:
+                further_bytes += len(key.encode("utf-8")) + len(value.strip().encode("utf-8"))
+                if limits is not None:
+                    _check(limits, len(information.properties) + 1, further_bytes)
             if key.lower() in seen:
                 raise _invalid(f"the property {key[:64]!r} is given twice")
             seen.add(key.lower())
@@ -206,6 +213,25 @@ def _identity_fault(what: str, value: str) -> str:
         return f"the {what} is over {MAX_NAME_BYTES} bytes"
     fault = fault_of_name(value)
     return f"the {what} holds {fault}" if fault else ""
+
+
+def _decoded(payload: bytes) -> str | None:
+    """The text; None if it is none.  An error that is raised later must not refer to it."""
+    try:
+        return payload.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _check(limits: Limits, count: int, size: int) -> None:
+    """Refuse more further properties than there may be."""
+    most = ""
+    if count > limits.max_hello_properties:
+        most = f"{limits.max_hello_properties} further properties"
+    elif size > limits.max_hello_property_bytes:
+        most = f"{limits.max_hello_property_bytes} bytes of further properties"
+    if most:
+        raise AbuseError("hello-limit", f"the connection information has more than {most}")
 
 
 def _invalid(message: str) -> RemoteProtocolError:

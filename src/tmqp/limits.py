@@ -38,6 +38,13 @@ class Limits:
     """Largest connection information (payload and header block together), in bytes: before a peer
     is known it may cost little."""
 
+    max_hello_properties: int = 32
+    """Further properties in the connection information, beside the client's id, name, type and
+    token (F29): a server keeps them as long as the client is connected."""
+
+    max_hello_property_bytes: int = 4_096
+    """Bytes of these further properties together, names and values, in UTF-8."""
+
     max_early_bytes: int = 131_072
     """Bytes a client may send behind its hello while the server has not yet accepted it (F35
     allows such pipelining; two 64 KiB reads are generous)."""

@@ -1,4 +1,4 @@
-"""Owns the part of the client that looks at channels, queues and clients, and changes queues."""
+"""Owns the part of the client that looks at channels, queues and clients, and changes options."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from tmqp.constants import (
     HeaderName,
 )
 from tmqp.errors import LocalProtocolError
+from tmqp.extensions import OP_UPDATE_CHANNEL
 from tmqp.models import (
     ChannelInformation,
+    ChannelOptions,
     ClientInformation,
     Model,
     QueueInformation,
@@ -94,6 +96,19 @@ class Managing:
             OP_QUEUE_INFORMATION, "look at queue", check_channel(channel), (), body, queue_id
         )
         return QueueInformation.from_json(await self._answer(request, timeout_s))
+
+    async def update_channel(
+        self, channel: str, options: ChannelOptions, *, timeout_s: float | None = None
+    ) -> None:
+        """Change a channel's options; those that are None stay as they are (F20).
+
+        Options of queues are for queues created from now on.  An empty ``authenticator`` or
+        ``event_handler`` takes the channel's away, and an empty ``allowed_queues`` allows all.
+        """
+        request = Request(
+            OP_UPDATE_CHANNEL, "update channel", check_channel(channel), (), options.to_json()
+        )
+        await self._session.ask(request, timeout_s)
 
     async def update_queue(
         self, channel: str, queue_id: int, options: QueueOptions, *, timeout_s: float | None = None

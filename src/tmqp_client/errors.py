@@ -78,7 +78,12 @@ class ClientError(TmqpError):
 
 
 class ConnectFailed(ClientError):
-    """No connection came about; ``address`` says where to, ``reason`` why."""
+    """No connection came about; ``address`` says where to, ``reason`` why.
+
+    ``code`` is 581, send error: a code that never travels (F18).
+    """
+
+    code: int = int(ResultCode.SEND_ERROR)
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(f"cannot connect to {address}: {reason}")
@@ -104,8 +109,11 @@ class ConnectionLost(ClientError):
     """The connection ended, and not by this side's wish.
 
     ``reason`` is a slug: ``end-of-stream``, ``terminated``, ``violation``, ``lifeless``,
-    ``refused`` or ``transport``; ``rule`` names the broken rule when it was a violation.
+    ``refused`` or ``transport``; ``rule`` names the broken rule when it was a violation.  ``code``
+    is 581, send error: a code that never travels (F18).
     """
+
+    code: int = int(ResultCode.SEND_ERROR)
 
     def __init__(self, reason: str, message: str, rule: str = "") -> None:
         super().__init__(f"connection lost: {message}")
@@ -118,7 +126,9 @@ class ConnectionLost(ClientError):
 
 
 class ClientClosed(ClientError):
-    """The client was closed on this side, or not opened yet."""
+    """The client was closed on this side, or not opened yet; ``code`` is 581, send error (F18)."""
+
+    code: int = int(ResultCode.SEND_ERROR)
 
 
 class MalformedParts(ClientError):
@@ -247,7 +257,12 @@ class PullRefused(OperationError):
 
 
 class OperationTimeout(OperationError):
-    """No answer came within ``timeout_s`` seconds; whether it was carried out is not known."""
+    """No answer came within ``timeout_s`` seconds; whether it was carried out is not known.
+
+    ``code`` is 408, request timeout: a code that never travels (F18).
+    """
+
+    code: int = int(ResultCode.REQUEST_TIMEOUT)
 
     def __init__(self, asked: str, message_id: str, timeout_s: float, hint: str = "") -> None:
         super().__init__(asked, message_id, f"no answer within {timeout_s:g} s{hint}")

@@ -254,6 +254,10 @@ class Server:
             logger.warning("refused %s: %d connections from there", name, here)
             sock.close()
             return
+        if not self._driver.hub.has_room:
+            logger.warning("refused %s: the memory is full (max_total_bytes)", name)
+            sock.close()
+            return
         try:
             if sock.family != socket.AF_UNIX:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -49,6 +49,7 @@ from tmqp_server.rights import (
     SEE_ROUTERS,
     SUBSCRIBE,
     TRANSACT,
+    UPDATE_CHANNEL,
     UPDATE_QUEUE,
 )
 from tmqp_server.roles import OPEN, TABLE, AccessConfig, Entry, Role, fits
@@ -190,6 +191,10 @@ class Access:
         """Create a channel by an operation.  Channels that pushing or joining creates are a matter
         of pushing and joining."""
         return await self.may(who, CREATE_CHANNEL, channel, NO_QUEUE)
+
+    async def may_update_channel(self, who: Identity, channel: str) -> bool | Answer:
+        """Change a channel's options, its authenticator and its event handler among them."""
+        return await self.may(who, UPDATE_CHANNEL, channel, NO_QUEUE)
 
     async def may_remove_channel(self, who: Identity, channel: str) -> bool | Answer:
         """Remove a channel with all that is in it."""

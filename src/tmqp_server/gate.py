@@ -124,7 +124,6 @@ class Question:
         "handed_over",
         "place",
         "names",
-        "held",
         "authenticator",
         "authenticators",
     )
@@ -140,8 +139,6 @@ class Question:
         #: Which command of a batch it is about.
         self.place = place
         self.names: tuple[str, ...] = ()
-        #: The answer with the list, which waits to be cut to size.
-        self.held: Reply | None = None
         self.authenticator = ""
         self.authenticators: dict[str, str] = {}
 
@@ -161,9 +158,10 @@ class Decision:
     :param keep_s: for how many seconds the answer holds, 0 for this once.
     :param names: of a list's names, those that may be seen.
     :param connect: the command to connect with, in the place of the client's own.
+    :param pause_s: for how many seconds a refused client waits for its answer.
     """
 
-    __slots__ = ("allowed", "keep_s", "names", "connect")
+    __slots__ = ("allowed", "keep_s", "names", "connect", "pause_s")
 
     def __init__(
         self,
@@ -171,11 +169,13 @@ class Decision:
         keep_s: float = 0.0,
         names: frozenset[str] | None = None,
         connect: Connect | None = None,
+        pause_s: float = 0.0,
     ) -> None:
         self.allowed = allowed
         self.keep_s = keep_s
         self.names = names
         self.connect = connect
+        self.pause_s = pause_s
 
 
 @final

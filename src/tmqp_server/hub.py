@@ -7,8 +7,9 @@ worked off in the same way.  Sessions with something to send are remembered in t
 touched, so that the caller writes to each of them once a turn.
 
 One chunk can ask for far more than itself: thousands of lists, or channels to join that are full.
-So when a session has ``portion_bytes`` to send, the rest of the commands of the chunk waits until
-the caller has sent what there is and calls :meth:`Hub.go_on`.
+So when a session has ``portion_bytes`` to send, or a portion of work was done, whatever its answers
+are, the rest of the commands of the chunk waits until the caller has sent what there is and calls
+:meth:`Hub.go_on`.
 
 Some commands wait for somebody outside: where a :class:`~tmqp_server.gate.Gate` is set, for the
 answer whether the client may do that, and a custom message for the code it is for.  Then there is a
@@ -27,9 +28,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeAlias, final
+from typing import TypeAlias, final
 
 from tmqp_server.doors.port import Door
+from tmqp_server.engine.books import CONNECTION_BYTES
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
     Block,
@@ -52,7 +54,6 @@ from tmqp_server.engine.effects import (
     HandOver,
     Inform,
     Notify,
-    Reply,
     TellHandler,
     TellNodes,
 )
@@ -63,7 +64,6 @@ from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import CallHttp, RouterFailed
 from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.run_effects import AppendRun, DeliverRun, EraseRun
-from tmqp_server.engine.snapshots import channels_of
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
 from tmqp_server.gate import (
     ALLOWED,
@@ -76,35 +76,15 @@ from tmqp_server.gate import (
 )
 from tmqp_server.needs import NO_QUEUE
 from tmqp_server.outlets import FOR_ONE, ForOne, Outlets
+from tmqp_server.relaying import Relay
 from tmqp_server.rows import is_row, row_of, singly
 from tmqp_server.storage.journal import Journal
 
-__all__ = ["Hub", "ReaderQuestion", "Relay", "StorageQuestion"]
+__all__ = ["Hub", "ReaderQuestion", "StorageQuestion"]
 
 #: What is asked of the storage, each answered by a command.
 ReaderQuestion: TypeAlias = FindOffsets | MeasureStored | ReadStored | SplitStored
 StorageQuestion: TypeAlias = Fetch | ReaderQuestion
-
-
-class Relay(Protocol):
-    """What connects this server with others; see ``cluster/``."""
-
-    def meet(
-        self, number: int, door: Door, command: Command, now: float
-    ) -> Sequence[Effect] | None:
-        """A session gives a command: pass it on where it must be known too.
-
-        :returns: what to do instead of the command; None to carry it out.
-        """
-
-    def tell(self, effect: TellNodes) -> tuple[bytes, Sequence[int]]:
-        """Tell other servers of a decision; returns the bytes for sessions here, and for which."""
-
-    def recognises(self, command: Connect) -> bool:
-        """Whether it is a node's."""
-
-    def forget(self, number: int) -> None:
-        """A session is over."""
 
 
 @final
@@ -113,7 +93,7 @@ class Hub:
 
     :param broker: the engine; the hub is its only caller.
     :param portion_bytes: how much a session may have to send before further commands wait for
-        :meth:`go_on`; 0 for no bound.
+        :meth:`go_on`; 0 for no bound, on bytes or on work.
     :param journal: takes what the broker wants kept; None where nothing is kept.
     :param guarded: ask about rights; else everybody may do everything, and nothing is looked at.
     :param takes_custom: somebody takes custom messages; else they are counted.
@@ -146,7 +126,7 @@ class Hub:
         self._asked: list[Question] = []
         self._last_ticket = 0
         self.relay: Relay | None = None
-        self._outlets = Outlets(portion_bytes)
+        self._outlets = Outlets(portion_bytes, broker)
         self._sessions = self._outlets.sessions
         self._following: deque[Command] = deque()
         self._rest: dict[int, deque[Command]] = {}
@@ -174,6 +154,9 @@ class Hub:
             return False
         commands = session.receive(data, now)
         self._outlets.touch(number)
+        if self._outlets.strangers and not self._outlets.weigh(number, session):
+            self.close(number, "there is no memory for another connection", now)
+            return False
         if number in self._open:
             self._rest.setdefault(number, deque()).extend(commands)
             return True
@@ -339,11 +322,8 @@ class Hub:
         return number in self._open
 
     def has_more(self, number: int) -> bool:
-        """Whether a part of what the session has sent waits to be worked off.
-
-        So it may be although the session is closed: what a client says before it ends the
-        connection counts.
-        """
+        """Whether a part of what the session has sent waits to be worked off, as it may although
+        the session is closed: what a client says before it ends the connection counts."""
         return number in self._open or number in self._rest
 
     def decide(self, number: int, ticket: int, decision: Decision, now: float) -> None:
@@ -359,6 +339,18 @@ class Hub:
         self._carry_out(self._decided(question, decision, now), now)
         self._outlets.flush()
 
+    def forget_hello(self, number: int, ticket: int) -> None:
+        """A client will be refused, but not at once: keep nothing of it meanwhile."""
+        question = self._open.get(number)
+        session = self._sessions.get(number)
+        if question is None or question.ticket != ticket or session is None:
+            return
+        if isinstance(question.command, Connect):
+            question.command = Connect(number, question.command.request, "")
+        self._rest.pop(number, None)
+        session.forget_hello()
+        self._outlets.weigh(number, session)
+
     def _ask(self, question: Question) -> None:
         assert question.session not in self._open, "a session waits for one answer at a time"
         self._last_ticket += 1
@@ -370,16 +362,8 @@ class Hub:
         gate = self.gate
         assert gate is not None, "nobody else wants to know"
         question = gate.question(number, command, now)
-        if isinstance(command, ListChannels):
-            # Listing changes nothing, so it is done first: the question is which of these may be
-            # seen (F52).
-            for effect in self._perform(number, command, now):
-                assert isinstance(effect, Reply)
-                question.held = effect
-                gate.note_names(question, [each.name for each in channels_of(effect.body)])
-            if question.held is None:
-                return
-        elif isinstance(command, ListOffsets):
+        if isinstance(command, (ListChannels, ListOffsets)):
+            # Which of these may be seen (F52)?  Only those are collected, and counted.
             gate.note_names(question, self.broker.channel_names(command.filter))
         self._ask(question)
 
@@ -405,16 +389,16 @@ class Hub:
             return ()
         if outcome != ALLOWED:
             return gate.refusal(command)
-        if isinstance(command, ListOffsets):
+        if isinstance(command, (ListChannels, ListOffsets)):
             command.visible = decision.names or frozenset()
-        held = question.held
-        if held is None:
-            return self._perform(number, command, now)
-        names = decision.names or frozenset()
-        body = [each for each in channels_of(held.body) if each.name in names]
-        return [Reply(number, held.request, held.code, body)]
+        return self._perform(number, command, now)
 
     # -- the storage ----------------------------------------------------------------------------
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is memory for another connection."""
+        return self.broker.has_room_for_client(CONNECTION_BYTES)
 
     @property
     def wants_storage(self) -> bool:
@@ -472,6 +456,9 @@ class Hub:
                     at += 1
             if effects:
                 self._carry_out(effects, now)
+            work = self.broker.take_work()
+            if work:
+                outlets.charge(work)
             if (outlets.full or number in self._open) and at < len(commands):
                 rest = self._rest.setdefault(number, deque())
                 rest.extend(commands[at:])

@@ -16,6 +16,7 @@ from tmqp.constants import (
 from tmqp_server.engine.client_commands import (
     BY_NAME,
     BY_TYPE,
+    Decline,
     PassAnswer,
     SendCustom,
     SendDirect,
@@ -44,6 +45,7 @@ from tmqp_server.engine.commands import (
     RemoveChannel,
     RemoveQueue,
     Unblock,
+    UpdateChannel,
     UpdateQueue,
 )
 from tmqp_server.engine.group_commands import (
@@ -103,6 +105,7 @@ from tmqp_server.rights import (
     SEE_ROUTERS,
     SUBSCRIBE,
     TRANSACT,
+    UPDATE_CHANNEL,
     UPDATE_QUEUE,
 )
 
@@ -139,10 +142,13 @@ def needed(command: Command) -> Need | None:
 _NOTHING: Final[Need] = ("", "", NO_QUEUE, 0)
 
 #: Needs no right: these give up what the client has, or are the server's own words about it.
-FREE: Final[frozenset[type[Command]]] = frozenset({Disconnect, Block, Unblock, Leave, Grant})
+FREE: Final[frozenset[type[Command]]] = frozenset(
+    {Disconnect, Block, Unblock, Leave, Grant, Decline}
+)
 
 #: What a channel's own authenticator is asked about.  Not about creating it: whoever creates a
-#: channel chooses its authenticator, so that is for the server-wide one to allow.
+#: channel chooses its authenticator, so that is for the server-wide one to allow.  Changing it may
+#: replace the authenticator, so that is for the one which it has.
 OF_CHANNELS: Final = frozenset(
     {
         CLEAR_MESSAGES,
@@ -155,6 +161,7 @@ OF_CHANNELS: Final = frozenset(
         SEE_CHANNEL,
         SEE_CONSUMERS,
         SUBSCRIBE,
+        UPDATE_CHANNEL,
         UPDATE_QUEUE,
     }
 )
@@ -284,6 +291,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     SendDirect: _direct,
     SplitRange: _on_queue(PULL),
     SubscribeEvent: _subscribe,
+    UpdateChannel: _on_channel(UPDATE_CHANNEL),
     UpdateQueue: _on_queue(UPDATE_QUEUE),
 }
 

@@ -6,7 +6,8 @@ collected in runs (``runs.py``), which go out before anything else for one of th
 they are large, and at the end of every turn (:meth:`Outlets.flush`).
 
 Sessions with something to send are remembered in the order they were touched.  When one has a
-portion to send, the outlets are *full*: whoever feeds them shall let the world send first.
+portion to send, or a portion of work was done, the outlets are *full*: whoever feeds them shall
+let the world send first.
 
 A fault in one session's door must not hurt the session whose command led to it: it is kept for
 :meth:`Outlets.take_faults`, and everybody else's effects are carried out.
@@ -18,6 +19,8 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias, final
 
 from tmqp_server.doors.port import Door, DoorSession
+from tmqp_server.engine.books import CONNECTION_BYTES
+from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import (
     Accept,
@@ -66,6 +69,8 @@ ForOne: TypeAlias = (
 
 #: A run of so many bytes goes out; joining copies them.
 _MOST_RUN_BYTES: Final = 262_144
+#: Units of work that are a portion (``Broker.take_work``): some milliseconds.
+_PORTION_WORK: Final = 1_000
 #: More than any session has to send.
 _NO_PORTIONS: Final = 1 << 60
 _NOTHING: Final[tuple[Command, ...]] = ()
@@ -78,15 +83,20 @@ class Outlets:
 
     :param portion_bytes: how much a session may have to send before the outlets are full; 0 for no
         bound.
+    :param broker: counts the memory of connections.
 
-    Attributes: ``sessions`` and ``doors`` by session number, ``full``, and ``portion_bytes``.
+    Attributes: ``sessions`` and ``doors`` by session number, ``full``, ``portion_bytes``, and
+    ``strangers``: what is charged for the bytes of each peer that is not yet accepted.
     """
 
-    def __init__(self, portion_bytes: int) -> None:
+    def __init__(self, portion_bytes: int, broker: Broker) -> None:
+        self.strangers: dict[int, int] = {}
+        self._broker = broker
         self.portion_bytes = portion_bytes or _NO_PORTIONS
         self.sessions: dict[int, DoorSession] = {}
         self.doors: dict[int, Door] = {}
         self.full = False
+        self._work_left = _PORTION_WORK
         self._touched: dict[int, None] = {}
         self._faults: dict[int, Exception] = {}
         self._runs = Runs()
@@ -97,12 +107,30 @@ class Outlets:
         """A connection with this number speaks the door's protocol."""
         self.sessions[number] = door.open(number, now)
         self.doors[number] = door
+        self.strangers[number] = 0
+        self._broker.charge(CONNECTION_BYTES)
 
     def forget(self, number: int) -> None:
         """A connection is gone; there must have been one."""
         del self.sessions[number]
         del self.doors[number]
         self._touched.pop(number, None)
+        self._broker.charge(-self.strangers.pop(number, 0) - CONNECTION_BYTES)
+
+    def weigh(self, number: int, session: DoorSession) -> bool:
+        """Charge what is kept of a peer's bytes until it is accepted; False if there is no memory
+        for it."""
+        charged = self.strangers.get(number, -1)
+        if charged < 0:
+            return True
+        held = session.held_bytes()
+        self.strangers[number] = held
+        self._broker.charge(held - charged)
+        return held <= charged or self._broker.has_room_for_client(0)
+
+    def _settle(self, number: int) -> None:
+        """It is decided about a peer: its bytes are no longer kept, or bounded otherwise."""
+        self._broker.charge(-self.strangers.pop(number, 0))
 
     def touch(self, number: int) -> None:
         """A session may have something to send."""
@@ -111,6 +139,7 @@ class Outlets:
     def take_touched(self) -> Sequence[int]:
         """The sessions that may have something to send, in the order they were touched."""
         self.full = False
+        self._work_left = _PORTION_WORK
         if not self._touched:
             return _NOBODY
         touched = list(self._touched)
@@ -127,6 +156,12 @@ class Outlets:
                 pieces.append((number, data))
         except Exception as error:  # noqa: BLE001 - hurts this session, not the others
             self._faults.setdefault(number, error)
+
+    def charge(self, work: int) -> None:
+        """Count work that was done, whether or not anything is sent for it."""
+        self._work_left -= work
+        if self._work_left <= 0 and self.portion_bytes < _NO_PORTIONS:
+            self.full = True
 
     @property
     def has_faults(self) -> bool:
@@ -156,6 +191,8 @@ class Outlets:
         except Exception as error:  # noqa: BLE001 - hurts this session, not the one that asked
             self._faults.setdefault(number, error)
             return _NOTHING
+        if self.strangers and isinstance(effect, (Accept, Refuse)):
+            self._settle(number)
         if session.outbound_bytes >= self.portion_bytes:
             self.full = True
         return commands

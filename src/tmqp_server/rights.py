@@ -36,6 +36,7 @@ __all__ = [
     "SEE_ROUTERS",
     "SUBSCRIBE",
     "TRANSACT",
+    "UPDATE_CHANNEL",
     "UPDATE_QUEUE",
 ]
 
@@ -43,6 +44,7 @@ JOIN: Final = "join"
 PUSH: Final = "push"
 PULL: Final = "pull"
 CREATE_CHANNEL: Final = "create-channel"
+UPDATE_CHANNEL: Final = "update-channel"
 REMOVE_CHANNEL: Final = "remove-channel"
 CREATE_QUEUE: Final = "create-queue"
 UPDATE_QUEUE: Final = "update-queue"
@@ -74,6 +76,7 @@ RIGHTS: Final[dict[str, str]] = {
     PUSH: OF_CHANNELS,
     PULL: OF_CHANNELS,
     CREATE_CHANNEL: OF_CHANNELS,
+    UPDATE_CHANNEL: OF_CHANNELS,
     REMOVE_CHANNEL: OF_CHANNELS,
     CREATE_QUEUE: OF_CHANNELS,
     UPDATE_QUEUE: OF_CHANNELS,

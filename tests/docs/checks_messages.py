@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from tests.docs.broker import Client, World
 from tests.docs.cases import case, queue_information
+from tests.tmqp_server.engine.kept import KeptWorld
 from tmqp import Frame, MessageType, Operation
+from tmqp.constants import STATUS_PULL
 from tmqp_server.engine.delivery import Decision, combine
+from tmqp_server.engine.options import QueueChanges
 
 __all__: list[str] = []
 
@@ -298,3 +301,17 @@ def high_priority_goes_first() -> None:
         order.append(delivery.message_id)
         consumer.acknowledge(delivery)
     assert order == ["n1", "hp", "n2"]
+
+
+@case(79)
+def a_restart_does_not_start_the_time_anew() -> None:
+    world = KeptWorld()
+    world.create(QueueChanges(durable=True, status=STATUS_PULL, message_timeout_ms=5_000))
+    world.push("m")
+    world.sync()
+    world.wait(3)
+    world.crash()
+    world.sync()
+    assert world.books()["messages"] == 1
+    world.wait(2)
+    assert "messages" not in world.books()

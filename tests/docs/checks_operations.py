@@ -12,6 +12,7 @@ from tmqp import (
     Operation,
     QueueStatus,
 )
+from tmqp.extensions import ExtensionOperation
 from tmqp.models import (
     ChannelOptions,
     ModelError,
@@ -89,6 +90,71 @@ def options_the_original_ignores() -> None:
     # That one who is registered is asked and told: tests/tmqp_server/test_channel_hooks.py.
     for body in (b'{"Authenticator":"nobody"}', b'{"ChannelEventHandler":"nobody"}'):
         assert client.ask(Operation.CREATE_CHANNEL, "new", body) == [406]
+
+
+@case(74)
+def what_an_update_leaves_out() -> None:
+    world = World()
+    client = world.connect()
+    body = b'{"AcknowledgeTimeout":1234,"MessageLimit":5,"UseMessageId":false}'
+    client.create_queue("ch", 1, body)
+    headers = [("Queue-Id", "1")]
+    assert client.ask(Operation.UPDATE_QUEUE, "ch", b'{"MessageTimeout":7}', headers) == [0]
+    shown = queue_information("ch", 1, world)
+    names = ("AcknowledgeTimeout", "MessageLimit", "MessageTimeout", "UseMessageId")
+    assert [shown[name] for name in names] == [1234, 5, 7, True]
+
+
+@case(75)
+def destroy_when_empty() -> None:
+    world = World()
+    client = world.connect()
+    client.ask(Operation.CREATE_CHANNEL, "ch", b'{"DestroyWhenEmpty":true}')
+    client.create_queue("ch", 1)
+    client.create_queue("ch", 2)
+    client.push("ch", 1, "m")
+    client.push("ch", 2, "m")
+    client.take()
+
+    def clear(queue_id: int) -> None:
+        headers = [("Queue-Id", str(queue_id)), ("Messages", "yes")]
+        assert client.ask(Operation.CLEAR_MESSAGES, "ch", headers=headers) == [0]
+        world.pass_time(0.0)
+
+    clear(1)
+    assert client.ask(Operation.QUEUE_INFORMATION, "ch", b"\1\0") == [404]
+    assert client.ask(Operation.QUEUE_INFORMATION, "ch", b"\2\0") == [0]
+    clear(2)
+    assert client.ask(Operation.CHANNEL_INFORMATION, "ch") == [404]
+
+
+@case(76)
+def a_star_inside_a_filter() -> None:
+    client = World().connect()
+    for name in ("orders.eu.new", "orders.us.new", "orders.eu.old"):
+        assert client.ask(Operation.CREATE_CHANNEL, name) == [0]
+    body = client.answer(Operation.CHANNEL_LIST, "orders.*.new")
+    assert [item["Name"] for item in json.loads(body)] == ["orders.eu.new", "orders.us.new"]
+
+
+@case(77)
+def changing_a_channels_options() -> None:
+    client = World().connect()
+    client.ask(Operation.CREATE_CHANNEL, "ch", b'{"ClientLimit":7}')
+    assert client.ask(ExtensionOperation.UPDATE_CHANNEL, "ch", b'{"QueueLimit":1}') == [0]
+    shown = json.loads(client.answer(Operation.CHANNEL_INFORMATION, "ch"))
+    assert (shown["ClientLimit"], shown["QueueLimit"]) == (7, 1)
+    client.create_queue("ch", 1)
+    assert client.ask(Operation.CREATE_QUEUE, "ch", headers=[("Queue-Id", "2")]) == [482]
+
+
+@case(78)
+def number_of_queues() -> None:
+    assert EngineLimits().max_queues_per_channel == 1_000
+    client = World(EngineLimits(max_queues_per_channel=2)).connect()
+    for queue_id, code in ((1, 0), (65_535, 0), (3, 482)):
+        headers = [("Queue-Id", str(queue_id))]
+        assert client.ask(Operation.CREATE_QUEUE, "ch", headers=headers) == [code]
 
 
 @case(9)

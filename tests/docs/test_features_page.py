@@ -14,6 +14,7 @@ from tests.project import ROOT
 
 #: The sections of the specification that say what a server or a client does, in its order.
 SECTIONS: Final = (
+    "Overview",
     "Features and Limitations",
     "Protocol Limitations",
     "Protocol Frame",

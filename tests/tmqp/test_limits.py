@@ -73,6 +73,23 @@ def hello(limits: Limits, size: int) -> str:
     return found
 
 
+def hello_properties(limits: Limits, count: int) -> str:
+    """Those that every client may have do not count."""
+    lines = b"".join([b"K%d: v\r\n" % number for number in range(count)])
+    connection = Connection(Role.SERVER, limits)
+    text = b"CONNECT /\r\nClient-Token: t\r\n" + lines + b"Client-Id: c\r\n"
+    connection.receive(PREAMBLE + Frame.build(0x10, "", 101, text).raw, 0.0)
+    return fate(connection)
+
+
+def hello_property_bytes(limits: Limits, size: int) -> str:
+    """In UTF-8, of all of them, without colons and spaces."""
+    connection = Connection(Role.SERVER, limits)
+    text = HELLO_TEXT + b"Key : \xc3\xa9 \r\nX:  " + b"x" * (size - 6) + b"\r\n"
+    connection.receive(PREAMBLE + Frame.build(0x10, "", 101, text).raw, 0.0)
+    return fate(connection)
+
+
 def early(limits: Limits, size: int) -> str:
     connection = Connection(Role.SERVER, limits)
     connection.receive(PREAMBLE + Frame.build(0x10, "", 101, HELLO_TEXT).raw, 0.0)
@@ -123,6 +140,8 @@ CASES: dict[str, Case] = {
     "max_header_bytes": (header_block, 100, 101, "header-limit"),
     "max_name_bytes": (name, 50, 51, "name-limit"),
     "max_hello_bytes": (hello, 200, 201, "header-limit"),
+    "max_hello_properties": (hello_properties, 3, 4, "hello-limit"),
+    "max_hello_property_bytes": (hello_property_bytes, 50, 51, "hello-limit"),
     "max_early_bytes": (early, 300, 301, "early-limit"),
     "handshake_timeout_s": (handshake_time, 5.0, 5.001, "handshake-timeout"),
     "ping_interval_s": (ping_interval, 20.0, 20.001, "pings"),

@@ -142,10 +142,10 @@ WIRE_NAMES: Final = {
 
 #: This implementation's own: not written when they say nothing.
 EXTENSIONS: Final = {
-    "QueueOptions": "Durable, Overflow, Ephemeral, MemoryLimit, RetainBytes, RetainTime,"
-    " RetainForReaders",
+    "QueueOptions": "MessageSizeLimit, PutBackLimit, Durable, Overflow, Ephemeral, MemoryLimit,"
+    " RetainBytes, RetainTime, RetainForReaders",
     "QueueInformation": "Durable, Overflow, Ephemeral, MemoryLimit, SpilledMessages,"
-    " DroppedMessages, RetainBytes, RetainTime, RetainForReaders",
+    " DroppedMessages, PutBackLimit, RetainBytes, RetainTime, RetainForReaders",
 }
 EXTENSIONS["ChannelOptions"] = EXTENSIONS["QueueOptions"]
 

@@ -32,6 +32,7 @@ from tmqp_client import (
     WouldBlock,
     errors,
 )
+from tmqp_client.errors import code_words
 
 FAILED = OperationFailed("join channel 'orders'", "id1", 404)
 ERRORS: dict[str, ClientError] = {
@@ -67,6 +68,22 @@ ERRORS: dict[str, ClientError] = {
     "ping: no answer within 1.5 s": OperationTimeout("ping", "id", 1.5),
     "ping: no answer within 2 s; why": OperationTimeout("ping", "id", 2.0, "; why"),
 }
+
+
+def test_nobody_made_the_codes_that_never_travel() -> None:
+    """F18: 581 where nothing could be sent, 408 where time ran out; the client makes them."""
+    lost = ("cannot connect to tmq://h:1: no", "connection lost: gone", "the client was closed")
+    assert [getattr(ERRORS[words], "code", 0) for words in lost] == [581, 581, 581]
+    assert [code_words(getattr(ERRORS[words], "code", 0)) for words in lost[:1]] == [
+        "581 send error"
+    ]
+    late = ERRORS["ping: no answer within 1.5 s"]
+    assert isinstance(late, OperationTimeout)
+    assert late.code == 408
+    refused = ERRORS["cannot connect to tmq://h:1: the server refused: 503 busy"]
+    assert isinstance(refused, ConnectRefused)
+    assert refused.code == 503
+    assert there_and_back(ERRORS["connection lost: gone"]).code == 581  # type: ignore[attr-defined]
 
 
 def there_and_back(error: ClientError) -> object:

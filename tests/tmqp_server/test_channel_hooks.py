@@ -15,6 +15,7 @@ from tests.tmqp_server.peers import ack, push
 from tests.tmqp_server.wires import Wire, wire
 from tmqp.address import Address
 from tmqp.constants import MessageType, Operation
+from tmqp.extensions import ExtensionOperation
 from tmqp_server.app import Server, running
 from tmqp_server.auth import Access, Admission, Answer, Applicant, Identity
 from tmqp_server.channel_hooks import ChannelEventHandler
@@ -118,6 +119,7 @@ async def test_an_authenticator_is_asked_about_its_channel_only_and_instead_of_t
         for number, more in (
             (Operation.CREATE_QUEUE, QUEUE),
             (Operation.UPDATE_QUEUE, QUEUE),
+            (ExtensionOperation.UPDATE_CHANNEL, []),
             (Operation.JOIN, []),
             (Operation.CHANNEL_INFORMATION, []),
             (Operation.CHANNEL_CONSUMERS, []),
@@ -135,6 +137,7 @@ async def test_an_authenticator_is_asked_about_its_channel_only_and_instead_of_t
         assert [right for right, _ in own.asked] == [
             "create-queue",
             "update-queue",
+            "update-channel",
             "join",
             "see-channel",
             "see-consumers",
@@ -165,6 +168,33 @@ async def test_an_authenticator_refuses_what_the_server_allows(open_server: bool
         seen = json.loads((await client.ask(Operation.CHANNEL_LIST)).payload)
         assert [each["Name"] for each in seen] == ["open"]
         assert (await client.ask(Operation.CLIENT_LIST)).content_type == 0
+
+
+async def test_a_channels_authenticator_cannot_be_taken_away_by_whom_it_refuses() -> None:
+    """F20: not even where everybody may do everything else."""
+    picky, lenient = Recorder(False), Recorder()
+    update = ExtensionOperation.UPDATE_CHANNEL
+    async with hooked(None, {"no": picky, "yes": lenient}) as server, wire(server, "a") as client:
+        assert await create(client, "c", Authenticator="no") == 0
+        for name in ("", "yes"):
+            answer = await client.ask(update, "c", body(Authenticator=name))
+            assert answer.content_type == 401
+        assert (await client.ask(Operation.JOIN, "c")).content_type == 401
+
+
+async def test_another_authenticator_is_asked_from_the_next_question_on() -> None:
+    """F20: no answer of the one before is remembered."""
+    first, second = Recorder(), Recorder(False)
+    update = ExtensionOperation.UPDATE_CHANNEL
+    own: dict[str, Access] = {"one": first, "two": second}
+    async with hooked(Recorder(), own) as server, wire(server, "a") as client:
+        assert await create(client, "c", Authenticator="one") == 0
+        await client.join("c")
+        answer = await client.ask(update, "c", body(Authenticator="nobody's"))
+        assert answer.content_type == 406
+        assert (await client.ask(update, "c", body(Authenticator="two"))).content_type == 0
+        assert (await client.ask(Operation.JOIN, "c")).content_type == 401
+        assert (await client.ask(update, "c", body(Authenticator="one"))).content_type == 401
 
 
 async def test_who_may_not_list_sees_what_authenticators_show() -> None:
@@ -267,6 +297,22 @@ async def told(listener: Listener, count: int) -> list[str]:
     while len(listener.told) < count:  # noqa: ASYNC110 - the server's time is bounded
         await anyio.sleep(0.001)
     return listener.told
+
+
+async def test_an_event_handler_comes_and_goes_by_an_update_of_the_channel() -> None:
+    """F20."""
+    listener = Listener()
+    update = ExtensionOperation.UPDATE_CHANNEL
+    async with hooked(listeners={"log": listener}) as server, wire(server, "a") as client:
+        assert await create(client, "c") == 0
+        await client.join("c")
+        assert (await client.ask(update, "c", body(EventHandler="log"))).content_type == 0
+        await client.ask(Operation.LEAVE, "c")
+        assert (await client.ask(update, "c", body(QueueLimit=2))).content_type == 0
+        await client.join("c")
+        assert (await client.ask(update, "c", body(EventHandler=""))).content_type == 0
+        await client.ask(Operation.LEAVE, "c")
+    assert listener.told == ["a left c", "a joined c"]
 
 
 @pytest.mark.parametrize("option", ["EventHandler", "ChannelEventHandler"])

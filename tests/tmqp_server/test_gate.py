@@ -29,6 +29,7 @@ from tmqp_server.engine.commands import (
     Command,
     Connect,
     Join,
+    ListCommand,
     ListNodes,
     Push,
     SessionCommand,
@@ -60,7 +61,7 @@ def session_commands() -> Iterator[type[Command]]:
 
 
 def test_whatever_a_session_can_ask_of_the_engine_somebody_has_decided_who_may() -> None:
-    decided = {*needs.NEEDS, *needs.FREE, Batch, SessionCommand}
+    decided = {*needs.NEEDS, *needs.FREE, Batch, ListCommand, SessionCommand}
     decided |= {group_commands.GroupCommand, reading_commands.CursorCommand}
     assert set(session_commands()) <= decided
     assert set(Broker()._performers) <= decided

@@ -36,6 +36,7 @@ from tmqp.extensions import (
     OP_RESET_GROUP,
     OP_SET_ROUTER_ENABLED,
     OP_SPLIT_RANGE,
+    OP_UPDATE_CHANNEL,
 )
 from tmqp.frames import Frame
 from tmqp_server import rights
@@ -82,6 +83,11 @@ MATRIX: dict[str, tuple[Frame, tuple[str, str, int], list[Shape]]] = {
     "create queue": (
         asks(Operation.CREATE_QUEUE, "c", headers=[("Queue-Id", "2")]),
         (rights.CREATE_QUEUE, "c", 2),
+        CODE_401,
+    ),
+    "update channel": (
+        asks(OP_UPDATE_CHANNEL, "c", b"{}"),
+        (rights.UPDATE_CHANNEL, "c", NO_QUEUE),
         CODE_401,
     ),
     "remove queue": (

@@ -76,6 +76,24 @@ def unique(word: str) -> str:
     return f"{word}{next(NUMBERS)}"
 
 
+# --- Sizes ---------------------------------------------------------------------------------------
+
+
+async def test_a_message_of_three_mebibytes_was_refused_that_the_original_takes(
+    address: Address,
+) -> None:
+    """F14: 3 MiB were recorded; here up to 64 MiB are taken."""
+    channel = unique("c")
+    for size in (3 << 20, 17 << 20):
+        async with client(address, channel) as consumer, client(address) as producer:
+            await create(producer, f"{channel}", size >> 20, "ack-received")
+            await producer.say(push(channel, size >> 20, "large", b"x" * size))
+            assert (await producer.hear()).type == MessageType.ACKNOWLEDGE
+            delivery = await consumer.hear()
+            assert (delivery.message_id, len(delivery.payload)) == ("large", size)
+            await consumer.say(ack(delivery))
+
+
 # --- Delivery handlers ---------------------------------------------------------------------------
 
 

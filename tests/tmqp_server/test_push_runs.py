@@ -208,7 +208,12 @@ def wait(stage: Stage, now: float) -> None:
     st.lists(acts, min_size=1, max_size=10),
     st.sampled_from([0, 600, 1 << 20]),
     st.sampled_from(
-        [(1_000, 1 << 20, 1 << 30), (2, 1 << 20, 1 << 30), (1_000, 200, 1 << 30), (9, 9_999, 800)]
+        [
+            (1_000, 1 << 20, 1 << 30),
+            (2, 1 << 20, 1 << 30),
+            (1_000, 200, 1 << 30),
+            (9, 9_999, 75_000),
+        ]
     ),
 )
 def test_runs_leave_what_single_pushes_would(

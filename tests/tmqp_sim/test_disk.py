@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tmqp.blocks import StoredMessage
-from tmqp_server.engine.client import Client
+from tmqp_server.engine.client import Origin
 from tmqp_server.engine.effects import Append, Erase
 from tmqp_server.engine.message import MARK_HIGH, Message
 from tmqp_server.engine.storage_effects import ClearStored
@@ -19,7 +19,7 @@ KEY = 3
 
 def append(sequence: int, *, high: bool = False, transient: bool = False, old: int = 0) -> Append:
     """A message is to be kept."""
-    producer = Client(1, "producer", None, None, "tmqp", None, False, 0.0)
+    producer = Origin(1, "producer", None, None, "tmqp")
     marks = MARK_HIGH if high else 0
     message = Message(f"m{sequence}", producer, "ch", 1, 5, "wire", marks, sequence)
     return Append(sequence, message, "ch", 1, KEY, sequence, transient, KEY if old else 0, old)

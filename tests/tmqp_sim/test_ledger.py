@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.tmqp_sim.histories import WORK, share, work
-from tmqp_server.engine.client import Client
+from tmqp_server.engine.client import Origin
 from tmqp_server.engine.commands import Acknowledge, Command, Join, Leave, Push, Synced
 from tmqp_server.engine.effects import Accept, Append, Confirm, Deliver, Effect, Reply
 from tmqp_server.engine.message import MARK_HIGH, Message
@@ -33,7 +33,7 @@ class Desk:
             lambda uid: self.pushes.get(uid, 0),
             Lifetimes(self.world, {self.place.key: self.place}),
         )
-        self.client = Client(9, "producer", None, None, "tmqp", None, False, 0.0)
+        self.client = Origin(9, "producer", None, None, "tmqp")
         for number in (1, 2, 9):
             self.step(None, Accept(number, None, f"client-{number}"))
         self.step(Join(1, "join", "work"))

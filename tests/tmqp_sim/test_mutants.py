@@ -17,12 +17,15 @@ LIMIT: Final = 1_000
 #: Where they were found last; the search begins there.
 FOUND_AT: Final = {
     "commits-every-time": 29,
+    "empty-stays": 89,
     "erased-early": 137,
     "expires-early": 33,
     "expiry-by-boot-time": 531,
     "failed-sync": 16,
     "forget-in-flight": 7,
+    "full-goes": 82,
     "immortal-after-reboot": 185,
+    "leaky-holders": 7,
     "leaky-pull": 62,
     "mark-comes-later": 515,
     "mark-without-messages": 515,

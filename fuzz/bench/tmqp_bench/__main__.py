@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Final
 
-from tmqp_bench import backlog, depth, idle, ranges, storage, transactions
+from tmqp_bench import backlog, depth, idle, overview, ranges, storage, transactions
 from tmqp_bench.broker import command as brokers
 from tmqp_bench.clients import command as clients
 from tmqp_bench.codec import BUILDS, Plan, compare
@@ -108,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     backlog.add_arguments(commands)
     depth.add_arguments(commands)
     idle.add_arguments(commands)
+    overview.add_arguments(commands)
     clients.add_arguments(commands)
     ranges.add_arguments(commands)
     spark.add_arguments(commands)
@@ -125,6 +126,7 @@ def main(arguments: list[str] | None = None) -> int:
         "depth": depth.run,
         "idle": idle.run,
         "kafka": spark.run,
+        "overview": overview.run,
         "ranges": ranges.run,
         "storage": storage.run,
         "transactions": transactions.run,

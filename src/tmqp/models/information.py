@@ -71,7 +71,8 @@ class QueueInformation(Model):
     ``messages`` does not count the high priority ones.  The two times are milliseconds since 1970,
     0 for never.  A limit of 0 is no limit.  From ``durable`` on they are extensions of this
     implementation, None where they say nothing: ``spilled_messages`` wait on disk only,
-    ``dropped_messages`` had no room or could not be read any more.
+    ``dropped_messages`` had no room or could not be read any more.  ``put_back_limit`` is None for
+    the default, 20.
     """
 
     channel: str = field(metadata=text("Channel"))
@@ -113,6 +114,9 @@ class QueueInformation(Model):
     )
     dropped_messages: int | None = field(
         default=None, metadata=extension(integer("DroppedMessages", INT64))
+    )
+    put_back_limit: int | None = field(
+        default=None, metadata=extension(integer("PutBackLimit", UINT31))
     )
     retain_bytes: int | None = field(
         default=None, metadata=extension(integer("RetainBytes", UINT63))

@@ -34,7 +34,7 @@ class QueueOptions(Model):
     """ChannelQueueOptions of the specification: body of creating and updating a queue (F54, F56).
 
     None means "not given".  ``use_message_id`` alone is True when not given (F56).  From
-    ``durable`` on they are extensions of this implementation: what is kept on disk.
+    ``message_size_limit`` (bytes) on they are extensions of this implementation.
     """
 
     ignores_case: ClassVar[bool] = False
@@ -55,6 +55,12 @@ class QueueOptions(Model):
         default=None, metadata=text("MessageDeliveryHandler")
     )
     message_limit: int | None = field(default=None, metadata=integer("MessageLimit", UINT31))
+    message_size_limit: int | None = field(
+        default=None, metadata=extension(integer("MessageSizeLimit", UINT31))
+    )
+    put_back_limit: int | None = field(
+        default=None, metadata=extension(integer("PutBackLimit", UINT31))
+    )
     durable: bool | None = field(default=None, metadata=extension(flag("Durable")))
     overflow: bool | None = field(default=None, metadata=extension(flag("Overflow")))
     ephemeral: bool | None = field(default=None, metadata=extension(flag("Ephemeral")))
@@ -74,7 +80,8 @@ class QueueOptions(Model):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelOptions(QueueOptions):
-    """Body of creating a channel: its own options and those its queues start with (F50, F70).
+    """Body of creating or updating a channel: its own options and those its queues start with
+    (F20, F50, F70).
 
     The event handler's key is written as ``ChannelEventHandler``, the only name the original
     client and server know; the specification's ``EventHandler`` is read too.

@@ -44,6 +44,7 @@ CONNECTION_RULES: Final = CODEC_RULES | {
     "early-limit",
     "hello-expected",
     "hello-invalid",
+    "hello-limit",
     "preamble",
     "torn",
     "unexpected-message",

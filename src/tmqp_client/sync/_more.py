@@ -11,6 +11,7 @@ from tmqp.constants import RouteMethod
 from tmqp.models import (
     BindingInformation,
     ChannelInformation,
+    ChannelOptions,
     ClientInformation,
     NodeInformation,
     QueueInformation,
@@ -275,6 +276,12 @@ class More(Blocking[Client]):
             self._twin.queue_information, channel, queue_id, timeout_s=timeout_s
         )
         return result
+
+    def update_channel(
+        self, channel: str, options: ChannelOptions, *, timeout_s: float | None = None
+    ) -> None:
+        """As :meth:`tmqp_client.Client.update_channel`, blocking."""
+        self._call(self._twin.update_channel, channel, options, timeout_s=timeout_s)
 
     def update_queue(
         self, channel: str, queue_id: int, options: QueueOptions, *, timeout_s: float | None = None

@@ -65,6 +65,14 @@ class DoorSession:
         """As :meth:`data_to_send`, or a portion of it: called until it is empty."""
         return self.data_to_send()
 
+    def held_bytes(self) -> int:
+        """About how much memory is taken by what the peer has sent and nobody has worked off;
+        asked until the peer is accepted."""
+        return 0
+
+    def forget_hello(self) -> None:
+        """Drop what the peer has sent: it will be refused, but not at once."""
+
     def next_deadline(self) -> float | None:
         """When :meth:`on_deadline` wants to be called; None for never."""
         raise NotImplementedError

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import (
+    RESULT_BUSY,
     RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_OK,
@@ -19,7 +20,8 @@ from tmqp.constants import (
     STATUS_CACHE,
     STATUS_STOPPED,
 )
-from tmqp_server.engine.channels import Channel
+from tmqp_server.engine.books import SUBSCRIPTION_BYTES, cursor_bytes, queue_bytes
+from tmqp_server.engine.channels import Channel, is_disposable
 from tmqp_server.engine.commands import (
     ClearMessages,
     Command,
@@ -30,6 +32,7 @@ from tmqp_server.engine.commands import (
     Leave,
     RemoveChannel,
     RemoveQueue,
+    UpdateChannel,
     UpdateQueue,
 )
 from tmqp_server.engine.core import Core, Removal
@@ -44,13 +47,15 @@ from tmqp_server.engine.events import (
 from tmqp_server.engine.pump import Pump
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sessions import Session, Subscription
-from tmqp_server.engine.storage_effects import ForgetChannel, ForgetQueue, StoreQueue
+from tmqp_server.engine.storage_effects import ForgetChannel, ForgetQueue, StoreChannel, StoreQueue
 from tmqp_server.engine.workflow import Workflow
 
 __all__ = ["Administration"]
 
 #: Queues that one step closes.
 _MOST_CLOSED: Final = 1_000
+#: Units of work after which it closes no more of them: each may be told to many.
+_MOST_WORK: Final = 2_000
 
 
 class Administration:
@@ -81,6 +86,22 @@ class Administration:
             code = self._directory.problem
         self.reply(session, command.request, code)
 
+    def update_channel(self, command: Command, session: Session) -> None:
+        """Change options of a channel (F20)."""
+        assert isinstance(command, UpdateChannel)
+        core = self._core
+        channel = core.channels.find(command.channel)
+        code = RESULT_NOT_FOUND
+        if channel is not None:
+            options = command.changes.applied_to(channel.options)
+            code = core.channels.problem_of_change(channel, options)
+            if code == RESULT_OK:
+                core.channels.change_rules(channel, options)
+                core.watch_channel(channel)
+                if core.stores:
+                    core.keep(StoreChannel(channel.name, options))
+        self.reply(session, command.request, code)
+
     def remove_channel(self, command: Command, session: Session) -> None:
         """Remove a channel with all it holds (F51)."""
         assert isinstance(command, RemoveChannel)
@@ -94,18 +115,23 @@ class Administration:
         """Close queues, all if they are not too many, then let their channel go."""
         core = self._core
         channel = removal.channel
-        closed = 0
+        looked_at = 0
+        before = core.work  # events: each queue's removal may have many subscribers
         if core.channels.by_key.get(channel.key) is channel and not removal.is_void():
             while channel.queues:
                 queue = removal.next_queue()
+                if queue is None:
+                    return  # some are not empty: each goes when it is, the channel with the last
                 if queue.closed:
                     continue
-                if closed == _MOST_CLOSED:
-                    removal.left.append(queue)
+                if looked_at == _MOST_CLOSED or core.work - before >= _MOST_WORK:
+                    channel.leaving.append(queue)
                     core.removals.append(removal)
                     return
-                closed += 1
-                self._close_queue(channel, queue)
+                looked_at += 1
+                core.work += 1
+                if not removal.deserted or is_disposable(queue):
+                    self._close_queue(channel, queue)
             self._discard(channel)
         session = removal.session
         if session is not None and session.alive:
@@ -118,6 +144,26 @@ class Administration:
             core.change = 0
             self._remove(core.removals.popleft())
 
+    def destroy_emptied(self) -> None:
+        """Destroy the queues that have become empty, with nobody there, in channels that want that;
+        and a channel when all its queues are empty (F101, specification "Channel Options")."""
+        core = self._core
+        emptied = core.emptied
+        core.emptied = {}
+        for queue in emptied.values():
+            channel = core.channels.find(queue.channel_name)
+            if (
+                channel is None
+                or channel.audience is not queue.audience
+                or channel.audience.subscriptions
+                or not channel.options.destroy_when_empty
+            ):
+                continue
+            if channel.is_disposable():
+                self._remove(Removal(channel, None, None, True))
+            elif not queue.closed and is_disposable(queue):
+                self._close_queue(channel, queue)
+
     def _discard(self, channel: Channel) -> None:
         core = self._core
         core.notify_channel(CHANNEL_REMOVED, channel)
@@ -127,6 +173,7 @@ class Administration:
         core.notices.forget_channel(channel.key)
         for subscription in list(channel.audience.subscriptions.values()):
             channel.audience.remove(subscription)
+            core.refund(SUBSCRIPTION_BYTES)
             del subscription.session.subscriptions[channel.key]
 
     def join(self, command: Command, session: Session) -> None:
@@ -154,6 +201,9 @@ class Administration:
             return RESULT_LIMIT_EXCEEDED
         if len(session.subscriptions) >= core.limits.max_subscriptions_per_session:
             return RESULT_LIMIT_EXCEEDED
+        if not core.has_room_for_client(SUBSCRIPTION_BYTES):
+            return RESULT_BUSY
+        core.charge(SUBSCRIPTION_BYTES)
         subscription = Subscription(session, audience, command.credit, command.filter, core.now)
         session.subscriptions[channel.key] = subscription
         audience.add(subscription)
@@ -180,10 +230,11 @@ class Administration:
         core = self._core
         audience = channel.audience
         audience.remove(session.subscriptions.pop(channel.key))
+        core.refund(SUBSCRIPTION_BYTES)
         core.notify_subscription(CLIENT_LEFT, channel, session)
         # It may have been the one for whom all others had to wait.
         core.wake_audience(audience)
-        if channel.options.destroy_when_empty and channel.is_empty():
+        if channel.options.destroy_when_empty and not audience.subscriptions:
             self._remove(Removal(channel, None, None, True))  # F101
 
     def grant(self, command: Command, session: Session) -> None:
@@ -221,7 +272,9 @@ class Administration:
             if problem != RESULT_OK:
                 return problem
             # Nothing is created unless both can be.
-            problem = core.channels.problem_of_new_queue(None, rules, command.queue_id, options)
+            problem = core.channels.problem_of_new_queue(
+                command.channel, None, rules, command.queue_id, options
+            )
             if problem != RESULT_OK:
                 return problem
             channel = self._directory.create_channel(command.channel, rules)
@@ -242,10 +295,14 @@ class Administration:
     def _update(self, queue: Queue, command: UpdateQueue) -> int:
         core = self._core
         was = queue.options.status
+        retained = queue.options.retains()
         options = command.changes.applied_to(queue.options)
         problem = core.channels.problem_of_options(options)
         if problem != RESULT_OK:
             return problem
+        more = queue_bytes(options) - queue_bytes(queue.options)
+        if more > 0 and not core.has_room(more):
+            return RESULT_BUSY
         if queue.spilled and options.status == STATUS_CACHE:
             return RESULT_UNACCEPTABLE  # which message is the latest stands on disk only
         core.channels.reconfigure(queue, options)
@@ -254,6 +311,8 @@ class Administration:
             name = queue.channel_name
             core.keep(StoreQueue(queue.key, name, queue.queue_id, options, queue.suspect))
         self._workflow.reconfigured(queue, was, core.now)
+        if queue.fleeting and retained and not options.retains():
+            core.note_emptied(queue)
         return RESULT_OK
 
     def remove_queue(self, command: Command, session: Session) -> None:
@@ -272,8 +331,11 @@ class Administration:
         self._workflow.clear(queue, True, True, True)
         if self._core.stores:
             self._core.keep(ForgetQueue(queue.key))
-        del channel.queues[queue.queue_id]
-        self._core.channels.generation += 1
+        self._core.channels.remove_queue(channel, queue)
+        for name in list(queue.cursors):
+            self._core.refund(cursor_bytes(name))
+        queue.timer.queue = None
+        self._core.wakeups.disarm(queue.timer)
         self._core.notify_queue(QUEUE_REMOVED, queue, STATUS_STOPPED)  # F93
         self._core.notices.forget_queue(channel.key, queue.queue_id)
 

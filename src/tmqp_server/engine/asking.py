@@ -6,6 +6,8 @@ table knows who waits for it.  What is done with the answer is the business of w
 
 from __future__ import annotations
 
+from typing import Final
+
 from tmqp._compat import mypyc_attr
 from tmqp.constants import (
     RESULT_BUSY,
@@ -21,6 +23,9 @@ from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.sessions import Session
 
 __all__ = ["Asked", "Questions"]
+
+#: Queues that are asked about for one unit of work.
+_QUEUES_PER_UNIT: Final = 4
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -106,6 +111,7 @@ class Questions:
     def channels(self, pattern: str, visible: frozenset[str] | None) -> list[Channel]:
         """The channels that pass a filter (F53) and may be seen, in the order of creation."""
         found: list[Channel] = []
+        self._core.charge_names(len(self._core.channels.by_key))
         for channel in self._core.channels.by_key.values():
             if matches(channel.name, pattern) and (visible is None or channel.name in visible):
                 found.append(channel)
@@ -126,6 +132,7 @@ class Questions:
                     queues.append(queue)
             if len(queues) > most:
                 return None
+        self._core.work += len(queues) // _QUEUES_PER_UNIT
         return queues
 
     def problem_of(self, queue: Queue | None, incarnation: str) -> int:

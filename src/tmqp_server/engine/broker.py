@@ -23,8 +23,8 @@ once, ``cursors.py`` keeps where they are, ``asking.py`` knows what they have as
 storage and ``watching.py`` which answers are held; ``transactions.py`` serves those who push in
 transactions;
 ``notices.py`` tells of events those who asked for it through ``subscribing.py``; ``nodes.py`` and
-``sharing.py`` are about other servers of a cluster.  This module lets
-clients in and out and hands every command to its part.
+``sharing.py`` are about other servers of a cluster; ``clients.py`` lets clients in and out, and
+``books.py`` is the account of the memory.  This module hands every command to its part.
 """
 
 from __future__ import annotations
@@ -32,20 +32,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
-from tmqp.names import fault_of_name
+from tmqp.constants import RESULT_OK
 from tmqp_server.engine.administration import Administration
 from tmqp_server.engine.asking import Questions
-from tmqp_server.engine.client_commands import (
-    PassAnswer,
-    SendCustom,
-    SendDirect,
-    SubscribeEvent,
-)
+from tmqp_server.engine.client_commands import SubscribeEvent
+from tmqp_server.engine.clients import Clients
 from tmqp_server.engine.commands import (
     Acknowledge,
     Batch,
-    Block,
     ClearMessages,
     Command,
     Connect,
@@ -53,7 +47,6 @@ from tmqp_server.engine.commands import (
     CreateQueue,
     DescribeChannel,
     DescribeQueue,
-    Disconnect,
     Grant,
     Join,
     Leave,
@@ -67,7 +60,7 @@ from tmqp_server.engine.commands import (
     RemoveChannel,
     RemoveQueue,
     SessionCommand,
-    Unblock,
+    UpdateChannel,
     UpdateQueue,
 )
 from tmqp_server.engine.core import Core
@@ -76,8 +69,7 @@ from tmqp_server.engine.custom_routers import CustomRouter
 from tmqp_server.engine.delivery import HandlerRegistry
 from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.directory import Directory
-from tmqp_server.engine.effects import Accept, CloseSession, Effect, Refuse
-from tmqp_server.engine.events import CLIENT_CONNECTED, CLIENT_DISCONNECTED
+from tmqp_server.engine.effects import Effect
 from tmqp_server.engine.group_commands import GroupCommand
 from tmqp_server.engine.groups import Groups
 from tmqp_server.engine.handlers import built_in_handlers
@@ -111,7 +103,6 @@ from tmqp_server.engine.router_commands import (
 from tmqp_server.engine.routing import Routing
 from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.sending import Sender
-from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import BrokerStatistics
 from tmqp_server.engine.subscribing import Subscribing
 from tmqp_server.engine.times import NEVER
@@ -121,9 +112,10 @@ from tmqp_server.engine.workflow import Workflow
 
 __all__ = ["Broker"]
 
-#: Commands that ``steps`` carries out at once, and effects that end it.
+#: Commands that ``steps`` carries out at once; effects, and units of work, that end it.
 _MOST_STEPS: Final = 64
 _MOST_EFFECTS: Final = 256
+_MOST_WORK: Final = 1_000
 
 
 class Broker:
@@ -139,6 +131,7 @@ class Broker:
     __slots__ = (
         "limits",
         "_administration",
+        "_clients",
         "_core",
         "_direct",
         "_events",
@@ -212,6 +205,9 @@ class Broker:
         cursors = Cursors(core, questions)
         self._groups = Groups(core, questions, cursors)
         self._readers = Readers(core, questions, cursors, self._groups, self._watching)
+        self._clients = Clients(
+            core, self._administration, self._puller, self._readers, self._watching, self._sender
+        )
         self._performers = self._table()
 
     def _table(self) -> Performers:
@@ -219,10 +215,9 @@ class Broker:
         administration = self._administration
         information = self._information
         return {
-            Disconnect: self._disconnect,
-            Block: self._block,
-            Unblock: self._unblock,
+            **self._clients.performers(),
             CreateChannel: administration.create_channel,
+            UpdateChannel: administration.update_channel,
             RemoveChannel: administration.remove_channel,
             Join: administration.join,
             Leave: administration.leave,
@@ -248,9 +243,7 @@ class Broker:
             ListBindings: self._routing.list_bindings,
             SetRouterEnabled: self._routing.set_enabled,
             Publish: self._publishing.publish,
-            SendDirect: self._direct.send,
-            PassAnswer: self._direct.pass_answer,
-            SendCustom: self._direct.hand_over,
+            **self._direct.performers(),
             SubscribeEvent: self._events.subscribe,
             **self._readers.performers(),
             **self._transactions.performers(),
@@ -290,6 +283,8 @@ class Broker:
             self._perform(command)
         if core.awake:
             self._pump.rouse(now)
+        if core.emptied:
+            self._administration.destroy_emptied()
         return out
 
     def steps(
@@ -332,7 +327,12 @@ class Broker:
                 steps = 0
             if core.awake:
                 self._pump.rouse(now)
-            if at >= count or steps <= 0 or most_bytes <= 0 or len(out) >= _MOST_EFFECTS:
+            if core.emptied:
+                self._administration.destroy_emptied()
+            if core.budget <= 0:
+                core.work += _MOST_WORK  # one message for thousands of consumers
+            is_full = len(out) >= _MOST_EFFECTS or core.work >= _MOST_WORK
+            if at >= count or steps <= 0 or most_bytes <= 0 or is_full:
                 return at, out
 
     def _push_run(self, run: PushRun, now: float, most_bytes: int) -> int:
@@ -355,9 +355,15 @@ class Broker:
             run.divide()
         self._intake.acknowledge(run.left.pop(), now)
 
+    def take_work(self) -> int:
+        """Units of work since the last call, see ``Core.charge_names``."""
+        work, self._core.work = self._core.work, 0
+        return work
+
     def _perform(self, command: Command) -> None:
         self._core.change = 0
         if isinstance(command, SessionCommand):
+            self._core.work += 1
             perform = self._performers.get(type(command))
             if perform is None:
                 raise TypeError(f"not a command of this broker: {command!r}")
@@ -369,7 +375,7 @@ class Broker:
         elif isinstance(command, HttpAnswered):
             self._publishing.answered(command)
         elif isinstance(command, Connect):
-            self._connect(command)
+            self._clients.connect(command)
         elif isinstance(command, ApplyDecision):
             self._nodes.apply_decision(command)
         elif isinstance(command, ReportMaster):
@@ -406,6 +412,8 @@ class Broker:
         self._serve_timers(now)
         if core.awake:
             self._pump.rouse(now)
+        if core.emptied:
+            self._administration.destroy_emptied()
         return out
 
     def _serve_timers(self, now: float) -> None:
@@ -416,76 +424,13 @@ class Broker:
             if timer is None:
                 return
             if isinstance(timer, QueueTimer):
-                self._workflow.wake(timer.queue, now)
+                if timer.queue is not None:
+                    self._workflow.wake(timer.queue, now)
             elif isinstance(timer, TransactionTimer):
                 self._transactions.wake()
             else:
                 self._watching.wake()
             core.budget -= 1  # afterwards, or the smallest budget would never get anything done
-
-    # --- Clients ---------------------------------------------------------------------------------
-
-    def _connect(self, command: Connect) -> None:
-        """Let a client in, or refuse it (F32, F33)."""
-        core = self._core
-        if command.session in core.sessions:
-            raise ValueError(f"session number {command.session} is in use")
-        client_id = command.client_id
-        code = RESULT_OK
-        older = core.clients.get(client_id)
-        size = len(client_id.encode("utf-8", "surrogatepass"))
-        if not 0 < size <= self.limits.max_name_bytes or fault_of_name(client_id):
-            code = RESULT_BAD_REQUEST
-        elif older is not None and not command.take_over:
-            code = RESULT_BUSY
-        elif older is None and len(core.sessions) >= self.limits.max_sessions:
-            code = RESULT_LIMIT_EXCEEDED
-        if code != RESULT_OK:
-            core.out.append(Refuse(command.session, command.request, code))
-            return
-        if older is not None:
-            self._let_go(older)
-            core.out.append(CloseSession(older.number, "another client took over the client id"))
-        node = command.node and core.takes_nodes
-        session = Session(
-            command.session,
-            client_id,
-            command.name,
-            command.client_type,
-            command.door,
-            command.properties,
-            command.authenticated,
-            core.now,
-            node,
-            command.host,
-        )
-        core.enlist(session)
-        core.notify_client(CLIENT_CONNECTED, session)  # before the accept (F36)
-        core.out.append(Accept(command.session, command.request, client_id, node))
-
-    def _disconnect(self, command: Command, session: Session) -> None:
-        assert isinstance(command, Disconnect)
-        self._let_go(session)
-
-    def _let_go(self, session: Session) -> None:
-        """Forget a session; what it has in flight is returned later, see ``workflow.py``."""
-        core = self._core
-        session.alive = False
-        self._puller.forget(session)
-        self._readers.forget(session)
-        self._watching.forget(session)
-        core.strike(session)
-        self._administration.leave_all(session)
-        core.notify_client(CLIENT_DISCONNECTED, session)
-
-    def _block(self, command: Command, session: Session) -> None:
-        assert isinstance(command, Block)
-        self._sender.block(session, True)
-
-    def _unblock(self, command: Command, session: Session) -> None:
-        assert isinstance(command, Unblock)
-        self._readers.unblock(session)
-        self._sender.block(session, False)
 
     # --- Nodes -----------------------------------------------------------------------------------
 
@@ -520,6 +465,16 @@ class Broker:
         effects = self._core.out
         self._core.out = []
         return effects
+
+    # --- Memory ----------------------------------------------------------------------------------
+
+    def has_room_for_client(self, size: int) -> bool:
+        """Whether there is memory for something of *size* bytes that a client needs."""
+        return self._core.has_room_for_client(size)
+
+    def charge(self, size: int) -> None:
+        """Count memory that is held outside, for connections; refunded by a negative *size*."""
+        self._core.charge(size)
 
     # --- Looking ---------------------------------------------------------------------------------
 

@@ -1,13 +1,43 @@
-"""Owns ``Client``: who a connected peer is, and how much of it is in use.
+"""Owns ``Client``: who a connected peer is, and how much of it is in use; and its ``Origin``.
 
-This is the part of a session that messages and delivery handlers may see.  A message keeps its
-producer, and while it is in flight its consumer, by reference; ``alive`` tells whether that
-client's connection still stands, so nothing needs to be looked up when it has gone.
+This is the part of a session that messages and delivery handlers may see.  A message refers to the
+origin of its producer, and while it is in flight to its consumer; ``alive`` tells whether that
+client is still connected, so nothing needs to be looked up when it has gone.
 """
 
 from __future__ import annotations
 
-__all__ = ["Client"]
+__all__ = ["Client", "Origin"]
+
+
+class Origin:
+    """Who produced a message: the part of a session that its messages refer to.
+
+    Messages may wait long after their producer has gone, so this holds little, and a session that
+    ends drops its name and type here as well: an attacker could leave one message for each of many
+    sessions with long names, and only the id is part of the message's own size.
+    """
+
+    __slots__ = ("number", "client_id", "name", "client_type", "door", "alive")
+
+    def __init__(
+        self, number: int, client_id: str, name: str | None, client_type: str | None, door: str
+    ) -> None:
+        self.number = number
+        self.client_id = client_id
+        self.name = name
+        self.client_type = client_type
+        self.door = door
+        self.alive = True
+
+    def end(self) -> None:
+        """Note that the producer has gone."""
+        self.alive = False
+        self.name = None
+        self.client_type = None
+
+    def __repr__(self) -> str:
+        return f"Origin({self.number}, {self.client_id!r})"
 
 
 class Client:
@@ -15,7 +45,8 @@ class Client:
 
     ``number`` is the connection's number, given by whoever accepted it and never used twice;
     ``client_id`` is the protocol's name for the client, ``""`` never.  ``door`` names the protocol
-    it speaks.  ``properties`` is whatever the door kept of the connection information (F29).
+    it speaks.  ``properties`` are further properties of the connection information (F29), without
+    the token; None when there are none.  ``origin`` is what its messages refer to.
     ``node`` says that it is no client but a slave of this server (F133).
     """
 
@@ -41,6 +72,7 @@ class Client:
         "ack_timeouts",
         "unknown_acks",
         "answer_bytes",
+        "origin",
     )
 
     def __init__(
@@ -50,7 +82,7 @@ class Client:
         name: str | None,
         client_type: str | None,
         door: str,
-        properties: object,
+        properties: dict[str, str] | None,
         authenticated: bool,
         connected_at: float,
         node: bool = False,
@@ -85,6 +117,7 @@ class Client:
         self.unknown_acks = 0
         #: Bytes of other clients' answers sent to it since it was blocked, see ``direct.py``.
         self.answer_bytes = 0
+        self.origin = Origin(number, client_id, name, client_type, door)
 
     def __repr__(self) -> str:
         return f"Client({self.number}, {self.client_id!r})"

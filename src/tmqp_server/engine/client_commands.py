@@ -15,6 +15,7 @@ __all__ = [
     "BY_ID",
     "BY_NAME",
     "BY_TYPE",
+    "Decline",
     "PassAnswer",
     "SendCustom",
     "SendDirect",
@@ -104,11 +105,12 @@ class SubscribeEvent(SessionCommand):
 
     ``event`` is one bit of ``events.py``.  Events of a channel need ``channel``, a message produced
     needs ``queue_id`` too; others ignore them.  Subscribing again only changes the spelling of the
-    channel, which comes back in each ``Inform`` (F131).  Answered 0 whether or not there was a
-    subscription; 1 when what the event needs is missing (F128); 482 for too many.
+    channel, which comes back in each ``Inform`` (F131), and the form.  ``specified`` asks for
+    events in the specification's form instead of the original's (F129).  Answered 0 whether or not
+    there was a subscription; 1 when what the event needs is missing (F128); 482 for too many.
     """
 
-    __slots__ = ("request", "event", "channel", "queue_id", "wanted")
+    __slots__ = ("request", "event", "channel", "queue_id", "wanted", "specified")
 
     def __init__(
         self,
@@ -118,6 +120,7 @@ class SubscribeEvent(SessionCommand):
         channel: str = "",
         queue_id: int | None = None,
         wanted: bool = True,
+        specified: bool = False,
     ) -> None:
         super().__init__(session)
         self.request = request
@@ -125,6 +128,22 @@ class SubscribeEvent(SessionCommand):
         self.channel = channel
         self.queue_id = queue_id
         self.wanted = wanted
+        self.specified = specified
+
+
+@mypyc_attr(acyclic=True)
+class Decline(SessionCommand):
+    """Answer a request that the door could not make sense of with this code.
+
+    The door does not answer it itself: answers keep their order, and are work like any other.
+    """
+
+    __slots__ = ("request", "code")
+
+    def __init__(self, session: int, request: object, code: int) -> None:
+        super().__init__(session)
+        self.request = request
+        self.code = code
 
 
 @mypyc_attr(acyclic=True)

@@ -32,6 +32,7 @@ __all__ = [
     "Leave",
     "ListChannels",
     "ListClients",
+    "ListCommand",
     "ListConsumers",
     "ListNodes",
     "ListQueues",
@@ -43,6 +44,7 @@ __all__ = [
     "SessionCommand",
     "Synced",
     "Unblock",
+    "UpdateChannel",
     "UpdateQueue",
 ]
 
@@ -76,7 +78,8 @@ class Connect(Command):
     The door makes an id when the peer has none (F30) and trims what it read (F29).  Who may
     connect has been decided before, ``authenticated`` and ``node`` with it: that it is a slave of
     this server (F133), on the machine named ``host``; it counts only where the broker takes nodes.
-    ``properties`` is kept for user code, as it is.
+    ``properties`` is what the door read, for those who decide; ``kept`` is the part of it that the
+    session keeps for user code.
     """
 
     __slots__ = (
@@ -91,6 +94,7 @@ class Connect(Command):
         "take_over",
         "node",
         "host",
+        "kept",
     )
 
     def __init__(
@@ -106,6 +110,7 @@ class Connect(Command):
         take_over: bool = False,
         node: bool = False,
         host: str = "",
+        kept: dict[str, str] | None = None,
     ) -> None:
         self.session = session
         self.request = request
@@ -118,6 +123,7 @@ class Connect(Command):
         self.take_over = take_over
         self.node = node
         self.host = host
+        self.kept = kept
 
 
 class Disconnect(SessionCommand):
@@ -159,6 +165,24 @@ class CreateChannel(SessionCommand):
         request: object,
         channel: str,
         changes: ChannelChanges | None = None,
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channel = channel
+        self.changes = changes
+
+
+class UpdateChannel(SessionCommand):
+    """Change options of a channel (F20).  404, 400, 406, 482, 503.
+
+    Queues, consumers and messages that are there stay; what ``changes.queue`` says is for queues
+    created from now on.
+    """
+
+    __slots__ = ("request", "channel", "changes")
+
+    def __init__(
+        self, session: int, request: object, channel: str, changes: ChannelChanges
     ) -> None:
         super().__init__(session)
         self.request = request
@@ -394,7 +418,8 @@ class Pull(SessionCommand):
     ``newest_first`` what came last; high priority before both.  ``clear_high`` and
     ``clear_regular`` remove what is left of these priorities afterwards; ``info`` asks to be told
     what is left.  A cache queue needs only ``request`` and answers with one AnswerPull or Reply.
-    Nothing is created by asking.  A ``count`` that makes no sense is 0.
+    Nothing is created by asking.  A ``count`` that makes no sense is 0.  ``size`` is what the
+    request costs while the pull waits, in bytes.
     """
 
     __slots__ = (
@@ -406,6 +431,7 @@ class Pull(SessionCommand):
         "clear_high",
         "clear_regular",
         "info",
+        "size",
     )
 
     def __init__(
@@ -419,6 +445,7 @@ class Pull(SessionCommand):
         clear_high: bool = False,
         clear_regular: bool = False,
         info: bool = False,
+        size: int = 0,
     ) -> None:
         super().__init__(session)
         self.request = request
@@ -429,6 +456,7 @@ class Pull(SessionCommand):
         self.clear_high = clear_high
         self.clear_regular = clear_regular
         self.info = info
+        self.size = size
 
 
 @mypyc_attr(acyclic=True)
@@ -511,28 +539,44 @@ class DescribeChannel(SessionCommand):
         self.channel = channel
 
 
-class ListChannels(SessionCommand):
-    """Answered with a list of ChannelSnapshot, those whose name passes ``filter`` (F52, F53)."""
+class ListCommand(SessionCommand):
+    """Answered with a list, or with 482 if it has more than ``most_items``; 0 is no bound.
 
-    __slots__ = ("request", "filter")
+    Whoever writes the answer sets it: more items cannot fit, so they are not collected.
+    """
 
-    def __init__(self, session: int, request: object, filter: str = "") -> None:
+    __slots__ = ("request", "most_items")
+
+    def __init__(self, session: int, request: object) -> None:
         super().__init__(session)
         self.request = request
+        self.most_items = 0
+
+
+class ListChannels(ListCommand):
+    """Answered with a list of ChannelSnapshot, those whose name passes ``filter`` (F52, F53).
+
+    ``visible`` are the channels that may be seen; None for all.
+    """
+
+    __slots__ = ("filter", "visible")
+
+    def __init__(self, session: int, request: object, filter: str = "") -> None:
+        super().__init__(session, request)
         self.filter = filter
+        self.visible: frozenset[str] | None = None
 
 
-class ListConsumers(SessionCommand):
+class ListConsumers(ListCommand):
     """Answered with a list of ClientSnapshot, in join order; ages count since joining (F52).
 
     404: unlike the original, asking creates no channel.
     """
 
-    __slots__ = ("request", "channel")
+    __slots__ = ("channel",)
 
     def __init__(self, session: int, request: object, channel: str) -> None:
-        super().__init__(session)
-        self.request = request
+        super().__init__(session, request)
         self.channel = channel
 
 
@@ -548,14 +592,13 @@ class DescribeQueue(SessionCommand):
         self.queue_id = queue_id
 
 
-class ListQueues(SessionCommand):
+class ListQueues(ListCommand):
     """Answered with a list of QueueSnapshot, in the order of creation (F57).  404."""
 
-    __slots__ = ("request", "channel")
+    __slots__ = ("channel",)
 
     def __init__(self, session: int, request: object, channel: str) -> None:
-        super().__init__(session)
-        self.request = request
+        super().__init__(session, request)
         self.channel = channel
 
 
@@ -569,12 +612,11 @@ class ListNodes(SessionCommand):
         self.request = request
 
 
-class ListClients(SessionCommand):
+class ListClients(ListCommand):
     """Answered with a list of ClientSnapshot, those whose type passes ``filter`` (F53, F59)."""
 
-    __slots__ = ("request", "filter")
+    __slots__ = ("filter",)
 
     def __init__(self, session: int, request: object, filter: str = "") -> None:
-        super().__init__(session)
-        self.request = request
+        super().__init__(session, request)
         self.filter = filter

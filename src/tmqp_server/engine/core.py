@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from tmqp_server.engine.books import HUSK_BYTES, PENDING_BYTES, Books, text_bytes
 from tmqp_server.engine.channels import Channel, ChannelTable
+from tmqp_server.engine.client import Client, Origin
 from tmqp_server.engine.delivery import HandlerRegistry, QueueFacts
 from tmqp_server.engine.effects import Effect, Reply
 from tmqp_server.engine.events import (
@@ -49,6 +51,8 @@ __all__ = [
 #: Messages, and bytes, that are brought back from the storage at a time.
 _FETCH_MESSAGES: Final = 1_000
 _FETCH_BYTES: Final = 1_048_576
+#: Names that are compared with a filter for one unit of work.
+_NAMES_PER_UNIT: Final = 16
 
 
 class Master:
@@ -92,7 +96,7 @@ class PendingRun(Pending):
 
     __slots__ = ("messages", "queue", "producer", "size")
 
-    def __init__(self, messages: list[Message], queue: Queue, producer: Session, size: int) -> None:
+    def __init__(self, messages: list[Message], queue: Queue, producer: Origin, size: int) -> None:
         self.messages = messages
         self.queue = queue
         self.producer = producer
@@ -122,11 +126,12 @@ class PendingFetch:
 class Removal:
     """A channel that is being removed.
 
-    *session* is told when it is over; None tells nobody.  With *deserted* it ends, and leaves what
-    is left, when somebody joins meanwhile.
+    *session* is told when it is over; None tells nobody.  With *deserted* the channel is removed
+    because it is empty (F101): queues that are not are left, and so is the rest when somebody joins
+    meanwhile.
     """
 
-    __slots__ = ("channel", "session", "request", "deserted", "left")
+    __slots__ = ("channel", "session", "request", "deserted", "begun")
 
     def __init__(
         self, channel: Channel, session: Session | None, request: object, deserted: bool
@@ -135,25 +140,32 @@ class Removal:
         self.session = session
         self.request = request
         self.deserted = deserted
-        #: The queues still to be closed, the next one last.
-        self.left: list[Queue] = []
+        self.begun = False
 
     def is_void(self) -> bool:
         """Whether the reason for it has gone."""
-        return self.deserted and bool(self.channel.audience.subscriptions)
+        channel = self.channel
+        return self.deserted and (
+            bool(channel.audience.subscriptions) or not channel.options.destroy_when_empty
+        )
 
-    def next_queue(self) -> Queue:
+    def next_queue(self) -> Queue | None:
         """The next queue, in the order of creation; the channel must have one.
 
-        It may be closed already, for others remove queues as well.
+        It may be closed already, for others remove queues as well.  None when each has been looked
+        at once and that is enough.
         """
-        if not self.left:
-            self.left = list(self.channel.queues.values())
-            self.left.reverse()
-        return self.left.pop()
+        leaving = self.channel.leaving
+        if not leaving:
+            if self.begun and self.deserted:
+                return None
+            leaving.extend(self.channel.queues.values())
+            leaving.reverse()
+        self.begun = True
+        return leaving.pop()
 
 
-class Core:
+class Core(Books):
     """The state that the parts of one broker share."""
 
     __slots__ = (
@@ -168,12 +180,15 @@ class Core:
         "now",
         "out",
         "budget",
+        "work",
         "wakeups",
         "runnable",
         "awake",
         "pulls",
         "trash",
         "removals",
+        "emptied",
+        "claimed",
         "news",
         "stores",
         "storage_ok",
@@ -183,7 +198,6 @@ class Core:
         "unsynced_bytes",
         "fetches",
         "last_fetch",
-        "total_bytes",
         "confirms_skipped",
         "dead_lettered",
         "stray_commands",
@@ -202,9 +216,10 @@ class Core:
     def __init__(
         self, limits: EngineLimits, options: BrokerOptions, handlers: HandlerRegistry
     ) -> None:
+        super().__init__(limits.max_total_bytes)
         self.limits = limits
         self.options = options
-        self.channels = ChannelTable(limits, handlers, options)
+        self.channels = ChannelTable(limits, handlers, options, self)
         #: By number, in the order of connecting.
         self.sessions: dict[int, Session] = {}
         #: By client id.
@@ -212,12 +227,12 @@ class Core:
         #: By client name and by client type, each in the order of connecting (F114).
         self.by_name: dict[str, dict[int, Session]] = {}
         self.by_type: dict[str, dict[int, Session]] = {}
-        self.notices = Notices(options.events)
+        self.notices = Notices(options.events, self)
         #: The time of this step, in monotonic seconds.
         self.now = 0.0
         self.out: list[Effect] = []
-        #: Units of work left in this step.
-        self.budget = 0
+        self.budget = 0  # units of work left in this step
+        self.work = 0  # see charge_names
         self.wakeups = Wakeups()
         #: Queues with messages that could be sent, but for the budget.
         self.runnable: deque[Queue] = deque()
@@ -228,11 +243,13 @@ class Core:
         self.trash: deque[Trash] = deque()
         #: Channels with so many queues that a step does not close them all.
         self.removals: deque[Removal] = deque()
+        #: Queues of deserted channels that may have become empty, and queues with claims, by key.
+        self.emptied: dict[int, Queue] = {}
+        self.claimed: dict[int, Queue] = {}
         #: Watched queues of which more is safe than before, by key.
         self.news: dict[int, Queue] = {}
-        #: The world has a storage, and it works.
         self.stores = options.storage
-        self.storage_ok = True
+        self.storage_ok = True  # the storage works
         self.tickets: dict[int, Pending] = {}
         self.last_ticket = 0
         #: The ticket of the last change of the topology in this command; 0 is none.
@@ -241,17 +258,14 @@ class Core:
         self.unsynced_bytes = 0
         self.fetches: dict[int, PendingFetch] = {}
         self.last_fetch = 0
-        #: Bytes of all messages that are not settled, see Queue.bytes.
-        self.total_bytes = 0
         #: Confirms not made because the producer had gone (F77).
         self.confirms_skipped = 0
         #: Messages moved to a dead-letter queue.
         self.dead_lettered = 0
         #: Commands of sessions the engine does not know, such as arrive after a Disconnect.
         self.stray_commands = 0
-        #: Acknowledges for queues that do not exist (F95); for others see Queue.unknown_acks.
+        #: Acknowledges for queues that do not exist, and the negative ones (F95).
         self.unknown_acks = 0
-        #: Those of them that were negative.
         self.negative_unknown_acks = 0
         #: Answers of the storage to nothing that was asked.
         self.unknown_tickets = 0
@@ -265,10 +279,18 @@ class Core:
         self.shares_decisions = False
         #: The masters of this server, by the name it has for them.
         self.masters: dict[str, Master] = {}
-        #: Decisions of other nodes that removed a message here, or keep it from being sent again.
+        #: Decisions of other nodes about messages that are here, and about others.
         self.decisions_applied = 0
-        #: Those about messages that were not there (any more).
         self.decisions_unknown = 0
+
+    def charge_names(self, count: int) -> None:
+        """Count the work of comparing so many names with a filter.
+
+        ``work`` is what was done since the hub last asked, beside moving messages.  A unit takes a
+        few microseconds: an operation, an item of a list, a receiver of a direct message, a
+        subscriber told of an event, or 16 names compared with a filter.
+        """
+        self.work += 1 + count // _NAMES_PER_UNIT
 
     def enlist(self, session: Session) -> None:
         """Make a session known."""
@@ -293,6 +315,27 @@ class Core:
             _leave(self.by_type, session.client_type, session)
         self.notices.forget_session(session)
 
+    def end_session(self, session: Session) -> None:
+        """Give back what a session takes, but for what deliveries in flight go on referring to."""
+        left = 0
+        if session.in_flight:
+            left = HUSK_BYTES + text_bytes(session.client_id)
+        self.refund(session.memory - left)
+        session.memory = left
+        session.end()
+
+    def release(self, message: Message) -> None:
+        """Nobody has a message in hand any more that several had."""
+        self.refund(message.held)
+        message.held = 0
+        message.holders = None
+
+    def forget_husk(self, client: Client) -> None:
+        """The last delivery to a session that has ended is over."""
+        assert isinstance(client, Session)
+        self.refund(client.memory)
+        client.memory = 0
+
     def schedule(self, queue: Queue) -> None:
         """Let *queue* be worked on in the next ``on_deadline``."""
         if not queue.runnable:
@@ -312,6 +355,30 @@ class Core:
             pulling.parked = False
             self.schedule_pull(pulling)
 
+    # --- Queues that are destroyed when they are empty -------------------------------------------
+
+    def note_emptied(self, queue: Queue) -> None:
+        """Note that a ``fleeting`` queue may have become empty; the step ends by looking at it."""
+        if not queue.audience.subscriptions:
+            self.emptied[queue.key] = queue
+
+    def claim(self, queue: Queue) -> None:
+        """Keep *queue* from being destroyed as empty: a transaction holds messages for it, or it
+        has the only copy of a dead letter that is not yet safe elsewhere."""
+        queue.claims += 1
+        self.claimed[queue.key] = queue
+
+    def release_claim(self, key: int) -> None:
+        """End a claim on the queue of that key."""
+        queue = self.claimed.get(key)
+        if queue is None:
+            return
+        queue.claims -= 1
+        if queue.claims == 0:
+            del self.claimed[key]
+            if queue.fleeting:
+                self.note_emptied(queue)
+
     # --- The storage -----------------------------------------------------------------------------
 
     def keep(self, change: StoredChange) -> None:
@@ -319,6 +386,7 @@ class Core:
         self.last_ticket += 1
         change.ticket = self.last_ticket
         self.tickets[change.ticket] = PendingChange()
+        self.charge(PENDING_BYTES)
         self.change = change.ticket
         self.out.append(change)
 
@@ -388,11 +456,10 @@ class Core:
             audience.line = deque()
 
     def watch_channel(self, channel: Channel) -> None:
-        """A channel is new: its event handler is told of what happens in it from now on."""
+        """Tell the event handler of a channel, which is new or changed, of what happens in it."""
         handler = channel.options.event_handler
-        if handler:
-            wanted = self.options.event_handlers[handler]
-            self.notices.set_handler(channel.key, handler, wanted)
+        wanted = self.options.event_handlers[handler] if handler else 0
+        self.notices.set_handler(channel.key, handler, wanted)
 
     def notify_client(self, event: int, session: Session) -> None:
         """Tell that a client, or a slave, connected or disconnected."""
@@ -402,19 +469,19 @@ class Core:
             self.notify_node(node_event, fact_of_node)
         elif self.notices.mask & event:
             fact = ClientFact(session.client_id, session.name, session.client_type)
-            self.notices.tell(self.out, event, fact)
+            self.work += self.notices.tell(self.out, event, fact)
 
     def notify_node(self, event: int, fact: NodeFact) -> None:
         """Tell that a node connected or disconnected."""
         if self.notices.mask & event:
-            self.notices.tell(self.out, event, fact)
+            self.work += self.notices.tell(self.out, event, fact)
 
     def notify_channel(self, event: int, channel: Channel) -> None:
         """Tell that a channel was created or removed."""
         if self.notices.mask & event:
             active = len(channel.audience.subscriptions)
             fact = ChannelFact(channel.name, active, channel.options.client_limit)
-            self.notices.tell(self.out, event, fact)
+            self.work += self.notices.tell(self.out, event, fact)
             self.notices.tell_handler(self.out, event, fact, channel.key)
 
     def notify_subscription(self, event: int, channel: Channel, session: Session) -> None:
@@ -423,7 +490,7 @@ class Core:
             fact = SubscriptionFact(
                 channel.name, session.client_id, session.name, session.client_type
             )
-            self.notices.tell(self.out, event, fact, channel.key)
+            self.work += self.notices.tell(self.out, event, fact, channel.key)
 
     def notify_queue(self, event: int, queue: Queue, status: int) -> None:
         """Tell that a queue was created, updated or removed."""
@@ -436,7 +503,7 @@ class Core:
                 queue.high_in_all(),
                 queue.regular_in_all(),
             )
-            self.notices.tell(self.out, event, fact, queue.channel_name.lower())
+            self.work += self.notices.tell(self.out, event, fact, queue.channel_name.lower())
 
     def notify_message(self, queue: Queue, message: Message) -> None:
         """Tell that a message was produced."""
@@ -450,7 +517,7 @@ class Core:
             producer.name,
             producer.client_type,
         )
-        self.notices.tell_of_queue(self.out, fact, queue)
+        self.work += self.notices.tell_of_queue(self.out, fact, queue)
 
 
 def _enter(groups: dict[str, dict[int, Session]], name: str, session: Session) -> None:

@@ -7,9 +7,10 @@ another has put there, and the storage has not answered for, is told to the stor
 
 from __future__ import annotations
 
-from tmqp.constants import RESULT_BAD_REQUEST, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp.names import fault_of_name
 from tmqp_server.engine.asking import Questions
+from tmqp_server.engine.books import PENDING_BYTES, cursor_bytes
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.reading_effects import ForgetCursor, StoreCursor
@@ -40,11 +41,22 @@ class Cursors:
             return RESULT_OK
         if len(queue.cursors) >= self._core.limits.max_cursors_per_queue:
             return RESULT_LIMIT_EXCEEDED
-        return RESULT_OK
+        return self.problem_of_memory(1, name)
+
+    def problem_of_memory(self, count: int, name: str) -> int:
+        """0 when there is memory for so many more cursors, else the result code to answer."""
+        size = count * (cursor_bytes(name) + PENDING_BYTES)
+        return RESULT_OK if self._core.has_room(size) else RESULT_BUSY
+
+    def restore(self, queue: Queue, name: str, sequence: int) -> None:
+        """Put a cursor where it was before."""
+        if name not in queue.cursors:
+            self._core.charge(cursor_bytes(name))
+        queue.cursors[name] = sequence
 
     def place(self, queue: Queue, name: str, sequence: int) -> None:
         """Put a cursor somewhere; the answer of this command waits until that is safe."""
-        queue.cursors[name] = sequence
+        self.restore(queue, name, sequence)
         core = self._core
         core.keep(StoreCursor(queue.key, name, sequence))
         queue.cursor_ticket = core.last_ticket
@@ -63,6 +75,9 @@ class Cursors:
         """Forget a cursor; the answer of this command waits until that is safe."""
         del queue.cursors[name]
         core = self._core
+        core.refund(cursor_bytes(name))
+        if queue.fleeting:
+            core.note_emptied(queue)
         core.keep(ForgetCursor(queue.key, name))
         queue.cursor_ticket = core.last_ticket
 

@@ -12,9 +12,11 @@ was asked (``questions.py``); others are dropped and counted too.
 from __future__ import annotations
 
 from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_NOT_FOUND
+from tmqp_server.engine.books import question_bytes
 from tmqp_server.engine.client_commands import (
     BY_ID,
     BY_NAME,
+    Decline,
     PassAnswer,
     SendCustom,
     SendDirect,
@@ -22,6 +24,8 @@ from tmqp_server.engine.client_commands import (
 from tmqp_server.engine.commands import Acknowledge, Command
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.effects import Forward, HandOver, Reply
+from tmqp_server.engine.performing import Performers
+from tmqp_server.engine.questions import Questions
 from tmqp_server.engine.router_commands import ASKS_ACKNOWLEDGE
 from tmqp_server.engine.sessions import Session
 
@@ -36,6 +40,15 @@ class Direct:
     def __init__(self, core: Core) -> None:
         self._core = core
 
+    def performers(self) -> Performers:
+        """Which method serves which command."""
+        return {
+            SendDirect: self.send,
+            PassAnswer: self.pass_answer,
+            SendCustom: self.hand_over,
+            Decline: self.decline,
+        }
+
     def send(self, command: Command, session: Session) -> None:
         """Bring a message to those it names, or say why not (F113-F115)."""
         assert isinstance(command, SendDirect)
@@ -47,7 +60,8 @@ class Direct:
         if receivers:
             if command.first_only:
                 receivers = receivers[:1]
-            self.bring(receivers, command, session)
+            if not self.bring(receivers, command, session):
+                core.out.append(Reply(session.number, command.request, RESULT_BUSY))
         else:
             found = self._named(command.by, command.who)
             if not found and command.elsewhere:
@@ -56,29 +70,45 @@ class Direct:
             code = RESULT_BUSY if found else RESULT_NOT_FOUND
             core.out.append(Reply(session.number, command.request, code))
 
-    def bring(self, receivers: list[int], command: SendDirect, session: Session) -> None:
-        """Bring a message to some clients, and expect their answers if it asks for any."""
+    def bring(self, receivers: list[int], command: SendDirect, session: Session) -> bool:
+        """Bring a message to some clients, and expect their answers if it asks for any; False when
+        there is no memory for that."""
+        if command.asks and not session.node:
+            size = question_bytes(command.message_id, len(receivers))
+            if not self._core.has_room(size):
+                return False
         self._core.out.append(Forward(receivers, command.wire))
         self._expect(receivers, command, session)
+        return True
 
     def _expect(self, receivers: list[int], command: SendDirect, session: Session) -> None:
         # What a node brings was asked on another server, which knows who waits.
         if command.asks and not session.node:
             core = self._core
             until = core.now + core.limits.max_answer_wait_ms / 1000
-            session.questions(core.limits.max_questions_per_session).ask(
-                command.message_id, receivers, command.asks, command.elsewhere, until
-            )
+            if session.asked is None:
+                session.asked = Questions(core.limits.max_questions_per_session, core)
+            session.asked.ask(command.message_id, receivers, command.asks, command.elsewhere, until)
 
     def receivers(self, by: int, who: str) -> list[int]:
         """The sessions of those named that can take a message; the others are counted."""
         receivers: list[int] = []
-        for client in self._named(by, who):
+        named = self._named(by, who)
+        self._core.work += len(named)
+        for client in named:
             if client.blocked:
                 self._core.directs_skipped += 1
             else:
                 receivers.append(client.number)
         return receivers
+
+    def count(self, by: int, who: str) -> int:
+        """How many clients are named, whether or not they can take a message."""
+        core = self._core
+        if by == BY_ID:
+            return 1
+        group = (core.by_name if by == BY_NAME else core.by_type).get(who)
+        return 0 if group is None else len(group)
 
     def _named(self, by: int, who: str) -> list[Session]:
         """The clients of an id, a name or a type, in the order of connecting."""
@@ -105,6 +135,11 @@ class Direct:
         return asked is not None and asked.takes(
             message_id, session.number, kind, session.node, self._core.now
         )
+
+    def decline(self, command: Command, session: Session) -> None:
+        """Answer what nobody could make sense of."""
+        assert isinstance(command, Decline)
+        self._core.out.append(Reply(session.number, command.request, command.code))
 
     def hand_over(self, command: Command, session: Session) -> None:
         """Give a custom message to whoever knows what it means (F17)."""

@@ -44,7 +44,9 @@ class Directory:
         """Create a queue, or return None and say in ``problem`` why not."""
         channels = self._core.channels
         rules = channel.options
-        self.problem = channels.problem_of_new_queue(channel, rules, queue_id, options)
+        self.problem = channels.problem_of_new_queue(
+            channel.name, channel, rules, queue_id, options
+        )
         if self.problem != RESULT_OK:
             return None
         queue = channels.create_queue(channel, queue_id, options)
@@ -89,7 +91,7 @@ class Directory:
             if problem != RESULT_OK:
                 return problem
         options = rules.queue if changes is None else changes.applied_to(rules.queue)
-        return core.channels.problem_of_new_queue(channel, rules, queue_id, options)
+        return core.channels.problem_of_new_queue(channel_name, channel, rules, queue_id, options)
 
     def open_queue(
         self, channel_name: str, queue_id: int, changes: QueueChanges | None

@@ -352,16 +352,20 @@ class HandOver(Effect):
 class Inform(Effect):
     """Tell subscribers of an event (F129); all of ``sessions`` get the very same bytes.
 
-    ``channel`` is the channel as these subscribers spelt it, empty for events of the server.
+    ``channel`` is the channel as these subscribers spelt it, empty for events of the server;
+    ``specified`` says that they want the form of the specification.
     """
 
-    __slots__ = ("sessions", "event", "fact", "channel")
+    __slots__ = ("sessions", "event", "fact", "channel", "specified")
 
-    def __init__(self, sessions: list[int], event: int, fact: Fact, channel: str) -> None:
+    def __init__(
+        self, sessions: list[int], event: int, fact: Fact, channel: str, specified: bool
+    ) -> None:
         self.sessions = sessions
         self.event = event
         self.fact = fact
         self.channel = channel
+        self.specified = specified
 
 
 @mypyc_attr(acyclic=True)

@@ -150,6 +150,7 @@ class Groups:
             if command.cursor not in queue.cursors:
                 new.append(queue)
                 code = code or self._cursors.problem_of_new(queue, command.cursor)
+        code = code or self._cursors.problem_of_memory(len(new), command.cursor)
         self._begin(command, session, new, queues, code, command.earliest, command.timestamp_ms)
 
     def reset(self, command: Command, session: Session) -> None:

@@ -1,18 +1,23 @@
 """Owns the answers to questions: describe and list, as snapshots.
 
 Who may ask what is decided before a question becomes a command (F66).
+
+A list that is too long to be sent, or too much work, is refused before its items are collected.
 """
 
 from __future__ import annotations
 
-from tmqp.constants import RESULT_NOT_FOUND, RESULT_OK
-from tmqp_server.engine.channels import matches
+from typing import Final
+
+from tmqp.constants import RESULT_LIMIT_EXCEEDED, RESULT_NOT_FOUND, RESULT_OK
+from tmqp_server.engine.channels import Channel, matches
 from tmqp_server.engine.commands import (
     Command,
     DescribeChannel,
     DescribeQueue,
     ListChannels,
     ListClients,
+    ListCommand,
     ListConsumers,
     ListQueues,
 )
@@ -27,6 +32,9 @@ from tmqp_server.engine.snapshots import (
 )
 
 __all__ = ["Information"]
+
+#: Queue ids that take as long to write as another item of a list.
+_IDS_PER_ITEM: Final = 32
 
 
 class Information:
@@ -48,17 +56,46 @@ class Information:
         if channel is None:
             self._reply(session, command.request, RESULT_NOT_FOUND, None)
         else:
-            body = ChannelSnapshot(channel)
-            self._reply(session, command.request, RESULT_OK, body)
+            self._core.work += _size(channel)
+            self._reply(session, command.request, RESULT_OK, ChannelSnapshot(channel))
+
+    def _may_list(self, session: Session, command: ListCommand, items: int, size: int) -> bool:
+        """Whether a list may be collected; answers with 482 if not.
+
+        :param items: its items, of which no more than ``most_items`` fit into an answer.
+        :param size: the same with what a large item counts more.
+        """
+        if self._is_too_long(command, items, size):
+            self._reply(session, command.request, RESULT_LIMIT_EXCEEDED, None)
+            return False
+        self._core.work += size
+        return True
+
+    def _is_too_long(self, command: ListCommand, items: int, size: int) -> bool:
+        most = command.most_items
+        return (0 < most < items) or size > self._core.limits.max_list_items
 
     def list_channels(self, command: Command, session: Session) -> None:
         """The channels whose name passes a filter, in the order of creation (F52, F53)."""
         assert isinstance(command, ListChannels)
-        body: list[ChannelSnapshot] = []
-        for channel in self._core.channels.by_key.values():
-            if matches(channel.name, command.filter):
-                body.append(ChannelSnapshot(channel))
-        self._reply(session, command.request, RESULT_OK, body)
+        core = self._core
+        pattern = command.filter
+        visible = command.visible
+        there = core.channels.by_key
+        items = 0 if pattern or visible is not None else len(there)
+        if self._is_too_long(command, items, items):
+            self._reply(session, command.request, RESULT_LIMIT_EXCEEDED, None)
+            return
+        core.charge_names(len(there))
+        channels: list[Channel] = []
+        size = 0
+        for channel in there.values():
+            if (visible is None or channel.name in visible) and matches(channel.name, pattern):
+                channels.append(channel)
+                size += _size(channel)
+        if self._may_list(session, command, len(channels), size):
+            body = [ChannelSnapshot(channel) for channel in channels]
+            self._reply(session, command.request, RESULT_OK, body)
 
     def list_consumers(self, command: Command, session: Session) -> None:
         """Who has joined a channel, in that order (F52)."""
@@ -66,6 +103,9 @@ class Information:
         channel = self._core.channels.find(command.channel)
         if channel is None:
             self._reply(session, command.request, RESULT_NOT_FOUND, None)
+            return
+        count = len(channel.audience.subscriptions)
+        if not self._may_list(session, command, count, count):
             return
         body: list[ClientSnapshot] = []
         now = self._core.now
@@ -90,19 +130,25 @@ class Information:
         if channel is None:
             self._reply(session, command.request, RESULT_NOT_FOUND, None)
             return
-        body: list[QueueSnapshot] = []
-        for queue in channel.queues.values():
-            body.append(QueueSnapshot(queue))
-        self._reply(session, command.request, RESULT_OK, body)
+        count = len(channel.queues)
+        if self._may_list(session, command, count, count):
+            body = [QueueSnapshot(queue) for queue in channel.queues.values()]
+            self._reply(session, command.request, RESULT_OK, body)
 
     def list_clients(self, command: Command, session: Session) -> None:
         """The clients whose type passes a filter, in the order of connecting (F53, F59)."""
         assert isinstance(command, ListClients)
-        body: list[ClientSnapshot] = []
-        for client in self._core.sessions.values():
-            if not client.node and matches(client.client_type or "", command.filter):
-                body.append(ClientSnapshot(client, client.connected_at, self._core.now))
-        self._reply(session, command.request, RESULT_OK, body)
+        core = self._core
+        pattern = command.filter
+        core.charge_names(len(core.sessions))
+        clients: list[Session] = []
+        for client in core.sessions.values():
+            if not client.node and matches(client.client_type or "", pattern):
+                clients.append(client)
+        if self._may_list(session, command, len(clients), len(clients)):
+            now = core.now
+            body = [ClientSnapshot(client, client.connected_at, now) for client in clients]
+            self._reply(session, command.request, RESULT_OK, body)
 
     def statistics(self) -> BrokerStatistics:
         """The whole broker."""
@@ -124,7 +170,7 @@ class Information:
             queues,
             messages,
             in_flight,
-            core.total_bytes,
+            core.total_bytes - core.state_bytes,
             unsynced,
             core.dead_lettered,
             core.confirms_skipped,
@@ -136,4 +182,12 @@ class Information:
             core.notices.skipped,
             core.decisions_applied,
             core.decisions_unknown,
+            core.state_bytes,
         )
+
+
+def _size(channel: Channel) -> int:
+    """How many items of a list a channel counts for."""
+    allowed = channel.options.allowed_queues
+    ids = len(channel.queues) + (0 if allowed is None else len(allowed))
+    return 1 + ids // _IDS_PER_ITEM

@@ -124,7 +124,7 @@ class Intake:
         queue.sequence = sequence
         message = Message(
             command.message_id,
-            session,
+            session.origin,
             command.channel,
             command.queue_id,
             command.size,

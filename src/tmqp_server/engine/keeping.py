@@ -16,7 +16,8 @@ and the storage does not have was damaged: it is dropped and counted.
 from __future__ import annotations
 
 from tmqp.constants import NACK_ERROR, RESULT_BUSY
-from tmqp_server.engine.client import Client
+from tmqp_server.engine.books import PENDING_BYTES
+from tmqp_server.engine.client import Origin
 from tmqp_server.engine.commands import Command, Synced
 from tmqp_server.engine.core import Core, PendingChange, PendingFetch, PendingRun, PendingSave
 from tmqp_server.engine.effects import Confirm, Erase
@@ -123,6 +124,7 @@ class Keeper:
                 else:
                     self._not_saved(pending.queue, message, pending.transient, pending.tail)
             elif isinstance(pending, PendingChange):
+                core.refund(PENDING_BYTES)
                 reply = pending.reply
                 if reply is not None:
                     if not command.ok:
@@ -182,7 +184,10 @@ class Keeper:
 
     def _saved(self, queue: Queue, message: Message, transient: bool, tail: Tail | None) -> None:
         rare = message.rarely()
-        rare.old = 0
+        if rare.old:
+            rare.old = 0
+            if rare.old_key != queue.key:
+                self._core.release_claim(rare.old_key)
         self._core.became_safe(queue, rare.stored)
         if not transient:
             if not message.marks & MARK_SAVED:
@@ -197,6 +202,8 @@ class Keeper:
         self._core.total_bytes -= message.size + MESSAGE_OVERHEAD_BYTES
         tail.unsynced -= 1
         tail.last = max(tail.last, rare.stored)
+        if queue.fleeting and queue.count == 0:
+            self._core.note_emptied(queue)
 
     def _not_saved(
         self, queue: Queue, message: Message, transient: bool, tail: Tail | None
@@ -263,7 +270,7 @@ class Keeper:
         there = queue.high_tail if asked.high_priority else queue.regular_tail
         if there is not tail:
             return  # cleared meanwhile
-        producers: dict[str, Client] = {}
+        producers: dict[str, Origin] = {}
         for kept in command.messages:
             if kept.sequence in tail.skip:
                 continue
@@ -274,7 +281,7 @@ class Keeper:
                 queue.accepted += 1
             producer = producers.get(kept.source)
             if producer is None or producer.door != kept.door:
-                producer = Client(0, kept.source, None, None, kept.door, None, False, 0.0)
+                producer = Origin(0, kept.source, None, None, kept.door)
                 producer.alive = False
                 producers[kept.source] = producer
             self._bring_back(queue, kept, producer, asked)
@@ -282,13 +289,15 @@ class Keeper:
         if tail.skip and len(tail.skip) > 2 * core.limits.max_batch_length:
             tail.skip = {each: None for each in tail.skip if each > tail.after}
         queue.close_tail(tail, asked.high_priority)
+        if queue.fleeting and queue.count == 0:
+            core.note_emptied(queue)
         core.arm(queue)
         self._pump.resume(queue, core.now)
         core.release_pull(queue)
         core.refill(queue)
 
     def _bring_back(
-        self, queue: Queue, kept: KeptMessage, producer: Client, asked: PendingFetch
+        self, queue: Queue, kept: KeptMessage, producer: Origin, asked: PendingFetch
     ) -> None:
         core = self._core
         marks = MARK_CONFIRMED

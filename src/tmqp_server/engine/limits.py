@@ -35,7 +35,13 @@ class EngineLimits:
 
     max_queues_per_channel: int = 1_000
     """Queues in one channel; creating one more is answered with 482.  A queue id has 16 bits, so
-    65,536 is the most there can be."""
+    65,536 is the most there can be.  How many queues there can be in all, ``max_total_bytes`` says:
+    260,000 empty ones."""
+
+    max_list_items: int = 10_000
+    """Items in the answer to one list of channels, queues, consumers or clients; more are answered
+    with 482 and not collected.  For every 32 queue ids that it shows, a channel counts as one item
+    more."""
 
     max_subscriptions_per_session: int = 1_000
     """Channels one client may have joined; joining one more is answered with 482."""
@@ -45,6 +51,14 @@ class EngineLimits:
 
     max_bindings_per_router: int = 100
     """Bindings of one router; adding one more is answered with 482."""
+
+    max_queues_per_publish: int = 1_000
+    """Queues that tag bindings bring one message for a router into; a binding that would bring it
+    into more does not work, and the router goes on to the next."""
+
+    max_clients_per_publish: int = 10_000
+    """Clients that direct bindings bring one message for a router to; a binding that would bring it
+    to more does not work, and the router goes on to the next."""
 
     max_http_calls: int = 256
     """HTTP requests of bindings that are under way or wait for their turn; past that an HTTP
@@ -149,9 +163,12 @@ class EngineLimits:
     that is committed again after that is pushed again."""
 
     max_total_bytes: int = 1_073_741_824
-    """Memory for the messages of all queues: their bytes, and 512 for each.  Pushes past it get
-    503, for it is the server's fault, not the queue's; consumers go on, and what they take makes
-    room."""
+    """Memory for everything: messages (their bytes, and 512 for each), and whatever else a command
+    can create, at what it takes in memory: an empty queue about 4 kB, a channel 4 kB, a connection
+    17 kB, a subscription 512 bytes.  What goes past it is answered with 503, for it is the server's
+    fault, not the queue's; consumers go on, and what they take makes room.  Connections (482),
+    subscriptions and pulls may take a sixteenth more, and at least 256 KiB: else nobody could make
+    room when messages fill the memory."""
 
     max_in_flight_per_session: int = 10_000
     """Deliveries one client may leave unanswered.  A queue that keeps its messages sends it no

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp._compat import mypyc_attr
-from tmqp_server.engine.client import Client
+from tmqp_server.engine.client import Client, Origin
 from tmqp_server.engine.records import Record
 from tmqp_server.engine.times import AT_ONCE, NEVER
 
@@ -137,13 +137,14 @@ class Message:
         "sent_at",
         "holder",
         "holders",
+        "held",
         "rare",
     )
 
     def __init__(
         self,
         message_id: str,
-        producer: Client,
+        producer: Origin,
         channel: str,
         queue_id: int,
         size: int,
@@ -166,6 +167,8 @@ class Message:
         self.holder: Client | None = None
         #: The consumers that have it, by number, when they are several; a closed one is taken out.
         self.holders: dict[int, Client] | None = None
+        #: What these are charged in the broker's books.
+        self.held = 0
         self.rare: Rare | None = None
 
     @property

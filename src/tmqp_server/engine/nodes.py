@@ -71,6 +71,7 @@ class Nodes:
         if command.request is None:
             return
         core = self._core
+        core.charge_names(len(core.sessions))
         body: list[NodeSnapshot] = []
         for master in core.masters.values():
             age_s = core.now - master.since if master.connected else 0.0

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tmqp_server.engine.books import Books, listening_bytes
 from tmqp_server.engine.delivery import QueueFacts
 from tmqp_server.engine.effects import Effect, Inform, Notify, TellHandler
 from tmqp_server.engine.events import MESSAGE_PRODUCED, Fact
@@ -35,13 +36,23 @@ Place = tuple[int, str, int]
 class Notices:
     """The subscriptions to events of one broker."""
 
-    __slots__ = ("mask", "skipped", "_channels", "_counts", "_handlers", "_places", "_world")
+    __slots__ = (
+        "mask",
+        "skipped",
+        "_books",
+        "_channels",
+        "_counts",
+        "_handlers",
+        "_places",
+        "_world",
+    )
 
-    def __init__(self, world: int) -> None:
+    def __init__(self, world: int, books: Books) -> None:
         #: Bits of the events that somebody listens to.
         self.mask = world
         #: Events not told to a subscriber whose outbound buffer was full.
         self.skipped = 0
+        self._books = books
         self._world = world
         self._places: dict[Place, dict[int, EventSubscription]] = {}
         #: The places of each channel, by its key.
@@ -51,13 +62,18 @@ class Notices:
         #: The event handlers of channels, by the channel's key: a name, and the bits it wants.
         self._handlers: dict[str, tuple[str, int]] = {}
 
-    def subscribe(self, session: Session, place: Place, channel: str) -> None:
-        """Tell a session of what happens at a place; *channel* is its spelling."""
+    def subscribe(self, session: Session, place: Place, channel: str, specified: bool) -> None:
+        """Tell a session of what happens at a place; *channel* is its spelling, *specified* that it
+        wants the form of the specification."""
         subscription = session.event_subscriptions.get(place)
         if subscription is not None:
+            # The same name in another case, which may be longer or shorter.
+            self._books.charge(listening_bytes(channel) - listening_bytes(subscription.channel))
             subscription.channel = channel
+            subscription.specified = specified
             return
-        subscription = EventSubscription(session, channel)
+        self._books.charge(listening_bytes(channel))
+        subscription = EventSubscription(session, channel, specified)
         session.event_subscriptions[place] = subscription
         listeners = self._places.get(place)
         if listeners is None:
@@ -73,8 +89,10 @@ class Notices:
 
     def unsubscribe(self, session: Session, place: Place) -> None:
         """Tell a session no more; nothing happens when it was not told before."""
-        if session.event_subscriptions.pop(place, None) is None:
+        subscription = session.event_subscriptions.pop(place, None)
+        if subscription is None:
             return
+        self._books.refund(listening_bytes(subscription.channel))
         listeners = self._places[place]
         del listeners[session.number]
         if not listeners:
@@ -112,6 +130,7 @@ class Notices:
             return
         self._close(place)
         for subscription in listeners.values():
+            self._books.refund(listening_bytes(subscription.channel))
             del subscription.session.event_subscriptions[place]
         self._count(place[0], -len(listeners))
 
@@ -132,9 +151,14 @@ class Notices:
             bit <<= 1
 
     def set_handler(self, key: str, name: str, events: int) -> None:
-        """Tell an event handler of these events of a channel that is about to be there."""
-        self._handlers[key] = (name, events)
-        self._count_all(events, 1)
+        """Tell an event handler of these events of a channel, and no other; none if *name* is
+        empty."""
+        before = self._handlers.pop(key, None)
+        if before is not None:
+            self._count_all(before[1], -1)
+        if name:
+            self._handlers[key] = (name, events)
+            self._count_all(events, 1)
 
     def tell_handler(self, out: list[Effect], event: int, fact: Fact, key: str) -> None:
         """Tell the channel's event handler, if it has one that wants this event."""
@@ -144,28 +168,33 @@ class Notices:
 
     def tell(
         self, out: list[Effect], event: int, fact: Fact, key: str = "", queue_id: int = NO_QUEUE
-    ) -> None:
-        """Tell the world, if it listens, and all subscribers, grouped by their spelling."""
+    ) -> int:
+        """Tell the world, if it listens, and all subscribers, grouped by spelling and form.
+
+        :returns: the number of subscribers, for this is work that each of them costs.
+        """
         if self._world & event:
             out.append(Notify(event, fact))
         if key and self._handlers:
             self.tell_handler(out, event, fact, key)
         listeners = self._places.get((event, key, queue_id))
         if listeners is None:
-            return
-        groups: dict[str, list[int]] = {}
+            return 0
+        groups: dict[tuple[str, bool], list[int]] = {}
         for number, subscription in listeners.items():
             if subscription.session.blocked:
                 self.skipped += 1
                 continue
-            group = groups.get(subscription.channel)
+            form = (subscription.channel, subscription.specified)
+            group = groups.get(form)
             if group is None:
-                groups[subscription.channel] = [number]
+                groups[form] = [number]
             else:
                 group.append(number)
-        for channel, sessions in groups.items():
-            out.append(Inform(sessions, event, fact, channel))
+        for form, sessions in groups.items():
+            out.append(Inform(sessions, event, fact, form[0], form[1]))
+        return len(listeners)
 
-    def tell_of_queue(self, out: list[Effect], fact: Fact, queue: QueueFacts) -> None:
-        """Tell of a message produced into a queue."""
-        self.tell(out, MESSAGE_PRODUCED, fact, queue.channel_name.lower(), queue.queue_id)
+    def tell_of_queue(self, out: list[Effect], fact: Fact, queue: QueueFacts) -> int:
+        """Tell of a message produced into a queue; returns as :meth:`tell`."""
+        return self.tell(out, MESSAGE_PRODUCED, fact, queue.channel_name.lower(), queue.queue_id)

@@ -313,6 +313,8 @@ class Outcomes:
         queue.bytes -= size
         self._core.total_bytes -= size + MESSAGE_OVERHEAD_BYTES
         message.marks |= MARK_GONE
+        if queue.fleeting and queue.count == 0:
+            self._core.note_emptied(queue)
         if message.marks & MARK_SHARED:
             forget(queue, message)
         if message.marks & (MARK_SAVED | MARK_SAVING):

@@ -26,14 +26,13 @@ from tmqp.constants import (
     RESULT_NOT_FOUND,
     RESULT_OK,
 )
-from tmqp_server.engine.channels import ChannelTable, matches
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.custom_routers import RoutedMessage
 from tmqp_server.engine.direct import Direct
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.intake import Intake
-from tmqp_server.engine.queues import Queue
+from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.router_commands import (
     ASKS_NOTHING,
     TO_CLIENTS,
@@ -58,6 +57,10 @@ _HTTP_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _POST: Final = 1
 _GET: Final = 0
 _DELETE: Final = 4
+#: Tags that are compared with a filter for one unit of work.
+_TAGS_PER_UNIT: Final = 16
+#: Clients that are looked at, to find one of them, at the cost of sending to one.
+_LOOKED_AT_PER_CLIENT: Final = 16
 
 
 class Publication:
@@ -68,9 +71,24 @@ class Publication:
     be by a receiver.
     """
 
-    __slots__ = ("calls", "envelope", "request", "rest", "router", "session", "settled", "size")
+    __slots__ = (
+        "calls",
+        "clients_left",
+        "envelope",
+        "queues_left",
+        "request",
+        "rest",
+        "router",
+        "session",
+        "settled",
+        "size",
+    )
 
-    def __init__(self, router: Router, session: Session, command: Publish) -> None:
+    def __init__(
+        self, router: Router, session: Session, command: Publish, limits: EngineLimits
+    ) -> None:
+        self.clients_left: int = limits.max_clients_per_publish
+        self.queues_left: int = limits.max_queues_per_publish
         self.router = router
         self.session = session
         self.request = command.request
@@ -123,7 +141,7 @@ class Publishing:
         if router is None or not router.enabled:
             self._reply(session, command.request, RESULT_NOT_FOUND)
             return
-        publication = Publication(router, session, command)
+        publication = Publication(router, session, command, self._core.limits)
         if router.custom is not None:
             self._to_targets(publication)
         elif router.method == _DISTRIBUTE:
@@ -266,6 +284,12 @@ class Publishing:
         options = binding.options
         envelope = publication.envelope
         direct = envelope.as_direct(options.target, options.content_type, options.interaction)
+        count = self._direct.count(direct.by, direct.who)
+        if options.method == _ROUND_ROBIN or options.method == _ONLY_FIRST:
+            count = 1 + count // _LOOKED_AT_PER_CLIENT
+        if count > publication.clients_left:
+            return False
+        publication.clients_left -= count
         receivers = self._direct.receivers(direct.by, direct.who)
         if not receivers:
             return False
@@ -274,18 +298,20 @@ class Publishing:
             binding.turn += 1
         elif options.method == _ONLY_FIRST:
             receivers = receivers[:1]
-        self._direct.bring(receivers, direct, publication.session)
-        return True
+        return self._direct.bring(receivers, direct, publication.session)
 
     def _to_tag(self, binding: Binding, publication: Publication) -> bool:
         """Push into every queue whose tag fits, in the order of creation (F126)."""
         options = binding.options
         channels = self._core.channels
-        if binding.generation != channels.generation:
-            binding.generation = channels.generation
-            binding.queues = _tagged(channels, options.target)
+        before = channels.compared
+        queues = channels.tagged(options.target)
+        self._core.work += 1 + len(queues) + (channels.compared - before) // _TAGS_PER_UNIT
+        if len(queues) > publication.queues_left:
+            return False
+        publication.queues_left -= len(queues)
         took = False
-        for queue in binding.queues:
+        for queue in queues:
             push = publication.envelope.as_push(
                 queue.channel_name, queue.queue_id, options.interaction
             )
@@ -333,14 +359,3 @@ def _code_of(status: int) -> int:
     if 200 <= status <= 299:
         return RESULT_OK
     return status if 400 <= status <= 599 else RESULT_FAILED
-
-
-def _tagged(channels: ChannelTable, filter: str) -> list[Queue]:
-    """The queues whose tag passes the filter (F53); one without a tag passes none."""
-    found: list[Queue] = []
-    for channel in channels.by_key.values():
-        for queue in channel.queues.values():
-            tag = queue.options.tag
-            if tag and matches(tag, filter):
-                found.append(queue)
-    return found

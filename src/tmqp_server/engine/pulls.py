@@ -30,6 +30,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import RESULT_NOT_FOUND, RESULT_UNAUTHORIZED, NoContent
+from tmqp_server.engine.books import PULL_BYTES
 from tmqp_server.engine.commands import Command, Pull
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery import (
@@ -100,6 +101,8 @@ class Puller:
             command.info,
         )
         queue.reserved += pulling.count
+        pulling.memory = PULL_BYTES + command.size
+        self._core.charge(pulling.memory)
         session.pulls.append(pulling)
         self._go_on_with(pulling, self._core.now, 0)
 
@@ -118,6 +121,8 @@ class Puller:
         if queue.waiting_count() + queue.spilled <= queue.reserved:
             return _EMPTY
         if len(session.pulls) >= limits.max_pulls_per_session:
+            return _UNACCEPTABLE
+        if not self._core.has_room_for_client(PULL_BYTES + command.size):
             return _UNACCEPTABLE
         return ""
 
@@ -207,6 +212,7 @@ class Puller:
         pulling.left = 0
         pulling.over = True
         pulling.session.pulls.remove(pulling)
+        self._core.refund(pulling.memory)
 
     def forget(self, session: Session) -> None:
         """The session has gone: what its pulls had reserved is there for others."""

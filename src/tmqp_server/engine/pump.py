@@ -134,5 +134,5 @@ class Pump:
                 for client in message.holders.values():
                     core.budget -= 1
                     self._sender.give_up_one(client)
-                message.holders = None
+                core.release(message)
             self._outcomes.settle(heap.queue, message)

@@ -182,6 +182,7 @@ class Runs:
             marks |= MARK_SAVING | MARK_TOGETHER if confirms else MARK_SAVING
         channel, queue_id = run.channel, run.queue_id
         ids, sizes, wires = run.wire.contents()
+        origin = session.origin
         messages: list[Message] = []
         flights = queue.flights
         sequence = queue.sequence
@@ -193,7 +194,7 @@ class Runs:
                 return False
             sequence += 1
             size, wire = sizes[place], wires[place]
-            message = Message(message_id, session, channel, queue_id, size, wire, marks, sequence)
+            message = Message(message_id, origin, channel, queue_id, size, wire, marks, sequence)
             message.attempts = 1
             message.sent_at = now
             message.holder = only
@@ -217,7 +218,7 @@ class Runs:
         core = self._core
         core.last_ticket += 1
         ticket = core.last_ticket
-        core.tickets[ticket] = PendingRun(messages, queue, session, run.size)
+        core.tickets[ticket] = PendingRun(messages, queue, session.origin, run.size)
         core.unsynced_bytes += run.size
         first = queue.sequence + 1
         queue.appended = queue.sequence + run.count
@@ -241,9 +242,10 @@ class Runs:
         out = self._core.out
         name = queue.channel_name
         wants = queue.options.request_acknowledge
-        out.append(DeliverRun(audience.first, run, session, sequence, name, True, wants))
+        origin = session.origin
+        out.append(DeliverRun(audience.first, run, origin, sequence, name, True, wants))
         if consumers > 1:
-            out.append(DeliverRun(audience.rest, run, session, sequence, name, False, wants))
+            out.append(DeliverRun(audience.rest, run, origin, sequence, name, False, wants))
         audience.fanouts += count
         queue.sent += count
         queue.deliveries += count * consumers

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tmqp_server.engine.books import Books, question_bytes
 from tmqp_server.engine.router_commands import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
 
 __all__ = ["Questions"]
@@ -25,7 +26,7 @@ class _Question:
     With ``elsewhere`` other nodes have it too, so that any node may bring an answer.
     """
 
-    __slots__ = ("asks_response", "elsewhere", "open", "until")
+    __slots__ = ("asks_response", "elsewhere", "memory", "open", "until")
 
     def __init__(self, receivers: list[int], asks: int, elsewhere: bool, until: float) -> None:
         self.asks_response = asks & ASKS_RESPONSE != 0
@@ -33,17 +34,21 @@ class _Question:
         self.open = dict.fromkeys(receivers, _EITHER if self.asks_response else ASKS_ACKNOWLEDGE)
         self.elsewhere = elsewhere
         self.until = until
+        #: What it is charged in the broker's books.
+        self.memory = 0
 
 
 class Questions:
     """The direct messages of one session that wait for an answer, by id, the oldest first.
 
     :param most: how many there may be; the oldest is forgotten for one more.
+    :param books: counts the memory that they take.
     """
 
-    __slots__ = ("_by_id", "_most")
+    __slots__ = ("_books", "_by_id", "_most")
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, books: Books) -> None:
+        self._books = books
         self._by_id: dict[str, _Question] = {}
         self._most = most
 
@@ -61,7 +66,7 @@ class Questions:
         :param until: when it is forgotten, in monotonic seconds; never less than before.
         """
         by_id = self._by_id
-        before = by_id.pop(message_id, None)
+        before = self._forget(message_id)
         question = _Question(receivers, asks, elsewhere, until)
         if before is not None:
             # A router brings one message to the receivers of several bindings, one after another.
@@ -69,8 +74,25 @@ class Questions:
                 question.open.setdefault(number, allowed)
             question.elsewhere = elsewhere or before.elsewhere
         by_id[message_id] = question
+        question.memory = question_bytes(message_id, len(question.open))
+        self._books.charge(question.memory)
         if len(by_id) > self._most:
-            del by_id[next(iter(by_id))]
+            self._forget(next(iter(by_id)))
+
+    def _forget(self, message_id: str) -> _Question | None:
+        question = self._by_id.pop(message_id, None)
+        if question is not None:
+            self._books.refund(question.memory)
+        return question
+
+    def memory(self) -> int:
+        """What they are charged in the broker's books."""
+        return sum([question.memory for question in self._by_id.values()])
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._books.refund(self.memory())
+        self._by_id = {}
 
     def takes(self, message_id: str, number: int, answer: int, node: bool, now: float) -> bool:
         """Whether an answer may be passed on; it is counted then, and not taken again.
@@ -91,7 +113,7 @@ class Questions:
         if answer == ASKS_RESPONSE or not question.asks_response:
             del question.open[number]
             if not question.open and not question.elsewhere:
-                del self._by_id[message_id]
+                self._forget(message_id)
         else:
             question.open[number] = allowed & ~answer
         return True
@@ -102,4 +124,4 @@ class Questions:
             message_id = next(iter(by_id))
             if by_id[message_id].until > now:
                 return
-            del by_id[message_id]
+            self._forget(message_id)

@@ -80,7 +80,8 @@ class QueueTimer(Sleeper):
 
     def __init__(self, queue: Queue) -> None:
         super().__init__()
-        self.queue = queue
+        #: None when the queue was removed.
+        self.queue: Queue | None = queue
 
 
 class Queue(QueueFacts):
@@ -93,6 +94,7 @@ class Queue(QueueFacts):
 
     __slots__ = (
         "key",
+        "memory",
         "audience",
         "handler",
         "hooks",
@@ -123,6 +125,8 @@ class Queue(QueueFacts):
         "reserved",
         "parked",
         "closed",
+        "fleeting",
+        "claims",
         "high_tail",
         "regular_tail",
         "spilled",
@@ -177,6 +181,8 @@ class Queue(QueueFacts):
         super().__init__(channel_name, queue_id, options)
         #: Its number, which no other queue ever has.
         self.key = 0
+        #: What it is charged in the broker's books, without messages and cursors.
+        self.memory = 0
         self.audience = audience
         self.high = WaitingList()
         self.regular = WaitingList()
@@ -196,6 +202,10 @@ class Queue(QueueFacts):
         self.parked: deque[Pulling] = deque()
         #: The queue is removed from its channel.
         self.closed = False
+        #: Its channel is destroyed when it is empty, and the queue with it (F101).
+        self.fleeting = False
+        #: How many things outside the queue need it to stay: see ``Core.claim``.
+        self.claims = 0
         #: What waits on disk only, of either priority, and how many messages that is.
         self.high_tail: Tail | None = None
         self.regular_tail: Tail | None = None

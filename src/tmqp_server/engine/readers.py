@@ -59,7 +59,7 @@ from tmqp_server.engine.reading_commands import (
 from tmqp_server.engine.reading_effects import FindOffsets, ReadStored, SplitStored
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import OffsetsSnapshot
-from tmqp_server.engine.watching import AskedOffsets, Watching
+from tmqp_server.engine.watching import AskedOffsets, Watch, Watching
 
 __all__ = ["Readers"]
 
@@ -135,7 +135,12 @@ class Readers:
         if queues is None or len(command.known) > core.limits.max_queues_per_read:
             core.reply(session, command.request, RESULT_LIMIT_EXCEEDED)
             return
-        watch = self._watching.begin(session, command) if command.wait_ms else None
+        watch: Watch | None = None
+        if command.wait_ms:
+            watch = self._watching.begin(session, command, len(queues))
+            if watch is None:
+                core.reply(session, command.request, RESULT_BUSY)
+                return
         self._watching.ask(session, command, queues, watch)
 
     def read_range(self, command: Command, session: Session) -> None:
@@ -333,7 +338,7 @@ class Readers:
         elif isinstance(command, RestoreCursor):
             queue = self._questions.find(command.channel, command.queue_id)
             if queue is not None:
-                queue.cursors[command.cursor] = command.sequence
+                self._cursors.restore(queue, command.cursor, command.sequence)
         else:
             return False
         return True

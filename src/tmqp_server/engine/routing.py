@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from tmqp.constants import (
     RESULT_BAD_REQUEST,
+    RESULT_BUSY,
     RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_OK,
     RESULT_UNAUTHORIZED,
 )
 from tmqp.names import fault_of_name
+from tmqp_server.engine.books import binding_bytes, router_bytes
 from tmqp_server.engine.channels import is_channel_name
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.custom_routers import CustomRouter
 from tmqp_server.engine.http_rules import HttpRules
-from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.router_commands import (
     TO_QUEUE,
     TO_URL,
@@ -46,19 +47,16 @@ _LAST_HTTP_METHOD = 4
 class Binding:
     """One binding.
 
-    ``turn`` counts what a direct one with the method round robin has sent; ``queues`` is what a tag
-    binding found when the channels were at ``generation``; ``gone`` says that it was removed while
-    a message may still have to be offered to it.
+    ``turn`` counts what a direct one with the method round robin has sent; ``gone`` says that it
+    was removed while a message may still have to be offered to it.
     """
 
-    __slots__ = ("generation", "gone", "options", "queues", "turn")
+    __slots__ = ("gone", "options", "turn")
 
     def __init__(self, options: BindingOptions) -> None:
         self.options = options
         self.turn = 0
-        self.generation = -1
         self.gone = False
-        self.queues: list[Queue] = []
 
 
 class Router:
@@ -175,11 +173,13 @@ class Routing:
         if command.router in self._routers:
             return
         router = Router(command.router, command.method)
+        self._core.charge(router_bytes(command.router))
         router.enabled = command.enabled
         most = self._core.limits.max_name_bytes
         for options in command.bindings:
             if problem_of_binding(options, self.rules, most) == RESULT_OK:
                 router.bindings.append(Binding(options))
+                self._core.charge(binding_bytes(options))
             else:
                 self.left_out.append((command.router, options.name))
         self._routers[command.router] = router
@@ -197,8 +197,11 @@ class Routing:
             code = RESULT_BAD_REQUEST
         elif len(self._routers) >= limits.max_routers:
             code = RESULT_LIMIT_EXCEEDED
+        elif not self._core.has_room(router_bytes(command.router)):
+            code = RESULT_BUSY
         else:
             router = Router(command.router, command.method)
+            self._core.charge(router_bytes(command.router))
             self._routers[command.router] = router
             self._keep(router)
         self._reply(session, command.request, code)
@@ -215,8 +218,10 @@ class Routing:
                 del self._routers[command.router]
                 if self._core.stores:
                     self._core.keep(ForgetRouter(command.router))
+                self._core.refund(router_bytes(command.router))
                 for binding in router.bindings:
                     binding.gone = True
+                    self._core.refund(binding_bytes(binding.options))
         self._reply(session, command.request, code)
 
     def set_enabled(self, command: Command, session: Session) -> None:
@@ -255,6 +260,10 @@ class Routing:
             return RESULT_OK
         if len(router.bindings) >= limits.max_bindings_per_router:
             return RESULT_LIMIT_EXCEEDED
+        size = binding_bytes(options)
+        if not self._core.has_room(size):
+            return RESULT_BUSY
+        self._core.charge(size)
         router.add(Binding(options))
         self._keep(router)
         return RESULT_OK
@@ -268,6 +277,7 @@ class Routing:
         if router is not None and router.custom is not None:
             code = RESULT_UNAUTHORIZED
         elif router is not None and place >= 0:
+            self._core.refund(binding_bytes(router.bindings[place].options))
             router.remove(place)
             self._keep(router)
             code = RESULT_OK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tmqp._compat import mypyc_attr
-from tmqp_server.engine.client import Client
+from tmqp_server.engine.client import Origin
 from tmqp_server.engine.effects import Append, Confirm, Deliver, Effect, Erase
 from tmqp_server.engine.message import MARK_HIGH, Message
 from tmqp_server.engine.run_commands import PushRun
@@ -33,7 +33,7 @@ class DeliverRun(Effect):
         self,
         sessions: list[int],
         run: PushRun,
-        producer: Client,
+        producer: Origin,
         sequence: int,
         channel: str,
         first_acquirer: bool,

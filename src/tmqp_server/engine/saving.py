@@ -119,7 +119,11 @@ class Saver:
         """Let the copy of *message* be owed until its dead letter is safe elsewhere."""
         rare = message.rarely()
         moved = letter.rarely()
-        moved.old_key = rare.old_key if rare.old else source.key
+        if rare.old and rare.old_key != source.key:
+            moved.old_key = rare.old_key  # with the claim on that queue
+        else:
+            moved.old_key = source.key
+            self._core.claim(source)
         moved.old = rare.old or rare.stored
         letter.marks |= message.marks & MARK_SAVED
         if rare.old and rare.stored:
@@ -136,6 +140,9 @@ class Saver:
             return
         if rare.old and not (queue.closed and rare.old_key == queue.key):
             out.append(Erase(0, rare.old_key, rare.old))
+            if rare.old_key != queue.key:
+                rare.old = 0
+                self._core.release_claim(rare.old_key)
         if rare.stored and not queue.closed:
             out.append(Erase(rare.ticket, queue.key, rare.stored))
 

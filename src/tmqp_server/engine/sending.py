@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import PUT_BACK_NO
+from tmqp_server.engine.books import holders_bytes
 from tmqp_server.engine.client import Client
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery import (
@@ -350,6 +351,8 @@ class Sender:
                 self.mark_full(client)
         if holders:
             message.holders = holders
+            message.held = holders_bytes(len(clients))
+            self._core.charge(message.held)
 
     def mark_full(self, client: Client) -> None:
         """Let no queue that keeps its messages send to *client* before it has answered some."""
@@ -361,6 +364,8 @@ class Sender:
     def give_up_one(self, client: Client) -> None:
         """Note that *client* has one delivery less in flight."""
         client.in_flight -= 1
+        if not client.alive and client.in_flight == 0:
+            self._core.forget_husk(client)
         if client.full:
             self.relieve(client)
 

@@ -13,6 +13,7 @@ made when somebody joins or leaves and shared by all effects in between, are the
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
 
 from tmqp_server.engine.client import Client
 from tmqp_server.engine.delivery import QueueFacts
@@ -28,7 +29,7 @@ class Session(Client):
     ``event_subscriptions`` are kept by ``notices.py``, by the place that they are about.
     """
 
-    __slots__ = ("asked", "event_subscriptions", "pulls", "subscriptions")
+    __slots__ = ("asked", "event_subscriptions", "memory", "pulls", "subscriptions")
 
     def __init__(
         self,
@@ -37,7 +38,7 @@ class Session(Client):
         name: str | None,
         client_type: str | None,
         door: str,
-        properties: object,
+        properties: dict[str, str] | None,
         authenticated: bool,
         connected_at: float,
         node: bool = False,
@@ -59,14 +60,25 @@ class Session(Client):
         #: Its pulls that are under way, oldest first.
         self.pulls: list[Pulling] = []
         self.event_subscriptions: dict[tuple[int, str, int], EventSubscription] = {}
+        #: What it is charged in the broker's books.
+        self.memory = 0
         #: Its direct messages that wait for an answer; None as long as there was none.
         self.asked: Questions | None = None
 
-    def questions(self, most: int) -> Questions:
-        """Its direct messages that wait for an answer, of which there may be *most*."""
-        if self.asked is None:
-            self.asked = Questions(most)
-        return self.asked
+    def end(self) -> None:
+        """Note that the connection has ended, and keep next to nothing: deliveries in flight refer
+        to this session until they time out."""
+        self.alive = False
+        self.origin.end()
+        self.properties = None
+        self.name = None
+        self.client_type = None
+        self.subscriptions = _NO_SUBSCRIPTIONS
+        self.pulls = _NO_PULLS
+        self.event_subscriptions = _NO_LISTENING
+        if self.asked is not None:
+            self.asked.clear()
+            self.asked = None
 
     def delivered_in_all(self) -> int:
         """Deliveries to this session, those to whole audiences included."""
@@ -98,6 +110,7 @@ class Pulling:
         "over",
         "refused",
         "returned",
+        "memory",
     )
 
     def __init__(
@@ -130,16 +143,22 @@ class Pulling:
         self.refused = False
         #: Sequence numbers of the messages it took that went back at once.
         self.returned: set[int] = set()
+        #: What it is charged in the broker's books.
+        self.memory = 0
 
 
 class EventSubscription:
-    """One session's wish to be told of an event; ``channel`` is spelt as it spelt it (F131)."""
+    """One session's wish to be told of an event; ``channel`` is spelt as it spelt it (F131).
 
-    __slots__ = ("channel", "session")
+    ``specified`` asks for the form of the specification.
+    """
 
-    def __init__(self, session: Session, channel: str) -> None:
+    __slots__ = ("channel", "session", "specified")
+
+    def __init__(self, session: Session, channel: str, specified: bool) -> None:
         self.session = session
         self.channel = channel
+        self.specified = specified
 
 
 class Subscription:
@@ -268,3 +287,9 @@ class Audience:
         if self.stalled == 0:
             return bool(self.subscriptions)
         return exclusive and self.stalled < len(self.subscriptions)
+
+
+#: Shared by all sessions that have ended; nothing is ever added to these.
+_NO_SUBSCRIPTIONS: Final[dict[str, Subscription]] = {}
+_NO_PULLS: Final[list[Pulling]] = []
+_NO_LISTENING: Final[dict[tuple[int, str, int], EventSubscription]] = {}

@@ -23,7 +23,6 @@ __all__ = [
     "OffsetsSnapshot",
     "QueueSnapshot",
     "RouterSnapshot",
-    "channels_of",
 ]
 
 
@@ -203,7 +202,7 @@ class RouterSnapshot(Record):
 
 
 class BrokerStatistics(Record):
-    """The whole broker at one moment; ``bytes`` is the memory its messages take."""
+    """The whole broker at one moment; ``bytes`` and ``state_bytes`` are the memory it takes."""
 
     __slots__ = (
         "sessions",
@@ -223,6 +222,7 @@ class BrokerStatistics(Record):
         "events_skipped",
         "decisions_applied",
         "decisions_unknown",
+        "state_bytes",
     )
 
     def __init__(
@@ -244,6 +244,7 @@ class BrokerStatistics(Record):
         events_skipped: int,
         decisions_applied: int = 0,
         decisions_unknown: int = 0,
+        state_bytes: int = 0,
     ) -> None:
         self.sessions = sessions
         self.channels = channels
@@ -251,7 +252,9 @@ class BrokerStatistics(Record):
         #: Waiting and deferred.
         self.messages = messages
         self.in_flight = in_flight
+        #: Memory charged for messages, and for everything else (see ``books.py``).
         self.bytes = bytes_
+        self.state_bytes = state_bytes
         #: Messages the storage was asked to keep and has not answered for.
         self.unsynced = unsynced
         self.dead_lettered = dead_lettered
@@ -332,9 +335,3 @@ class CursorSnapshot(Record):
         self.sequence = sequence
         self.behind: int | None = None
         self.behind_bytes: int | None = None
-
-
-def channels_of(body: object) -> list[ChannelSnapshot]:
-    """What a list of channels holds, as it is the body of an answer."""
-    assert isinstance(body, list)
-    return [each for each in body if isinstance(each, ChannelSnapshot)]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp.constants import RESULT_FAILED, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp.constants import RESULT_BUSY, RESULT_FAILED, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp_server.engine.books import listening_bytes
 from tmqp_server.engine.client_commands import SubscribeEvent
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.core import Core
@@ -64,7 +65,10 @@ class Subscribing:
         most = core.limits.max_event_subscriptions_per_session
         if place not in subscriptions and len(subscriptions) >= most:
             return RESULT_LIMIT_EXCEEDED
-        core.notices.subscribe(session, place, command.channel if place[1] else "")
+        channel = command.channel if place[1] else ""
+        if place not in subscriptions and not core.has_room(listening_bytes(channel)):
+            return RESULT_BUSY
+        core.notices.subscribe(session, place, channel, command.specified)
         return RESULT_OK
 
     def _place(self, command: SubscribeEvent) -> Place | None:

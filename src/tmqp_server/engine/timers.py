@@ -28,6 +28,8 @@ __all__ = ["TICK_S", "ExpiryWheel", "Sleeper", "Wakeups"]
 #: Messages that become too old are removed within this many seconds (the original: 1 s, F97).  A
 #: power of two, so that no rounding makes a tick early.
 TICK_S: Final = 0.125
+#: Forgotten entries beyond this number, and beyond those that count, are swept out.
+_SPARE_ENTRIES: Final = 256
 
 
 class ExpiryWheel:
@@ -99,11 +101,13 @@ class Sleeper:
 class Wakeups:
     """Who is to be woken when; earliest first, and in the order of asking at the same time."""
 
-    __slots__ = ("_count", "_heap")
+    __slots__ = ("_armed", "_count", "_heap")
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Sleeper]] = []
         self._count = 0
+        #: How many sleepers are to be woken.
+        self._armed = 0
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -112,9 +116,24 @@ class Wakeups:
         """Wake *sleeper* at *when*, unless it is to be woken earlier anyway."""
         if when >= sleeper.wake_at:
             return
+        if sleeper.wake_at == NEVER:
+            self._armed += 1
         sleeper.wake_at = when
         self._count += 1
         heapq.heappush(self._heap, (when, self._count, sleeper))
+        if len(self._heap) > 2 * self._armed + _SPARE_ENTRIES:
+            self._sweep()
+
+    def disarm(self, sleeper: Sleeper) -> None:
+        """Do not wake *sleeper*."""
+        if sleeper.wake_at != NEVER:
+            sleeper.wake_at = NEVER
+            self._armed -= 1
+
+    def _sweep(self) -> None:
+        """Drop the entries that were forgotten: their time may be years away."""
+        self._heap = [entry for entry in self._heap if entry[2].wake_at == entry[0]]
+        heapq.heapify(self._heap)
 
     def next_due(self) -> float:
         """When the next sleeper is to be woken, or NEVER."""
@@ -132,4 +151,5 @@ class Wakeups:
             return None
         sleeper = heapq.heappop(self._heap)[2]
         sleeper.wake_at = NEVER
+        self._armed -= 1
         return sleeper

@@ -43,6 +43,7 @@ from tmqp.constants import (
     RESULT_UNAUTHORIZED,
 )
 from tmqp.names import fault_of_name
+from tmqp_server.engine.books import mark_bytes, transaction_bytes
 from tmqp_server.engine.channels import matches
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.core import Core
@@ -170,11 +171,14 @@ class Transactions:
                 code = RESULT_CONFLICT
             elif older is None and len(self._open) >= limits.max_transactions:
                 code = RESULT_LIMIT_EXCEEDED
+            elif older is None and not core.has_room(transaction_bytes(command.application)):
+                code = RESULT_BUSY
         if code != RESULT_OK:
             core.reply(session, command.request, code)
             return
         if older is not None:
             self._drop(older)
+        core.charge(transaction_bytes(command.application))
         self._last += 1
         transaction = Transaction(self._last, command, timeout_ms / 1000)
         self._open[self._last] = transaction
@@ -200,6 +204,7 @@ class Transactions:
 
     def _drop(self, transaction: Transaction) -> None:
         """Forget a transaction and what it holds."""
+        self._core.refund(transaction_bytes(transaction.application))
         del self._open[transaction.number]
         if transaction.part is not None:
             name = (
@@ -210,6 +215,8 @@ class Transactions:
             )
             del self._by_name[name]
         self._held -= transaction.held
+        for key in transaction.staged:
+            self._core.release_claim(key)
 
     # --- Pushing ---------------------------------------------------------------------------------
 
@@ -245,6 +252,7 @@ class Transactions:
             if staged is None:
                 staged = Staged(queue)
                 transaction.staged[queue.key] = staged
+                core.claim(queue)
             staged.add(parcel)
             held = parcel.weight + PARCEL_BYTES
             transaction.held += held
@@ -324,6 +332,8 @@ class Transactions:
             code = self._problem_of_whole(whole)
         if code == RESULT_OK and mark is None and self._has_all_marks():
             code = RESULT_LIMIT_EXCEEDED
+        if code == RESULT_OK and mark is None and not core.has_room(mark_bytes(application)):
+            code = RESULT_BUSY
         if code == RESULT_OK and not core.storage_ok:
             code = RESULT_BUSY
         if code != RESULT_OK:
@@ -470,7 +480,8 @@ class Transactions:
     def _committed(self, pending: PendingCommit) -> None:
         """Note the epoch, and forget what it leaves behind: attempts nobody named."""
         application = pending.application
-        self._marks.pop(application, None)  # the newest stands last
+        if self._marks.pop(application, None) is None:  # the newest stands last
+            self._core.charge(mark_bytes(application))
         self._marks[application] = Mark(pending.epoch, pending.at)
         self._arm_marks()
         for transaction in list(self._open.values()):
@@ -538,6 +549,7 @@ class Transactions:
                 break
             core.budget -= 1
             del self._marks[application]
+            core.refund(mark_bytes(application))
             core.keep(ForgetMark(application))
         core.wakeups.arm(self.timer, soonest)
         self._arm_marks()
@@ -556,6 +568,7 @@ class Transactions:
         """What is open, and the last epochs."""
         assert isinstance(command, ListTransactions)
         body: list[TransactionSnapshot] = []
+        self._core.charge_names(len(self._open) + len(self._marks))
         for transaction in self._open.values():
             if matches(transaction.application, command.filter):
                 body.append(transaction.snapshot())
@@ -566,9 +579,12 @@ class Transactions:
                         0, application, mark.epoch, None, 0, COMMITTED, 0, 0, mark.at
                     )
                 )
+        self._core.work += len(body)
         self._core.reply(session, command.request, RESULT_OK, body)
 
     def restore(self, command: RestoreMark) -> None:
         """Know again what was committed before."""
+        if command.application not in self._marks:
+            self._core.charge(mark_bytes(command.application))
         self._marks[command.application] = Mark(command.epoch, command.at)
         self._arm_marks()

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
 from tmqp_server.engine.asking import Asked, Questions
+from tmqp_server.engine.books import watch_bytes
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.reading_commands import KeptOffsets, KnownQueue, ListOffsets
@@ -40,7 +41,7 @@ class Watch:
     sequence there was nothing new.
     """
 
-    __slots__ = ("number", "session", "command", "due", "known", "ends")
+    __slots__ = ("number", "session", "command", "due", "known", "ends", "memory")
 
     def __init__(self, number: int, session: Session, command: ListOffsets, due: float) -> None:
         self.number = number
@@ -51,6 +52,8 @@ class Watch:
         for each in command.known:
             self.known[each.channel.lower(), each.queue_id] = each
         self.ends: dict[int, int] = {}
+        #: What it is charged in the broker's books.
+        self.memory = 0
 
 
 class AskedOffsets(Asked):
@@ -100,17 +103,24 @@ class Watching:
             return RESULT_BUSY
         return RESULT_OK
 
-    def begin(self, session: Session, command: ListOffsets) -> Watch:
-        """A new watch; ``problem`` must have said 0."""
+    def begin(self, session: Session, command: ListOffsets, queues: int) -> Watch | None:
+        """A new watch of so many queues; ``problem`` must have said 0.  None if there is no memory
+        for it."""
+        size = watch_bytes(command.filter, len(command.known) + queues)
+        if not self._core.has_room(size):
+            return None
+        self._core.charge(size)
         wait_ms = min(command.wait_ms, self._core.limits.max_read_wait_ms)
         self._last += 1
         watch = Watch(self._last, session, command, self._core.now + wait_ms / 1000)
+        watch.memory = size
         self._all[watch.number] = watch
         return watch
 
     def end(self, watch: Watch) -> None:
         """A watch is answered, or nobody waits for it any more."""
-        self._all.pop(watch.number, None)
+        if self._all.pop(watch.number, None) is not None:
+            self._core.refund(watch.memory)
         self._held.pop(watch.number, None)
         self._look.pop(watch.number, None)
 
@@ -128,6 +138,9 @@ class Watching:
             return False
         if core.now >= watch.due or self._is_news(watch, asked, offsets):
             return False
+        more = watch_bytes(watch.command.filter, len(watch.known) + len(asked.queues))
+        core.charge(more - watch.memory)  # queues may have come and gone
+        watch.memory = more
         watch.ends = {}
         for place in range(len(asked.queues)):
             queue = asked.queues[place]

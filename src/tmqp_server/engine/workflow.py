@@ -157,6 +157,9 @@ class Workflow:
             self._sender.send(queue, message, now)
             if queue.waiting_count() != 0:
                 self._pump.pump(queue, now)  # a decision has put it back at once
+            elif queue.fleeting and message.attempts == 0:
+                # A broadcast that nobody was there for never was in the queue.
+                self._core.emptied.pop(queue.key, None)
             return
         else:
             self._outcomes.wait_last(queue, message)
@@ -210,8 +213,7 @@ class Workflow:
     ) -> None:
         """The same; *command* may be missing where the handler is not asked.
 
-        A list *erased* takes the sequence of a message that the storage may forget, where nothing
-        more must be said of it; whoever gives the list tells the storage.
+        *erased* takes the sequences that the storage may forget; the caller tells the storage.
         """
         if positive:
             queue.acks += 1
@@ -244,7 +246,11 @@ class Workflow:
                 outcomes.mark_put_back(message, decision.put_back)
         if message.holder is None and not message.holders:
             marks = message.marks
-            if message.rare is not None or marks & _NOT_PLAIN or (marks & _KEPT and erased is None):
+            if (
+                message.rare is not None
+                or marks & _NOT_PLAIN
+                or ((marks & _KEPT and erased is None) or queue.fleeting)
+            ):
                 self._close(queue, message, now)
             else:
                 # What _close and settle would do, in place: most messages end here.
@@ -285,12 +291,13 @@ class Workflow:
             holders = message.holders
             assert holders is not None
             del holders[client.number]
+            if not holders:
+                self._core.release(message)
         self._sender.give_up_one(client)
 
     def _close(self, queue: Queue, message: Message, now: float) -> None:
         """The last delivery of this sending is closed: back into the queue, or settled."""
         queue.leave_flight(message)
-        message.holders = None
         if queue.held is message:
             queue.held = None
         marks = message.marks
@@ -329,6 +336,8 @@ class Workflow:
         if not queue.runnable:
             self._pump.pump(queue, now)
         core.release_pull(queue)
+        if not queue.flights:
+            queue.flights = {}  # one that was full once keeps its size, though it is empty
         core.arm(queue)
         if queue.spilled:
             core.refill(queue)
@@ -379,6 +388,8 @@ class Workflow:
         """Remove messages from a queue; they are disposed of in portions (F58, F92)."""
         if queue.spilled:
             self._outcomes.saver.clear_tails(queue, high_priority, regular)
+            if queue.fleeting:
+                self._core.note_emptied(queue)
         trash = queue.clear(high_priority, regular, in_flight)
         self._core.trash.append(trash)
         reindex(queue)

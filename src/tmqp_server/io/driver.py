@@ -1,11 +1,12 @@
 """Owns the turn of the event loop: hub in the middle, sessions around it, one task for all timers.
 
 Theory of operation.  Everything happens in one thread.  A chunk of bytes is worked off, then every
-session it touched is written to once.  A chunk that asks for much is worked off in portions, and
-others get their turn between them.  There is one timer task for the whole server: it sleeps until
-the earliest deadline of the broker or of any session, and is woken only when an earlier one
-appears.  A session's deadline moves with every byte it receives, nearly always to a later time; so
-its place in the heap is looked at again only when it comes up or when the deadline came nearer.
+session it touched is written to once.  A chunk that asks for much is worked off in portions, one
+session's at a time, and others get their turn between them.  There is one timer task for the whole
+server: it sleeps until the earliest deadline of the broker or of any session, and is woken only
+when an earlier one appears.  A session's deadline moves with every byte it receives, nearly always
+to a later time; so its place in the heap is looked at again only when it comes up or when the
+deadline came nearer.
 
 A fault (a bug in a door or in the broker) ends the session it belongs to and is logged with its
 traceback.  One at a deadline of the broker belongs to nobody: it is logged, and tried again later.
@@ -83,11 +84,17 @@ class Driver:
         self._wake = anyio.Event()
         self._flushing = False
         self._none_left = anyio.Event()
+        self._lane = anyio.Lock()
         self._closing = ""
         #: Called when the hub has something for the storage.
         self.wake_storage: Callable[[], None] | None = None
         #: Called after every turn: the connections to other servers look for something to send.
         self.after_turn: Callable[[], None] | None = None
+
+    @property
+    def lane(self) -> anyio.Lock:
+        """What a session holds while it works on a portion: see :class:`SessionOwner`."""
+        return self._lane
 
     @property
     def sessions(self) -> int:
@@ -217,6 +224,10 @@ class Driver:
         judge = self._judge
         assert judge is not None, "who asks no questions needs no answers"
         decision = await judge.decide(question, session.transport, self)
+        if decision.pause_s > 0.0:
+            # Many may be waiting for their refusal: each costs next to nothing meanwhile.
+            self.hub.forget_hello(session.number, question.ticket)
+            await anyio.sleep(decision.pause_s)
         session.release()
         with self._blaming(session):
             self.hub.decide(session.number, question.ticket, decision, self._now())

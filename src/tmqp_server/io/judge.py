@@ -2,9 +2,9 @@
 
 Theory of operation.  Each question is put in a task of the session it is about, which is cancelled
 when the session ends.  It never raises: a hook that fails, answers with something that is no
-answer, or takes too long has refused, and the fault is logged with its traceback.  A client that
-was refused hears of it after a pause, which grows with each refusal of its address and is
-forgotten when there were none for a while.  Nobody else waits for it.
+answer, or takes too long has refused, and the fault is logged with its traceback.  The decision to
+refuse a client says how long it waits for its answer: longer with each refusal of its address, as
+before when there were none for a while.  Nobody else waits for it.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from tmqp_server.rights import (
     SEE_ROUTERS,
     SUBSCRIBE,
     TRANSACT,
+    UPDATE_CHANNEL,
     UPDATE_QUEUE,
 )
 
@@ -103,6 +104,7 @@ RIGHT_CALLS: Final[dict[str, _RightCall]] = {
     SEE_ROUTERS: lambda a, who, q: a.may_see_routers(who, q.subject),
     SUBSCRIBE: lambda a, who, q: a.may_subscribe(who, event_name(q.event), q.subject, q.queue_id),
     TRANSACT: lambda a, who, q: a.may_transact(who, q.subject),
+    UPDATE_CHANNEL: lambda a, who, q: a.may_update_channel(who, q.subject),
     UPDATE_QUEUE: lambda a, who, q: a.may_update_queue(who, q.subject, q.queue_id),
 }
 
@@ -177,8 +179,7 @@ class Judge:
         )
         if answer is None or answer is False:
             logger.warning("%s: refused as %r", place.peer, applicant.client_id)
-            await anyio.sleep(self._pause(place.peer, anyio.current_time()))
-            return _NO
+            return Decision(False, pause_s=self._pause(place.peer, anyio.current_time()))
         admission = answer if isinstance(answer, Admission) else Admission()
         accepted = Connect(
             connect.session,
@@ -191,6 +192,7 @@ class Judge:
             admission.authenticated,
             connect.take_over,
             admission.node,
+            kept=connect.kept,
         )
         self._known[connect.session] = _identity(accepted, place, admission.data)
         return Decision(True, connect=accepted)
@@ -329,14 +331,13 @@ def _identity(connect: Connect, place: Place, data: Any) -> Identity:
 
 def _identity_of(client: Client, place: Place) -> Identity:
     """Who a client is that nobody asked about."""
-    information = client.properties
     return Identity(
         client.number,
         client.client_id,
         client.name or "",
         client.client_type or "",
         client.authenticated,
-        information.properties if isinstance(information, ConnectionInformation) else {},
+        client.properties or {},
         place.peer,
         place.secure,
         client.door,

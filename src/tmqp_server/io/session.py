@@ -38,7 +38,11 @@ _WINDOW_BYTES = 65_536
 
 
 class SessionOwner(Protocol):
-    """Whom a session reports to: the driver."""
+    """Whom a session reports to: the driver.  Who holds ``lane`` may work on a portion."""
+
+    @property
+    def lane(self) -> anyio.Lock:
+        """The lock that sessions with more work pass around, first come, first served."""
 
     def opened(self, session: Session) -> None:
         """It begins."""
@@ -147,8 +151,11 @@ class Session:
                 while self._held:
                     self._go = anyio.Event()
                     await self._go.wait()
-                more = driver.go_on(self)
-                await anyio.lowlevel.checkpoint()
+                # One portion of one session at a time: those who ask for much wait for each other,
+                # and whoever asks for little waits for one portion, however many they are.
+                async with driver.lane:
+                    more = driver.go_on(self)
+                    await anyio.lowlevel.checkpoint()
             if self._waiting_bytes > self._pause_bytes:
                 await self.drained()
         return reason

@@ -281,13 +281,20 @@ def test_a_message_put_back_too_often_goes_to_the_dead_letters() -> None:
 
 def test_a_dead_letter_was_lost_when_the_memory_of_all_queues_was_full() -> None:
     """Seed 6516 of the simulation: it moves, so it takes no more memory than it has."""
-    world = World(EngineLimits(max_total_bytes=10 + MESSAGE_OVERHEAD_BYTES))
-    world.create(
-        QueueChanges(delivery_handler="putback-start", put_back_limit=1, dead_letter=("g", 7))
-    )
-    world.join("a")
-    world.join("b", "g")
-    world.push("m1", size=10)
+
+    def prepare(limits: EngineLimits) -> World:
+        world = World(limits)
+        world.create(
+            QueueChanges(delivery_handler="putback-start", put_back_limit=1, dead_letter=("g", 7))
+        )
+        world.create(channel="g", queue_id=7)
+        world.join("a")
+        world.join("b", "g")
+        world.push("m1", size=10)
+        return world
+
+    state = prepare(EngineLimits()).broker.statistics().state_bytes
+    world = prepare(EngineLimits(max_total_bytes=state + 10 + MESSAGE_OVERHEAD_BYTES))
     assert world.push("m2", size=10) == ["p wire of m2: 503"]
     world.nack("a", "m1")
     world.nack("a", "m1")

@@ -218,7 +218,7 @@ def test_a_channel_of_many_queues_is_removed_in_portions_and_then_answered() -> 
         place for place, effect in enumerate(told) if isinstance(effect, Notify)
     )
     assert broker.queues() == []
-    assert (broker.statistics().channels, broker._core.total_bytes) == (0, 0)
+    assert (broker.statistics().channels, broker.statistics().bytes) == (0, 0)
 
 
 def test_whoever_removed_it_may_have_gone() -> None:

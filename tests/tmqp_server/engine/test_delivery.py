@@ -212,7 +212,7 @@ def test_the_plain_handler_allows_everything() -> None:
     world.leave("a")
     world.push("m3")
     message = world.queue().take()
-    client = message.producer
+    client = Client(1, "a", None, None, "", None, False, 0.0)
     assert plain.received_from_producer(queue, message) is ALLOW
     assert plain.begin_send(queue, message) is ALLOW
     assert plain.can_consumer_receive(queue, message, client) is ALLOW

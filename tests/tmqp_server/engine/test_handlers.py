@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tmqp_server.engine.world import World
-from tmqp_server.engine.client import Client
+from tmqp_server.engine.client import Origin
 from tmqp_server.engine.commands import Synced
 from tmqp_server.engine.delivery import REFUSE, Decision, QueueFacts
 from tmqp_server.engine.effects import Confirm
@@ -42,7 +42,7 @@ def test_a_receipt_that_needs_no_call_is_what_the_handler_would_say(name: str) -
     assert handler is not None
     receipt = receipt_of(handler)
     assert receipt is not None
-    producer = Client(1, "p", None, None, "", None, False, 0.0)
+    producer = Origin(1, "p", None, None, "")
     queue = QueueFacts("ch", 1, QueueOptions())
     for asked in (False, True):
         marks = MARK_WANTS if asked else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from typing import Final
 
 import pytest
 
@@ -11,13 +12,15 @@ from tests.tmqp_server.engine.letters import Letter
 from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_PULL
 from tmqp_server.engine.client_commands import BY_ID, PassAnswer, SendDirect, SubscribeEvent
-from tmqp_server.engine.commands import Batch, Block, Connect, CreateChannel, Push
+from tmqp_server.engine.commands import Batch, Block, Connect, CreateChannel, ListChannels, Push
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
-from tmqp_server.engine.options import QueueChanges
+from tmqp_server.engine.options import BrokerOptions, QueueChanges
 from tmqp_server.engine.router_commands import (
     ASKS_NOTHING,
     ASKS_RESPONSE,
+    TO_CLIENTS,
     TO_QUEUE,
+    TO_TAG,
     TO_URL,
     AddBinding,
     BindingOptions,
@@ -76,6 +79,38 @@ def calling(world: World, count: int, size: int = 1) -> list[str]:
     for number in range(count):
         words = world.step(Publish(1, "p", "r0", size, Letter(f"m{number}")))
     return words
+
+
+def listed(world: World, count: int) -> list[str]:
+    """List so many channels."""
+    world.connect("admin")
+    for number in range(count):
+        world.step(CreateChannel(1, None, f"c{number}"))
+    return world.step(ListChannels(1, "r"))
+
+
+def published(world: World, kind: int, target: str) -> list[str]:
+    """Publish to a router with this one binding."""
+    routers(world, 0)
+    options = BindingOptions("b", kind, target, 1, 0, ASKS_NOTHING, 0)
+    world.step(AddBinding(1, "b", "r0", options))
+    return world.step(Publish(1, "p", "r0", 1, Letter("m")))
+
+
+def published_to_tag(world: World, count: int) -> list[str]:
+    """Publish to so many queues of one tag."""
+    for number in range(count):
+        world.create(QueueChanges(tag="t"), queue_id=number)
+    return published(world, TO_TAG, "t")
+
+
+def published_to_name(world: World, count: int) -> list[str]:
+    """Publish to so many clients of one name."""
+    for number in range(1, count + 1):
+        world.names[number] = f"c{number}"
+        world.step(Connect(number, None, f"c{number}", "many"))
+    world.numbers["admin"] = 1
+    return published(world, TO_CLIENTS, "~many")
 
 
 def listening(world: World, count: int) -> list[str]:
@@ -141,6 +176,22 @@ def hops(world: World, count: int) -> list[str]:
     return words
 
 
+def _state_bytes() -> int:
+    """What a producer, a channel and two queues take, with the options of the cases."""
+    world = World(EngineLimits(), case_options())
+    fill(world, 2, queues=2)
+    return world.broker.statistics().state_bytes
+
+
+def case_options() -> BrokerOptions:
+    """What a broker does by itself in the cases."""
+    options = queue_defaults(put_back_limit=1, acknowledge_timeout_ms=1)
+    options.http_prefixes = ("http://here/",)
+    return options
+
+
+STATE_BYTES: Final = _state_bytes()
+
 CASES: dict[str, Case] = {
     "max_sessions": (
         EngineLimits(max_sessions=3),
@@ -188,6 +239,17 @@ CASES: dict[str, Case] = {
         asking,
         "the answer to m0 is dropped",
     ),
+    "max_list_items": (EngineLimits(max_list_items=3), listed, "admin r: 482"),
+    "max_queues_per_publish": (
+        EngineLimits(max_queues_per_publish=3),
+        published_to_tag,
+        "admin p: 404",
+    ),
+    "max_clients_per_publish": (
+        EngineLimits(max_clients_per_publish=3),
+        published_to_name,
+        "c1 p: 404",
+    ),
     "max_subscriptions_per_session": (
         EngineLimits(max_subscriptions_per_session=3),
         lambda world, n: [world.join("a", f"c{i}") for i in range(n)][-1],
@@ -205,8 +267,10 @@ CASES: dict[str, Case] = {
         "p wire of m3: 482",
     ),
     "max_total_bytes": (
-        EngineLimits(max_total_bytes=2 * (3 + MESSAGE_OVERHEAD_BYTES)),
-        lambda world, n: fill(world, 2, n // 2 - MESSAGE_OVERHEAD_BYTES + n % 2, queues=2),
+        EngineLimits(max_total_bytes=STATE_BYTES + 2 * (3 + MESSAGE_OVERHEAD_BYTES)),
+        lambda world, n: fill(
+            world, 2, (n - STATE_BYTES + 1) // 2 - MESSAGE_OVERHEAD_BYTES, queues=2
+        ),
         "p wire of m1: 503",
     ),
     "max_in_flight_per_session": (EngineLimits(max_in_flight_per_session=3), in_flight, ""),
@@ -239,8 +303,7 @@ CASES: dict[str, Case] = {
 @pytest.mark.parametrize("name", CASES)
 def test_at_the_limit_it_works_and_one_above_is_refused(name: str) -> None:
     limits, attempt, refusal = CASES[name]
-    options = queue_defaults(put_back_limit=1, acknowledge_timeout_ms=1)
-    options.http_prefixes = ("http://here/",)
+    options = case_options()
     limit = getattr(limits, name)
     at_limit = attempt(World(limits, options), limit)
     above = attempt(World(limits, options), limit + 1)

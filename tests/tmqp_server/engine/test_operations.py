@@ -24,7 +24,7 @@ from tmqp_server.engine.commands import (
     SessionCommand,
     UpdateQueue,
 )
-from tmqp_server.engine.effects import Effect, Notify, Refuse
+from tmqp_server.engine.effects import Deliver, Effect, Notify, Refuse
 from tmqp_server.engine.events import (
     ALL_EVENTS,
     LIFECYCLE_EVENTS,
@@ -357,6 +357,24 @@ def test_the_number_of_queues_is_bounded() -> None:
     assert world.create(queue_id=2) == ["admin create: 0"]
     assert world.create(queue_id=3) == ["admin create: 482"]
     assert world.push("m", queue_id=3) == ["p wire of m: 482"]
+
+
+def test_a_channel_with_every_queue_it_can_have() -> None:
+    """65,536 ids; the default limit is 1,000.  Times and memory: ``tmqp_bench overview``."""
+    broker = Broker(EngineLimits(max_queues_per_channel=65_536))
+    broker.step(Connect(1, None, "a"), 0.0)
+    for queue_id in range(65_536):
+        broker.step(CreateQueue(1, None, "ch", queue_id), 0.0)
+    assert len(broker.queues()) == 65_536
+    last = Push(1, "m", "ch", 65_535, False, False, 1, b"wire")
+    broker.step(Join(1, None, "CH"), 0.0)
+    assert [type(effect) for effect in broker.step(last, 0.0)] == [Deliver]
+    broker.step(RemoveChannel(1, "remove", "ch"), 0.0)
+    steps = 0
+    while broker.queues():
+        broker.on_deadline(0.0)
+        steps += 1
+    assert 60 < steps < 70  # in portions: no step is long
 
 
 def test_updating(world: World) -> None:

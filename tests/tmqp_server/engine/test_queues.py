@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmqp_server.engine.client import Client
+from tmqp_server.engine.client import Client, Origin
 from tmqp_server.engine.disciplines import DISCIPLINES
 from tmqp_server.engine.handlers import AllowAll
 from tmqp_server.engine.limits import EngineLimits
@@ -16,7 +16,7 @@ from tmqp_server.engine.sessions import Audience
 from tmqp_server.engine.times import NEVER
 from tmqp_server.engine.waiting import WaitingList
 
-PRODUCER = Client(1, "p", None, None, "", None, False, 0.0)
+PRODUCER = Origin(1, "p", None, None, "")
 
 
 def message(sequence: int, expires_at: float = NEVER, marks: int = 0, name: str = "") -> Message:

@@ -12,7 +12,7 @@ from tmqp_server.engine import (
     storage_commands,
     storage_effects,
 )
-from tmqp_server.engine.client import Client
+from tmqp_server.engine.client import Origin
 from tmqp_server.engine.message import Message, Rare
 from tmqp_server.engine.records import Record, field_names
 
@@ -34,7 +34,7 @@ def test_a_push_prints_everything() -> None:
 
 
 def test_a_delivery_prints_everything() -> None:
-    producer = Client(1, "p", None, None, "", None, False, 0.0)
+    producer = Origin(1, "p", None, None, "")
     message = Message("id", producer, "ch", 1, 9, b"w", 3, 5)
     delivery = effects.Deliver([1, 2], message, "Ch", True, False, True, False)
     assert repr(delivery) == (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmqp_server.engine.client import Client
+from tmqp_server.engine.client import Origin
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.timers import TICK_S, ExpiryWheel, Sleeper, Wakeups
 from tmqp_server.engine.times import NEVER
 
-PRODUCER = Client(1, "p", None, None, "", None, False, 0.0)
+PRODUCER = Origin(1, "p", None, None, "")
 
 
 def message(sequence: int) -> Message:

@@ -54,6 +54,7 @@ from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFail
 from tmqp_server.engine.snapshots import QueueSnapshot
 from tmqp_server.engine.storage_effects import Fetch, StoredChange
 from tmqp_server.engine.times import NEVER
+from tmqp_sim.books import state_of
 
 __all__ = ["World", "holders_of", "queue_defaults"]
 
@@ -375,7 +376,8 @@ class World:
                 if isinstance(pending, PendingSave) and pending.tail and pending.queue.closed:
                     # Until the storage has answered.
                     total += pending.message.size + MESSAGE_OVERHEAD_BYTES
-            assert core.total_bytes == total
+            assert core.total_bytes == total + core.state_bytes
+            assert core.state_bytes == state_of(self.broker)
         saving = [each for each in core.tickets.values() if isinstance(each, PendingSave)]
         assert core.unsynced_bytes == sum(each.message.size for each in saving)
         self._check_audiences()

@@ -141,6 +141,7 @@ class Ears:
         self.end_reason = ""
         self.faulty = ""
         self.portions = 0
+        self.lane = anyio.Lock()
 
     def _hear(self, what: str) -> None:
         self.heard.append(what)

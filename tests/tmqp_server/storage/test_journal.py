@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_TRANSIENT, FLAG_WANTS
-from tmqp_server.engine.client import Client
+from tmqp_server.engine.client import Origin
 from tmqp_server.engine.commands import Synced
 from tmqp_server.engine.effects import Append, Erase
 from tmqp_server.engine.message import MARK_HIGH, MARK_WANTS, Message
@@ -41,7 +41,7 @@ class Codec:
         return body, body.decode()[1:-1], "producer", "Spelt", len(body)
 
 
-PRODUCER = Client(1, "producer", None, None, "plain", None, False, 0.0)
+PRODUCER = Origin(1, "producer", None, None, "plain")
 
 
 class Gathering:

@@ -24,7 +24,7 @@ from tmqp.constants import (
     TYPE_SERVER,
     HeaderName,
 )
-from tmqp.extensions import OP_SET_ROUTER_ENABLED
+from tmqp.extensions import EVENT_FORM_SPECIFIED, HEADER_EVENT_FORM, OP_SET_ROUTER_ENABLED
 from tmqp.frames import Frame
 from tmqp_server.doors.native.http import http_message
 from tmqp_server.doors.native.parameters import BadRequestError, queue_id_header
@@ -222,4 +222,5 @@ def subscription_command(session: int, frame: Frame) -> Command:
         frame.header(HeaderName.CHANNEL_NAME) or "",
         queue_id_header(frame),
         frame.content_type == EVENT_SUBSCRIBE,
+        (frame.header(HEADER_EVENT_FORM) or "").strip().lower() == EVENT_FORM_SPECIFIED,
     )

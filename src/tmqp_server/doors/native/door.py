@@ -51,6 +51,7 @@ from tmqp_server.doors.native.clients import (
 )
 from tmqp_server.doors.native.copies import add_copies, copy_addresses
 from tmqp_server.doors.native.information import event_frame
+from tmqp_server.doors.native.listing import most_items
 from tmqp_server.doors.native.nodes import decision_of, passed_on
 from tmqp_server.doors.native.operations import command_of, push_extras
 from tmqp_server.doors.native.parameters import BadRequestError
@@ -67,12 +68,13 @@ from tmqp_server.doors.native.transactions import (
     unpacked,
 )
 from tmqp_server.doors.port import Door, IdSource
-from tmqp_server.engine.client_commands import PassAnswer, SendCustom
+from tmqp_server.engine.client_commands import Decline, PassAnswer, SendCustom
 from tmqp_server.engine.commands import (
     Acknowledge,
     Command,
     Connect,
     Disconnect,
+    ListCommand,
     Push,
     PushExtras,
 )
@@ -103,6 +105,9 @@ _NOTHING: tuple[Command, ...] = ()
 #: For so many chunks no runs are brought after the engine had to divide one: that costs more than
 #: it would have saved.
 _SINGLY_CHUNKS = 64
+#: Connection information without its properties and token.
+_HELLO_BYTES = 2_048
+_PROPERTY_BYTES = 256
 #: What was kept was accepted once, whatever the limits are now.
 _KEPT = Limits(max_payload_bytes=1 << 40)
 
@@ -232,6 +237,21 @@ class NativeSession(AnsweringSession):
     def on_deadline(self, now: float) -> Sequence[Command]:
         """Ping, or give the peer up."""
         return self._commands(self._connection.on_deadline(now), now)
+
+    def held_bytes(self) -> int:
+        """The bytes kept, and the connection information until it is decided about."""
+        held = self._connection.buffered
+        who = self._connection.information
+        if who is not None:
+            held += _HELLO_BYTES + 2 * len(who.token)
+            for key, value in who.properties.items():
+                held += _PROPERTY_BYTES + 2 * (len(key) + len(value))
+        return held
+
+    def forget_hello(self) -> None:
+        """Keep nothing of a client that will be refused."""
+        self._connection.forget()
+        self._connection.information = None
 
     # -- events to commands ---------------------------------------------------------------------
 
@@ -376,6 +396,7 @@ class NativeSession(AnsweringSession):
                 who.type or None,
                 self._door.name,
                 who,
+                kept=who.properties or None,
             )
         )
 
@@ -397,9 +418,12 @@ class NativeSession(AnsweringSession):
                     # not read a larger answer.
                     if not command.max_bytes:
                         command.max_bytes = self._door.limits.max_payload_bytes
+                elif isinstance(command, ListCommand):
+                    most_bytes = self._door.limits.max_payload_bytes
+                    command.most_items = most_items(type(command), most_bytes)
                 commands.append(command)
         except BadRequestError as error:
-            self._reply(frame, error.code, b"")
+            commands.append(Decline(self._number, frame, error.code))
 
     def _transaction(self, frame: Frame) -> Command:
         door = self._door
@@ -495,11 +519,13 @@ class NativeSession(AnsweringSession):
         elif isinstance(effect, Accept):
             self._connected = True
             self._node = effect.node
+            self._connection.information = None
             events = self._connection.accept(effect.client_id, self._door.new_id())
             # A node's messages are passed on one by one, and what came early is worked off so.
             self._connection.bundles = not effect.node
             return self._commands(events, now)
         elif isinstance(effect, Refuse):
+            self._connection.information = None
             return self._commands(self._connection.refuse(effect.code, self._door.new_id()), now)
         else:
             assert isinstance(effect, CloseSession), f"no session carries out {effect!r}"

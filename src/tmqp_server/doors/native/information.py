@@ -5,7 +5,14 @@ F65-F69 for answers, F129 and F130 for events.
 
 from __future__ import annotations
 
-from tmqp.constants import TYPE_EVENT, BindingInteraction, BindingType, QueueStatus, RouteMethod
+from tmqp.constants import (
+    TYPE_EVENT,
+    BindingInteraction,
+    BindingType,
+    HeaderName,
+    QueueStatus,
+    RouteMethod,
+)
 from tmqp.frames import Frame
 from tmqp.models import (
     BindingInformation,
@@ -99,14 +106,27 @@ def _model(item: object) -> Model:
 
 
 def event_frame(effect: Inform) -> Frame:
-    """An event's message: its name as source, the queue as content type of MessageProduced."""
+    """An event's message: its name as source, the queue as content type of MessageProduced.
+
+    In the form of the specification it has headers as well, and both names of ActiveClients.
+    """
     fact = effect.fact
+    body = _event(fact, effect.event).to_json()
+    headers: list[tuple[str, str]] = []
+    if effect.specified:
+        if effect.channel:
+            headers.append((HeaderName.CHANNEL_NAME, effect.channel))
+        if isinstance(fact, (MessageFact, QueueFact)):
+            headers.append((HeaderName.QUEUE_ID, str(fact.queue_id)))
+        if isinstance(fact, ChannelFact):
+            body = body[:-1] + b',"ActiveClient":%d}' % fact.active_clients
     return Frame.build(
         TYPE_EVENT,
         effect.channel,
         fact.queue_id if isinstance(fact, MessageFact) else 0,
-        _event(fact, effect.event).to_json(),
+        body,
         source=event_name(effect.event),
+        headers=headers,
     )
 
 

@@ -24,6 +24,14 @@ from tmqp.models import (
 )
 from tmqp.models._json import dump
 from tmqp.models._model import properties_of
+from tmqp_server.engine.commands import (
+    ListChannels,
+    ListClients,
+    ListCommand,
+    ListConsumers,
+    ListQueues,
+)
+from tmqp_server.engine.options import DEFAULT_PUT_BACK_LIMIT
 from tmqp_server.engine.reading_commands import KeptPart
 from tmqp_server.engine.snapshots import (
     ChannelSnapshot,
@@ -34,7 +42,7 @@ from tmqp_server.engine.snapshots import (
 )
 from tmqp_server.engine.transaction_effects import TransactionSnapshot
 
-__all__ = ["unix_ms", "written"]
+__all__ = ["most_items", "unix_ms", "written"]
 
 
 def _template(model: type[Model]) -> str:
@@ -52,6 +60,19 @@ _TRANSACTION: Final[str] = _template(TransactionInformation)
 _EXTENSIONS: Final[list[str]] = [
     f',"{each.name}":' for each in properties_of(QueueInformation) if each.extension
 ]
+
+
+def _least_bytes(template: str) -> int:
+    """The bytes of the shortest item, with the comma behind it: no value is shorter than one."""
+    return len(template) - template.count("%s") + 1
+
+
+_LEAST_BYTES: Final[dict[type[ListCommand], int]] = {
+    ListChannels: _least_bytes(_CHANNEL),
+    ListClients: _least_bytes(_CLIENT),
+    ListConsumers: _least_bytes(_CLIENT),
+    ListQueues: _least_bytes(_QUEUE),
+}
 _STATUS: Final[tuple[str, ...]] = tuple(STATUS_INFORMATION_WORDS)
 
 
@@ -75,6 +96,11 @@ def written(item: object, wall_clock_offset_s: float) -> bytes | None:
     if isinstance(item, KeptPart):
         return (_PART % (item.first, item.last, item.count, item.bytes)).encode()
     return None
+
+
+def most_items(kind: type[ListCommand], most_bytes: int) -> int:
+    """How many items an answer of this size may have; if there are more, it is not worked out."""
+    return max(most_bytes // _LEAST_BYTES[kind], 1)
 
 
 def unix_ms(seconds: float | None, offset_s: float) -> int:
@@ -219,6 +245,7 @@ def _queue(item: QueueSnapshot, offset_s: float) -> bytes:
         options.memory_limit,
         item.spilled,
         item.overflowed + item.damaged,
+        "" if options.put_back_limit == DEFAULT_PUT_BACK_LIMIT else str(options.put_back_limit),
         options.retain_bytes,
         options.retain_ms,
         options.retain_for_readers,

@@ -37,7 +37,7 @@ from tmqp.constants import (
     ResultCode,
     queue_status_from_word,
 )
-from tmqp.extensions import HEADER_ROUTER_ENABLED, OP_SET_ROUTER_ENABLED
+from tmqp.extensions import HEADER_ROUTER_ENABLED, OP_SET_ROUTER_ENABLED, OP_UPDATE_CHANNEL
 from tmqp.frames import Frame
 from tmqp.models import BindingInformation, ChannelOptions, ModelError, QueueOptions
 from tmqp_server.doors.native.parameters import BadRequestError, queue_id_of
@@ -59,6 +59,7 @@ from tmqp_server.engine.commands import (
     PushExtras,
     RemoveChannel,
     RemoveQueue,
+    UpdateChannel,
     UpdateQueue,
 )
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
@@ -73,7 +74,7 @@ from tmqp_server.engine.router_commands import (
     SetRouterEnabled,
 )
 
-__all__ = ["command_of", "push_extras"]
+__all__ = ["OPERATIONS", "command_of", "push_extras"]
 
 _TRUE_WORDS = ("1", "true")
 
@@ -111,9 +112,11 @@ def _queue_options_of(frame: Frame, *, has_body: bool) -> QueueChanges | None:
     return _queue_changes(body or QueueOptions(), status, wait, tag, handler)
 
 
-def _channel_changes(frame: Frame) -> ChannelChanges | None:
+def _channel_changes(frame: Frame, *, takes_none: bool = False) -> ChannelChanges | None:
     """Channel options in an operation's body (F70, F71); None when there is none.
 
+    :param takes_none: an empty name of an authenticator or event handler means that the channel is
+        to have none; otherwise it means that nothing is said.
     :raises BadRequestError: when the body is not such an object.
     """
     if not frame.payload_size:
@@ -129,8 +132,8 @@ def _channel_changes(frame: Frame) -> ChannelChanges | None:
         body.queue_limit,
         body.destroy_when_empty,
         _queue_changes(body, None, None, None, None),
-        body.authenticator or None,
-        body.event_handler or None,
+        body.authenticator if takes_none else body.authenticator or None,
+        body.event_handler if takes_none else body.event_handler or None,
     )
 
 
@@ -147,6 +150,8 @@ def _queue_changes(
         hide_client_names=body.hide_client_names,
         send_only_first_acquirer=body.send_only_first_acquirer,
         message_limit=body.message_limit,
+        message_size_limit=body.message_size_limit,
+        put_back_limit=body.put_back_limit,
         delivery_handler=handler or body.message_delivery_handler,
         tag=tag,
         durable=body.durable,
@@ -184,7 +189,7 @@ def command_of(session: int, frame: Frame) -> Command:
         501 for an operation this server does not serve.
     """
     number = WIRE_OPERATION_OF_DOCUMENT.get(frame.content_type, frame.content_type)
-    build = _BUILDERS.get(number)
+    build = OPERATIONS.get(number)
     if build is not None:
         return build(session, frame)
     if number in Operation._value2member_map_:
@@ -195,6 +200,14 @@ def command_of(session: int, frame: Frame) -> Command:
 
 def _create_channel(session: int, frame: Frame) -> Command:
     return CreateChannel(session, frame, frame.target, _channel_changes(frame))
+
+
+def _update_channel(session: int, frame: Frame) -> Command:
+    if not frame.payload_size:
+        raise BadRequestError("the new options are missing: send them as a JSON body")
+    changes = _channel_changes(frame, takes_none=True)
+    assert changes is not None, "a body was given"
+    return UpdateChannel(session, frame, frame.target, changes)
 
 
 def _create_queue(session: int, frame: Frame) -> Command:
@@ -280,7 +293,8 @@ def _remove_binding(session: int, frame: Frame) -> Command:
     return RemoveBinding(session, frame, frame.target, name)
 
 
-_BUILDERS: dict[int, Callable[[int, Frame], Command]] = {
+#: The operations by number, each with what makes a command of it.
+OPERATIONS: dict[int, Callable[[int, Frame], Command]] = {
     OP_JOIN: lambda session, frame: Join(session, frame, frame.target),
     OP_LEAVE: lambda session, frame: Leave(session, frame, frame.target),
     OP_CREATE_CHANNEL: _create_channel,
@@ -302,6 +316,7 @@ _BUILDERS: dict[int, Callable[[int, Frame], Command]] = {
     OP_ADD_BINDING: _add_binding,
     OP_REMOVE_BINDING: _remove_binding,
     OP_SET_ROUTER_ENABLED: _set_router_enabled,
+    OP_UPDATE_CHANNEL: _update_channel,
     **READING,
     OP_CLIENT_LIST: lambda session, frame: ListClients(session, frame, frame.target),
 }

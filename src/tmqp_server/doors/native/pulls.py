@@ -76,6 +76,7 @@ def pull_of(session: int, request: Frame) -> Pull:
         clears[0],
         clears[1],
         _word(request, HeaderName.INFO.value) == HEADER_VALUE_YES,
+        len(request.raw),
     )
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
 from tests.tmqp_server.peers import Peer, ack, operation, push
 from tests.tmqp_server.world import World
-from tmqp.constants import MessageType, Operation, QueueStatus
+from tmqp.constants import TYPE_EVENT, DocumentOperation, MessageType, Operation, QueueStatus
+from tmqp.extensions import ExtensionOperation
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp.models import (
+    ChannelEvent,
     ChannelInformation,
     ClientInformation,
     QueueInformation,
@@ -106,6 +109,102 @@ def test_a_queue_is_described_by_its_own_options_and_what_happened_in_it() -> No
         0,
     )
     assert parse_list(QueueInformation, peer.ask(Operation.QUEUE_LIST, "c").payload) == [shown]
+
+
+def test_the_limits_of_put_backs_and_sizes_could_be_set_in_the_servers_file_only() -> None:
+    """Extensions of operations 610/201 and 612/202, and of a channel's options (F50, F56)."""
+    peer = Peer(World(), "me")
+    headers = [("Queue-Id", "1")]
+
+    def limits(channel: str) -> tuple[int, int | None]:
+        payload = peer.ask(Operation.QUEUE_INFORMATION, channel, headers=headers).payload
+        shown = QueueInformation.from_json(payload)
+        return shown.message_size_limit, shown.put_back_limit
+
+    body = b'{"MessageSizeLimit":100,"PutBackLimit":3}'
+    for create in (Operation.CREATE_QUEUE, DocumentOperation.CREATE_QUEUE):
+        channel = f"c{create}"
+        assert peer.ask(create, channel, body, headers=headers).content_type == 0
+        assert limits(channel) == (100, 3)
+        for update in (Operation.UPDATE_QUEUE, DocumentOperation.UPDATE_QUEUE):
+            change = b'{"MessageSizeLimit":%d,"PutBackLimit":0}' % update
+            assert peer.ask(update, channel, change, headers=headers).content_type == 0
+            assert limits(channel) == (update, 0)
+            assert peer.ask(update, channel, b"{}", headers=headers).content_type == 0
+            assert limits(channel) == (update, 0)
+        too_much = b'{"PutBackLimit":1000000}'
+        assert (
+            peer.ask(Operation.UPDATE_QUEUE, channel, too_much, headers=headers).content_type == 482
+        )
+    assert peer.ask(Operation.CREATE_CHANNEL, "own", body).content_type == 0
+    assert peer.ask(Operation.CREATE_QUEUE, "own", headers=headers).content_type == 0
+    assert limits("own") == (100, 3)
+    peer.say(push("own", 1, "m", payload=b"x" * 101))
+    assert [each.content_type for each in peer.take()] == [482]
+
+
+def test_the_options_of_a_channel_could_not_be_changed() -> None:
+    """F20: by an operation of ours, for the specification has none."""
+    _, peer = furnished()
+    body = json.dumps({"ClientLimit": 5, "AllowedQueues": [], "MessageTimeout": 7}).encode()
+    update = ExtensionOperation.UPDATE_CHANNEL
+    before = ChannelInformation.from_json(peer.ask(Operation.CHANNEL_INFORMATION, "c").payload)
+    assert peer.ask(update, "C", body).content_type == 0
+    after = ChannelInformation.from_json(peer.ask(Operation.CHANNEL_INFORMATION, "c").payload)
+    assert after == replace(
+        before, client_limit=5, allowed_queues=(), message_timeout_ms=7, use_message_id=True
+    )
+    headers = [("Queue-Id", "300")]
+    shown = QueueInformation.from_json(
+        peer.ask(Operation.QUEUE_INFORMATION, "c", headers=headers).payload
+    )
+    assert shown.message_timeout_ms == 14_000  # a queue that is there stays as it is
+    for target, change, code in (
+        ("nowhere", b"{}", 404),
+        ("c", b"", 400),
+        ("c", b"[]", 400),
+        ("c", b'{"ClientLimit":-1}', 400),
+        ("c", b'{"Authenticator":"nobody"}', 406),
+        ("c", b'{"ChannelEventHandler":"nobody"}', 406),
+        ("c", b'{"MessageDeliveryHandler":"nobody"}', 406),
+        ("c", b'{"AcknowledgeTimeout":2000000000}', 482),
+        ("c", b'{"Durable":true}', 406),
+    ):
+        assert peer.ask(update, target, change).content_type == code, change
+    again = ChannelInformation.from_json(peer.ask(Operation.CHANNEL_INFORMATION, "c").payload)
+    assert again == after
+
+
+@pytest.mark.parametrize("specified", [False, True])
+def test_events_lacked_the_headers_that_the_text_promises(specified: bool) -> None:
+    """F129, F130: on request only, so that the original's client gets what it got."""
+    world = World()
+    admin, listener = Peer(world, "admin"), Peer(world, "listener")
+    admin.ask(Operation.CREATE_QUEUE, "Demo", headers=[("Queue-Id", "1500")])
+    form = [("Event-Form", "Specified")] if specified else []
+    place = [("Channel-Name", "DEMO"), ("Queue-Id", "1500"), *form]
+    for name in ("ChannelCreated", "ClientJoined", "QueueUpdated", "MessageProduced"):
+        headers = form if name == "ChannelCreated" else place
+        listener.say(Frame.build(TYPE_EVENT, name, 1, message_id="s", headers=headers))
+        assert [each.content_type for each in listener.take()] == [0]
+    admin.ask(Operation.CREATE_CHANNEL, "other")
+    admin.ask(Operation.UPDATE_QUEUE, "demo", b"{}", headers=[("Queue-Id", "1500")])
+    admin.say(push("demo", 1500, "m"))
+    admin.ask(Operation.JOIN, "demo")
+    told = listener.take()
+    assert [(each.source, each.target) for each in told] == [
+        ("ChannelCreated", ""),
+        ("QueueUpdated", "DEMO"),
+        ("MessageProduced", "DEMO"),
+        ("ClientJoined", "DEMO"),
+    ]
+    channel, queue = ("Channel-Name", "DEMO"), ("Queue-Id", "1500")
+    wanted: list[list[tuple[str, str]]] = [[], [channel, queue], [channel, queue], [channel]]
+    assert [each.headers for each in told] == (wanted if specified else [[], [], [], []])
+    assert ("ActiveClient" in json.loads(told[0].payload)) is specified
+    assert json.loads(told[0].payload)["ActiveClients"] == 0
+    event = ChannelEvent.from_json(told[0].payload)
+    assert (event.name, event.active_clients) == ("other", 0)
 
 
 def test_the_times_of_the_last_messages_are_dates() -> None:

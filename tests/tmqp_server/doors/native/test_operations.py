@@ -49,6 +49,7 @@ SERVED: dict[int, dict[str, Any]] = {
     Operation.ADD_BINDING: {"target": "r", "payload": b'{"Name":"c","Target":"c","BindingType":1}'},
     Operation.REMOVE_BINDING: {"target": "r", "headers": [("Binding-Name", "b")]},
     ExtensionOperation.SET_ROUTER_ENABLED: {"target": "r", "headers": [("Router-Enabled", "0")]},
+    ExtensionOperation.UPDATE_CHANNEL: {"target": "c", "payload": b"{}"},
 }
 #: Operations on routers are answered by a Response whatever is asked for (F60).
 ROUTERS = range(Operation.LIST_ROUTERS, ExtensionOperation.SET_ROUTER_ENABLED + 1)

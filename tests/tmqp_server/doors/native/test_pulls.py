@@ -10,7 +10,7 @@ from tmqp.connection import Connection
 from tmqp.hello import ConnectionInformation
 from tmqp.state import Role
 from tmqp_server.doors.native.pulls import pull_of, pulled_message
-from tmqp_server.engine.client import Client as Producer
+from tmqp_server.engine.client import Origin
 from tmqp_server.engine.effects import DeliverPulled
 from tmqp_server.engine.message import MARK_HIGH, Message
 
@@ -168,7 +168,7 @@ def test_a_full_header_block_makes_room_for_ours() -> None:
 
 
 def test_flags_and_names_are_those_of_any_delivery() -> None:
-    producer = Producer(1, "prod", None, None, "tmqp", None, False, 0.0)
+    producer = Origin(1, "prod", None, None, "tmqp")
     wire = Frame.build(
         MessageType.QUEUE_MESSAGE,
         "CH",

@@ -11,6 +11,7 @@ from tests.tmqp_server.engine.model.desk import Settings
 from tests.tmqp_server.engine.model.routers import Routers
 from tests.tmqp_server.engine.model.things import BROADCAST, Client, Letter, Line, Word
 from tmqp_server.engine import client_commands, commands, router_commands
+from tmqp_server.engine.books import listening_bytes
 from tmqp_server.engine.events import event_name
 from tmqp_server.engine.records import Record, field_names
 
@@ -38,6 +39,7 @@ class ModelBroker(Routers):
         self.defaults = {**self.defaults, **(defaults or {})}
         self.orphans = []
         self.saves = {}
+        self.ended = []
         self.routers = {}
 
     # --- Steps -----------------------------------------------------------------------------------
@@ -49,6 +51,7 @@ class ModelBroker(Routers):
         self.obey(command)
         self.follow()
         self.serve_time()
+        self.destroy_emptied()
         return self.said
 
     def pass_time(self, now: float) -> list[Word]:
@@ -56,6 +59,7 @@ class ModelBroker(Routers):
         self.now = now
         self.said = []
         self.serve_time()
+        self.destroy_emptied()
         return self.said
 
     def serve_time(self) -> None:
@@ -257,6 +261,11 @@ class ModelBroker(Routers):
             missing = queue_id not in self.channels[key].queues
         if not missing:
             spellings = self.listeners.setdefault((event, key, queue_id), {})
+            spelling = "" if of_server else command.channel
+            size = listening_bytes(spelling)
+            if command.wanted and client.number not in spellings and not self.has_room(size):
+                self.reply(client, command.request, 503)
+                return
             if command.wanted:
                 spellings[client.number] = "" if of_server else command.channel
             else:

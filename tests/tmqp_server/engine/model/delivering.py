@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from tests.tmqp_server.engine.model.desk import Desk
+from tests.tmqp_server.engine.model.memory import OVERHEAD, Counting
 from tests.tmqp_server.engine.model.policies import POLICIES, Policy
 from tests.tmqp_server.engine.model.things import (
     BROADCAST,
@@ -30,11 +30,13 @@ __all__ = ["Delivering"]
 TICK_S = 0.125
 
 
-class Delivering(Desk):
+class Delivering(Counting):
     """Sends, waits for answers, puts back, gives up."""
 
     #: What the storage was asked to keep and has not answered for.
     saves: dict[str, tuple[Letter, Line]]
+    #: The queues in which a message has come to its end in this step.
+    ended: list[Line]
 
     def policy(self, line: Line) -> Policy:
         """The queue's delivery handler."""
@@ -117,6 +119,7 @@ class Delivering(Desk):
         line.counts["deliveries"] += len(clients)
         if line.is_on("request_acknowledge"):
             letter.holders = list(clients)
+            letter.sent_to = len(clients)
             letter.sent_at = self.now
             letter.answered = letter.failed = False
             letter.back = ""
@@ -158,6 +161,8 @@ class Delivering(Desk):
     def end(self, line: Line, letter: Letter, how: str) -> None:
         """A message is no more: *how* is what the books call it."""
         line.counts[how] += 1
+        if line.options["status"] != BROADCAST or letter.attempts or how != "dropped":
+            self.ended.append(line)
         if line.held is letter:
             line.held = None
         if letter.ticket:
@@ -300,10 +305,7 @@ class Delivering(Desk):
 
     def problem_of_push(self, line: Line, size: int) -> int:
         """Why a queue takes no message of that size (F64, F75); 0 if it does."""
-        everything = [letter.size for each in self.lines() for letter in each.live()]
-        # Each takes 512 bytes of memory beyond its own.
-        memory = sum(everything) + size + 512 * (len(everything) + 1)
-        full = 503 if memory > self.settings.total_bytes else 0
+        full = 0 if self.has_room(size + OVERHEAD) else 503
         return self.problem_of_line(line, size) or full
 
     def problem_of_line(self, line: Line, size: int) -> int:

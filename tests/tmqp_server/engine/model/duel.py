@@ -158,6 +158,9 @@ class Duel:
                 if shown[name] != value
             ]
             found += self.balance(place, real[place])
+        state, expected = self.broker.statistics().state_bytes, self.model.state()
+        if state != expected:
+            found.append(f"memory of all but messages: expected {expected}, is {state}")
         found += [f"{line.place}: model" for line in self.model.lines() if line.imbalance()]
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.tmqp_server.engine.model.delivering import Delivering
+from tests.tmqp_server.engine.model.memory import channel_cost, line_cost
 from tests.tmqp_server.engine.model.policies import POLICIES
 from tests.tmqp_server.engine.model.things import (
     BROADCAST,
@@ -17,6 +18,7 @@ from tests.tmqp_server.engine.model.things import (
     Line,
     Member,
 )
+from tmqp_server.engine import books
 
 __all__ = ["Operating"]
 
@@ -61,7 +63,9 @@ class Operating(Delivering):
         if old is not None and not take_over:
             self.say("refuse", number, request, 503)
             return
-        if old is None and len(self.clients) >= self.settings.sessions:
+        size = books.session_bytes(client_id, name, kind, None)
+        full = len(self.clients) >= self.settings.sessions or not self.has_room_for_client(size)
+        if old is None and full:
             self.say("refuse", number, request, 482)
             return
         if old is not None:
@@ -88,21 +92,23 @@ class Operating(Delivering):
 
     def new_channel(self, name: str, changes: dict[str, object] | None) -> Channel | int:
         """Create a channel, or say why not (F47, F50, F64)."""
-        problem = self.problem_of_channel(name)
+        options = {**CHANNEL_DEFAULTS, **self.defaults, **given(changes)}
+        problem = self.problem_of_channel(name, options)
         if problem:
             return problem
-        options = {**CHANNEL_DEFAULTS, **self.defaults, **given(changes)}
         channel = self.channels[name.lower()] = Channel(name, options)
         self.tell_channel("ChannelCreated", channel)
         return channel
 
-    def problem_of_channel(self, name: str) -> int:
+    def problem_of_channel(self, name: str, options: dict[str, object]) -> int:
         """Why no channel of that name can be created (F47, F50, F64); 0 if one can."""
         if name.lower() in self.channels:
             return 481
         if not name or len(name) > 255 or any(letter in FORBIDDEN for letter in name):
             return 400
-        return 482 if len(self.channels) >= self.settings.channels else 0
+        if len(self.channels) >= self.settings.channels:
+            return 482
+        return 0 if self.has_room(channel_cost(name, options)) else 503
 
     def opened(self, name: str) -> Channel | int:
         """A channel, created if it is missing (F48)."""
@@ -145,6 +151,9 @@ class Operating(Delivering):
         elif 0 < limit <= len(channel.members):
             self.reply(client, request, 482)
             return
+        elif not self.has_room_for_client(books.SUBSCRIPTION_BYTES):
+            self.reply(client, request, 503)
+            return
         else:
             channel.members.append(Member(client, credit))
             self.tell_member("ClientJoined", channel, client)
@@ -163,10 +172,30 @@ class Operating(Delivering):
             return False
         channel.members.remove(member)
         self.tell_member("ClientLeft", channel, client)
-        empty = not channel.members and not any(line.live() for line in channel.queues.values())
-        if channel.options["destroy_when_empty"] and empty:
-            self.discard(channel)
+        if channel.options["destroy_when_empty"] and not channel.members:
+            for line in list(channel.queues.values()):
+                if not line.live():
+                    self.discard_line(line)
+            if not channel.queues:
+                self.discard(channel)
         return True
+
+    def destroy_emptied(self) -> None:
+        """Queues in which a message came to its end, and their channels, if nobody is there and
+        nothing is left (F101)."""
+        ended, self.ended = self.ended, []
+        for line in ended:
+            channel = line.channel
+            if (
+                self.channels.get(channel.name.lower()) is not channel
+                or channel.members
+                or not channel.options["destroy_when_empty"]
+            ):
+                continue
+            if not any(each.live() for each in channel.queues.values()):
+                self.discard(channel)
+            elif not line.live() and channel.queues.get(line.queue_id) is line:
+                self.discard_line(line)
 
     def grant(self, client: Client, name: str, credit: int) -> None:
         """Set what a membership may still be sent."""
@@ -204,6 +233,8 @@ class Operating(Delivering):
         problem = self.problem_of_options(options)
         if problem:
             return problem
+        if not self.has_room(line_cost(options)):
+            return 503
         line = channel.queues[queue_id] = Line(channel, queue_id, options)
         self.tell_line("QueueCreated", line, options["status"])
         return line
@@ -224,9 +255,12 @@ class Operating(Delivering):
         channel = self.channel(name)
         if channel is None:
             options = {**DEFAULTS, **self.defaults, **given(changes)}
-            problem = self.problem_of_channel(name) or self.problem_of_options(options)
+            plain = {**CHANNEL_DEFAULTS, **self.defaults}
+            problem = self.problem_of_channel(name, plain) or self.problem_of_options(options)
             if problem:
                 return problem
+            if not self.has_room(channel_cost(name, plain) + line_cost(options)):
+                return 503
             made = self.new_channel(name, None)
             if isinstance(made, int):
                 return made
@@ -249,6 +283,9 @@ class Operating(Delivering):
             return
         options = line.options | given(changes)
         problem = self.problem_of_options(options)
+        more = line_cost(options) - line_cost(line.options)
+        if not problem and more > 0 and not self.has_room(more):
+            problem = 503
         if not problem:
             was = line.options["status"]
             line.options = options
@@ -319,9 +356,6 @@ class Operating(Delivering):
 
     # --- Pulls -----------------------------------------------------------------------------------
 
-    #: Pulls whose queue was removed; they end as soon as their client can be told.
-    orphans: list[Asked]
-
     def pull(
         self,
         client: Client,
@@ -333,6 +367,7 @@ class Operating(Delivering):
         clear_high: bool,
         clear_regular: bool,
         info: bool,
+        size: int,
     ) -> None:
         """F104-F106, F112."""
         channel = self.channel(name)
@@ -357,7 +392,9 @@ class Operating(Delivering):
             self.say("end", client.number, request, "Unacceptable")
         elif pull.count <= 0:
             self.say("end", client.number, request, "Empty")
-        elif len(pending) >= self.settings.pulls:
+        elif len(pending) >= self.settings.pulls or not self.has_room_for_client(
+            books.PULL_BYTES + size
+        ):
             self.say("end", client.number, request, "Unacceptable")
         else:
             line.pulls.append(pull)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tests.tmqp_server.engine.model.operating import Operating
 from tests.tmqp_server.engine.model.things import Client, Letter, Line, Question
 from tmqp_server.engine import client_commands, commands, router_commands
+from tmqp_server.engine.books import binding_bytes, question_bytes, router_bytes
 from tmqp_server.engine.router_commands import BindingOptions
 
 __all__ = ["Router", "Routers"]
@@ -63,17 +64,22 @@ class Routers(Operating):
         elif not able:
             self.reply(client, command.request, 503 if named else 404)
         else:
-            self.bring(client, command, able[:1] if command.first_only else able)
+            brought = self.bring(client, command, able[:1] if command.first_only else able)
+            if not brought:
+                self.reply(client, command.request, 503)
 
     def bring(
         self, client: Client, command: client_commands.SendDirect, able: list[Client]
-    ) -> None:
-        """Bring it, and expect answers to what asks for them, for ten minutes."""
+    ) -> bool:
+        """Bring it, and expect answers to what asks for them, for ten minutes; whether there was
+        memory for that."""
         numbers = {each.number for each in able}
+        if command.asks and not self.has_room(question_bytes(command.message_id, len(able))):
+            return False
         for each in able:
             self.say("forward", each.number, command.wire)
         if not command.asks or not able:
-            return
+            return True
         asks_response = bool(command.asks & router_commands.ASKS_RESPONSE)
         for other in client.questions:
             if other.message_id == command.message_id and other.until > self.now:
@@ -82,15 +88,18 @@ class Routers(Operating):
                 other.responses = responses | (other.responses - numbers)
                 other.asks_response = asks_response
                 other.until = self.now + 600.0
-                return
+                other.asked = len(other.acknowledges | other.responses)
+                return True
         question = Question(
             command.message_id,
             self.now + 600.0,
             asks_response,
             set(numbers),
             set(numbers) if asks_response else set(),
+            len(numbers),
         )
         client.questions.append(question)
+        return True
 
     def pass_answer(
         self, client_id: str, message_id: str, by: int, kind: int, wire: object
@@ -109,6 +118,8 @@ class Routers(Operating):
                 question.acknowledges.discard(by)
                 question.responses.discard(by)
             assert client is not None
+            if not question.acknowledges and not question.responses:
+                client.questions.remove(question)
             self.say("forward", client.number, wire)
             return True
         return False
@@ -118,16 +129,20 @@ class Routers(Operating):
     def operate_on_routers(self, command: commands.SessionCommand, client: Client) -> bool:
         """F60, F61; whether it was one of these."""
         if isinstance(command, router_commands.CreateRouter):
-            self.routers.setdefault(command.router, Router(command.method))
-            self.reply(client, command.request, 0)
+            missing = command.router not in self.routers
+            code = 0
+            if missing and not self.has_room(router_bytes(command.router)):
+                code = 503
+            if missing and not code:
+                self.routers[command.router] = Router(command.method)
+            self.reply(client, command.request, code)
         elif isinstance(command, router_commands.RemoveRouter):
             self.routers.pop(command.router, None)
             self.reply(client, command.request, 0)
         elif isinstance(command, router_commands.AddBinding):
             router = self.routers.get(command.router)
-            if router is not None:
-                self.bind(router, command.binding)
-            self.reply(client, command.request, 404 if router is None else 0)
+            code = 404 if router is None else self.bind(router, command.binding)
+            self.reply(client, command.request, code)
         elif isinstance(command, router_commands.RemoveBinding):
             router = self.routers.get(command.router)
             gone = router is not None and self.unbind(router, command.binding)
@@ -141,12 +156,23 @@ class Routers(Operating):
             return False
         return True
 
-    def bind(self, router: Router, options: BindingOptions) -> None:
-        """The highest priority comes first, then the oldest (F122)."""
+    def router_state(self) -> int:
+        """What routers and bindings take (F64)."""
+        total = 0
+        for name, router in self.routers.items():
+            total += router_bytes(name)
+            total += sum([binding_bytes(bound.options) for bound in router.bindings])
+        return total
+
+    def bind(self, router: Router, options: BindingOptions) -> int:
+        """The highest priority comes first, then the oldest (F122); 503 without memory for it."""
         if all(bound.options.name != options.name for bound in router.bindings):
+            if not self.has_room(binding_bytes(options)):
+                return 503
             router.bindings.append(Bound(options))
             router.bindings.sort(key=lambda bound: -bound.options.priority)
             router.turn = 0
+        return 0
 
     def unbind(self, router: Router, name: str) -> bool:
         """Take a binding out; whether it was there."""
@@ -206,8 +232,7 @@ class Routers(Operating):
             bound.turn += 1
         elif options.method == ONLY_FIRST:
             able = able[:1]
-        self.bring(client, direct, able)
-        return bool(able)
+        return bool(able) and self.bring(client, direct, able)
 
     def copy(self, push: commands.Push, client: Client) -> bool:
         """Push a copy into a queue that is there and has room."""

@@ -101,6 +101,8 @@ class Question:
     asks_response: bool
     acknowledges: set[int]
     responses: set[int]
+    #: How many could answer when it was asked last.
+    asked: int
 
 
 @dataclass(eq=False)
@@ -130,6 +132,8 @@ class Letter:
     untold: bool = False
     #: Who has it and has not answered, and of the present sending: when, answered, where back to.
     holders: list[Client] = field(default_factory=list)
+    #: How many had it when it was sent last.
+    sent_to: int = 0
     sent_at: float = 0.0
     answered: bool = False
     back: str = ""

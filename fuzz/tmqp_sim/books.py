@@ -1,0 +1,144 @@
+"""Counts again what a broker's books say, from everything that it holds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.engine.books import (
+    CONNECTION_BYTES,
+    HUSK_BYTES,
+    PENDING_BYTES,
+    PULL_BYTES,
+    SUBSCRIPTION_BYTES,
+    binding_bytes,
+    channel_bytes,
+    cursor_bytes,
+    holders_bytes,
+    listening_bytes,
+    mark_bytes,
+    queue_bytes,
+    router_bytes,
+    session_bytes,
+    text_bytes,
+    transaction_bytes,
+    watch_bytes,
+)
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.core import PendingChange
+from tmqp_server.engine.sessions import Session
+from tmqp_server.hub import Hub
+
+__all__ = ["MOST_STATE_BYTES", "Ballast", "connections_of", "flights_of", "state_of"]
+
+
+#: More than all but messages takes in a simulated server.
+MOST_STATE_BYTES: Final = 1_000_000
+
+
+class Ballast:
+    """Lets all but messages take ``MOST_STATE_BYTES`` together, whoever is connected: then a plan
+    says how much room messages have.
+
+    :param places: how many queues must be there before.
+    """
+
+    def __init__(self, broker: Broker, places: int) -> None:
+        self._broker = broker
+        self._places = places
+        self.held = 0
+
+    def even_out(self) -> None:
+        """Charge what others have given back, give back what they have charged."""
+        if self._places and len(self._broker.queues()) < self._places:
+            return
+        self._places = 0
+        state = self._broker._core.state_bytes - self.held
+        wanted = max(MOST_STATE_BYTES - state, 0)
+        self._broker.charge(wanted - self.held)
+        self.held = wanted
+
+
+def _husks(broker: Broker) -> dict[int, Session]:
+    """Sessions that have ended and have deliveries in flight."""
+    found: dict[int, Session] = {}
+    core = broker._core
+    flights = [queue.flights for queue in broker.queues()]
+    flights += [trash.flights for trash in core.trash]
+    for each in flights:
+        for message in each.values():
+            holders = list((message.holders or {}).values())
+            if message.holder is not None:
+                holders.append(message.holder)
+            for client in holders:
+                if not client.alive:
+                    assert isinstance(client, Session)
+                    found[client.number] = client
+    return found
+
+
+def flights_of(broker: Broker) -> int:
+    """What is charged for deliveries to several consumers."""
+    flights = [queue.flights for queue in broker.queues()]
+    flights += [trash.flights for trash in broker._core.trash]
+    total = 0
+    for message in [message for each in flights for message in each.values()]:
+        several = message.holders is not None
+        if several != (message.held > 0):
+            raise AssertionError(f"{message!r} is charged {message.held} for {message.holders!r}")
+        if message.holders is not None and message.held < holders_bytes(len(message.holders)):
+            raise AssertionError(f"{message!r} is charged {message.held} for {message.holders!r}")
+        total += message.held
+    return total
+
+
+def _of_session(session: Session) -> int:
+    total = session_bytes(session.client_id, session.name, session.client_type, session.properties)
+    total += len(session.subscriptions) * SUBSCRIPTION_BYTES
+    for each in session.event_subscriptions.values():
+        total += listening_bytes(each.channel)
+    if session.asked is not None:
+        total += session.asked.memory()
+    for pull in session.pulls:
+        assert pull.memory >= PULL_BYTES
+        total += pull.memory
+    return total
+
+
+def _of_topology(broker: Broker) -> int:
+    total = 0
+    for channel in broker._core.channels.by_key.values():
+        total += channel_bytes(channel.name, channel.options)
+        for queue in channel.queues.values():
+            total += queue_bytes(queue.options)
+            total += sum([cursor_bytes(name) for name in queue.cursors])
+    for router in broker._routing._routers.values():
+        if router.custom is None:
+            total += router_bytes(router.name)
+            total += sum([binding_bytes(each.options) for each in router.bindings])
+    return total
+
+
+def state_of(broker: Broker) -> int:
+    """What ``state_bytes`` must be, but for what is charged from outside (connections)."""
+    core = broker._core
+    total = _of_topology(broker) + flights_of(broker)
+    for session in core.sessions.values():
+        total += _of_session(session)
+    for husk in _husks(broker).values():
+        total += HUSK_BYTES + text_bytes(husk.client_id)
+    for pending in core.tickets.values():
+        if isinstance(pending, PendingChange):
+            total += PENDING_BYTES
+    for watch in broker._watching._all.values():
+        assert watch.memory >= watch_bytes(watch.command.filter, len(watch.known))
+        total += watch.memory
+    transactions = broker._transactions
+    for transaction in transactions._open.values():
+        total += transaction_bytes(transaction.application)
+    return total + sum([mark_bytes(each) for each in transactions._marks])
+
+
+def connections_of(hub: Hub) -> int:
+    """What a hub has charged for its connections, and for bytes of peers that are not accepted."""
+    outlets = hub._outlets
+    return len(outlets.sessions) * CONNECTION_BYTES + sum(outlets.strangers.values())

@@ -1,0 +1,224 @@
+"""The account of the memory that a broker takes, and what each thing in it is charged.
+
+``max_total_bytes`` bounds one account.  Messages are charged their bytes and an overhead
+(``MESSAGE_OVERHEAD_BYTES``); everything else that a command can create is *state*: connections,
+sessions, channels, queues, subscriptions, routers, cursors and so on.  Whoever creates something
+asks first whether there is room, charges it, and refunds the same when it goes.
+
+*Refusals.*  What does not fit is refused before it is made: with 503, because the server is short
+of memory and not the client's own bound, and a connection with 482, as when there are too many.
+
+*A reserve.*  Connections, sessions, subscriptions and pulls may take a sixteenth more than the
+limit, and at least 256 KiB.  Messages can fill all of the memory; without the reserve no consumer
+could connect then and make room.  Deliveries in flight to several consumers are charged too and
+never refused, so they can take the account past the limit; pushes are refused until consumers have
+answered.
+
+The amounts were measured as resident memory, interpreted and compiled, and the larger one was
+taken; ``tests/tmqp_server/engine/test_memory.py`` measures them again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.engine.options import ChannelOptions, QueueOptions
+from tmqp_server.engine.router_commands import BindingOptions
+
+__all__ = [
+    "CONNECTION_BYTES",
+    "HUSK_BYTES",
+    "MAX_SPELLINGS",
+    "PENDING_BYTES",
+    "PULL_BYTES",
+    "SUBSCRIPTION_BYTES",
+    "Books",
+    "binding_bytes",
+    "channel_bytes",
+    "cursor_bytes",
+    "holders_bytes",
+    "listening_bytes",
+    "mark_bytes",
+    "properties_bytes",
+    "question_bytes",
+    "queue_bytes",
+    "router_bytes",
+    "session_bytes",
+    "text_bytes",
+    "transaction_bytes",
+    "watch_bytes",
+]
+
+#: A connection: its socket, tasks, protocol and door session.
+CONNECTION_BYTES: Final = 16_384
+_SESSION_BYTES: Final = 768
+#: What is left of a session that has ended, while deliveries to it are in flight.
+HUSK_BYTES: Final = 512
+#: What a session's name costs beyond the text, and its type: an entry in a table of groups.
+_GROUP_BYTES: Final = 320
+_PROPERTY_BYTES: Final = 128
+#: A channel, its audience and its tables.
+_CHANNEL_BYTES: Final = 1_536
+_CHANNEL_OPTIONS_BYTES: Final = 512
+_QUEUE_BYTES: Final = 3_712
+_QUEUE_OPTIONS_BYTES: Final = 320
+#: Spellings of its name that are remembered of a channel, and what each takes beyond the text.
+MAX_SPELLINGS: Final = 8
+_SPELLING_BYTES: Final = 128
+#: One queue id in a list of those that a channel allows.
+_QUEUE_ID_BYTES: Final = 40
+#: A client's place in the audience of a channel.
+SUBSCRIPTION_BYTES: Final = 512
+#: A subscription to an event.
+_LISTENING_BYTES: Final = 768
+#: A pull that waits, without its request.
+PULL_BYTES: Final = 1_024
+_ROUTER_BYTES: Final = 320
+_BINDING_BYTES: Final = 448
+#: A place in a list or table: of a binding's queues, of a held answer's queues.
+_PLACE_BYTES: Final = 128
+#: A table of the consumers that have a message in hand, and each of them.
+_HOLDERS_BYTES: Final = 128
+_HOLDER_BYTES: Final = 64
+#: A direct message that waits for answers.
+_QUESTION_BYTES: Final = 448
+_CURSOR_BYTES: Final = 160
+#: A change of the topology that the storage has not answered for.
+PENDING_BYTES: Final = 1_024
+#: An answer that is held until there is something new.
+_WATCH_BYTES: Final = 2_048
+_TRANSACTION_BYTES: Final = 1_536
+#: The last epoch of an application.
+_MARK_BYTES: Final = 320
+
+#: The part of the limit that clients get beyond it, so that they can empty queues.
+_RESERVE: Final = 16
+_LEAST_RESERVE_BYTES: Final = 262_144
+
+
+class Books:
+    """How much memory is taken: ``total_bytes`` in all, ``state_bytes`` of it not by messages."""
+
+    __slots__ = ("total_bytes", "state_bytes", "_most", "_most_with_reserve")
+
+    def __init__(self, max_total_bytes: int) -> None:
+        #: Memory of all messages that are not settled (see Queue.bytes) and of all state.
+        self.total_bytes = 0
+        self.state_bytes = 0
+        self._most = max_total_bytes
+        reserve = max(max_total_bytes // _RESERVE, _LEAST_RESERVE_BYTES)
+        self._most_with_reserve = max_total_bytes + reserve
+
+    def has_room(self, size: int) -> bool:
+        """Whether something of *size* bytes can be created."""
+        return self.total_bytes + size <= self._most
+
+    def has_room_for_client(self, size: int) -> bool:
+        """The same for what consumers need to make room: connections, subscriptions, pulls."""
+        return self.total_bytes + size <= self._most_with_reserve
+
+    def charge(self, size: int) -> None:
+        """Take *size* bytes for something that was created."""
+        self.total_bytes += size
+        self.state_bytes += size
+
+    def refund(self, size: int) -> None:
+        """Give back what was charged for something that has gone."""
+        self.total_bytes -= size
+        self.state_bytes -= size
+
+
+def text_bytes(text: str | None) -> int:
+    """What a text takes in memory, at most."""
+    if not text:
+        return 0
+    if text.isascii():
+        return 64 + len(text)
+    return 80 + 4 * len(text)
+
+
+def properties_bytes(properties: dict[str, str] | None) -> int:
+    """What the further properties of a client take."""
+    total = 0
+    if properties:
+        for key, value in properties.items():
+            total += _PROPERTY_BYTES + text_bytes(key) + text_bytes(value)
+    return total
+
+
+def session_bytes(
+    client_id: str, name: str | None, client_type: str | None, properties: dict[str, str] | None
+) -> int:
+    """What a session takes; its connection is another account."""
+    size = _SESSION_BYTES + text_bytes(client_id) + properties_bytes(properties)
+    if name:
+        size += _GROUP_BYTES + text_bytes(name)
+    if client_type:
+        size += _GROUP_BYTES + text_bytes(client_type)
+    return size
+
+
+def _options_bytes(options: QueueOptions) -> int:
+    size = _QUEUE_OPTIONS_BYTES + text_bytes(options.tag)
+    if options.dead_letter is not None:
+        size += _PLACE_BYTES + text_bytes(options.dead_letter[0])
+    return size
+
+
+def channel_bytes(name: str, options: ChannelOptions) -> int:
+    """What a channel takes without its queues and subscriptions."""
+    size = _CHANNEL_BYTES + _CHANNEL_OPTIONS_BYTES + 2 * text_bytes(name)
+    size += MAX_SPELLINGS * (_SPELLING_BYTES + text_bytes(name))
+    if options.allowed_queues is not None:
+        size += _QUEUE_ID_BYTES * len(options.allowed_queues)
+    return size + _options_bytes(options.queue)
+
+
+def queue_bytes(options: QueueOptions) -> int:
+    """What an empty queue takes."""
+    return _QUEUE_BYTES + _options_bytes(options)
+
+
+def router_bytes(name: str) -> int:
+    """What a router takes without its bindings."""
+    return _ROUTER_BYTES + text_bytes(name)
+
+
+def binding_bytes(options: BindingOptions) -> int:
+    """What a binding takes."""
+    return _BINDING_BYTES + text_bytes(options.name) + text_bytes(options.target)
+
+
+def listening_bytes(channel: str) -> int:
+    """What a subscription to an event takes, by its spelling of the channel."""
+    return _LISTENING_BYTES + text_bytes(channel)
+
+
+def holders_bytes(count: int) -> int:
+    """What it takes to know which of so many consumers have a message and have not answered."""
+    return _HOLDERS_BYTES + _HOLDER_BYTES * count
+
+
+def question_bytes(message_id: str, receivers: int) -> int:
+    """What it takes to know which of so many clients may answer a direct message."""
+    return _QUESTION_BYTES + text_bytes(message_id) + _HOLDER_BYTES * receivers
+
+
+def cursor_bytes(name: str) -> int:
+    """What a cursor takes in one queue."""
+    return _CURSOR_BYTES + text_bytes(name)
+
+
+def transaction_bytes(application: str) -> int:
+    """What a transaction takes beyond what is staged in it."""
+    return _TRANSACTION_BYTES + text_bytes(application)
+
+
+def mark_bytes(application: str) -> int:
+    """What is taken by the last epoch of an application."""
+    return _MARK_BYTES + text_bytes(application)
+
+
+def watch_bytes(filter: str, queues: int) -> int:
+    """What a held answer about so many queues takes."""
+    return _WATCH_BYTES + text_bytes(filter) + _PLACE_BYTES * queues

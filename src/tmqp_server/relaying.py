@@ -1,0 +1,33 @@
+"""The port between a hub and what connects it with other servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tmqp_server.doors.port import Door
+from tmqp_server.engine.commands import Command, Connect
+from tmqp_server.engine.effects import Effect, TellNodes
+
+__all__ = ["Relay"]
+
+
+class Relay(Protocol):
+    """What connects this server with others; see ``cluster/``."""
+
+    def meet(
+        self, number: int, door: Door, command: Command, now: float
+    ) -> Sequence[Effect] | None:
+        """A session gives a command: pass it on where it must be known too.
+
+        :returns: what to do instead of the command; None to carry it out.
+        """
+
+    def tell(self, effect: TellNodes) -> tuple[bytes, Sequence[int]]:
+        """Tell other servers of a decision; returns the bytes for sessions here, and for which."""
+
+    def recognises(self, command: Connect) -> bool:
+        """Whether it is a node's."""
+
+    def forget(self, number: int) -> None:
+        """A session is over."""

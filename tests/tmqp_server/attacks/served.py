@@ -1,0 +1,73 @@
+"""A server in a process of its own that says, when asked, what it takes.
+
+Its arguments are a socket's path and a settings file.  It prints a line when it listens; to each
+line that it reads it answers with its resident memory and with what its books say, in bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from tmqp_server.app import Server, running
+from tmqp_server.config import ServerConfig, parse_config
+
+__all__ = ["Served"]
+
+
+class Served:
+    """Such a process."""
+
+    def __init__(self, folder: Path, settings: str) -> None:
+        self.path = str(folder / "socket")
+        self.address = f"unix:{self.path}"
+        (folder / "server.toml").write_text(settings)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", __name__, self.path, str(folder / "server.toml")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self._line() == "ready"
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def figures(self) -> tuple[int, int]:
+        """Resident memory, and what the books say."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("?\n")
+        self.process.stdin.flush()
+        resident, books = self._line().split()
+        return int(resident), int(books)
+
+    def kill(self) -> None:
+        """End it."""
+        self.process.kill()
+        self.process.communicate()
+
+
+def _said(server: Server) -> str:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    core = server.broker._core
+    return f"{pages * os.sysconf('SC_PAGE_SIZE')} {core.total_bytes}"
+
+
+async def _main(path: str, settings: str) -> None:
+    given = parse_config(await anyio.Path(settings).read_text())
+    config = ServerConfig(listen=f"unix:{path}", **given)
+    async with running(config) as server:
+        print("ready", flush=True)
+        while await anyio.to_thread.run_sync(sys.stdin.readline):
+            print(_said(server), flush=True)
+
+
+if __name__ == "__main__":
+    anyio.run(_main, sys.argv[1], sys.argv[2])

@@ -1,0 +1,570 @@
+"""Fills a broker's memory with one kind of command, and says what that took.
+
+As a program: one case after another, each in a process of its own that begins where this one is;
+prints a line of JSON for each.  A case prepares a broker and then gives commands without end, until
+the broker refuses one or there were enough of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import itertools
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from tests.tmqp_server.engine.letters import Letter
+from tmqp.constants import STATUS_PULL, STATUS_PUSH, TYPE_QUEUE_MESSAGE
+from tmqp.frames import Frame
+from tmqp_server.engine import commands as c
+from tmqp_server.engine import events
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.client_commands import (
+    BY_NAME,
+    BY_TYPE,
+    Decline,
+    PassAnswer,
+    SendCustom,
+    SendDirect,
+    SubscribeEvent,
+)
+from tmqp_server.engine.effects import Effect, EndPull, Refuse, Reply
+from tmqp_server.engine.group_commands import (
+    CommitGroup,
+    DropGroup,
+    GroupPlace,
+    ListGroups,
+    OpenGroup,
+    ResetGroup,
+)
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.options import BrokerOptions, ChannelChanges, QueueChanges
+from tmqp_server.engine.reading_commands import (
+    CommitCursor,
+    ListCursors,
+    ListOffsets,
+    OpenCursor,
+    ReadIndex,
+    ReadRange,
+    RemoveCursor,
+    SplitRange,
+)
+from tmqp_server.engine.router_commands import (
+    ASKS_NOTHING,
+    ASKS_RESPONSE,
+    TO_QUEUE,
+    TO_TAG,
+    AddBinding,
+    BindingOptions,
+    CreateRouter,
+    ListBindings,
+    ListRouters,
+    Publish,
+    RemoveBinding,
+    RemoveRouter,
+    SetRouterEnabled,
+)
+from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun, RunNotes, RunWire
+from tmqp_server.engine.transaction_commands import (
+    AbortTransaction,
+    CommitTransaction,
+    ListTransactions,
+    OpenTransaction,
+    Parcel,
+    PushTransaction,
+)
+
+__all__ = ["CASES", "MOST_BYTES", "figures", "kinds"]
+
+#: The limit that is filled, and the most commands that are given.
+MOST_BYTES: Final = 16 * 1_048_576
+_MOST_COMMANDS: Final = 60_000
+_FEW_COMMANDS: Final = 10_000
+_MANY: Final = 1 << 40
+_LIMITS: Final = EngineLimits(
+    max_sessions=_MANY,
+    max_channels=_MANY,
+    max_queues_per_channel=65_536,
+    max_subscriptions_per_session=_MANY,
+    max_routers=_MANY,
+    max_bindings_per_router=_MANY,
+    max_event_subscriptions_per_session=_MANY,
+    max_pulls_per_session=_MANY,
+    max_cursors_per_queue=_MANY,
+    max_held_reads=_MANY,
+    max_held_reads_per_session=_MANY,
+    max_reads=_MANY,
+    max_reads_per_session=_MANY,
+    max_transactions=_MANY,
+    max_questions_per_session=_MANY,
+    max_transaction_marks=_MANY,
+    max_in_flight_per_session=_MANY,
+    max_transaction_bytes=MOST_BYTES,
+    max_transactions_bytes=MOST_BYTES,
+    max_total_bytes=MOST_BYTES,
+)
+
+Some = c.Command | Iterable[c.Command]
+#: What is prepared, and the command, or commands, of each number.
+Case = tuple[Sequence[c.Command], Callable[[int], Some]]
+
+ME: Final = 1
+YEARS_MS: Final = 300_000_000_000
+DURABLE: Final = QueueChanges(durable=True, status=STATUS_PUSH)
+PULLED: Final = QueueChanges(status=STATUS_PULL)
+
+
+def name(number: int, length: int = 10) -> str:
+    """A name that no other number has."""
+    return f"n{number:0{length - 1}}"
+
+
+def frame(number: int, size: int = 10) -> Frame:
+    """A message as a client sends it."""
+    return Frame.build(
+        TYPE_QUEUE_MESSAGE, "ch", 1, bytes(size), message_id=f"{number:032x}", source="me"
+    )
+
+
+def push(
+    number: int, queue_id: int = 1, session: int = ME, channel: str = "ch", ttl_ms: int = 0
+) -> c.Push:
+    """A push as the door makes it."""
+    made = frame(number)
+    extras = c.PushExtras(expires_in_ms=ttl_ms) if ttl_ms else None
+    size = len(made.raw)
+    return c.Push(session, made.message_id, channel, queue_id, False, False, size, made, extras)
+
+
+def queue(queue_id: int = 1, changes: QueueChanges | None = None, channel: str = "ch") -> c.Command:
+    """Create a queue."""
+    return c.CreateQueue(ME, "r", channel, queue_id, changes)
+
+
+def channels(count: int) -> list[c.Command]:
+    """Create so many channels."""
+    return [c.CreateChannel(ME, "r", name(number)) for number in range(count)]
+
+
+class _Wire(RunWire):
+    """A run of pushes or answers."""
+
+    def __init__(self, first: int) -> None:
+        self.frames = [frame(first + number) for number in range(20)]
+
+    def contents(self) -> tuple[list[str], list[int], list[object]]:
+        sizes = [len(each.raw) for each in self.frames]
+        return [each.message_id for each in self.frames], sizes, list(self.frames)
+
+    def pushes(self, run: PushRun) -> list[c.Push]:
+        return [
+            c.Push(run.session, each.message_id, "ch", 1, False, False, len(each.raw), each)
+            for each in self.frames
+        ]
+
+    def acknowledges(self, run: AcknowledgeRun) -> list[c.Acknowledge]:
+        return [c.Acknowledge(run.session, each, "ch", 1) for each in run.message_ids]
+
+
+def run(number: int) -> PushRun:
+    """Twenty pushes at once."""
+    wire = _Wire(number * 20)
+    _, sizes, _ = wire.contents()
+    return PushRun(ME, "ch", 1, False, False, 20, sum(sizes), max(sizes), wire, RunNotes())
+
+
+def gone_producer(number: int) -> list[c.Command]:
+    """Each message has a producer of its own, with long names, that goes at once."""
+    session = number + 10
+    who = name(number, 30)
+    return [
+        c.Connect(session, None, who, "N" * 255, "T" * 255, kept={"k" * 99: "v" * 99}),
+        push(number, 1, session),
+        c.Disconnect(session),
+    ]
+
+
+def gone_consumer(number: int) -> list[c.Command]:
+    """Each message is in the hands of a consumer of its own, that goes at once."""
+    session = number + 10
+    who = name(number, 30)
+    return [
+        c.Connect(session, None, who, "N" * 255, "T" * 255, kept={"k" * 99: "v" * 99}),
+        c.Join(session, "r", "ch"),
+        push(number),
+        c.Disconnect(session),
+    ]
+
+
+def broadcast(consumers: int) -> list[c.Command]:
+    """So many consumers that answer nothing."""
+    made: list[c.Command] = [queue()]
+    for number in range(consumers):
+        made += [
+            c.Connect(number + 10, None, name(number), None, "many"),
+            c.Join(number + 10, "r", "ch"),
+        ]
+    return made
+
+
+def binding(number: int, kind: int = TO_QUEUE, target: str = "") -> AddBinding:
+    """One more binding."""
+    options = BindingOptions(name(number), kind, target or name(number), 1, 0, ASKS_NOTHING, 0)
+    return AddBinding(ME, "r", "router", options)
+
+
+def removed_queue(number: int) -> list[c.Command]:
+    """A queue with a message that expires in years is removed again."""
+    return [
+        queue(1, QueueChanges(status=STATUS_PULL, tag="tag")),
+        push(number, ttl_ms=YEARS_MS - number * 1_000),
+        Publish(ME, "r", f"r{number % 500}", 10, Letter(name(number))),
+        c.RemoveQueue(ME, "r", "ch", 1),
+    ]
+
+
+def tagged_routers() -> list[c.Command]:
+    """Many routers that send to queues of a tag."""
+    made: list[c.Command] = [c.CreateChannel(ME, "r", "ch")]
+    for number in range(500):
+        made.append(CreateRouter(ME, "r", f"r{number}", 0))
+        options = BindingOptions(
+            "b", TO_TAG, f"t*{number % 2}" if number % 3 else "tag", 1, 0, 0, 0
+        )
+        made.append(AddBinding(ME, "r", f"r{number}", options))
+    return made
+
+
+def parcel(number: int) -> Parcel:
+    """One message of a transaction."""
+    data = bytes(100) + number.to_bytes(8, "big")
+    return Parcel("", "ch", 1, data, 1, 0, 100, 100, None)
+
+
+_ROUTER: Final = [CreateRouter(ME, "r", "router", 0)]
+_OPEN: Final = [queue(1, DURABLE), OpenTransaction(ME, "r", "app", 1)]
+_CURSORS: Final = [
+    queue(1, DURABLE),
+    *[OpenCursor(ME, "r", "ch", 1, name(n), False) for n in range(99)],
+]
+_WAITING: Final = [queue(1, PULLED), c.Join(2, "r", "ch"), c.Block(2)]
+_PLACES: Final = [GroupPlace("ch", 1)]
+
+#: By the command and what is special about it.
+CASES: Final[dict[str, Case]] = {
+    "Connect": ((), lambda n: c.Connect(n + 10, None, name(n, 30), name(n), "type")),
+    "Connect: long names": (
+        (),
+        lambda n: c.Connect(n + 10, None, name(n, 255), "N" + name(n, 254), "T" + name(n, 254)),
+    ),
+    "Connect: properties": (
+        (),
+        lambda n: c.Connect(
+            n + 10, None, name(n), kept={f"{n}k{k}": f"{n}{'v' * 100}" for k in range(30)}
+        ),
+    ),
+    "Disconnect": ((), lambda n: [c.Connect(n + 10, None, name(n)), c.Disconnect(n + 10)]),
+    "Block": ((), lambda _: c.Block(ME)),
+    "Unblock": ((), lambda _: c.Unblock(ME)),
+    "CreateChannel": ((), lambda n: c.CreateChannel(ME, "r", name(n))),
+    "CreateChannel: long names": (
+        (),
+        lambda n: c.CreateChannel(ME, "r", "\U0001f600" * 4 + name(n, 200)),
+    ),
+    "CreateChannel: options": (
+        (),
+        lambda n: c.CreateChannel(
+            ME,
+            "r",
+            name(n),
+            ChannelChanges(
+                allowed_queues=tuple(range(1_000, 2_000)), queue=QueueChanges(tag=name(n, 2_000))
+            ),
+        ),
+    ),
+    "RemoveChannel": (
+        (),
+        lambda n: [queue(), push(n, ttl_ms=YEARS_MS), c.RemoveChannel(ME, "r", "ch")],
+    ),
+    "Join": ((), lambda n: c.Join(ME, "r", name(n))),
+    "Join: of one channel": (
+        (),
+        lambda n: [c.Connect(n + 10, None, name(n)), c.Join(n + 10, "r", "ch"), push(n, 2)],
+    ),
+    "Leave": ((), lambda _: [c.Join(ME, "r", "ch"), c.Leave(ME, "r", "ch")]),
+    "Grant": ((c.Join(ME, "r", "ch"),), lambda n: c.Grant(ME, "ch", n)),
+    "CreateQueue": ((), queue),
+    "CreateQueue: channels": ((), lambda n: queue(1, channel=name(n))),
+    "CreateQueue: options": (
+        (),
+        lambda n: queue(n, QueueChanges(tag=name(n, 500), dead_letter=(name(n, 200), n))),
+    ),
+    "Decline": ((), lambda n: Decline(ME, frame(n), 400)),
+    "UpdateChannel": (
+        channels(300),
+        lambda n: c.UpdateChannel(
+            ME, "r", name(n % 300), ChannelChanges(allowed_queues=tuple(range(n % 9, 65_000)))
+        ),
+    ),
+    "UpdateQueue": (
+        [queue(n) for n in range(300)],
+        lambda n: c.UpdateQueue(ME, "r", "ch", n % 300, QueueChanges(tag=name(n, 65_000))),
+    ),
+    "RemoveQueue": (tagged_routers(), removed_queue),
+    "ClearMessages": (
+        (queue(1, PULLED),),
+        lambda n: [push(n, ttl_ms=YEARS_MS), c.ClearMessages(ME, "r", "ch", 1, True, True)],
+    ),
+    "Batch": (
+        (queue(1, PULLED),),
+        lambda n: c.Batch(ME, "r", [push(n * 9 + k) for k in range(9)]),
+    ),
+    "Pull": (
+        _WAITING,
+        lambda n: [push(n), c.Pull(2, frame(n, 500), "ch", 1, 1, size=len(frame(n, 500).raw))],
+    ),
+    "Push": ((queue(1, PULLED),), push),
+    "Push: many queues": ((), lambda n: push(n, n)),
+    "Push: producers that have gone": ((queue(1, PULLED),), gone_producer),
+    "Push: consumers that have gone": ((queue(),), gone_consumer),
+    "Push: a consumer that answers nothing": (broadcast(1), push),
+    "Push: many consumers that answer nothing": (broadcast(200), push),
+    "Push: ends sooner and sooner": (
+        (queue(),),
+        lambda n: [
+            push(n, ttl_ms=YEARS_MS - n * 1_000),
+            c.Join(2, "r", "ch"),
+            c.Acknowledge(2, f"{n:032x}", "ch", 1),
+            c.Leave(2, "r", "ch"),
+        ],
+    ),
+    "PushRun": ((queue(1, PULLED),), run),
+    "PushRun: in flight": ((queue(), c.Join(2, "r", "ch")), run),
+    "Acknowledge": (
+        (queue(), c.Join(2, "r", "ch")),
+        lambda n: [push(n), c.Acknowledge(2, f"{n:032x}", "ch", 1)],
+    ),
+    "Acknowledge: of nothing": ((queue(),), lambda n: c.Acknowledge(2, f"{n:032x}", "ch", 1)),
+    "AcknowledgeRun": (
+        (queue(), c.Join(2, "r", "ch")),
+        lambda n: [
+            run(n),
+            AcknowledgeRun(2, "ch", 1, _Wire(n * 20).contents()[0], _Wire(n * 20), RunNotes()),
+        ],
+    ),
+    "DescribeChannel": ((queue(),), lambda _: c.DescribeChannel(ME, "r", "ch")),
+    "ListChannels": ((queue(),), lambda n: c.ListChannels(ME, "r", name(n))),
+    "ListConsumers": ((queue(),), lambda _: c.ListConsumers(ME, "r", "ch")),
+    "DescribeQueue": ((queue(),), lambda _: c.DescribeQueue(ME, "r", "ch", 1)),
+    "ListQueues": ((queue(),), lambda _: c.ListQueues(ME, "r", "ch")),
+    "ListClients": ((), lambda n: c.ListClients(ME, "r", name(n))),
+    "ListNodes": ((), lambda _: c.ListNodes(ME, "r")),
+    "CreateRouter": ((), lambda n: CreateRouter(ME, "r", name(n), 0)),
+    "RemoveRouter": (
+        (),
+        lambda n: [*_ROUTER, binding(n), RemoveRouter(ME, "r", "router")],
+    ),
+    "ListRouters": (_ROUTER, lambda _: ListRouters(ME, "r")),
+    "AddBinding": (
+        (),
+        lambda n: [
+            CreateRouter(ME, "r", name(n // 50), 0),
+            AddBinding(
+                ME,
+                "r",
+                name(n // 50),
+                BindingOptions(name(n), TO_QUEUE, name(n, 200), 1, 0, ASKS_NOTHING, 0),
+            ),
+        ],
+    ),
+    "RemoveBinding": (
+        _ROUTER,
+        lambda n: [binding(n), RemoveBinding(ME, "r", "router", name(n))],
+    ),
+    "ListBindings": (_ROUTER, lambda _: ListBindings(ME, "r", "router")),
+    "SetRouterEnabled": (_ROUTER, lambda n: SetRouterEnabled(ME, "r", "router", bool(n % 2))),
+    "Publish": (
+        (*_ROUTER, queue(1, PULLED), binding(0, TO_QUEUE, "ch")),
+        lambda n: Publish(ME, "publish", "router", 10, Letter(name(n))),
+    ),
+    "SendDirect": ((), lambda n: SendDirect(ME, 0, name(n), False, 10, frame(n))),
+    "SendDirect: that asks": (
+        channels(0),
+        lambda n: SendDirect(
+            ME, BY_NAME, "client", False, 10, frame(n), message_id=f"{n:032x}", asks=ASKS_RESPONSE
+        ),
+    ),
+    "SendDirect: that asks many": (
+        broadcast(300),
+        lambda n: SendDirect(
+            ME, BY_TYPE, "many", False, 10, frame(n), message_id=f"{n:032x}", asks=ASKS_RESPONSE
+        ),
+    ),
+    "PassAnswer": ((), lambda n: PassAnswer(ME, name(n), 10, frame(n), name(n), ASKS_RESPONSE)),
+    "SendCustom": ((), lambda n: SendCustom(ME, frame(n))),
+    "SubscribeEvent": (
+        channels(3_000),
+        lambda n: SubscribeEvent(ME, "r", 1 << (2 + n // 3_000), name(n % 3_000)),
+    ),
+    "SubscribeEvent: one event": (
+        (queue(),),
+        lambda n: [
+            c.Connect(n + 10, None, name(n)),
+            SubscribeEvent(n + 10, "r", events.QUEUE_CREATED, "ch"),
+        ],
+    ),
+    "ListOffsets": (
+        (queue(1, DURABLE),),
+        lambda n: ListOffsets(ME, "r", name(n, 500)[:1] + "*" * 400, wait_ms=60_000),
+    ),
+    "ReadRange": ((queue(1, DURABLE),), lambda _: ReadRange(ME, "r", "no", 1)),
+    "ReadIndex": ((queue(1, DURABLE),), lambda _: ReadIndex(ME, "r", "no", 1)),
+    "SplitRange": ((queue(1, DURABLE),), lambda _: SplitRange(ME, "r", "no", 1)),
+    "OpenCursor": (
+        (queue(1, DURABLE),),
+        lambda n: OpenCursor(ME, "r", "ch", 1, name(n, 200), False),
+    ),
+    "CommitCursor": (_CURSORS, lambda n: CommitCursor(ME, "r", "ch", 1, name(n % 99), 0)),
+    "ListCursors": (_CURSORS, lambda _: ListCursors(ME, "r", "ch", 1)),
+    "RemoveCursor": (
+        (queue(1, DURABLE),),
+        lambda n: [
+            OpenCursor(ME, "r", "ch", 1, name(n), False),
+            RemoveCursor(ME, "r", "ch", 1, name(n)),
+        ],
+    ),
+    "OpenTransaction": ((), lambda n: OpenTransaction(ME, "r", name(n), n)),
+    "PushTransaction": (_OPEN, lambda n: PushTransaction(ME, "r", "app", 1, [parcel(n)])),
+    "CommitTransaction": (
+        (queue(1, DURABLE),),
+        lambda n: [
+            OpenTransaction(ME, "r", name(n, 100), 1),
+            CommitTransaction(ME, "r", name(n, 100), 1, [n + 1], [0]),
+        ],
+    ),
+    "AbortTransaction": (
+        (),
+        lambda n: [
+            OpenTransaction(ME, "r", name(n), 1),
+            AbortTransaction(ME, "r", name(n), n + 1),
+        ],
+    ),
+    "ListTransactions": (_OPEN, lambda n: ListTransactions(ME, "r", name(n))),
+    "OpenGroup": (
+        [queue(n, DURABLE) for n in range(10)],
+        lambda n: OpenGroup(ME, "r", name(n, 30), "ch", None, False),
+    ),
+    "CommitGroup": (_CURSORS, lambda n: CommitGroup(ME, "r", name(n % 99), _PLACES)),
+    "ListGroups": ((queue(1, DURABLE),), lambda n: ListGroups(ME, "r", "no", cursor=name(n))),
+    "ResetGroup": (_CURSORS, lambda n: ResetGroup(ME, "r", name(n % 99), "no", None, None)),
+    "DropGroup": (
+        (queue(1, DURABLE),),
+        lambda n: [
+            OpenGroup(ME, "r", name(n), "ch", None, False),
+            DropGroup(ME, "r", name(n), "ch", None),
+        ],
+    ),
+}
+
+
+def kinds(case: str) -> str:
+    """The command that a case is about."""
+    return case.partition(":")[0]
+
+
+class _Filled:
+    """A broker and a storage that answers at once; ``refused`` is what did not fit."""
+
+    def __init__(self) -> None:
+        self.broker = Broker(_LIMITS, BrokerOptions(storage=True, events=events.NO_EVENTS))
+        self.now = 1.0
+        self.refused = ""
+        for number in (ME, 2):
+            self.give(c.Connect(number, None, f"client {number}", "client"))
+
+    def is_refused(self) -> bool:
+        """Whether something did not fit."""
+        return bool(self.refused)
+
+    def give(self, command: c.Command) -> None:
+        """Carry out a command and all that follows at once."""
+        self._take(self.broker.step(command, self.now))
+        while (due := self.broker.next_deadline()) is not None and due <= self.now:
+            self._take(self.broker.on_deadline(self.now))
+
+    def _take(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            ticket = getattr(effect, "ticket", 0)
+            if ticket:
+                self.give(c.Synced(ticket, True))
+            elif isinstance(effect, (Reply, Refuse)) and effect.code in {482, 503}:
+                self.refused = str(effect.code)
+            elif isinstance(effect, Reply) and effect.code == 404 and effect.request == "publish":
+                self.refused = str(effect.code)  # nobody took it
+            elif isinstance(effect, EndPull) and effect.reason == "Unacceptable":
+                self.refused = effect.reason
+
+    def books(self) -> int:
+        """What the broker says that it takes: memory, and what is staged in transactions."""
+        return self.broker._core.total_bytes + self.broker._transactions._held
+
+
+def _commands(some: Some) -> Iterator[c.Command]:
+    if isinstance(some, c.Command):
+        yield some
+    else:
+        yield from some
+
+
+def _resident_bytes() -> int:
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def figures(case: str) -> dict[str, object]:
+    """Fill a broker; how many commands that took, what the books say and what is resident."""
+    prepare, make = CASES[case]
+    resident = _resident_bytes()
+    filled = _Filled()
+    for command in prepare:
+        filled.give(command)
+    assert not filled.refused, f"{case}: cannot be prepared: {filled.refused}"
+    before = filled.books()
+    count = 0
+    for number in itertools.count():
+        for command in _commands(make(number)):
+            filled.give(command)
+        count += 1
+        if filled.is_refused() or count >= _MOST_COMMANDS:
+            break
+        if count >= _FEW_COMMANDS and filled.books() - before < MOST_BYTES // 100:
+            break  # it creates nothing that stays
+    return {
+        "case": case,
+        "commands": count,
+        "refused": filled.refused,
+        "prepared": before,
+        "books": filled.books(),
+        "resident": _resident_bytes() - resident,
+    }
+
+
+def _main() -> None:
+    for case in CASES:
+        child = os.fork()
+        if child == 0:
+            try:
+                print(json.dumps(figures(case)), flush=True)
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    _main()
+    sys.exit(0)
