@@ -35,6 +35,8 @@ class Audit:
         #: Settled in a batch that failed: to be settled in the next.
         self._late: list[tuple[int, int]] = []
         self._late_clears: list[ClearStored] = []
+        #: Queues that are forgotten in such a batch (seed 4551).
+        self._late_queues: list[ForgetQueue] = []
 
     def see(self, effects: list[Effect]) -> None:
         """The broker has said something."""
@@ -58,6 +60,9 @@ class Audit:
         for clear in self._late_clears:
             self._clear(clear)
         self._late_clears.clear()
+        for gone in self._late_queues:
+            self._forget(gone)
+        self._late_queues.clear()
         for effect in batch:
             if isinstance(effect, Append):
                 uid = "" if effect.transient else effect.message.message_id
@@ -71,10 +76,13 @@ class Audit:
             elif isinstance(effect, Erase):
                 self.owed.pop((effect.key, effect.sequence), None)
             elif isinstance(effect, ForgetQueue):
-                for place in [place for place in self.owed if place[0] == effect.key]:
-                    del self.owed[place]
+                self._forget(effect)
             elif isinstance(effect, ClearStored):
                 self._clear(effect)
+
+    def _forget(self, effect: ForgetQueue) -> None:
+        for place in [place for place in self.owed if place[0] == effect.key]:
+            del self.owed[place]
 
     def _clear(self, effect: ClearStored) -> None:
         for place, (_, high) in list(self.owed.items()):
@@ -89,12 +97,15 @@ class Audit:
                 self._late.append((effect.key, effect.sequence))
             elif isinstance(effect, ClearStored):
                 self._late_clears.append(effect)
+            elif isinstance(effect, ForgetQueue):
+                self._late_queues.append(effect)
 
     def crashed(self, kept: bool) -> None:
         """A crash: the batch under way is there or not, the rest is gone."""
         self.written(kept)
         self._late.clear()
         self._late_clears.clear()
+        self._late_queues.clear()
         self._gathered.clear()
 
     def check(self, store: MemoryStore, found: Recovered) -> None:
