@@ -21,6 +21,7 @@ __all__ = [
     "InvalidSchema",
     "JavaMissing",
     "SparkError",
+    "TlsMistake",
 ]
 
 
@@ -58,6 +59,11 @@ class DataLost(SparkError):
 
 class DecodeFailed(SparkError):
     """What the broker sent is not what was asked for, or was damaged on its way."""
+
+
+class TlsMistake(SparkError):
+    """TLS cannot work as it is set up; the text names the file or the certificate, and trying again
+    would not help."""
 
 
 class ConnectionBroken(SparkError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import ssl
@@ -19,7 +20,13 @@ from tests.tmqp_spark.reading import LinkTo, look, source
 from tmqp import Connection, Frame, HandshakeReceived, MessageType, Role, ServerMessageReceived
 from tmqp.extensions import OP_COMMIT_GROUP
 from tmqp_spark.catalog import Catalog, Subscription
-from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken, DecodeFailed
+from tmqp_spark.errors import (
+    BrokerRefused,
+    BrokerUnreachable,
+    ConnectionBroken,
+    DecodeFailed,
+    TlsMistake,
+)
 from tmqp_spark.groups import Group
 from tmqp_spark.offsets import Place
 from tmqp_spark.options import ConnectionOptions
@@ -282,10 +289,37 @@ def test_tls_is_spoken_and_the_certificate_checked(certificate: Path) -> None:
             assert link.ask(712, "read", "a").payload == payload
             assert link.is_quiet()
         with (
-            Link(options(url, retries=0)) as link,
-            pytest.raises(BrokerUnreachable, match="certificate"),
+            Link(options(url)) as link,
+            pytest.raises(TlsMistake, match=r"certificate is refused: self.signed .* tls\.ca"),
         ):
             link.ask(712, "read", "a")
+        assert link.connections == 0
+
+
+def test_mistakes_with_tls_are_not_tried_again_and_name_the_file(
+    certificate: Path, tmp_path: Path, broker: Broker
+) -> None:
+    """They were taken for trouble of the network, and tried for 26 s."""
+    none, wrong, mine = tmp_path / "none.pem", tmp_path / "wrong.pem", str(certificate)
+    wrong.write_text("nothing of the kind", encoding="utf-8")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    pauses: list[float] = []
+
+    def mistake(url: str, words: str, **more: str) -> None:
+        link = Link(options(url, **more), sleep=pauses.append)
+        with link, pytest.raises(TlsMistake, match=re.escape(words)):
+            link.ask(712, "read", "a")
+
+    with scripted(lambda request, _: answer(request, 0), context) as url:
+        mistake(url, f"tls.ca: cannot read {none}", tls_ca=str(none))
+        mistake(url, f"tls.ca: {wrong} holds no certificates", tls_ca=str(wrong))
+        mistake(url, f"tls.key: {wrong} is no certificate", tls_cert=str(wrong))
+        mistake(url, f"tls.key: cannot read {none}", tls_cert=mine, tls_key=str(none))
+        by_number = url.replace("localhost", "127.0.0.1")
+        mistake(by_number, "certificate is refused: IP address mismatch", tls_ca=mine)
+    mistake(broker.url.replace("tmq:", "tmqs:"), "does not speak TLS")
+    assert pauses == []
 
 
 def test_a_refusal_says_why() -> None:
