@@ -129,6 +129,28 @@ def test_a_query_that_stays_sees_what_comes_and_survives_the_broker(
     assert seen.all == [(1, 4), (1, 5), (1, 6), (1, 7)]
 
 
+def test_a_query_can_be_stopped_during_an_outage(
+    spark: SparkSession, own_broker: Broker, tmp_path: Path
+) -> None:
+    """It waits ten minutes for the broker, but not when it is stopped."""
+    own_broker.push("outage", 1, [b"x"])
+    query = (
+        follow(spark, own_broker, subscribe="outage/1", startingOffsets="earliest")
+        .writeStream.foreachBatch(Seen())
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        until(lambda: query.lastProgress is not None, query)
+        own_broker.kill()
+        time.sleep(2)
+        assert query.isActive, query.exception()
+        began = time.monotonic()
+    finally:
+        query.stop()
+    assert time.monotonic() - began < 20
+
+
 class Crash(Exception):  # noqa: N818 - an end, not an error
     """What the batch function ends with, as a driver that dies would."""
 
