@@ -478,7 +478,7 @@ class ClientMachine(Reception):
         for pending in self._pendings.expire(now):
             self.outbox.forget(pending)
             self.counters.timed_out += 1
-            pending.error = timeout_error(pending, self._paused, self.lost is not None)
+            pending.error = timeout_error(pending, self._paused, not self.accepted)
             pending.settled_at = now
             self._tell(pending, outcomes)
         if self.lost is not None or now < self._alive_not_before:

@@ -27,21 +27,14 @@ from tmqp.constants import (
 from tmqp_server.engine.client_commands import (
     SubscribeEvent,
 )
-from tmqp_server.engine.commands import (
-    Acknowledge,
-    Batch,
-    Command,
-    Connect,
-    ListChannels,
-    Pull,
-    Push,
-)
+from tmqp_server.engine.commands import Acknowledge, Batch, Command, Connect, Pull, Push
 from tmqp_server.engine.effects import Confirm, Effect, EndPull, HandOver, Refuse, Reply
 from tmqp_server.engine.group_commands import (
     GroupCommand,
     ListGroups,
 )
 from tmqp_server.engine.intake import REFUSAL_REASONS
+from tmqp_server.engine.looking_commands import ListChannels
 from tmqp_server.engine.reading_commands import (
     ListOffsets,
 )

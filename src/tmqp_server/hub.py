@@ -33,15 +33,7 @@ from typing import TypeAlias, final
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.books import CONNECTION_BYTES
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import (
-    Block,
-    Command,
-    Connect,
-    Disconnect,
-    ListChannels,
-    Synced,
-    Unblock,
-)
+from tmqp_server.engine.commands import Block, Command, Connect, Disconnect, Synced, Unblock
 from tmqp_server.engine.effects import (
     Accept,
     Append,
@@ -58,6 +50,7 @@ from tmqp_server.engine.effects import (
     TellNodes,
 )
 from tmqp_server.engine.group_commands import GroupCommand
+from tmqp_server.engine.looking_commands import ListChannels
 from tmqp_server.engine.reading_commands import ListOffsets
 from tmqp_server.engine.reading_effects import FindOffsets, MeasureStored, ReadStored, SplitStored
 from tmqp_server.engine.router_commands import HttpAnswered

@@ -29,17 +29,10 @@ from tmqp_server.engine.commands import (
     Command,
     CreateChannel,
     CreateQueue,
-    DescribeChannel,
-    DescribeQueue,
     Disconnect,
     Grant,
     Join,
     Leave,
-    ListChannels,
-    ListClients,
-    ListConsumers,
-    ListNodes,
-    ListQueues,
     Pull,
     Push,
     RemoveChannel,
@@ -55,6 +48,15 @@ from tmqp_server.engine.group_commands import (
     ListGroups,
     OpenGroup,
     ResetGroup,
+)
+from tmqp_server.engine.looking_commands import (
+    DescribeChannel,
+    DescribeQueue,
+    ListChannels,
+    ListClients,
+    ListConsumers,
+    ListNodes,
+    ListQueues,
 )
 from tmqp_server.engine.reading_commands import (
     CommitCursor,

@@ -551,7 +551,7 @@ def _connect(options: ConnectionOptions, timeout_s: float) -> socket.socket:
         sock.close()
         if error.reason in _NO_TLS:
             raise TlsMistake(
-                f"{options.url} does not speak TLS ({error.reason}); is it a plain address (tmq://)?"
+                f"{options.url} does not speak TLS ({error.reason}); is it plain (tmq://)?"
             ) from None
         raise
     except BaseException:

@@ -24,18 +24,10 @@ from tmqp_server.engine import (
     transaction_commands,
 )
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import (
-    Batch,
-    Command,
-    Connect,
-    Join,
-    ListCommand,
-    ListNodes,
-    Push,
-    SessionCommand,
-)
+from tmqp_server.engine.commands import Batch, Command, Connect, Join, Push, SessionCommand
 from tmqp_server.engine.effects import Accept, Confirm, Effect, Reply
 from tmqp_server.engine.events import CHANNEL_CREATED, MESSAGE_PRODUCED
+from tmqp_server.engine.looking_commands import ListCommand, ListNodes
 from tmqp_server.gate import (
     ALLOWED,
     ASK,

@@ -35,6 +35,7 @@ from tmqp.constants import (
     TYPE_SERVER,
     Operation,
 )
+from tmqp.extensions import OP_UPDATE_CHANNEL
 from tmqp.frames import Frame
 from tmqp_server.doors.native.operations import OPERATIONS
 from tmqp_server.doors.native.transactions import TRANSACTION_OPERATIONS
@@ -91,6 +92,11 @@ CASES: dict[int, list[Make]] = {
     Operation.CREATE_QUEUE: [
         op(Operation.CREATE_QUEUE, "wide", queue(1)),
         op(Operation.CREATE_QUEUE, "crowded", queue(77)),
+    ],
+    OP_UPDATE_CHANNEL: [
+        op(OP_UPDATE_CHANNEL, "wide", None, {"DestroyWhenEmpty": True}),
+        op(OP_UPDATE_CHANNEL, "wide", None, {"DestroyWhenEmpty": False}),
+        op(OP_UPDATE_CHANNEL, "crowded", None, {"AllowedQueues": list(range(65_536))}),
     ],
     Operation.UPDATE_QUEUE: [
         op(Operation.UPDATE_QUEUE, "full", queue(1), {"Status": 0}),

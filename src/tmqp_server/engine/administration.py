@@ -94,6 +94,7 @@ class Administration:
         code = RESULT_NOT_FOUND
         if channel is not None:
             options = command.changes.applied_to(channel.options)
+            core.charge_names(len(channel.queues))  # each is told of the change
             code = core.channels.problem_of_change(channel, options)
             if code == RESULT_OK:
                 core.channels.change_rules(channel, options)

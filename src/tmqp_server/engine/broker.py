@@ -45,16 +45,9 @@ from tmqp_server.engine.commands import (
     Connect,
     CreateChannel,
     CreateQueue,
-    DescribeChannel,
-    DescribeQueue,
     Grant,
     Join,
     Leave,
-    ListChannels,
-    ListClients,
-    ListConsumers,
-    ListNodes,
-    ListQueues,
     Pull,
     Push,
     RemoveChannel,
@@ -77,6 +70,15 @@ from tmqp_server.engine.information import Information
 from tmqp_server.engine.intake import Intake
 from tmqp_server.engine.keeping import Keeper
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.looking_commands import (
+    DescribeChannel,
+    DescribeQueue,
+    ListChannels,
+    ListClients,
+    ListConsumers,
+    ListNodes,
+    ListQueues,
+)
 from tmqp_server.engine.message import MARK_SAVED, MARK_SAVING
 from tmqp_server.engine.node_commands import ApplyDecision, ReportMaster
 from tmqp_server.engine.nodes import Nodes

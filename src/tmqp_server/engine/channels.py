@@ -298,9 +298,11 @@ class ChannelTable:
         more = channel_bytes(channel.name, options) - channel_bytes(channel.name, channel.options)
         self._books.charge(more)
         channel.memory += more
+        changes = options.destroy_when_empty != channel.options.destroy_when_empty
         channel.options = options
-        for queue in channel.queues.values():
-            queue.fleeting = options.destroy_when_empty
+        if changes:
+            for queue in channel.queues.values():
+                queue.fleeting = options.destroy_when_empty
 
     def _note_authenticator(self, options: ChannelOptions) -> None:
         """A channel came or went; nothing changes if it has the authenticator that all have."""

@@ -11,8 +11,10 @@ from typing import Final
 
 from tmqp.constants import RESULT_LIMIT_EXCEEDED, RESULT_NOT_FOUND, RESULT_OK
 from tmqp_server.engine.channels import Channel, matches
-from tmqp_server.engine.commands import (
-    Command,
+from tmqp_server.engine.commands import Command
+from tmqp_server.engine.core import Core, PendingRun
+from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.looking_commands import (
     DescribeChannel,
     DescribeQueue,
     ListChannels,
@@ -21,8 +23,6 @@ from tmqp_server.engine.commands import (
     ListConsumers,
     ListQueues,
 )
-from tmqp_server.engine.core import Core, PendingRun
-from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.sessions import Session
 from tmqp_server.engine.snapshots import (
     BrokerStatistics,

@@ -7,11 +7,12 @@ what the world reports of it.  Messages that slaves bring go the way of all mess
 from __future__ import annotations
 
 from tmqp.constants import RESULT_OK
-from tmqp_server.engine.commands import Command, ListNodes
+from tmqp_server.engine.commands import Command
 from tmqp_server.engine.core import Core, Master
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.events import NODE_CONNECTED, NODE_DISCONNECTED, NodeFact
+from tmqp_server.engine.looking_commands import ListNodes
 from tmqp_server.engine.message import MARK_DECIDED, MARK_NEGATIVE
 from tmqp_server.engine.node_commands import ApplyDecision, ReportMaster
 from tmqp_server.engine.outcomes import Outcomes

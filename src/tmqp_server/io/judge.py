@@ -22,9 +22,10 @@ from tmqp.hello import ConnectionInformation
 from tmqp_server.auth import Access, Admission, Answer, Applicant, Identity
 from tmqp_server.custom import ClientGone, CustomMessage, MessageHook, SendPort
 from tmqp_server.engine.client import Client
-from tmqp_server.engine.commands import Connect, ListChannels
+from tmqp_server.engine.commands import Connect
 from tmqp_server.engine.effects import HandOver
 from tmqp_server.engine.events import event_name
+from tmqp_server.engine.looking_commands import ListChannels
 from tmqp_server.engine.reading_commands import ListOffsets
 from tmqp_server.gate import AUTHENTICATE, Decision, Question
 from tmqp_server.rights import (

@@ -33,6 +33,7 @@ from tmqp_client import Client, OperationFailed, connect
 
 pytestmark = [
     pytest.mark.alone,
+    pytest.mark.long,
     pytest.mark.cold,
     pytest.mark.timeout(240),
     pytest.mark.skipif(sys.platform != "linux", reason="how large a process is, it says in /proc"),

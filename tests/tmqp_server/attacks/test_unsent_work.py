@@ -19,7 +19,7 @@ from tmqp.address import parse_address
 from tmqp.constants import TYPE_DIRECT_MESSAGE, TYPE_ROUTER, TYPE_SERVER, Operation
 from tmqp.frames import Frame
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.timeout(120)]
 
 #: The measure is 50 ms for a compiled server; the interpreted one has steps five times as long.
 LIMIT_S = 0.050 if tmqp.compiled else 0.250

@@ -42,6 +42,15 @@ from tmqp_server.engine.group_commands import (
     ResetGroup,
 )
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.looking_commands import (
+    DescribeChannel,
+    DescribeQueue,
+    ListChannels,
+    ListClients,
+    ListConsumers,
+    ListNodes,
+    ListQueues,
+)
 from tmqp_server.engine.options import BrokerOptions, ChannelChanges, QueueChanges
 from tmqp_server.engine.reading_commands import (
     CommitCursor,
@@ -356,13 +365,13 @@ CASES: Final[dict[str, Case]] = {
             AcknowledgeRun(2, "ch", 1, _Wire(n * 20).contents()[0], _Wire(n * 20), RunNotes()),
         ],
     ),
-    "DescribeChannel": ((queue(),), lambda _: c.DescribeChannel(ME, "r", "ch")),
-    "ListChannels": ((queue(),), lambda n: c.ListChannels(ME, "r", name(n))),
-    "ListConsumers": ((queue(),), lambda _: c.ListConsumers(ME, "r", "ch")),
-    "DescribeQueue": ((queue(),), lambda _: c.DescribeQueue(ME, "r", "ch", 1)),
-    "ListQueues": ((queue(),), lambda _: c.ListQueues(ME, "r", "ch")),
-    "ListClients": ((), lambda n: c.ListClients(ME, "r", name(n))),
-    "ListNodes": ((), lambda _: c.ListNodes(ME, "r")),
+    "DescribeChannel": ((queue(),), lambda _: DescribeChannel(ME, "r", "ch")),
+    "ListChannels": ((queue(),), lambda n: ListChannels(ME, "r", name(n))),
+    "ListConsumers": ((queue(),), lambda _: ListConsumers(ME, "r", "ch")),
+    "DescribeQueue": ((queue(),), lambda _: DescribeQueue(ME, "r", "ch", 1)),
+    "ListQueues": ((queue(),), lambda _: ListQueues(ME, "r", "ch")),
+    "ListClients": ((), lambda n: ListClients(ME, "r", name(n))),
+    "ListNodes": ((), lambda _: ListNodes(ME, "r")),
     "CreateRouter": ((), lambda n: CreateRouter(ME, "r", name(n), 0)),
     "RemoveRouter": (
         (),

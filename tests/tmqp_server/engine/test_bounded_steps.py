@@ -21,7 +21,6 @@ from tmqp_server.engine.commands import (
     Grant,
     Join,
     Leave,
-    ListChannels,
     Push,
     PushExtras,
     RemoveChannel,
@@ -33,6 +32,7 @@ from tmqp_server.engine.effects import Deliver, Effect, Notify, Reply
 from tmqp_server.engine.events import LIFECYCLE_EVENTS, ChannelFact
 from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.looking_commands import ListChannels
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.options import BrokerOptions, ChannelChanges, QueueChanges
 

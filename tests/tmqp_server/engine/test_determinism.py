@@ -26,8 +26,6 @@ from tmqp_server.engine.commands import (
     Grant,
     Join,
     Leave,
-    ListClients,
-    ListQueues,
     Push,
     PushExtras,
     RemoveChannel,
@@ -39,6 +37,7 @@ from tmqp_server.engine.delivery import ALLOW, Decision, DeliveryHandler, QueueF
 from tmqp_server.engine.events import ALL_EVENTS
 from tmqp_server.engine.handlers import AllowAll, built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.looking_commands import ListClients, ListQueues
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.options import BrokerOptions, QueueChanges
 

@@ -12,8 +12,9 @@ from tests.tmqp_server.engine.letters import Letter
 from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_PULL
 from tmqp_server.engine.client_commands import BY_ID, PassAnswer, SendDirect, SubscribeEvent
-from tmqp_server.engine.commands import Batch, Block, Connect, CreateChannel, ListChannels, Push
+from tmqp_server.engine.commands import Batch, Block, Connect, CreateChannel, Push
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
+from tmqp_server.engine.looking_commands import ListChannels
 from tmqp_server.engine.options import BrokerOptions, QueueChanges
 from tmqp_server.engine.router_commands import (
     ASKS_NOTHING,

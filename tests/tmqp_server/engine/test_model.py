@@ -38,8 +38,6 @@ from tmqp_server.engine.commands import (
     Connect,
     CreateChannel,
     CreateQueue,
-    DescribeChannel,
-    DescribeQueue,
     Disconnect,
     Grant,
     Join,
@@ -52,6 +50,7 @@ from tmqp_server.engine.commands import (
     Unblock,
     UpdateQueue,
 )
+from tmqp_server.engine.looking_commands import DescribeChannel, DescribeQueue
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_server.engine.router_commands import (
     ASKS_ACKNOWLEDGE,

@@ -17,18 +17,12 @@ from tests.tmqp_server.engine.test_machine import (
 from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_CACHE, STATUS_PAUSED, STATUS_PULL
 from tmqp_server.engine.client_commands import BY_ID, PassAnswer, SendDirect, SubscribeEvent
-from tmqp_server.engine.commands import (
-    Acknowledge,
-    ClearMessages,
-    Connect,
-    ListClients,
-    ListNodes,
-    PushExtras,
-)
+from tmqp_server.engine.commands import Acknowledge, ClearMessages, Connect, PushExtras
 from tmqp_server.engine.delivery import DeliveryHandler, QueueFacts
 from tmqp_server.engine.effects import Accept, Reply
 from tmqp_server.engine.events import NODE_CONNECTED, NODE_DISCONNECTED
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.looking_commands import ListClients, ListNodes
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.node_commands import ApplyDecision, ReportMaster
 from tmqp_server.engine.options import BrokerOptions, QueueChanges

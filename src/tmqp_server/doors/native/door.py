@@ -69,15 +69,7 @@ from tmqp_server.doors.native.transactions import (
 )
 from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.engine.client_commands import Decline, PassAnswer, SendCustom
-from tmqp_server.engine.commands import (
-    Acknowledge,
-    Command,
-    Connect,
-    Disconnect,
-    ListCommand,
-    Push,
-    PushExtras,
-)
+from tmqp_server.engine.commands import Acknowledge, Command, Connect, Disconnect, Push, PushExtras
 from tmqp_server.engine.effects import (
     Accept,
     AnswerPull,
@@ -92,6 +84,7 @@ from tmqp_server.engine.effects import (
     Refuse,
     Reply,
 )
+from tmqp_server.engine.looking_commands import ListCommand
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.reading_commands import ReadIndex, ReadRange
 from tmqp_server.engine.router_commands import ASKS_ACKNOWLEDGE, ASKS_RESPONSE

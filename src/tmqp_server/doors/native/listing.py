@@ -24,7 +24,7 @@ from tmqp.models import (
 )
 from tmqp.models._json import dump
 from tmqp.models._model import properties_of
-from tmqp_server.engine.commands import (
+from tmqp_server.engine.looking_commands import (
     ListChannels,
     ListClients,
     ListCommand,

@@ -47,20 +47,22 @@ from tmqp_server.engine.commands import (
     Command,
     CreateChannel,
     CreateQueue,
-    DescribeChannel,
-    DescribeQueue,
     Join,
     Leave,
-    ListChannels,
-    ListClients,
-    ListConsumers,
-    ListNodes,
-    ListQueues,
     PushExtras,
     RemoveChannel,
     RemoveQueue,
     UpdateChannel,
     UpdateQueue,
+)
+from tmqp_server.engine.looking_commands import (
+    DescribeChannel,
+    DescribeQueue,
+    ListChannels,
+    ListClients,
+    ListConsumers,
+    ListNodes,
+    ListQueues,
 )
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_server.engine.router_commands import (

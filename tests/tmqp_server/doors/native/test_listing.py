@@ -23,9 +23,10 @@ from tmqp_server.doors.native.information import rendered
 from tmqp_server.doors.native.listing import written
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.channels import Channel
-from tmqp_server.engine.commands import Connect, CreateQueue, ListChannels, ListClients, ListQueues
+from tmqp_server.engine.commands import Connect, CreateQueue
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.looking_commands import ListChannels, ListClients, ListQueues
 from tmqp_server.engine.options import ChannelOptions, QueueChanges, QueueOptions
 from tmqp_server.engine.queues import Queue
 from tmqp_server.engine.reading_commands import KeptOffsets, KeptPart

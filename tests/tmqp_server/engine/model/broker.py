@@ -10,7 +10,7 @@ from typing import cast
 from tests.tmqp_server.engine.model.desk import Settings
 from tests.tmqp_server.engine.model.routers import Routers
 from tests.tmqp_server.engine.model.things import BROADCAST, Client, Letter, Line, Word
-from tmqp_server.engine import client_commands, commands, router_commands
+from tmqp_server.engine import client_commands, commands, looking_commands, router_commands
 from tmqp_server.engine.books import listening_bytes
 from tmqp_server.engine.events import event_name
 from tmqp_server.engine.records import Record, field_names
@@ -135,9 +135,9 @@ class ModelBroker(Routers):
             self.clear_messages(client, request, name, command.queue_id, *both)
         elif isinstance(command, commands.RemoveQueue):
             self.remove_queue(client, request, name, command.queue_id)
-        elif isinstance(command, commands.DescribeQueue):
+        elif isinstance(command, looking_commands.DescribeQueue):
             self.describe_queue(client, request, name, command.queue_id)
-        elif isinstance(command, commands.DescribeChannel):
+        elif isinstance(command, looking_commands.DescribeChannel):
             self.describe_channel(client, request, name)
         elif isinstance(command, commands.CreateChannel):
             self.create_channel(client, request, name, given["changes"])
