@@ -119,6 +119,12 @@ class Following:
         :param unlimited: the options that bound a batch do not count now.
         :raises DataLost: when a queue is gone, or another one, and ``failOnDataLoss`` is set.
         """
+        end = self._end_of_batch(start, unlimited)
+        # Spark asks for the report before it asks for the batch's partitions.
+        self._read_up_to = read_checkpoint(end)
+        return end
+
+    def _end_of_batch(self, start: dict[str, Any], unlimited: bool) -> dict[str, Any]:
         places = read_checkpoint(start)
         states = self._look(places, self._due(places) if self._eager else None)
         self._states = states
@@ -304,7 +310,7 @@ class Following:
         return waiting[0] if len(waiting) > self._options.commit_delay else None
 
     def report(self) -> dict[str, Any] | None:
-        """What there is beyond what is being read, for the query's progress."""
+        """The newest offsets, and how much remains after the current batch (``behind``)."""
         if self._states is None:
             return None
         newest = {

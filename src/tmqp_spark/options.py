@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Final, TypeVar
 
 from tmqp.address import parse_address
@@ -28,6 +28,7 @@ __all__ = [
     "parse_duration_ms",
     "parse_size",
     "read_options",
+    "read_stream_connection",
 ]
 
 _Group = TypeVar("_Group")
@@ -208,6 +209,13 @@ class ConnectionOptions:
         "pause before the first of them; it doubles, to 5 s",
         100,
     )
+    outage_timeout_ms: int | None = option(
+        "outageTimeout",
+        parse_duration_ms,
+        "how long to try to come back, instead of `retries` attempts",
+        None,
+        "a stream without `retries`: `10m`",
+    )
 
     def __repr__(self) -> str:
         # A token must not reach a log.
@@ -360,6 +368,10 @@ class SinkOptions:
     )
 
 
+#: How long a streaming query waits for a broker that is away.
+_STREAM_OUTAGE_MS: Final = 600_000
+
+
 # --- Reading all of them --------------------------------------------------------------------------
 
 
@@ -414,3 +426,17 @@ def read_options(group: type[_Group], given: Mapping[str, str]) -> _Group:
     if group is ConnectionOptions and "url" not in values:
         raise InvalidOption("the option url is missing: where is the broker? tmq://host:2622")
     return group(**values)
+
+
+def read_stream_connection(given: Mapping[str, str]) -> ConnectionOptions:
+    """Make the connection options of a streaming query.
+
+    A streaming query tries to come back for ten minutes, unless ``outageTimeout`` or ``retries``
+    says otherwise.
+
+    :raises InvalidOption: as :func:`read_options`.
+    """
+    options = read_options(ConnectionOptions, given)
+    if options.outage_timeout_ms is not None or "retries" in {name.lower() for name in given}:
+        return options
+    return replace(options, outage_timeout_ms=_STREAM_OUTAGE_MS)

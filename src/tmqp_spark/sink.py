@@ -25,7 +25,13 @@ from pyspark.sql.datasource import (
 
 from tmqp_spark.committing import TaskKey, abort, commit
 from tmqp_spark.errors import InvalidOption, SparkError
-from tmqp_spark.options import ConnectionOptions, SinkOptions, check_names, read_options
+from tmqp_spark.options import (
+    ConnectionOptions,
+    SinkOptions,
+    check_names,
+    read_options,
+    read_stream_connection,
+)
 from tmqp_spark.transport import Link
 from tmqp_spark.workers import settle_memory
 from tmqp_spark.writing import borrow_pusher, check_sink, return_pusher, write_once, write_plain
@@ -228,7 +234,8 @@ def stream_writer(
 
     :raises InvalidOption: and :class:`InvalidSchema`: for what cannot be.
     """
-    connection, options, columns = _read(given, schema)
+    _, options, columns = _read(given, schema)
+    connection = read_stream_connection(given)
     if overwrite:
         raise InvalidOption(
             'a queue is appended to, not overwritten: use .outputMode("append"), or "update" if'

@@ -46,12 +46,13 @@ from tmqp_spark.options import (
     SourceOptions,
     check_names,
     read_options,
+    read_stream_connection,
 )
 from tmqp_spark.planning import check_batch, plan_batch
 from tmqp_spark.ranges import QueueRange, read_range
 from tmqp_spark.schema import Projection, default_columns, project, to_ddl
 from tmqp_spark.sink import TmqpArrowWriter, TmqpStreamArrowWriter, batch_writer, stream_writer
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import Link, first_contact
 from tmqp_spark.workers import settle_memory
 
 __all__ = [
@@ -196,7 +197,7 @@ class TmqpStreamReader(_Reads, DataSourceStreamReader, SupportsTriggerAvailableN
     @property
     def _following(self) -> Following:
         if self._planner is None:
-            self._link = Link(self._connection)
+            self._link = first_contact(self._connection)
             self._planner = Following(self._link, self._options)
         return self._planner
 
@@ -279,7 +280,8 @@ class TmqpDataSource(DataSource):
         """A streaming query's reader, of the columns in ``schema``."""
         options = self._source_options()
         check_stream(options)
-        return TmqpStreamReader(self._connection, options, _projection(schema))
+        connection = read_stream_connection(self._given)
+        return TmqpStreamReader(connection, options, _projection(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> TmqpArrowWriter:
         """A batch's writer, of rows with the columns in ``schema``."""

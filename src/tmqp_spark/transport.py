@@ -20,6 +20,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
@@ -44,12 +45,13 @@ from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken
 from tmqp_spark.large import LargeAnswer, begin
 from tmqp_spark.options import ConnectionOptions
 
-__all__ = ["Link", "code_words", "read_token", "refusal"]
+__all__ = ["Link", "code_words", "first_contact", "read_token", "refusal"]
 
 _T = TypeVar("_T")
 _SMALL_READ: Final = 65_536
 _LARGEST_READ: Final = 8 << 20
 _LONGEST_PAUSE_S: Final = 5.0
+_MOST_DOUBLINGS: Final = 16
 #: An answer is as large as was asked for; the wire's own bounds remain.
 _LIMITS: Final = Limits(max_payload_bytes=1 << 31)
 _NUMBERS: Final = itertools.count(1)
@@ -92,6 +94,8 @@ class Link:
         self._socket: socket.socket | None = None
         self._connection: Connection | None = None
         self._accepted = False
+        #: When the first attempt of the current series failed.
+        self._failing_since = 0.0
         self._low_water = 1
         self._answers: dict[str, Frame] = {}
         self._waiting: set[str] = set()
@@ -269,14 +273,27 @@ class Link:
         """Wait before the next attempt, a little longer each time.
 
         :param attempt: how many have failed before this one.
-        :raises BrokerUnreachable: when there are no more.
+        :raises BrokerUnreachable: after ``outageTimeout``, or, without it, ``retries`` attempts.
         """
-        if attempt >= self.options.retries:
+        options = self.options
+        longest_s = _LONGEST_PAUSE_S
+        if options.outage_timeout_ms is not None:
+            now = self._clock()
+            if attempt == 0:
+                self._failing_since = now
+            longest_s = self._failing_since + options.outage_timeout_ms / 1000 - now
+            if longest_s <= 0:
+                raise BrokerUnreachable(
+                    f"{what}: {why}; given up after {now - self._failing_since:.0f} s"
+                    " (option outageTimeout)"
+                )
+        elif attempt >= options.retries:
             raise BrokerUnreachable(
                 f"{what}: {why}; given up after {attempt} more attempts"
                 " (options retries, retryBackoffMs)"
             )
-        self._sleep(min(_LONGEST_PAUSE_S, self.options.retry_backoff_ms / 1000 * 2**attempt))
+        pause_s = options.retry_backoff_ms / 1000 * 2 ** min(attempt, _MOST_DOUBLINGS)
+        self._sleep(min(longest_s, _LONGEST_PAUSE_S, pause_s))
 
     # --- The connection --------------------------------------------------------------------------
 
@@ -459,6 +476,21 @@ class Link:
         except OSError as error:
             self.close()
             raise ConnectionBroken(f"the connection to {self.options.url} broke: {error}") from None
+
+
+def first_contact(options: ConnectionOptions) -> Link:
+    """Make the first link of a streaming query, connected.
+
+    The first connection is tried ``retries`` times only, so that a wrong address is reported soon;
+    ``outageTimeout`` counts from then on.
+
+    :raises BrokerUnreachable: when the connection fails.
+    :raises BrokerRefused: when the broker does not want this client.
+    """
+    link = Link(replace(options, outage_timeout_ms=None))
+    link.patiently(f"connect to {options.url}", link.open)
+    link.options = options
+    return link
 
 
 def refusal(url: str, what: str, answer: Frame) -> BrokerRefused:

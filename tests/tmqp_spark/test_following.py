@@ -308,6 +308,26 @@ def test_progress_says_what_lies_behind(broker: Broker, link_to: LinkTo) -> None
     assert report["behind"]["bytes"] > 0
 
 
+def test_the_batch_that_is_being_read_was_counted_as_lag(broker: Broker, link_to: LinkTo) -> None:
+    """Spark asks for the progress between ``latestOffset`` and ``partitions``."""
+    broker.push("lag", 1, [b"x"] * 10)
+    query = Query(
+        link_to(broker), subscribe="lag/1", startingOffsets="earliest", maxOffsetsPerTrigger=4
+    )
+    start = query.following.initial()
+    told = []
+    for _ in range(4):
+        end = query.following.latest(start, unlimited=False)
+        report = query.following.report()
+        assert report is not None
+        told.append(report["behind"]["messages"])
+        query.following.plan(start, end)
+        assert query.following.report() == report, "planning changes nothing"
+        start = end
+    assert told == [6, 2, 0, 0]
+    assert report["behind"]["bytes"] == 0
+
+
 def test_a_batch_has_so_many_bytes(broker: Broker, link_to: LinkTo) -> None:
     broker.push("bytes", 1, [b"x" * 1_000] * 50)
     query = Query(

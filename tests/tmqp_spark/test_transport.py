@@ -29,9 +29,9 @@ from tmqp_spark.errors import (
 )
 from tmqp_spark.groups import Group
 from tmqp_spark.offsets import Place
-from tmqp_spark.options import ConnectionOptions
+from tmqp_spark.options import ConnectionOptions, read_options, read_stream_connection
 from tmqp_spark.testing import Broker
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import Link, first_contact
 
 #: What a scripted broker does with a request: the bytes to answer with; None to hang up.
 Script = Callable[[Frame, int], bytes | None]
@@ -153,6 +153,62 @@ def test_a_broker_that_hangs_up_is_asked_again_on_another_connection() -> None:
     ):
         assert link.ask(711, "offsets", "a").content_type == 0
         assert link.connections == 3
+
+
+class Waiting:
+    """A clock that only waiting moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def gives_up_after(self, connection: ConnectionOptions) -> tuple[float, str]:
+        """For how long a link tries to reach a broker that is away, and what it says then."""
+        began = self.now
+        with (
+            Link(connection, self.clock, self.sleep) as link,
+            pytest.raises(BrokerUnreachable) as error,
+        ):
+            link.ask(711, "offsets", "a")
+        return self.now - began, str(error.value)
+
+
+def test_streams_gave_up_after_26_seconds_of_outage() -> None:
+    url = {"url": "tmq://127.0.0.1:1"}
+    waiting = Waiting()
+    seconds, text = waiting.gives_up_after(read_stream_connection(url))
+    assert seconds == pytest.approx(600)
+    assert "given up after 600 s (option outageTimeout)" in text
+    short = read_stream_connection({**url, "outageTimeout": "45s"})
+    assert waiting.gives_up_after(short)[0] == pytest.approx(45)
+    by_retries = read_stream_connection({**url, "Retries": "10"})
+    seconds, text = waiting.gives_up_after(by_retries)
+    assert seconds < 30
+    assert "given up after 10 more attempts" in text
+    assert waiting.gives_up_after(read_options(ConnectionOptions, url))[0] == seconds
+    days = read_stream_connection({**url, "outageTimeout": "48h"})
+    assert waiting.gives_up_after(days)[0] == pytest.approx(48 * 3_600)
+
+
+def test_a_wrong_address_is_reported_before_the_outage_timeout() -> None:
+    given = {"url": "tmq://127.0.0.1:1", "retryBackoffMs": "1", "retries": "2"}
+    wanted = read_stream_connection({**given, "outageTimeout": "10m"})
+    with pytest.raises(BrokerUnreachable, match="given up after 2 more attempts"):
+        first_contact(wanted)
+
+
+def test_the_first_contact_is_patient_afterwards(own_broker: Broker) -> None:
+    link = first_contact(read_stream_connection({"url": own_broker.url}))
+    try:
+        assert link.is_open
+        assert link.options.outage_timeout_ms == 600_000
+    finally:
+        link.close()
 
 
 def test_no_answer_in_time_is_said_so() -> None:

@@ -136,9 +136,7 @@ def _tell(progress: Any, reporter: Reporter, summary: ArchiveSummary) -> None:
         return
     summary.batches += 1
     summary.messages += rows
-    # Told before the batch was read.
     behind = (_plain(source["latestOffset"]).get("behind") or {}).get("messages", 0)
-    behind = max(0, behind - rows)
     reporter.say(
         "batch",
         f"batch {progress['batchId']}: {plain_number(rows)} messages; {plain_number(behind)}"
