@@ -320,12 +320,12 @@ def test_the_batch_that_is_being_read_was_counted_as_lag(broker: Broker, link_to
         end = query.following.latest(start, unlimited=False)
         report = query.following.report()
         assert report is not None
-        told.append(report["behind"]["messages"])
+        told.append(report["behind"])
         query.following.plan(start, end)
         assert query.following.report() == report, "planning changes nothing"
         start = end
-    assert told == [6, 2, 0, 0]
-    assert report["behind"]["bytes"] == 0
+    assert [behind["messages"] for behind in told] == [6, 2, 0, 0]
+    assert told[-1]["bytes"] == 0
 
 
 def test_a_batch_has_so_many_bytes(broker: Broker, link_to: LinkTo) -> None:
