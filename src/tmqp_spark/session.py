@@ -36,15 +36,25 @@ def register(spark: SparkSession) -> list[str]:
 
     Where the package is installed Spark finds them by itself; this is for sessions whose executors
     got it by ``--py-files``, and for those where another package's broken ``pyspark_*`` module
-    hides all formats.
+    hides all formats. A format that a classic session has found is not registered again, because
+    Spark would warn of each one, at the start and in every query.
     """
     names: list[str] = []
     for module, name in _SOURCES:
         if util.find_spec(module) is not None:
             source = getattr(import_module(module), name)
-            spark.dataSource.register(source)
+            if not _found(spark, source.name()):
+                spark.dataSource.register(source)
             names.append(source.name())
     return names
+
+
+def _found(spark: SparkSession, name: str) -> bool:
+    """Whether a session knows a format; False where it cannot be asked, as over Connect."""
+    java: Any = getattr(spark, "_jsparkSession", None)
+    if java is None:
+        return False
+    return bool(java.sessionState().dataSourceManager().dataSourceExists(name))
 
 
 def session(

@@ -116,6 +116,27 @@ _BE_THE_DAEMON = (
 )
 
 
+_AT_THE_END = """
+import pyspark.daemon as theirs
+def worker(sock, authenticated):
+    raise sock()
+theirs.worker = worker
+def manager():
+    print([theirs.worker(each, True) for each in (BrokenPipeError, ConnectionResetError)])
+    try:
+        theirs.worker(ValueError, True)
+    except ValueError:
+        print('others are raised')
+theirs.manager = manager
+daemon.main()
+"""
+
+
+def test_workers_printed_tracebacks_when_a_session_ended() -> None:
+    """The JVM closes the connections of idle workers, for whom it is a broken pipe."""
+    assert _run(_AT_THE_END, OMP_NUM_THREADS="1").splitlines() == ["[1, 1]", "others are raised"]
+
+
 def test_it_becomes_pysparks_daemon_with_everything_loaded() -> None:
     assert _run(_BE_THE_DAEMON, OMP_NUM_THREADS="1") == "manager"
 
