@@ -49,8 +49,8 @@ pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
 
 #: Seconds of processor time that a step may take.
 LIMIT_S = 0.040 if tmqp.compiled else 0.200
-#: Operations with a limit that is so many times longer: 51 ms were measured, compiled and loaded.
-_SLOWER = {str(each): 3 for each in (ours.OP_OPEN_GROUP, ours.OP_COMMIT_GROUP, ours.OP_RESET_GROUP)}
+#: Operations with a limit so many times as long: 25 to 51 ms compiled, 101 on a loaded machine.
+_SLOWER = {str(each): 5 for each in (ours.OP_OPEN_GROUP, ours.OP_COMMIT_GROUP, ours.OP_RESET_GROUP)}
 #: The bytes of one chunk.
 CHUNK_BYTES = 65_536
 
