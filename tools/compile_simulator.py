@@ -34,6 +34,7 @@ _LEFT_OUT: Final = frozenset(
         "clock_bugs.py",
         "commit_bugs.py",
         "fleeting_bugs.py",
+        "memory_bugs.py",
         "minimise.py",
         "mutants.py",
         "results.py",
