@@ -374,7 +374,8 @@ _TABLE_PROPERTIES: Final = frozenset({"provider", "owner", "location", "comment"
 _TABLE_ADVICE: Final = (
     "Spark passes the options of CREATE TABLE to no Python format. Create the table with its"
     " columns and give the options where it is used, as in CREATE TABLE t (value BINARY, seq"
-    " BIGINT) USING {0}; CREATE VIEW v AS SELECT * FROM t WITH (url='tmq://host:2622', subscribe='orders/7')"
+    " BIGINT) USING {0}; CREATE VIEW v AS SELECT * FROM t WITH (url='tmq://host:2622',"
+    " subscribe='orders/7')"
 )
 
 
