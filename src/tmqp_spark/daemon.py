@@ -18,7 +18,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -56,26 +55,10 @@ def _load() -> Any:
         for name in _NEEDED:
             import_module(name)
         daemon: Any = import_module("pyspark.daemon")
-        daemon.worker = _without_traceback(daemon.worker)
+        import_module("tmqp_spark.workers").end_quietly(daemon)
     except Exception:  # noqa: BLE001 - whatever it is, PySpark's own daemon does without
         return None
     return daemon.manager
-
-
-def _without_traceback(worker: Callable[..., int]) -> Callable[..., int]:
-    """Make PySpark's worker end without a traceback when the JVM has closed the connection.
-
-    The JVM closes the connections of idle workers when a session ends. PySpark then prints a
-    ``BrokenPipeError`` for each of them.
-    """
-
-    def quiet(*arguments: Any) -> int:
-        try:
-            return worker(*arguments)
-        except (BrokenPipeError, ConnectionResetError):
-            return 1  # any code but 0 ends this process
-
-    return quiet
 
 
 def _threads() -> int:

@@ -23,6 +23,7 @@ __all__ = [
     "SinkOptions",
     "SourceOptions",
     "check_names",
+    "check_table",
     "option",
     "option_names",
     "parse_duration_ms",
@@ -366,6 +367,36 @@ class SinkOptions:
     ignore_unknown: bool = option(
         "ignoreUnknownColumns", _switch, "pass over columns that mean nothing here", False
     )
+
+
+#: What Spark hands a format when it creates a catalogue table, besides the user's options.
+_TABLE_PROPERTIES: Final = frozenset({"provider", "owner", "location", "comment", "external"})
+_TABLE_ADVICE: Final = (
+    "Spark passes the options of CREATE TABLE to no Python format. Create the table with its"
+    " columns and give the options where it is used, as in CREATE TABLE t (value BINARY, seq"
+    " BIGINT) USING {0}; CREATE VIEW v AS SELECT * FROM t WITH (url='tmq://host:2622',"
+    " subscribe='orders/7')"
+)
+
+
+def check_table(given: Iterable[str], format_name: str) -> None:
+    """See that the options do not come from Spark's catalogue, which loses those of a table.
+
+    :param given: the names of the options.
+    :param format_name: as in ``USING``.
+    :raises InvalidOption: while a table is created, and when a table is used without options.
+    """
+    names = {name.lower() for name in given}
+    if "provider" in names and names & _TABLE_PROPERTIES - {"provider"}:
+        raise InvalidOption(
+            f"a table in Spark's catalogue cannot take its columns or options from {format_name}: "
+            + _TABLE_ADVICE.format(format_name)
+        )
+    if "url" not in names:
+        raise InvalidOption(
+            "the option url is missing: where is the broker? tmq://host:2622. For a table in"
+            " Spark's catalogue: " + _TABLE_ADVICE.format(format_name)
+        )
 
 
 #: How long a streaming query waits for a broker that is away.

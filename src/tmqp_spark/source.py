@@ -45,6 +45,7 @@ from tmqp_spark.options import (
     SinkOptions,
     SourceOptions,
     check_names,
+    check_table,
     read_options,
     read_stream_connection,
 )
@@ -252,6 +253,7 @@ class TmqpDataSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         given = dict(options.items())
+        check_table(given, self.name())
         check_names(given, "format", ConnectionOptions, SourceOptions, SinkOptions)
         super().__init__(options)
         self._given = given

@@ -1,4 +1,5 @@
-"""Owns what all tasks of one Python worker share: its memory, and what becomes of it between tasks.
+"""Owns what all tasks of one Python worker share: its memory, what becomes of it between tasks, and
+its end.
 
 Answers of some megabytes come and go, and so do the columns made of them.  The C library would give
 such memory back to the system and ask for it anew each time; the system hands it out page by page,
@@ -12,9 +13,10 @@ import ctypes
 import gc
 import os
 import sys
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
-__all__ = ["settle_memory"]
+__all__ = ["end_quietly", "settle_memory"]
 
 #: In which process, and how many modules it had.
 _settled: list[int] = [0, 0]
@@ -55,3 +57,33 @@ def _keep_memory() -> None:
         return
     mallopt(_M_TRIM_THRESHOLD, _MOST_KEPT_BYTES)
     mallopt(_M_MMAP_THRESHOLD, _APART_BYTES)
+
+
+def end_quietly(daemon: Any) -> None:
+    """Have the workers of PySpark's daemon end without a traceback when a session ends.
+
+    The JVM then closes the connections of idle workers, and PySpark prints a ``BrokenPipeError``
+    for each of them.
+
+    :param daemon: the module ``pyspark.daemon``, which looks its ``worker`` up for each task.
+    """
+    worker: Callable[..., int] = daemon.worker
+
+    def quiet(*arguments: Any) -> int:
+        try:
+            return worker(*arguments)
+        except (BrokenPipeError, ConnectionResetError):
+            return 1  # any code but 0 ends the process
+
+    daemon.worker = quiet
+
+
+def _end_planner_quietly() -> None:
+    """The same in a process that plans: Spark starts those with PySpark's own daemon, always."""
+    program: Any = sys.modules.get("__main__")
+    specification = getattr(program, "__spec__", None)
+    if specification is not None and specification.name == "pyspark.daemon":
+        end_quietly(program)
+
+
+_end_planner_quietly()

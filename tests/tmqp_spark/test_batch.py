@@ -244,3 +244,29 @@ def test_what_was_planned_and_is_gone_is_said(
     with sync.connect(broker.url) as client:
         client.remove_queue("gone", 1)
     assert "gone/1" in said(frame.collect)
+
+
+def test_a_table_was_created_and_could_never_be_read(spark: SparkSession, broker: Broker) -> None:
+    """Spark hands a Python format none of the options of a catalogue table."""
+    broker.push("tables", 1, [b"one", b"two"])
+    options = f"url='{broker.url}', subscribe='tables/1'"
+    create = f"CREATE TABLE no_columns USING tmqp OPTIONS ({options})"
+    assert "CREATE VIEW v AS SELECT" in said(lambda: spark.sql(create))
+    spark.sql("CREATE TABLE orders_table (value BINARY, seq BIGINT) USING tmqp")
+    spark.sql("CREATE TABLE out_table (value BINARY) USING tmqp")
+    try:
+        missing = said(lambda: spark.sql("SELECT * FROM orders_table").collect())
+        assert "For a table in Spark's catalogue" in missing
+        select = "SELECT * FROM orders_table"
+        spark.sql(f"CREATE VIEW orders_view AS {select} WITH ({options})")
+        to = f"url='{broker.url}', channel='tables', queue='1'"
+        insert = "INSERT INTO out_table"
+        spark.sql(f"{insert} WITH ({to}) VALUES (CAST('three' AS BINARY))")
+        seen = (
+            spark.newSession().sql("SELECT CAST(value AS STRING), seq FROM orders_view").collect()
+        )
+        assert sorted(map(tuple, seen)) == [("one", 1), ("three", 3), ("two", 2)]
+    finally:
+        spark.sql("DROP VIEW IF EXISTS orders_view")
+        spark.sql("DROP TABLE orders_table")
+        spark.sql("DROP TABLE out_table")

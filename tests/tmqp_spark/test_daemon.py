@@ -137,6 +137,22 @@ def test_workers_printed_tracebacks_when_a_session_ended() -> None:
     assert _run(_AT_THE_END, OMP_NUM_THREADS="1").splitlines() == ["[1, 1]", "others are raised"]
 
 
+_A_PLANNER = """
+import importlib.machinery
+program = sys.modules['__main__']
+program.__spec__ = importlib.machinery.ModuleSpec('pyspark.daemon', None)
+def worker(sock, authenticated):
+    raise sock()
+import tmqp_spark.workers
+print(worker(BrokenPipeError, True))
+"""
+
+
+def test_processes_that_plan_printed_tracebacks_too() -> None:
+    """Spark starts those with PySpark's daemon whatever is set; it loads our formats later."""
+    assert _run(_A_PLANNER) == "1"
+
+
 def test_it_becomes_pysparks_daemon_with_everything_loaded() -> None:
     assert _run(_BE_THE_DAEMON, OMP_NUM_THREADS="1") == "manager"
 
