@@ -21,7 +21,7 @@ _NEVER: Final = math.inf
 
 @final
 class Place(Generic[_T]):
-    """One item in a line: ``until`` when it must be done; ``over``, nobody waits for it any more."""
+    """One item in a line: ``until`` when it must be done; ``over`` once nobody waits for it."""
 
     __slots__ = ("item", "over", "until")
 
@@ -42,9 +42,7 @@ class Line(Generic[_T]):
     Attributes: ``lost``, how many found no room.
     """
 
-    def __init__(
-        self, at_once: int, waiting: int, timeout_s: float, *, wait_counts: bool
-    ) -> None:
+    def __init__(self, at_once: int, waiting: int, timeout_s: float, *, wait_counts: bool) -> None:
         self.lost = 0
         self._at_once = at_once
         self._most = waiting

@@ -2,8 +2,8 @@
 
 Theory of operation.  Bytes are sent directly as long as nothing waits.  What the wire does not take
 is kept, in order, and a writer is started; nothing overtakes what waits.  Above the high water mark
-the peer's deliveries are held back (``BLOCK``) until it has read down to the low one.  If what waits
-then grows past the hard limit all the same, or the peer takes nothing for the stall time, the
+the peer's deliveries are held back (``BLOCK``) until it has read down to the low one.  If what
+waits then grows past the hard limit all the same, or the peer takes nothing for the stall time, the
 connection is cut: a slow reader costs a known amount of memory and time, and nobody else's.  What
 comes at one go before the broker was told is let through: a large message to a healthy consumer is
 no reason to cut it.
@@ -22,10 +22,16 @@ from tmqp_server.shell.world import Wire
 
 __all__ = [
     "BEHIND",
+    "BLOCK",
+    "CUT",
+    "EMPTY",
     "FLUSHING",
+    "KEPT",
     "LOST",
     "OPEN",
     "OVER",
+    "SENT",
+    "UNBLOCK",
     "Marks",
     "Outbound",
 ]
@@ -105,9 +111,9 @@ class Outbound:
         self.blocked = False
         self.writing = False
         self.reason = ""
-        #: The reader was told to wait; a portion of what it read is left.
+        #: The reader was told to wait; it stands in the line for its next portion.
         self.waits = False
-        self.more = False
+        self.in_line = False
         #: Somebody waits for ``Drained``.
         self.awaited = False
         self._marks = marks

@@ -6,8 +6,8 @@ and an idle one writes at once.  Only what nobody waits for (settled messages) w
 milliseconds for company.  Reads go the same way, behind the batch that was gathered before them,
 so that a read finds what was written.
 
-*Confirms.*  Only the successful end of a batch makes the answer that confirms its messages, and only
-for the very batch that was handed out.
+*Confirms.*  Only the successful end of a batch makes the answer that confirms its messages, and
+only for the very batch that was handed out.
 
 *Failure.*  When a write fails, its messages are refused to their producers, the broker is told that
 the storage fails, and what is owed to the store is tried again after a pause that doubles up to a
@@ -32,8 +32,7 @@ from tmqp_server.engine.commands import Command
 from tmqp_server.engine.reading_effects import ReadStored
 from tmqp_server.engine.storage_commands import StorageState
 from tmqp_server.engine.storage_effects import Fetch
-from tmqp_server.hub import StorageQuestion
-from tmqp_server.recovery import refusal_of
+from tmqp_server.questions import StorageQuestion, refusal_of
 from tmqp_server.shell.world import (
     ERROR,
     WARNING,
@@ -96,9 +95,7 @@ class Saving:
     Attributes: ``state``, and ``failing``, why messages cannot be saved, empty while they can.
     """
 
-    def __init__(
-        self, journal: Journal, world: list[WorldEffect], answers: deque[Command]
-    ) -> None:
+    def __init__(self, journal: Journal, world: list[WorldEffect], answers: deque[Command]) -> None:
         self.state: int = IDLE
         self.failing = ""
         self._journal = journal

@@ -1,7 +1,8 @@
-"""World effects: what the shell decided and only somebody with sockets, threads or a clock can do.
+"""World effects: what the shell decided and only somebody with sockets or threads can do.
 
-The shell appends them to one list, in the order in which they came to be.  Whoever drives it carries
-each out exactly once and reports the result by a call of :class:`~tmqp_server.shell.turn.Turn`.
+The shell appends them to one list, in the order in which they came to be.  Whoever drives it
+carries each out exactly once and reports the result by a call of
+:class:`~tmqp_server.shell.turn.Turn`.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias, final
 
 from tmqp._compat import mypyc_attr
-from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import TellHandler
 from tmqp_server.engine.router_effects import CallHttp
 from tmqp_server.gate import Question
-from tmqp_server.hub import StorageQuestion
+from tmqp_server.questions import StorageQuestion
 from tmqp_server.storage.journal import Writing
 
 __all__ = [
