@@ -48,8 +48,9 @@ from tmqp_server.io.tls import secure as handshake
 from tmqp_server.io.tls import server_context
 from tmqp_server.io.transport import SocketTransport, Transport, peer_name
 from tmqp_server.recovery import recover
+from tmqp_server.shell.calls import CallSettings
 from tmqp_server.shell.outbound import Marks
-from tmqp_server.shell.turn import Settings, Turn
+from tmqp_server.shell.turn import Turn
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store
 from tmqp_server.storage.sqlite import SqliteStore, exposed
@@ -122,7 +123,7 @@ class Server:
             self._hub,
             marks_of(config.outbound),
             self._journal,
-            Settings(
+            CallSettings(
                 config.hook_timeout_s,
                 config.http.timeout_s,
                 config.http.max_concurrent,

@@ -21,7 +21,6 @@ with its traceback.  One at a deadline of the broker belongs to nobody: it is tr
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -30,13 +29,13 @@ from typing import Final, Protocol, final
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import TellHandler
-from tmqp_server.engine.events import event_name
 from tmqp_server.engine.router_commands import HttpAnswered
 from tmqp_server.engine.router_effects import CallHttp, RouterFailed
-from tmqp_server.gate import AUTHENTICATE, MESSAGE, Decision, Question
+from tmqp_server.gate import AUTHENTICATE, Decision, Question
 from tmqp_server.hub import Fault, Hub
 from tmqp_server.shell.admitting import Pauses
-from tmqp_server.shell.lines import Line
+from tmqp_server.shell.asking import NO, Asking
+from tmqp_server.shell.calls import Calls, CallSettings
 from tmqp_server.shell.outbound import (
     BLOCK,
     CUT,
@@ -49,10 +48,9 @@ from tmqp_server.shell.outbound import (
     Outbound,
 )
 from tmqp_server.shell.saving import STOPPED, Saving
+from tmqp_server.shell.timers import Timers
 from tmqp_server.shell.world import (
     ERROR,
-    WARNING,
-    Abandon,
     Ask,
     Call,
     Close,
@@ -69,7 +67,7 @@ from tmqp_server.shell.world import (
 )
 from tmqp_server.storage.journal import Journal
 
-__all__ = ["EFFECTS", "END", "READ", "WAIT", "LinkPort", "Settings", "Turn"]
+__all__ = ["EFFECTS", "END", "READ", "WAIT", "LinkPort", "Turn"]
 
 #: What a reader does next: read on; wait for ``Resume``; read no more.
 READ: Final = 0
@@ -87,13 +85,7 @@ GONE: Final = 2
 _FAULT_PAUSE_S: Final = 1.0
 #: How often a session that is being sent to is looked at, in seconds.
 _BUSY_RECHECK_S: Final = 1.0
-#: Timers of the dead beyond this number, and beyond those of the living, are swept out.
-_SPARE_TIMERS: Final = 256
-#: Events that may wait for one event handler.
-_MOST_TELLINGS: Final = 10_000
-_GATEWAY_TIMEOUT: Final = 504
 _FAULT: Final = "an internal error"
-_NO: Final = Decision(False)
 
 
 class LinkPort(Protocol):
@@ -101,26 +93,6 @@ class LinkPort(Protocol):
 
     def has_output(self) -> bool:
         """Whether it has something to send."""
-
-
-@final
-class Settings:
-    """What bounds the calls to code outside: seconds of a hook; of an HTTP call, and how many of
-    these at once; the names of the event handlers."""
-
-    __slots__ = ("event_handlers", "hook_timeout_s", "http_at_once", "http_timeout_s")
-
-    def __init__(
-        self,
-        hook_timeout_s: float = 10.0,
-        http_timeout_s: float = 10.0,
-        http_at_once: int = 16,
-        event_handlers: Sequence[str] = (),
-    ) -> None:
-        self.hook_timeout_s = hook_timeout_s
-        self.http_timeout_s = http_timeout_s
-        self.http_at_once = http_at_once
-        self.event_handlers = event_handlers
 
 
 @final
@@ -139,7 +111,7 @@ class Turn:
         hub: Hub,
         marks: Marks,
         journal: Journal | None = None,
-        settings: Settings | None = None,
+        settings: CallSettings | None = None,
         links: Sequence[LinkPort] = (),
     ) -> None:
         self.hub = hub
@@ -149,33 +121,18 @@ class Turn:
         self.saving: Saving | None = None
         if journal is not None:
             self.saving = Saving(journal, self._world, self._answers)
-        settings = Settings() if settings is None else settings
-        self._hook_timeout_s = settings.hook_timeout_s
-        self._http_timeout_s = settings.http_timeout_s
-        self._http: Line[Call] = Line(
-            settings.http_at_once, 0, settings.http_timeout_s, wait_counts=True
-        )
-        self._tellers: dict[str, Line[Tell]] = {}
-        for name in settings.event_handlers:
-            self._tellers[name] = Line(
-                1, _MOST_TELLINGS, settings.hook_timeout_s, wait_counts=False
-            )
-        #: Events that were lost to a handler since it was last told one.
-        self._losing: dict[str, int] = {}
+        settings = CallSettings() if settings is None else settings
+        self._asking = Asking(self._world, settings.hook_timeout_s)
+        self._calls = Calls(self._world, settings)
         self._links = links
         self._told_output = [False] * len(links)
         self._outs: dict[int, Outbound] = {}
-        self._asking: dict[int, Ask] = {}
-        #: Refusals that wait for their time: ticket, decision, and when.
-        self._held: dict[int, tuple[int, Decision, float]] = {}
-        self._ask_until: dict[int, float] = {}
         self._pauses = Pauses()
         self._line: deque[Outbound] = deque()
         self._going_on = False
         self._in_turn = False
         self._closing = ""
-        self._timers: list[tuple[float, int]] = []
-        self._due: dict[int, float] = {}
+        self._timers = Timers()
         self._broker_not_before = 0.0
         #: What the world was last told to wait for.
         self._told_due = math.inf
@@ -188,12 +145,12 @@ class Turn:
     @property
     def lost_events(self) -> int:
         """Events that were not told to their handler because too many waited."""
-        return sum([line.lost for line in self._tellers.values()])
+        return self._calls.lost_events
 
     @property
     def is_told(self) -> bool:
         """Whether every event handler has heard everything."""
-        return all([line.is_idle for line in self._tellers.values()])
+        return self._calls.is_told
 
     def outbound(self, number: int) -> Outbound | None:
         """What waits for a session's peer; None when it is over."""
@@ -237,7 +194,7 @@ class Turn:
             self._fail(out, error, now)
         self._turn(now)
         deadline = self.hub.session_deadline(number)
-        if deadline is not None and deadline < self._due.get(number, math.inf):
+        if deadline is not None and deadline < self._timers.due(number):
             self._put(deadline, number)  # accepted: its next ping is due before the handshake was
         return self._next(out, more)
 
@@ -497,12 +454,8 @@ class Turn:
         out.waits = False
         self._tell_drained(out)
         del self._outs[number]
-        self._due.pop(number, None)
-        self._held.pop(number, None)
-        ask = self._asking.pop(number, None)
-        if ask is not None:
-            self._world.append(Abandon(ask))
-        self._ask_until.pop(number, None)
+        self._timers.forget(number)
+        self._asking.forget(number)
         try:
             self.hub.forget(number, now)
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
@@ -548,6 +501,7 @@ class Turn:
             self._write_out(now)
         if saving is not None:
             self._wake(saving.due())
+        self._wake(self._calls.due())
         self._look_at_links()
 
     def _answer(self, command: Command, now: float) -> None:
@@ -564,10 +518,9 @@ class Turn:
         elif isinstance(wanted, Fault):
             self._blame(wanted, now)
         elif isinstance(wanted, CallHttp):
-            self._http.join(Call(wanted), now)
-            self._start_calls(now)
+            self._calls.call(wanted, now)
         elif isinstance(wanted, TellHandler):
-            self._tell(wanted, now)
+            self._calls.tell(wanted, now)
         elif isinstance(wanted, RouterFailed):
             text = f"the router {wanted.router!r} failed"
             self._world.append(Log(ERROR, text, 0, wanted.error))
@@ -600,34 +553,22 @@ class Turn:
     # -- questions ------------------------------------------------------------------------------
 
     def _ask(self, question: Question, now: float) -> None:
-        number = question.session
-        out = self._outs.get(number)
-        if out is None:
-            return
-        ask = Ask(question)
-        self._asking[number] = ask
-        self._world.append(ask)
-        if question.right != MESSAGE:  # how long a message may take is its hook's business
-            until = now + self._hook_timeout_s
-            self._ask_until[number] = until
-            self._put_nearer(until, number)
+        if question.session in self._outs:
+            self._asking.ask(question, now)
+            self._put_nearer(self._asking.due(question.session), question.session)
 
     def decided(self, ask: Ask, decision: Decision, now: float) -> None:
         """A question is answered.  A refused log-in is told so after a pause; many may be waiting
         for theirs, and each costs next to nothing meanwhile."""
+        if not self._asking.take(ask):
+            return  # late, and nothing
         question = ask.question
         number = question.session
-        if self._asking.get(number) is not ask:
-            return  # late, and nothing
-        del self._asking[number]
-        self._ask_until.pop(number, None)
-        out = self._outs.get(number)
-        assert out is not None, "who is over asks nothing"
+        out = self._outs[number]
         if question.right == AUTHENTICATE and not decision.allowed:
             self.hub.forget_hello(number, question.ticket)
-            until = now + self._pauses.next(out.host, now)
-            self._held[number] = (question.ticket, decision, until)
-            self._put_nearer(until, number)
+            self._asking.hold(ask, decision, now + self._pauses.next(out.host, now))
+            self._put_nearer(self._asking.due(number), number)
         else:
             self._decide(out, question.ticket, decision, now)
         self._turn(now)
@@ -642,16 +583,10 @@ class Turn:
 
     # -- calls and event handlers ---------------------------------------------------------------
 
-    def _start_calls(self, now: float) -> None:
-        while (place := self._http.start(now)) is not None:
-            self._world.append(place.item)
-        self._wake(self._http.due())
-
     def answered(self, call: Call, status: int, body: bytes, now: float) -> None:
         """An HTTP call has come to its end, with a status of its own or the one of a gateway."""
-        if self._http.done(call):
+        if self._calls.answered(call, now):
             self._tell_answer(HttpAnswered(call.call.ticket, status, body), now)
-        self._start_calls(now)
         self._turn(now)
 
     def _tell_answer(self, answer: HttpAnswered, now: float) -> None:
@@ -660,51 +595,10 @@ class Turn:
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
             self._world.append(Log(ERROR, "the answer to an HTTP call failed", 0, error))
 
-    def _give_up_calls(self, now: float) -> None:
-        while (place := self._http.take_late(now)) is not None:
-            call = place.item
-            if place.over:
-                self._world.append(Abandon(call))
-            url = call.call.url.partition("?")[0]  # a query may hold what nobody should read
-            text = f"{call.call.method} {url}: no answer within {self._http_timeout_s:g} s"
-            self._world.append(Log(WARNING, text))
-            self._tell_answer(HttpAnswered(call.call.ticket, _GATEWAY_TIMEOUT, b""), now)
-
-    def _tell(self, telling: TellHandler, now: float) -> None:
-        name = telling.handler
-        line = self._tellers[name]
-        losing = self._losing.get(name, 0)
-        if not line.join(Tell(telling), now):
-            if not losing:
-                text = f"the event handler {name!r} is too slow: events are lost"
-                self._world.append(Log(ERROR, text))
-            self._losing[name] = losing + 1
-            return
-        if losing:
-            del self._losing[name]
-            text = f"the event handler {name!r} missed {losing} events"
-            self._world.append(Log(ERROR, text))
-        self._start_telling(line, now)
-
-    def _start_telling(self, line: Line[Tell], now: float) -> None:
-        while (place := line.start(now)) is not None:
-            self._world.append(place.item)
-        self._wake(line.due())
-
     def told(self, tell: Tell, now: float) -> None:
         """An event handler has heard of an event, or failed."""
-        line = self._tellers[tell.telling.handler]
-        line.done(tell)
-        self._start_telling(line, now)
+        self._calls.told(tell, now)
         self._turn(now)
-
-    def _give_up_tellings(self, now: float) -> None:
-        for name, line in self._tellers.items():
-            while (place := line.take_late(now)) is not None:
-                self._world.append(Abandon(place.item))
-                text = f"the event handler {name!r}: {event_name(place.item.telling.event)}"
-                text += " took too long"
-                self._world.append(Log(ERROR, text))
 
     # -- links ----------------------------------------------------------------------------------
 
@@ -767,43 +661,27 @@ class Turn:
 
     def next_deadline(self) -> float:
         """When :meth:`on_deadline` is to be called; infinity for never."""
-        earliest = self._timers[0][0] if self._timers else math.inf
+        earliest = min(self._timers.earliest(), self._calls.due())
         due = self.hub.broker_deadline()
         if due is not None:
             earliest = min(earliest, max(due, self._broker_not_before))
         if self.saving is not None:
             earliest = min(earliest, self.saving.due())
-        earliest = min(earliest, self._http.due())
-        for line in self._tellers.values():
-            earliest = min(earliest, line.due())
         self._told_due = earliest
         return earliest
 
     def on_deadline(self, now: float) -> None:
         """Do everything that is due."""
         self._serve_broker(now)
-        for number in self._take_due(now):
+        for number in self._timers.take_due(now):
             out = self._outs.get(number)
             if out is not None:
                 self._serve(out, now)
         if self.saving is not None and self.saving.due() <= now:
             self.saving.on_deadline(now)
-        self._give_up_calls(now)
-        self._start_calls(now)
-        self._give_up_tellings(now)
+        for answer in self._calls.give_up(now):
+            self._tell_answer(answer, now)
         self._turn(now)
-
-    def _take_due(self, now: float) -> list[int]:
-        """The sessions whose time has come; a deadline that stays in the past comes up again in
-        the next turn."""
-        timers = self._timers
-        found: list[int] = []
-        while timers and timers[0][0] <= now:
-            due, number = heapq.heappop(timers)
-            if self._due.get(number) == due:
-                del self._due[number]
-                found.append(number)
-        return found
 
     def _serve_broker(self, now: float) -> None:
         due = self.hub.broker_deadline()
@@ -822,17 +700,12 @@ class Turn:
         if out.due() <= now:
             self._cut(out, out.late(now), now)
             return
-        held = self._held.get(number)
-        if held is not None and held[2] <= now:
-            del self._held[number]
+        held = self._asking.take_held(number, now)
+        if held is not None:
             self._decide(out, held[0], held[1], now)
-        if self._ask_until.get(number, math.inf) <= now:
-            ask = self._asking[number]
-            question = ask.question
-            text = f"{question.right} {question.subject!r}: not answered in time, refused"
-            self._world.append(Log(ERROR, text, number))
-            self._world.append(Abandon(ask))
-            self.decided(ask, _NO, now)
+        late = self._asking.take_late(number, now)
+        if late is not None:
+            self.decided(late, NO, now)
         if out.state == OVER:
             return
         if not out.bytes and not self.hub.is_waiting(number):
@@ -860,26 +733,16 @@ class Turn:
             deadline = self.hub.session_deadline(number)
             if deadline is not None:
                 due = min(due, deadline)
-        held = self._held.get(number)
-        if held is not None:
-            due = min(due, held[2])
-        due = min(due, self._ask_until.get(number, math.inf))
+        due = min(due, self._asking.due(number))
         if due < math.inf:
             self._put(due, number)
-        else:
-            self._due.pop(number, None)
 
     def _put_nearer(self, due: float, number: int) -> None:
-        if due < self._due.get(number, math.inf):
+        if due < self._timers.due(number):
             self._put(due, number)
 
     def _put(self, due: float, number: int) -> None:
-        self._due[number] = due
-        heapq.heappush(self._timers, (due, number))
-        if len(self._timers) > 2 * len(self._due) + _SPARE_TIMERS:
-            # Those of sessions that are gone would stay until they are due.
-            self._timers = [(at, each) for each, at in self._due.items()]
-            heapq.heapify(self._timers)
+        self._timers.put(due, number)
         self._wake(due)
 
     def _wake(self, due: float) -> None:
