@@ -170,7 +170,7 @@ class Operator:
         more = hub.receive(self.number, b"!", now)
         while more:
             more = hub.go_on(self.number, now)
-        self.simulation.server.turn()
+        self.simulation.server.settle()
 
     # -- what plans ask for ---------------------------------------------------------------------
 

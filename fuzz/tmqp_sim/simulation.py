@@ -14,7 +14,6 @@ from typing import Final
 
 from tmqp.limits import Limits
 from tmqp_client.config import ClientLimits
-from tmqp_server.config import OutboundLimits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.delivery import DeliveryHandler, HandlerRegistry
@@ -22,6 +21,8 @@ from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 from tmqp_server.hub import Hub
+from tmqp_server.shell.outbound import Marks
+from tmqp_server.shell.turn import Turn
 from tmqp_sim.books import MOST_STATE_BYTES, Ballast
 from tmqp_sim.checkers import judge
 from tmqp_sim.clients import SimClient
@@ -87,13 +88,7 @@ class Simulation:
         self.sent: dict[int, list[str]] = {}
         self._handlers = handlers
         high, low, most = plan.buffers
-        outbound = OutboundLimits(
-            high_water_bytes=high,
-            low_water_bytes=low,
-            max_outbound_bytes=most,
-            stall_timeout_s=3.0,
-            flush_timeout_s=0.5,
-        )
+        self._marks = Marks(most, high, low, stall_timeout_s=3.0, flush_timeout_s=0.5)
         self.disk = Disk(self, plan.disk)
         self.operator = Operator(self)
         self.protocol = Limits(ping_interval_s=2.0, handshake_timeout_s=3.0)
@@ -102,9 +97,9 @@ class Simulation:
         self.broker: Broker
         self.server = Server(
             self.world,
-            outbound,
             self._build,
             self._began,
+            self.disk.do,
             plan.lateness_s,
             self.protocol.ping_interval_s,
         )
@@ -194,10 +189,11 @@ class Simulation:
             watched.hub = Hub(watched, plan.buffers[0], journal)
             watched.ballast = Ballast(watched, len(plan.places) + bool(plan.epochs))
             self.broker = watched
-            return Built(watched.hub, door, watched.ballast)
+            return Built(Turn(watched.hub, self._marks, journal), door, watched.ballast)
         self.broker = Broker(limits, options, self._handlers)
         ballast = Ballast(self.broker, len(plan.places) + bool(plan.epochs))
-        return Built(Hub(self.broker, plan.buffers[0], journal), door, ballast)
+        hub = Hub(self.broker, plan.buffers[0], journal)
+        return Built(Turn(hub, self._marks, journal), door, ballast)
 
     def _new_door_id(self) -> str:
         self._door_ids += 1
@@ -206,7 +202,6 @@ class Simulation:
     def _began(self) -> None:
         self.disk.begin(self.server.lives, self.server.hub)
         self.check_epochs()
-        self.server.wake_storage = self.disk.wake
         self.operator.begin()
 
     def check_epochs(self) -> None:
@@ -237,14 +232,16 @@ class Simulation:
             self.crash_server()
             return
         self.world.mark("server stopped in order")
-        for session in list(server.sessions.values()):
-            session.end_now()
-        self.disk.finish()
+        server.drop_sessions()
+        server.turn.finish(server.now)
+        server.attend()
+        self.disk.hurry()
         server.crash()
 
     def free_disk(self) -> None:
         """There is room again."""
         self.disk.full = False
+        self.disk.full_for_messages = False
 
     def resume_queue(self, place: Place) -> None:
         """A queue that was paused goes on; in a new life it was never paused."""
@@ -278,13 +275,13 @@ class Simulation:
         """Faults end for good."""
         self.healed = True
         self.world.note("heals")
-        self.disk.full = False
+        self.free_disk()
         self.disk.habits.fails = 0
         self.network.heal()
         for client in self.bad:
             client.retire()
         if self.server.asleep:
-            self.server._wake(self.server.lives)
+            self.server.wake(self.server.lives)
         if not self.server.up:
             self.server.start()
         for place in self.places.values():

@@ -116,7 +116,8 @@ class Outbound:
         self.in_line = False
         #: Somebody waits for ``Drained``.
         self.awaited = False
-        self._marks = marks
+        #: What this peer may cost.
+        self.marks = marks
         self._head = b""
         self._pieces: deque[bytes] | None = None
         self._progress_at = 0.0
@@ -153,8 +154,8 @@ class Outbound:
         self.bytes += len(data) - taken
         if self.blocked:
             # Deliveries are held back, and still it has more to read: answers it asks for.
-            return CUT if self.bytes > self._marks.max_bytes else KEPT
-        if self.bytes > self._marks.high_bytes:
+            return CUT if self.bytes > self.marks.max_bytes else KEPT
+        if self.bytes > self.marks.high_bytes:
             self.blocked = True
             return BLOCK
         return KEPT
@@ -195,7 +196,7 @@ class Outbound:
             self._head = b""
             self.offset = 0
         found = 0
-        if self.blocked and self.bytes <= self._marks.low_bytes:
+        if self.blocked and self.bytes <= self.marks.low_bytes:
             self.blocked = False
             found = UNBLOCK
         if self.bytes == 0:
@@ -210,7 +211,7 @@ class Outbound:
         """No more will come; True if nothing has to be waited for."""
         if self.state == BEHIND:
             self.state = FLUSHING
-            self._flush_by = now + self._marks.flush_timeout_s
+            self._flush_by = now + self.marks.flush_timeout_s
             return False
         return self.state != FLUSHING
 
@@ -224,7 +225,7 @@ class Outbound:
             return True
         self.drop()
         self.state = LOST
-        self._flush_by = now + self._marks.flush_timeout_s
+        self._flush_by = now + self.marks.flush_timeout_s
         return False
 
     def drop(self) -> None:
@@ -238,13 +239,13 @@ class Outbound:
     def due(self) -> float:
         """When a stall or the end of the flush is to be looked for; infinity for never."""
         if self.state == BEHIND:
-            return self._progress_at + self._marks.stall_timeout_s
+            return self._progress_at + self.marks.stall_timeout_s
         if self.state == FLUSHING:
-            return min(self._progress_at + self._marks.stall_timeout_s, self._flush_by)
+            return min(self._progress_at + self.marks.stall_timeout_s, self._flush_by)
         return self._flush_by if self.state == LOST else math.inf
 
     def late(self, now: float) -> str:
         """Why it is over at this time, to be told; empty while it is not, or is over quietly."""
-        if self.state == LOST or now < self._progress_at + self._marks.stall_timeout_s:
+        if self.state == LOST or now < self._progress_at + self.marks.stall_timeout_s:
             return ""
-        return f"slow reader: no progress for {self._marks.stall_timeout_s:g} seconds"
+        return f"slow reader: no progress for {self.marks.stall_timeout_s:g} seconds"

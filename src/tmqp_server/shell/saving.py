@@ -121,7 +121,7 @@ class Saving:
     def wants(self) -> bool:
         """Whether there is something to begin with: then :meth:`wake`."""
         if self.state == IDLE:
-            return bool(self._asked) or not self._journal.is_empty
+            return bool(self._asked) or bool(self._reads) or not self._journal.is_empty
         return self.state == LINGERING and self._is_urgent()
 
     def wake(self, now: float) -> None:
@@ -130,18 +130,12 @@ class Saving:
             self._begin(now)
 
     def _is_urgent(self) -> bool:
-        return bool(self._asked) or self._journal.is_urgent
+        return bool(self._asked) or bool(self._reads) or self._journal.is_urgent
 
     def _begin(self, now: float) -> None:
         """Take what is there, unless it can wait for company."""
-        if self._stopping:
-            self._enter(STOPPED)
-            return
-        if not self._is_urgent() and self.state != LINGERING and not self._reads:
-            if self._journal.is_empty:
-                self._enter(IDLE)
-            else:
-                self._enter(LINGERING, now + _LINGER_S)
+        if not self._is_urgent() and self.state != LINGERING:
+            self._enter(LINGERING, now + _LINGER_S)
             return
         self._reads.extend(self._asked)
         self._asked.clear()
@@ -176,15 +170,17 @@ class Saving:
         self._world.append(ReadBatch(questions))
 
     def _rest(self, now: float) -> None:
+        """This piece of work is done: rest, for as long as something fails."""
         pause_s = self._write_pause_s
         if self._read_failed:
             self._read_failed = False
             pause_s = _LAST_PAUSE_S
-        if pause_s and not self._stopping:
+        if self._stopping:
+            self._enter(STOPPED)
+        elif pause_s:
             self._enter(PAUSED, now + pause_s)
         else:
-            self._enter(IDLE)
-            self._begin(now)
+            self._enter(IDLE)  # what came meanwhile begins when the broker has heard the answers
 
     # -- what came of it ------------------------------------------------------------------------
 
@@ -283,7 +279,8 @@ class Saving:
             if self.failing and self._journal.is_empty:
                 self._answers.append(StorageState(True))  # the next message is the trial
             self._enter(IDLE)
-        self._begin(now)
+        else:
+            self._begin(now)
 
     # -- the end --------------------------------------------------------------------------------
 

@@ -494,11 +494,11 @@ class Turn:
             elif hub.outside:
                 for wanted in hub.take_outside():
                     self._see_to(wanted, now)
-            elif saving is not None and saving.wants:
-                saving.wake(now)
             else:
                 break
             self._write_out(now)
+        if saving is not None and saving.wants:
+            saving.wake(now)  # last, so that a batch holds all that was said before it was taken
         if saving is not None:
             self._wake(saving.due())
         self._wake(self._calls.due())
@@ -677,11 +677,12 @@ class Turn:
             out = self._outs.get(number)
             if out is not None:
                 self._serve(out, now)
-        if self.saving is not None and self.saving.due() <= now:
-            self.saving.on_deadline(now)
         for answer in self._calls.give_up(now):
             self._tell_answer(answer, now)
         self._turn(now)
+        if self.saving is not None and self.saving.due() <= now:
+            self.saving.on_deadline(now)
+            self._turn(now)
 
     def _serve_broker(self, now: float) -> None:
         due = self.hub.broker_deadline()
