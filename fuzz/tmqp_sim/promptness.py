@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tmqp_server.shell.outbound import BEHIND, FLUSHING, LOST
 from tmqp_server.shell.saving import IDLE, LINGERING, PAUSED
-from tmqp_server.shell.turn import WAIT
+from tmqp_server.shell.turn import READ, WAIT
 from tmqp_sim.world import Violation
 
 if TYPE_CHECKING:
@@ -41,8 +41,14 @@ class Promptness:
         server = self._server
         if server.hub.has_more(number):
             raise Violation("bound", f"session {number} is read from before its last chunk is done")
-        out = server.turn.outbound(number)
-        if out is not None and out.blocked and out.bytes > out.marks.pause_bytes:
+
+    def check_step(self, number: int, step: int) -> None:
+        """A chunk was worked off, and its reader was told what to do.
+
+        :raises Violation: when it is to read on, and its peer does not read.
+        """
+        out = self._server.turn.outbound(number)
+        if step == READ and out is not None and out.blocked and out.bytes > out.marks.pause_bytes:
             raise Violation("bound", f"session {number} is read from though it does not read")
 
     def check(self) -> None:
@@ -80,8 +86,7 @@ class Promptness:
             self._waited.pop(number, None)
         if out.state in (BEHIND, FLUSHING, LOST) and out.due() + self._slack_s < server.now:
             raise Violation("promptness", f"session {number} stalls, and is not cut")
-        pausing = out.blocked and out.bytes > marks.pause_bytes
-        if session.step == WAIT and not server.hub.has_more(number) and not pausing:
+        if session.step == WAIT and not server.hub.has_more(number) and not out.blocked:
             raise Violation("promptness", f"session {number} is not read from, for no reason")
         deadline = server.hub.session_deadline(number)
         if deadline is None or out.bytes or server.hub.is_waiting(number):

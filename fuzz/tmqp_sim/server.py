@@ -103,6 +103,7 @@ class Session(Wire):
         server = self.server
         if not self.over:
             self.step = step & ~EFFECTS
+            server.promptness.check_step(self.number, self.step)
             if self.step == WAIT and self.blocked:
                 server.world.mark("reading held back")
         server.attend()
