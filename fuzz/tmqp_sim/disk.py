@@ -180,7 +180,7 @@ class Disk:
         failing = saving.failing
         self._work = None
         turn.written(error, self.simulation.server.now)
-        if failing and error is None and not writing.batch.brings() and not saving.failing:
+        if failing and error is None and not _brings(writing) and not saving.failing:
             raise Violation("disk", "it is said to save again, and no message was saved")
         self._check_rest(saving, error)
 
@@ -215,3 +215,9 @@ class Disk:
             self.audit.crashed(False)
         self.store.close(clean)
         self._life = -1
+
+
+def _brings(writing: Writing) -> bool:
+    """Whether there are messages in a batch, told without the product's help."""
+    batch = writing.batch
+    return bool(batch.appended or batch.runs or batch.portions)

@@ -14,7 +14,7 @@ from tmqp_server.shell.turn import READ, WAIT
 from tmqp_sim.world import Violation
 
 if TYPE_CHECKING:
-    from tmqp_sim.server import Server
+    from tmqp_sim.server import Server, Session
 
 __all__ = ["Promptness"]
 
@@ -22,6 +22,8 @@ __all__ = ["Promptness"]
 _SLACK_S: Final = 0.001
 #: How often a session that is being sent to is looked at, in seconds.
 _BUSY_RECHECK_S: Final = 1.0
+#: Ends that the client wanted: all that it had said before counts.
+_POLITE: Final = ("terminated", "end-of-stream")
 
 
 class Promptness:
@@ -32,6 +34,8 @@ class Promptness:
         self._slack_s = lateness_s + _SLACK_S
         #: What waited for each blocked session when it was last looked at.
         self._waited: dict[int, int] = {}
+        #: The hub's count of commands that were not carried out.
+        self._dropped = 0
 
     def check_reading(self, number: int) -> None:
         """A chunk is about to be worked off.
@@ -51,6 +55,30 @@ class Promptness:
         if step == READ and out is not None and out.blocked and out.bytes > out.marks.pause_bytes:
             raise Violation("bound", f"session {number} is read from though it does not read")
 
+    def check_end(self, session: Session, reason: str) -> None:
+        """A connection is closed.
+
+        :raises Violation: when it is too early for that, or something was left undone.
+        """
+        server = self._server
+        dropped = server.hub.commands_dropped
+        was, self._dropped = self._dropped, dropped
+        if session.end.closed or not server.up:
+            return  # it broke
+        now = server.world.now
+        marks = server.turn.marks
+        if reason.startswith("slow reader: no progress"):
+            if now - session.progress_at < marks.stall_timeout_s - _SLACK_S:
+                raise Violation("network", f"session {session.number} is cut, and it reads")
+        elif reason.startswith("slow reader") or reason == "the server stopped":
+            return
+        elif session.waited and now - session.flushing_since < marks.flush_timeout_s - _SLACK_S:
+            text = f"session {session.number} is closed, {session.waited} bytes before its end"
+            raise Violation("network", f"{text}: {reason}")
+        if dropped > was and reason in _POLITE:
+            text = f"{dropped - was} commands of session {session.number} were not carried out"
+            raise Violation("network", f"{text}: {reason}")
+
     def check(self) -> None:
         """Look at everything, after a turn.
 
@@ -61,9 +89,9 @@ class Promptness:
             self._check_session(number)
         saving = server.turn.saving
         assert saving is not None, "the simulated server saves"
-        if saving.state == IDLE and saving.wants:
+        if saving.state == IDLE and (saving._asked or not saving._journal.is_empty):
             raise Violation("promptness", "the storage idles, and there is something to do")
-        if saving.state == LINGERING and saving.wants:
+        if saving.state == LINGERING and (saving._asked or saving._journal.is_urgent):
             raise Violation("promptness", "the storage lingers, and somebody waits")
         if saving.state in (LINGERING, PAUSED) and saving.due() + self._slack_s < server.now:
             raise Violation("promptness", "the storage rests for too long")
@@ -84,12 +112,18 @@ class Promptness:
             self._waited[number] = out.bytes
         else:
             self._waited.pop(number, None)
-        if out.state in (BEHIND, FLUSHING, LOST) and out.due() + self._slack_s < server.now:
+        still_s = server.world.now - session.progress_at
+        if out.bytes and still_s > marks.stall_timeout_s + self._slack_s:
             raise Violation("promptness", f"session {number} stalls, and is not cut")
+        if out.state == LOST and out.due() + self._slack_s < server.now:
+            raise Violation("promptness", f"session {number} is lost, and not ended")
         if session.step == WAIT and not server.hub.has_more(number) and not out.blocked:
             raise Violation("promptness", f"session {number} is not read from, for no reason")
         deadline = server.hub.session_deadline(number)
         if deadline is None or out.bytes or server.hub.is_waiting(number):
             return
-        if deadline + self._slack_s + _BUSY_RECHECK_S < server.now:
+        slack_s = self._slack_s
+        if server.world.now - session.busy_at <= _BUSY_RECHECK_S + slack_s:
+            slack_s += _BUSY_RECHECK_S
+        if deadline + slack_s < server.now:
             raise Violation("promptness", f"session {number}: its deadline is not kept")

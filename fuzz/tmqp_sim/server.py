@@ -70,7 +70,13 @@ class Session(Wire):
         self.reason = ""
         self.received_at = server.world.now
         self.blocked = False
-        self.flushing = False
+        self.flushing_since = math.inf
+        #: Bytes that waited when it was last looked at, and when the peer last took some.
+        self.waited = 0
+        self.progress_at = server.world.now
+        self.busy_at = -math.inf
+        #: How the connection broke, until that is read.
+        self.broke = ""
 
     def send(self, data: bytes) -> int:
         """As a socket's: what there is room for.
@@ -86,6 +92,9 @@ class Session(Wire):
         """Bytes have come: one chunk is worked off a turn."""
         server = self.server
         if server.asleep or self.over or self.step != READ:
+            return
+        if self.broke:
+            self.follow(server.turn.broken(self.number, self.broke, server.now))
             return
         data = self.end.read()
         if data is None:
@@ -116,14 +125,9 @@ class Session(Wire):
         self.server.world.after(0.0, self.readable)
 
     def broken(self, reason: str) -> None:
-        """The connection broke."""
-        server = self.server
-        if self.over:
-            return
-        if server.asleep:
-            server.broken_meanwhile.append(self)
-            return
-        self.follow(server.turn.broken(self.number, reason, server.now))
+        """The connection broke: reading finds that out."""
+        self.broke = self.broke or reason
+        self.readable()
 
     def writable(self) -> None:
         """There is room, or bytes wait for it: send on."""
@@ -139,13 +143,16 @@ class Session(Wire):
                 break
             if not sent:
                 break  # the network says when there is room
+            self.progress_at = server.world.now
             turn.taken(self.number, sent, server.now)
         server.attend()
 
     def close(self, reason: str) -> None:
         """It is over."""
+        server = self.server
         if reason.startswith("slow reader: no progress"):
-            self.server.world.mark("slow reader cut: stalled")
+            server.world.mark("slow reader cut: stalled")
+        server.promptness.check_end(self, reason)
         self.reason = reason
         self.over = True
         self.step = END
@@ -180,7 +187,6 @@ class Server:
         self.up = False
         self.asleep = False
         self.sessions: dict[int, Session] = {}
-        self.broken_meanwhile: list[Session] = []
         self.promptness = Promptness(self, lateness_s)
         self._build = build
         self._began = began
@@ -262,7 +268,6 @@ class Server:
             session.over = True
             session.end.link.cut(self._random.random() * 0.3, 0.0, "the server is gone")
         self.sessions.clear()
-        self.broken_meanwhile.clear()
         for link in self._knocking:
             link.cut(0.1, 0.0, "the server is gone")
         self._knocking.clear()
@@ -286,9 +291,6 @@ class Server:
         for link in self._knocking:
             self.accept(link)
         self._knocking.clear()
-        for session in self.broken_meanwhile:
-            session.broken("broken meanwhile")
-        self.broken_meanwhile.clear()
         unheard, self._unheard = self._unheard, []
         for tell in unheard:
             tell()
@@ -377,9 +379,14 @@ class Server:
         if out.blocked != session.blocked:
             session.blocked = out.blocked
             self.world.mark("session blocked" if out.blocked else "session unblocked")
-        if out.state == FLUSHING and not session.flushing:
-            session.flushing = True
+        if out.state == FLUSHING and session.flushing_since == math.inf:
+            session.flushing_since = self.world.now
             self.world.mark("flushed at the end")
+        if out.bytes and not session.waited:
+            session.progress_at = self.world.now
+        session.waited = out.bytes
+        if out.bytes or self.hub.is_waiting(session.number):
+            session.busy_at = self.world.now
 
     def _start_writing(self, effect: StartWriting) -> None:
         session = self.sessions.get(effect.session)

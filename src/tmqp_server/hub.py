@@ -93,7 +93,8 @@ class Hub:
     :param relay: connects this server with others; None while it stands alone.
 
     Attributes: ``notified``, how many events of the broker there were; ``customs_ignored``, how
-    many custom messages nobody took; ``gate``, None where nothing is asked; ``outside``, what
+    many custom messages nobody took; ``commands_dropped``, how many commands of sessions that ended
+    were not carried out; ``gate``, None where nothing is asked; ``outside``, what
     :meth:`take_outside` would take.
     """
 
@@ -111,6 +112,7 @@ class Hub:
         self.journal = journal
         self.notified: int = 0
         self.customs_ignored: int = 0
+        self.commands_dropped: int = 0
         self.gate: Gate | None = None
         if guarded:
             authorities = broker if broker.has_authenticators else None
@@ -191,7 +193,9 @@ class Hub:
             self._step(Disconnect(number), now)
 
     def _drop_waiting(self, number: int) -> None:
-        self._rest.pop(number, None)
+        rest = self._rest.pop(number, None)
+        if rest is not None:
+            self.commands_dropped += len(rest)
         self._open.pop(number, None)
 
     def block(self, number: int, now: float) -> None:

@@ -115,7 +115,8 @@ class Turn:
         links: Sequence[LinkPort] = (),
     ) -> None:
         self.hub = hub
-        self._marks = marks
+        #: What a peer that reads slowly may cost.
+        self.marks = marks
         self._world: list[WorldEffect] = []
         self._answers: deque[Command] = deque()
         self.saving: Saving | None = None
@@ -170,7 +171,7 @@ class Turn:
         :param host: the peer's address, by which refused log-ins are counted.
         :returns: what its reader does, as do :meth:`received`, :meth:`ended` and :meth:`broken`.
         """
-        out = Outbound(number, wire, host, self._marks)
+        out = Outbound(number, wire, host, self.marks)
         self._outs[number] = out
         try:
             self.hub.open(number, door, now)
@@ -295,7 +296,7 @@ class Turn:
             out.waits = True
             step = WAIT
             self._join_line(out)
-        elif out.blocked and out.bytes > self._marks.pause_bytes:
+        elif out.blocked and out.bytes > self.marks.pause_bytes:
             out.waits = True
             step = WAIT
         return step | EFFECTS if self._world else step
@@ -314,7 +315,7 @@ class Turn:
             return
         if self.hub.has_more(out.number):
             self._join_line(out)
-        elif not out.blocked or out.bytes <= self._marks.pause_bytes:
+        elif not out.blocked or out.bytes <= self.marks.pause_bytes:
             out.waits = False
             self._world.append(Resume(out.number))
 
@@ -401,7 +402,7 @@ class Turn:
     def _kept(self, out: Outbound, outcome: int, now: float) -> None:
         """Bytes wait: have them written, and see to what that means."""
         if outcome == CUT:
-            reason = f"slow reader: over {self._marks.max_bytes} bytes are waiting"
+            reason = f"slow reader: over {self.marks.max_bytes} bytes are waiting"
             self._cut(out, reason, now)
             return
         if not out.writing:
