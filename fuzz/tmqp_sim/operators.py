@@ -17,15 +17,28 @@ from tmqp_server.engine.commands import (
     CreateQueue,
     Grant,
     Join,
+    UpdateChannel,
     UpdateQueue,
 )
 from tmqp_server.engine.effects import Deliver, DeliverPulled, Effect, Forward, Inform, Reply
 from tmqp_server.engine.message import Message
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.engine.router_commands import (
+    ASKS_RESPONSE,
+    TO_URL,
+    AddBinding,
+    BindingOptions,
+    CreateRouter,
+)
 from tmqp_sim.history import Place
+from tmqp_sim.raw import ROUTER
 from tmqp_sim.stage import Stage
 
-__all__ = ["Operator", "OperatorDoor", "OperatorSession", "changes_of"]
+#: The event handler of channels that have one, and where programs are that a router calls.
+HANDLER: Final = "sim"
+PREFIX: Final = "http://sim/"
+
+__all__ = ["HANDLER", "PREFIX", "Operator", "OperatorDoor", "OperatorSession", "changes_of"]
 
 #: The numbers of the operator's sessions lie beyond those of links.
 _FIRST_NUMBER: Final = 1_000_000
@@ -131,10 +144,12 @@ def changes_of(place: Place) -> QueueChanges:
 class Operator:
     """Declares the places in each life of the server, and does what the plan says to them."""
 
-    def __init__(self, simulation: Stage) -> None:
+    def __init__(self, simulation: Stage, *, tells: bool) -> None:
         self.simulation = simulation
         self.number = 0
         self.session: OperatorSession | None = None
+        #: Channels tell an event handler what happens in them.
+        self._tells = tells
 
     def begin(self) -> None:
         """A life has begun: connect, declare the places; those on disk are there already."""
@@ -145,9 +160,18 @@ class Operator:
         session = hub._sessions[self.number]
         assert isinstance(session, OperatorSession)
         self.session = session
+        if hub.gate is not None:
+            hub.gate.trust(self.number)
         self.ask(Connect(self.number, None, "operator", door="operator"))
         for place in simulation.places.values():
             self.ask(self._creation(place))
+        for place in simulation.places.values():
+            if self._tells:
+                changes = ChannelChanges(event_handler=HANDLER)
+                self.ask(UpdateChannel(self.number, "update", place.channel, changes))
+        self.ask(CreateRouter(self.number, "router", ROUTER, 0))
+        binding = BindingOptions("b", TO_URL, f"{PREFIX}x", 1, 0, ASKS_RESPONSE, 0)
+        self.ask(AddBinding(self.number, "binding", ROUTER, binding))
         if any(session.codes) and simulation.server.lives == 1:
             raise AssertionError(f"the places cannot be made: {session.codes}")
 

@@ -21,6 +21,9 @@ from tmqp_server.shell.outbound import FLUSHING, Outbound
 from tmqp_server.shell.turn import EFFECTS, END, READ, WAIT, Turn
 from tmqp_server.shell.world import (
     ERROR,
+    Abandon,
+    Ask,
+    Call,
     CatchUp,
     Close,
     CloseStore,
@@ -29,6 +32,7 @@ from tmqp_server.shell.world import (
     ReadBatch,
     Resume,
     StartWriting,
+    Tell,
     Wake,
     Wire,
     WorldEffect,
@@ -36,6 +40,7 @@ from tmqp_server.shell.world import (
 )
 from tmqp_sim.books import Ballast
 from tmqp_sim.network import Broken, End, Link
+from tmqp_sim.outside import Outside
 from tmqp_sim.promptness import Promptness
 from tmqp_sim.world import Violation, World
 
@@ -83,6 +88,7 @@ class Session(Wire):
 
         :raises OSError: when the connection is broken.
         """
+        self.server.outside.check_sent(self.number)
         try:
             return self.end.send(data)
         except Broken as error:
@@ -144,6 +150,7 @@ class Session(Wire):
             if not sent:
                 break  # the network says when there is room
             self.progress_at = server.world.now
+            self.waited -= sent
             turn.taken(self.number, sent, server.now)
         server.attend()
 
@@ -166,6 +173,7 @@ class Server:
     :param build: makes what a life that begins consists of.
     :param began: called when it is up, with the new turn in place.
     :param store_works: carries out what the turn wants from the store.
+    :param outside: answers what is asked of the server's own code.
     :param lateness_s: timers are served up to so much too late.
     :param ping_interval_s: after how much silence the door pings.
     """
@@ -176,6 +184,7 @@ class Server:
         build: Callable[[], Built],
         began: Callable[[], None],
         store_works: Callable[[WorldEffect], None],
+        outside: Outside,
         lateness_s: float,
         ping_interval_s: float,
     ) -> None:
@@ -188,6 +197,8 @@ class Server:
         self.asleep = False
         self.sessions: dict[int, Session] = {}
         self.promptness = Promptness(self, lateness_s)
+        self.outside = outside
+        outside.server = self
         self._build = build
         self._began = began
         self._lateness_s = lateness_s
@@ -209,6 +220,10 @@ class Server:
             CatchUp: store_works,
             CloseStore: store_works,
             Log: self._log,
+            Ask: outside.ask,
+            Call: outside.call,
+            Tell: outside.tell,
+            Abandon: outside.abandon,
         }
         self.turn: Turn
         self._door: Door
@@ -250,6 +265,7 @@ class Server:
         self.up = True
         self._due = math.inf
         self.world.note("server", "starts, life", self.lives)
+        self.outside.begin()
         self._began()
         self.turn.on_deadline(self.now)
         self.attend()
@@ -314,11 +330,13 @@ class Server:
         """Say goodbye to everybody, and go on."""
         for number in list(self.sessions):
             self.hub.close(number, reason, self.now)
+        self.promptness.forgive_drops()
         self.settle()
 
     def stop(self, reason: str) -> None:
         """Close every session, those to come as well."""
         self.turn.close_all(reason, self.now)
+        self.promptness.forgive_drops()
         self.attend()
 
     def drop_sessions(self) -> None:
@@ -342,7 +360,7 @@ class Server:
         session = Session(self, link)
         link.server.owner = session
         self.sessions[session.number] = session
-        host = f"host {session.number}"
+        host = link.host or f"host {session.number}"
         session.follow(self.turn.opened(session.number, self._door, session, host, self.now))
 
     # -- the world's part -----------------------------------------------------------------------
