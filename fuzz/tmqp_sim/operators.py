@@ -31,7 +31,7 @@ from tmqp_server.engine.router_commands import (
     CreateRouter,
 )
 from tmqp_sim.history import Place
-from tmqp_sim.raw import ROUTER
+from tmqp_sim.raw import ROUTERS
 from tmqp_sim.stage import Stage
 
 #: The event handler of channels that have one, and where programs are that a router calls.
@@ -169,9 +169,10 @@ class Operator:
             if self._tells:
                 changes = ChannelChanges(event_handler=HANDLER)
                 self.ask(UpdateChannel(self.number, "update", place.channel, changes))
-        self.ask(CreateRouter(self.number, "router", ROUTER, 0))
-        binding = BindingOptions("b", TO_URL, f"{PREFIX}x", 1, 0, ASKS_RESPONSE, 0)
-        self.ask(AddBinding(self.number, "binding", ROUTER, binding))
+        for router in ROUTERS:
+            self.ask(CreateRouter(self.number, "router", router, 0))
+            binding = BindingOptions("b", TO_URL, f"{PREFIX}x", 1, 0, ASKS_RESPONSE, 0)
+            self.ask(AddBinding(self.number, "binding", router, binding))
         if any(session.codes) and simulation.server.lives == 1:
             raise AssertionError(f"the places cannot be made: {session.codes}")
 

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from tmqp_server.engine.commands import Command, Connect, Join, Push
-from tmqp_server.engine.router_commands import HttpAnswered
+from tmqp_server.engine.router_commands import HttpAnswered, Publish
 from tmqp_server.gate import AUTHENTICATE, Decision
-from tmqp_server.rights import JOIN, PUSH
+from tmqp_server.rights import JOIN, PUBLISH, PUSH
 from tmqp_server.shell.world import Abandon, Ask, Call, Tell
 from tmqp_sim.world import Violation, World
 
@@ -30,9 +30,9 @@ __all__ = ["CALLS_AT_ONCE", "HOOK_TIMEOUT_S", "Outside"]
 HOOK_TIMEOUT_S: Final = 1.0
 CALLS_AT_ONCE: Final = 2
 #: How long answers are kept, in seconds.
-_KEPT_S: Final = (0.0, 0.0, 0.5, 2.0)
+_KEPT_S: Final = (0.0, 0.3, 1.0)
 #: What the table says changes after so many seconds.
-_FLIPS_AFTER_S: Final = 1.5
+_FLIPS_AFTER_S: Final = 3.0
 #: What a refused client waits at least, in seconds.
 _LEAST_PAUSE_S: Final = 0.25
 _SLACK_S: Final = 1e-6
@@ -77,8 +77,7 @@ class Outside:
             return False
         if name not in self._fickle():
             return True
-        flips = int(at / _FLIPS_AFTER_S + len(name) / 3 + len(right) / 5 + len(subject) / 7)
-        return flips % 3 != 0
+        return int(at / _FLIPS_AFTER_S + _phase(name, right, subject)) % 3 != 0
 
     def ask(self, effect: Ask) -> None:
         """A question: answered after a while, or never."""
@@ -94,8 +93,12 @@ class Outside:
         if fickle and chance.random() < 0.1:
             self.world.mark("question never answered")
             return
-        if fickle and chance.random() < 0.2:
-            self.world.after(chance.random() * 2.0, self._forget, question.session)
+        if fickle and chance.random() < 0.5:
+            # As who has just changed the table would.
+            phase = _phase(name, question.right, question.subject)
+            flips = self.world.now / _FLIPS_AFTER_S + phase
+            next_s = (math.floor(flips) + 1 - flips) * _FLIPS_AFTER_S
+            self.world.after(next_s + 0.01, self._forget, question.session)
         self.world.after(delay_s, self._answer, effect, name, keep_s, self.server.lives)
 
     def _name_of(self, effect: Ask) -> str:
@@ -127,7 +130,8 @@ class Outside:
                 self.world.mark("log-in refused")
         if not may:
             self.world.mark("right refused")
-        decision = Decision(may, keep_s, frozenset(question.names), connect if may else None)
+        seen = frozenset(question.names) if question.names else None
+        decision = Decision(may, keep_s, seen, connect if may else None)
         server.turn.decided(effect, decision, server.now)
 
     def _forget(self, session: int) -> None:
@@ -154,6 +158,8 @@ class Outside:
             self._check(command.session, PUSH, command.channel)
         elif isinstance(command, Join):
             self._check(command.session, JOIN, command.channel)
+        elif isinstance(command, Publish):
+            self._check(command.session, PUBLISH, command.router)
         elif isinstance(command, HttpAnswered):
             if command.ticket in self._tickets:
                 raise Violation("outside", f"the call {command.ticket} is answered again")
@@ -223,3 +229,8 @@ class Outside:
         if life == server.lives and server.up:
             self._told -= 1
             server.hear(lambda: server.turn.told(effect, server.now))
+
+
+def _phase(name: str, right: str, subject: str) -> float:
+    """When a right flips, in flips."""
+    return len(name) / 3 + len(right) / 5 + len(subject) / 7

@@ -507,8 +507,8 @@ def _draw_outside(plan: Plan) -> None:
     plan.tells = own.random() < 0.25
     if plan.quiet:
         return
-    for role in ("deaf", "sipping", "hasty", "caller", "impostor"):
-        if own.random() < 0.12:
+    for role in ("deaf", "sipping", "hasty", "caller", "impostor", "cursed"):
+        if own.random() < (0.4 if role == "caller" and plan.guarded else 0.12):
             place = own.randrange(len(plan.places))
             at = own.random() * plan.duration_s * 0.5
             plan.clients.append(ClientPlan(f"{role}-raw", role, place, Habits(), at, True))
@@ -521,7 +521,7 @@ def _draw_epochs(plan: Plan) -> None:
 
 
 #: Who would fill a small memory for ever.
-_GREEDY: Final = ("stranger", "deaf", "sipping", "hasty", "caller", "impostor")
+_GREEDY: Final = ("stranger", "deaf", "sipping", "hasty", "caller", "impostor", "cursed")
 
 
 def _draw_memory(plan: Plan) -> None:

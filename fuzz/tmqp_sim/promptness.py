@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tmqp_server.shell.outbound import BEHIND, FLUSHING, LOST
 from tmqp_server.shell.saving import IDLE, LINGERING, PAUSED
-from tmqp_server.shell.turn import READ, WAIT
+from tmqp_server.shell.turn import INTERNAL_ERROR, READ, WAIT
 from tmqp_sim.world import Violation
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Promptness:
         if reason.startswith("slow reader: no progress"):
             if now - session.progress_at < marks.stall_timeout_s - _SLACK_S:
                 raise Violation("network", f"session {session.number} is cut, and it reads")
-        elif reason.startswith("slow reader") or reason == "the server stopped":
+        elif reason.startswith("slow reader") or reason in ("the server stopped", INTERNAL_ERROR):
             return
         elif session.waited and now - session.flushing_since < marks.flush_timeout_s - _SLACK_S:
             text = f"session {session.number} is closed, {session.waited} bytes before its end"
@@ -121,7 +121,8 @@ class Promptness:
             raise Violation("promptness", f"session {number} stalls, and is not cut")
         if out.state == LOST and out.due() + self._slack_s < server.now:
             raise Violation("promptness", f"session {number} is lost, and not ended")
-        if session.step == WAIT and not server.hub.has_more(number) and not out.blocked:
+        waits_for_nothing = not (server.hub.has_more(number) or out.blocked)
+        if session.step == WAIT and waits_for_nothing and out.state != FLUSHING:
             raise Violation("promptness", f"session {number} is not read from, for no reason")
         deadline = server.hub.session_deadline(number)
         if deadline is None or out.bytes or server.hub.is_waiting(number):

@@ -2,7 +2,8 @@
 
 A *deaf* one subscribes to events and reads nothing; a *sipping* one asks for lists and reads them
 slowly; a *hasty* one asks for much, says goodbye in the same breath, and goes; a *caller* publishes
-to a router that calls programs by HTTP; an *impostor* is not let in, and tries again.
+to a router that calls programs by HTTP; an *impostor* is not let in, and tries again; a *cursed*
+one asks for lists at a door that fails.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from tmqp_sim.network import Broken, End
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 
-__all__ = ["RAW_ROLES", "ROUTER", "Raw"]
+__all__ = ["RAW_ROLES", "ROUTERS", "Raw"]
 
-RAW_ROLES: Final = ("deaf", "sipping", "hasty", "caller", "impostor")
-#: The router of the callers.
-ROUTER: Final = "web"
+RAW_ROLES: Final = ("deaf", "sipping", "hasty", "caller", "impostor", "cursed")
+#: The routers of the callers.
+ROUTERS: Final = ("web", "webhooks")
 
 #: How often a sipping client reads, in seconds, and a caller publishes.
 _SIP_EVERY_S: Final = 1.0
@@ -68,14 +69,14 @@ class Raw:
         self._end = link.client
         link.client.owner = self
         self._decoder = FrameDecoder()
-        # A hasty one is gone before its last words are worked off: it must not take over from itself.
+        # A hasty one must not take over from itself: its last words may not be worked off yet.
         uid = f"{self.name}-{link.number}" if self._role == "hasty" else self.name
         hello = ConnectionInformation(uid).encode()
         self._left = PREAMBLE + Frame.build(TYPE_SERVER, "", 101, hello).raw
         self.world.mark(f"raw client: {self._role}")
         if self._role == "deaf":
             self._left += self._subscription()
-        elif self._role in ("sipping", "hasty"):
+        elif self._role in ("sipping", "hasty", "cursed"):
             self._left += b"".join([self._list() for _ in range(_LISTS)])
             if self._role == "hasty":
                 self._left += Frame.build(TYPE_TERMINATE).raw
@@ -118,7 +119,8 @@ class Raw:
             return
         self._asked += 1
         uid = f"{self.name}-{self._asked}"
-        message = Frame.build(TYPE_ROUTER, ROUTER, 1, b"x", message_id=uid, pending_response=True)
+        router = self._random.choice(ROUTERS)
+        message = Frame.build(TYPE_ROUTER, router, 1, b"x", message_id=uid, pending_response=True)
         self._left += message.raw
         self._say(number)
         self.world.after(self._random.random() * _CALL_EVERY_S, self._publish, number)

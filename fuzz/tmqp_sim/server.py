@@ -18,7 +18,7 @@ from typing import Any, Final
 from tmqp_server.doors.port import Door
 from tmqp_server.hub import Hub
 from tmqp_server.shell.outbound import FLUSHING, Outbound
-from tmqp_server.shell.turn import EFFECTS, END, READ, WAIT, Turn
+from tmqp_server.shell.turn import EFFECTS, END, INTERNAL_ERROR, READ, WAIT, Turn
 from tmqp_server.shell.world import (
     ERROR,
     Abandon,
@@ -39,6 +39,7 @@ from tmqp_server.shell.world import (
     WriteBatch,
 )
 from tmqp_sim.books import Ballast
+from tmqp_sim.cursed import CURSED, Cursed, CursedDoor
 from tmqp_sim.network import Broken, End, Link
 from tmqp_sim.outside import Outside
 from tmqp_sim.promptness import Promptness
@@ -48,8 +49,6 @@ __all__ = ["Built", "Server", "Session"]
 
 #: How long a machine has been up at most when a server starts after a reboot, in seconds.
 _LONGEST_BOOT_S: Final = 2.0
-#: Faults that end a session or are logged with a traceback: bugs, wherever they come from.
-_BUGS: Final = ("failed", "cannot be encoded")
 
 
 class Built:
@@ -80,6 +79,8 @@ class Session(Wire):
         self.waited = 0
         self.progress_at = server.world.now
         self.busy_at = -math.inf
+        #: It came in by a door that fails now and then.
+        self.cursed = False
         #: How the connection broke, until that is read.
         self.broke = ""
 
@@ -159,6 +160,8 @@ class Session(Wire):
         server = self.server
         if reason.startswith("slow reader: no progress"):
             server.world.mark("slow reader cut: stalled")
+        if reason == INTERNAL_ERROR and not self.cursed:
+            raise Violation("fault", f"session {self.number} ended for the fault of another")
         server.promptness.check_end(self, reason)
         self.reason = reason
         self.over = True
@@ -261,6 +264,7 @@ class Server:
         built = self._build()
         self.turn = built.turn
         self._door = built.door
+        self._cursed_door = CursedDoor(built.door, self._random)
         self._ballast = built.ballast
         self.up = True
         self._due = math.inf
@@ -361,7 +365,9 @@ class Server:
         link.server.owner = session
         self.sessions[session.number] = session
         host = link.host or f"host {session.number}"
-        session.follow(self.turn.opened(session.number, self._door, session, host, self.now))
+        door = self._cursed_door if host.startswith(CURSED) else self._door
+        session.cursed = door is self._cursed_door
+        session.follow(self.turn.opened(session.number, door, session, host, self.now))
 
     # -- the world's part -----------------------------------------------------------------------
 
@@ -435,7 +441,9 @@ class Server:
         self.attend()
 
     def _log(self, effect: Log) -> None:
-        if effect.level >= ERROR and effect.error is not None:
+        if isinstance(effect.error, Cursed):
+            self.world.mark("faulty session ended")
+        elif effect.level >= ERROR and effect.error is not None:
             raise Violation("fault", f"{effect.text}: {effect.error!r}") from effect.error
         self.world.note("log", effect.text)
 

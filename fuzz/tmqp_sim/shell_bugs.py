@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from tmqp_server.hub import Hub
+from tmqp_server.gate import Decision, Gate, Question
+from tmqp_server.hub import Fault, Hub
+from tmqp_server.shell.admitting import Pauses
+from tmqp_server.shell.lines import Line
 from tmqp_server.shell.outbound import BEHIND, BLOCK, CUT, KEPT, OPEN, UNBLOCK, Outbound
 from tmqp_server.shell.saving import IDLE, WRITING, Saving
 from tmqp_server.shell.timers import Timers
 from tmqp_server.shell.turn import READ, WAIT, Turn
+from tmqp_server.shell.world import Ask
 from tmqp_server.storage.port import StoreBatch
 
 __all__ = ["SHELL_BUGS"]
@@ -198,6 +202,57 @@ def _never_nearer(_original: Any) -> Any:
     return due
 
 
+def _blames_the_first(original: Any) -> Any:
+    def blame(self: Turn, fault: Fault, now: float) -> None:
+        others = [number for number in self._outs if number != fault.session]
+        original(self, Fault(others[0], fault.error) if others else fault, now)
+
+    return blame
+
+
+# --- Gate, admitting, lines ----------------------------------------------------------------------
+
+
+def _any_answer_will_do(original: Any) -> Any:
+    def decided(self: Turn, ask: Ask, *rest: Any) -> None:
+        asked = self._asking._asked.get(ask.question.session)
+        original(self, ask if asked is None else asked, *rest)
+
+    return decided
+
+
+def _keeps_for_good(original: Any) -> Any:
+    def decided(self: Gate, question: Question, decision: Decision, now: float) -> Any:
+        if decision.keep_s > 0.0:
+            decision.keep_s = 1_000.0
+        return original(self, question, decision, now)
+
+    return decided
+
+
+def _no_pause(_original: Any) -> Any:
+    def following(*_: Any) -> float:
+        return 0.0
+
+    return following
+
+
+def _late_is_fine(original: Any) -> Any:
+    def done(self: Line[Any], item: Any) -> bool:
+        original(self, item)
+        return True
+
+    return done
+
+
+def _all_at_once(original: Any) -> Any:
+    def start(self: Line[Any], now: float) -> Any:
+        self._at_once = 1_000
+        return original(self, now)
+
+    return start
+
+
 #: Name, what it comes to in words, what is replaced, and by what.
 SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     ("hub-is-silent", "the hub has nothing to send", Hub, "take_outbound", _sends_nothing),
@@ -242,4 +297,17 @@ SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
     ("reads-on", "a session with work left is read from", Turn, "_next", _reads_on),
     ("portion-lost", "what is left of a chunk is not gone on with", Turn, "_keep_going", _nothing),
     ("deadline-missed", "a nearer deadline is not watched", Timers, "due", _never_nearer),
+    ("wrong-session-blamed", "a fault ends another session", Turn, "_blame", _blames_the_first),
+    (
+        "any-answer", "a late answer is taken for that to the next question",
+        Turn, "decided", _any_answer_will_do,
+    ),
+    ("kept-for-good", "an answer is kept beyond its time", Gate, "decided", _keeps_for_good),
+    (
+        "answers-outlive", "answers that are to be forgotten are kept",
+        Gate, "forget_answers", _nothing,
+    ),
+    ("no-pause", "a refused client hears of it at once", Pauses, "next", _no_pause),
+    ("answered-twice", "a call that was given up is answered again", Line, "done", _late_is_fine),
+    ("all-at-once", "any number of calls is made at one time", Line, "start", _all_at_once),
 )  # fmt: skip

@@ -67,7 +67,7 @@ from tmqp_server.shell.world import (
 )
 from tmqp_server.storage.journal import Journal
 
-__all__ = ["EFFECTS", "END", "READ", "WAIT", "LinkPort", "Turn"]
+__all__ = ["EFFECTS", "END", "INTERNAL_ERROR", "READ", "WAIT", "LinkPort", "Turn"]
 
 #: What a reader does next: read on; wait for ``Resume``; read no more.
 READ: Final = 0
@@ -85,7 +85,8 @@ GONE: Final = 2
 _FAULT_PAUSE_S: Final = 1.0
 #: How often a session that is being sent to is looked at, in seconds.
 _BUSY_RECHECK_S: Final = 1.0
-_FAULT: Final = "an internal error"
+#: Why a session ends that failed.
+INTERNAL_ERROR: Final = "an internal error"
 
 
 class LinkPort(Protocol):
@@ -433,7 +434,7 @@ class Turn:
     def _fail(self, out: Outbound, error: Exception, now: float) -> None:
         """A fault ends its session, and nobody else."""
         self._world.append(Log(ERROR, "the session failed", out.number, error))
-        self._cut(out, _FAULT, now)
+        self._cut(out, INTERNAL_ERROR, now)
 
     def _cut(self, out: Outbound, reason: str, now: float) -> None:
         """End it without another word; the first reason given is the one that counts."""
