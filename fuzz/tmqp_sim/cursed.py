@@ -14,8 +14,8 @@ __all__ = ["CURSED", "Cursed", "CursedDoor"]
 
 #: How hosts begin whose clients come in by such a door.
 CURSED: Final = "cursed"
-#: One effect in so many is not carried out.
-_RARITY: Final = 10
+#: One call in so many fails.
+_RARITY: Final = 15
 
 
 class Cursed(Exception):  # noqa: N818 - it says what the door is
@@ -23,7 +23,10 @@ class Cursed(Exception):  # noqa: N818 - it says what the door is
 
 
 class _CursedSession(DoorSession):
-    """Passes everything on to a session without the bug."""
+    """Passes everything on to a session without the bug, or fails.
+
+    :raises Cursed: from most of its methods, now and then.
+    """
 
     def __init__(self, inner: DoorSession, chance: Random) -> None:
         super().__init__()
@@ -36,26 +39,29 @@ class _CursedSession(DoorSession):
         self.outbound_bytes = self._inner.outbound_bytes
         return commands
 
+    def _may_fail(self) -> None:
+        if self._chance.randrange(_RARITY) == 0:
+            raise Cursed("a bug of the door")
+
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
+        self._may_fail()
         return self._after(self._inner.receive(data, now))
 
     def receive_eof(self, now: float) -> Sequence[Command]:
+        self._may_fail()
         return self._after(self._inner.receive_eof(now))
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
-        """Carry out an effect, or fail.
-
-        :raises Cursed: now and then.
-        """
-        if self._chance.randrange(_RARITY) == 0:
-            raise Cursed("a bug of the door")
+        self._may_fail()
         return self._after(self._inner.apply(effect, now))
 
     def deliver(self, data: bytes) -> None:
+        self._may_fail()
         self._inner.deliver(data)
         self._after(())
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
+        self._may_fail()
         return self._after(self._inner.close(reason, now))
 
     def data_to_send(self) -> bytes:
@@ -73,6 +79,7 @@ class _CursedSession(DoorSession):
         return self._inner.next_deadline()
 
     def on_deadline(self, now: float) -> Sequence[Command]:
+        self._may_fail()
         return self._after(self._inner.on_deadline(now))
 
 

@@ -14,11 +14,14 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
+from tmqp.constants import TYPE_CUSTOM
+from tmqp.frames import Frame
 from tmqp_server.engine.commands import Command, Connect, Join, Push
 from tmqp_server.engine.router_commands import HttpAnswered, Publish
-from tmqp_server.gate import AUTHENTICATE, Decision
+from tmqp_server.gate import AUTHENTICATE, MESSAGE, Decision
 from tmqp_server.rights import JOIN, PUBLISH, PUSH
-from tmqp_server.shell.world import Abandon, Ask, Call, Tell
+from tmqp_server.shell.turn import NOT_YET, SENT
+from tmqp_server.shell.world import Abandon, Ask, Call, Drained, Tell
 from tmqp_sim.world import Violation, World
 
 if TYPE_CHECKING:
@@ -57,6 +60,7 @@ class Outside:
         self._calls: dict[Call, None] = {}
         self._tickets: dict[int, None] = {}
         self._abandoned: dict[Ask, None] = {}
+        self._waiting: dict[int, Ask] = {}
         self._told = 0
 
     def begin(self) -> None:
@@ -67,6 +71,7 @@ class Outside:
         self._calls.clear()
         self._tickets.clear()
         self._abandoned.clear()
+        self._waiting.clear()
         self._told = 0
 
     # -- rights ---------------------------------------------------------------------------------
@@ -83,6 +88,9 @@ class Outside:
         """A question: answered after a while, or never."""
         question = effect.question
         chance = self._random
+        if question.right == MESSAGE:
+            self.world.after(chance.random() * 0.02, self._reply, effect, self.server.lives)
+            return
         name = self._name_of(effect)
         delay_s = chance.random() * 0.05
         fickle = name in self._fickle()
@@ -133,6 +141,30 @@ class Outside:
         seen = frozenset(question.names) if question.names else None
         decision = Decision(may, keep_s, seen, connect if may else None)
         server.turn.decided(effect, decision, server.now)
+
+    def _reply(self, effect: Ask, life: int) -> None:
+        """A custom message is answered with a larger one, as soon as its sender reads."""
+        server = self.server
+        if life == server.lives and server.up and effect not in self._abandoned:
+            server.hear(lambda: self._send(effect))
+
+    def _send(self, effect: Ask) -> None:
+        server = self.server
+        session = effect.question.session
+        reply = Frame.build(TYPE_CUSTOM, "", 1, bytes(self._random.randrange(400)), message_id="r")
+        outcome = server.turn.send(session, reply.raw, server.now)
+        if outcome == NOT_YET:
+            self._waiting[session] = effect
+            self.world.mark("custom message held back")
+        elif outcome == SENT:
+            self.world.mark("custom message answered")
+            server.turn.decided(effect, Decision(True), server.now)
+
+    def drained(self, effect: Drained) -> None:
+        """Who was waited for reads again, or has gone."""
+        waiting = self._waiting.pop(effect.session, None)
+        if waiting is not None and waiting not in self._abandoned:
+            self.world.after(0.0, self._reply, waiting, self.server.lives)
 
     def _forget(self, session: int) -> None:
         """The table's owner says that its answers about a session hold no more."""

@@ -18,6 +18,7 @@ from tmqp_sim.consumers import Habits
 from tmqp_sim.disk import DiskHabits
 from tmqp_sim.history import Place
 from tmqp_sim.network import Shape
+from tmqp_sim.raw import RAW_ROLES
 
 __all__ = ["FAULT_KINDS", "ORDINARY", "ClientPlan", "Fault", "MessagePlan", "Plan", "draw_plan"]
 
@@ -116,6 +117,7 @@ class Plan:
         "disk",
         "divides_runs",
         "duration_s",
+        "fails",
         "epochs",
         "faults",
         "guarded",
@@ -154,6 +156,8 @@ class Plan:
         #: Rights are asked about; channels have an event handler.
         self.guarded = False
         self.tells = False
+        #: The broker fails now and then at a deadline.
+        self.fails = False
         #: What the messages of all queues may take.
         self.memory_bytes = 1_073_741_824
         #: Output limits of the server: high and low water, the most.
@@ -507,7 +511,8 @@ def _draw_outside(plan: Plan) -> None:
     plan.tells = own.random() < 0.25
     if plan.quiet:
         return
-    for role in ("deaf", "sipping", "hasty", "caller", "impostor", "cursed"):
+    plan.fails = own.random() < 0.05
+    for role in RAW_ROLES:
         if own.random() < (0.4 if role == "caller" and plan.guarded else 0.12):
             place = own.randrange(len(plan.places))
             at = own.random() * plan.duration_s * 0.5
@@ -521,7 +526,7 @@ def _draw_epochs(plan: Plan) -> None:
 
 
 #: Who would fill a small memory for ever.
-_GREEDY: Final = ("stranger", "deaf", "sipping", "hasty", "caller", "impostor", "cursed")
+_GREEDY: Final = ("stranger", *RAW_ROLES)
 
 
 def _draw_memory(plan: Plan) -> None:

@@ -34,7 +34,7 @@ class Promptness:
         self._slack_s = lateness_s + _SLACK_S
         #: What waited for each blocked session when it was last looked at.
         self._waited: dict[int, int] = {}
-        #: The hub's count of commands that were not carried out.
+        #: The hub's count of commands that were not carried out, before this turn.
         self._dropped = 0
 
     def check_reading(self, number: int) -> None:
@@ -62,7 +62,7 @@ class Promptness:
         """
         server = self._server
         dropped = server.hub.commands_dropped
-        was, self._dropped = self._dropped, dropped
+        was = self._dropped
         if session.end.closed or not server.up:
             return  # it broke
         now = server.world.now
@@ -89,6 +89,7 @@ class Promptness:
         :raises Violation: when something is late, forgotten or unbounded.
         """
         server = self._server
+        self._dropped = server.hub.commands_dropped
         for number in server.sessions:
             self._check_session(number)
         saving = server.turn.saving
@@ -121,7 +122,8 @@ class Promptness:
             raise Violation("promptness", f"session {number} stalls, and is not cut")
         if out.state == LOST and out.due() + self._slack_s < server.now:
             raise Violation("promptness", f"session {number} is lost, and not ended")
-        waits_for_nothing = not (server.hub.has_more(number) or out.blocked)
+        more = server.hub.has_more(number) or server.goes_on
+        waits_for_nothing = not (more or out.blocked)
         if session.step == WAIT and waits_for_nothing and out.state != FLUSHING:
             raise Violation("promptness", f"session {number} is not read from, for no reason")
         deadline = server.hub.session_deadline(number)

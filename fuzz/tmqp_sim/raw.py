@@ -3,7 +3,7 @@
 A *deaf* one subscribes to events and reads nothing; a *sipping* one asks for lists and reads them
 slowly; a *hasty* one asks for much, says goodbye in the same breath, and goes; a *caller* publishes
 to a router that calls programs by HTTP; an *impostor* is not let in, and tries again; a *cursed*
-one asks for lists at a door that fails.
+one asks for lists at a door that fails; a *talker* sends custom messages, and reads little.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tmqp.constants import (
     HEADER_CHANNEL_NAME,
     OP_CHANNEL_LIST,
     PREAMBLE,
+    TYPE_CUSTOM,
     TYPE_EVENT,
     TYPE_RESPONSE,
     TYPE_ROUTER,
@@ -30,7 +31,7 @@ from tmqp_sim.world import Violation
 
 __all__ = ["RAW_ROLES", "ROUTERS", "Raw"]
 
-RAW_ROLES: Final = ("deaf", "sipping", "hasty", "caller", "impostor", "cursed")
+RAW_ROLES: Final = ("deaf", "sipping", "hasty", "caller", "impostor", "cursed", "talker")
 #: The routers of the callers.
 ROUTERS: Final = ("web", "webhooks")
 
@@ -76,6 +77,8 @@ class Raw:
         self.world.mark(f"raw client: {self._role}")
         if self._role == "deaf":
             self._left += self._subscription()
+        elif self._role == "talker":
+            self._left += b"".join([self._word() for _ in range(_LISTS)])
         elif self._role in ("sipping", "hasty", "cursed"):
             self._left += b"".join([self._list() for _ in range(_LISTS)])
             if self._role == "hasty":
@@ -84,7 +87,7 @@ class Raw:
         self.world.after(0.01, self._say, link.number)
         if self._role == "caller":
             self.world.after(_CALL_EVERY_S, self._publish, link.number)
-        if self._role == "sipping":
+        if self._role in ("sipping", "talker"):
             self.world.after(_SIP_EVERY_S, self._sip, link.number)
         self.world.after(1.0 + self._random.random() * 8.0, self._go, link.number)
 
@@ -100,6 +103,10 @@ class Raw:
         return Frame.build(
             TYPE_SERVER, "", OP_CHANNEL_LIST, message_id=uid, pending_response=True
         ).raw
+
+    def _word(self) -> bytes:
+        self._asked += 1
+        return Frame.build(TYPE_CUSTOM, "", 1, b"?", message_id=f"{self.name}-{self._asked}").raw
 
     def _is_here(self, number: int) -> bool:
         return self._end is not None and self._end.link.number == number
@@ -152,7 +159,7 @@ class Raw:
 
     def readable(self) -> None:
         """Read, if it is one that reads."""
-        if self._role not in ("deaf", "sipping"):
+        if self._role not in ("deaf", "sipping", "talker"):
             self._read(1_000)
 
     def _read(self, times: int) -> None:

@@ -27,6 +27,7 @@ from tmqp_server.shell.world import (
     CatchUp,
     Close,
     CloseStore,
+    Drained,
     GoOn,
     Log,
     ReadBatch,
@@ -199,6 +200,8 @@ class Server:
         self.up = False
         self.asleep = False
         self.sessions: dict[int, Session] = {}
+        #: The turn will be called for the next portion.
+        self.goes_on = False
         self.promptness = Promptness(self, lateness_s)
         self.outside = outside
         outside.server = self
@@ -227,6 +230,7 @@ class Server:
             Call: outside.call,
             Tell: outside.tell,
             Abandon: outside.abandon,
+            Drained: outside.drained,
         }
         self.turn: Turn
         self._door: Door
@@ -268,6 +272,7 @@ class Server:
         self._ballast = built.ballast
         self.up = True
         self._due = math.inf
+        self.goes_on = False
         self.world.note("server", "starts, life", self.lives)
         self.outside.begin()
         self._began()
@@ -332,8 +337,9 @@ class Server:
 
     def close_sessions(self, reason: str) -> None:
         """Say goodbye to everybody, and go on."""
-        for number in list(self.sessions):
-            self.hub.close(number, reason, self.now)
+        for number, session in list(self.sessions.items()):
+            if not session.cursed:
+                self.hub.close(number, reason, self.now)
         self.promptness.forgive_drops()
         self.settle()
 
@@ -428,6 +434,7 @@ class Server:
             session.close(effect.reason)
 
     def _go_on(self, _effect: GoOn) -> None:
+        self.goes_on = True
         self.world.after(0.0, self._portion, self.lives)
 
     def _portion(self, life: int) -> None:
@@ -436,11 +443,14 @@ class Server:
         if self.asleep:
             self._unheard.append(lambda: self._portion(life))
             return
+        self.goes_on = False
         self.world.mark("portion continued")
         self.turn.go_on(self.now)
         self.attend()
 
     def _log(self, effect: Log) -> None:
+        if isinstance(effect.error, Violation):
+            raise effect.error  # what a checker found in the middle of a turn
         if isinstance(effect.error, Cursed):
             self.world.mark("faulty session ended")
         elif effect.level >= ERROR and effect.error is not None:

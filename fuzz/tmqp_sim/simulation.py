@@ -194,16 +194,18 @@ class Simulation:
             watched = WatchedBroker(
                 limits, options, self._handlers,
                 self.ledger, self.disk.audit, self.world, plan.take_over,
-                plan.divides_runs, self.outside,
+                plan.divides_runs, self.outside, plan.fails,
             )  # fmt: skip
-            watched.hub = Hub(watched, plan.buffers[0], journal, guarded=plan.guarded)
+            watched.hub = Hub(
+                watched, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True
+            )
             watched.ballast = Ballast(watched, len(plan.places) + bool(plan.epochs))
             self.broker = watched
             turn = Turn(watched.hub, self._marks, journal, _CALLS)
             return Built(turn, door, watched.ballast)
         self.broker = Broker(limits, options, self._handlers)
         ballast = Ballast(self.broker, len(plan.places) + bool(plan.epochs))
-        hub = Hub(self.broker, plan.buffers[0], journal, guarded=plan.guarded)
+        hub = Hub(self.broker, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True)
         return Built(Turn(hub, self._marks, journal, _CALLS), door, ballast)
 
     def _options(self, channel: ChannelOptions | None = None) -> BrokerOptions:

@@ -28,6 +28,7 @@ from tmqp_server.engine.storage_effects import ForgetQueue
 from tmqp_server.hub import Hub
 from tmqp_sim.audit import Audit
 from tmqp_sim.books import Ballast, connections_of, flights_of, state_of
+from tmqp_sim.cursed import Cursed
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.outside import Outside
 from tmqp_sim.singles import single_effects
@@ -63,10 +64,13 @@ class WatchedBroker(Broker):
         take_over: bool,
         divides: bool,
         outside: Outside,
+        fails: bool,
     ) -> None:
         super().__init__(limits, options, handlers)
         self.ledger = ledger
         self._outside = outside
+        #: It has a bug at its deadlines.
+        self._fails = world.child("broker") if fails else None
         self._audit = audit
         self._world = world
         self._take_over = take_over
@@ -200,7 +204,12 @@ class WatchedBroker(Broker):
         return out
 
     def on_deadline(self, now: float) -> list[Effect]:
-        """What is due, judged."""
+        """What is due, judged.
+
+        :raises Cursed: now and then, in a world where the broker has a bug.
+        """
+        if self._fails is not None and self._fails.randrange(40) == 0:
+            raise Cursed("a bug of the broker")
         self.ledger.steps += 1
         effects = self._judge(None, super().on_deadline(now), now)
         due = self.next_deadline()
