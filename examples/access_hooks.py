@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hmac import compare_digest
 
-from tmqp_server.auth import Access, Admission, Answer, Applicant, Identity
-from tmqp_server.custom import CustomMessage
+from tmqp_server.access.auth import Access, Admission, Answer, Applicant, Identity
+from tmqp_server.access.custom import CustomMessage
 
 __all__ = ["ShopAccess", "echo"]
 

@@ -22,11 +22,9 @@ import anyio
 from tmqp.address import Address
 from tmqp.constants import DECIDE_ACK_NEGATIVE, PUT_BACK_NO
 from tmqp_client import Client, NegativeAcknowledge, connect
-from tmqp_server.app import running
 from tmqp_server.config import ServerConfig
-from tmqp_server.engine.client import Client as Consumer
-from tmqp_server.engine.custom_routers import CustomRouter, RoutedMessage, Target, to_queue
-from tmqp_server.engine.delivery import (
+from tmqp_server.engine.model.client import Client as Consumer
+from tmqp_server.engine.model.delivery import (
     ACKNOWLEDGE,
     ALLOW,
     PUT_BACK_AT_END,
@@ -34,7 +32,9 @@ from tmqp_server.engine.delivery import (
     DeliveryHandler,
     QueueFacts,
 )
-from tmqp_server.engine.message import Message
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.routing.custom import CustomRouter, RoutedMessage, Target, to_queue
+from tmqp_server.wiring.app import running
 
 #: Not allowed, not saved, not put back; the producer gets a negative acknowledge with a reason.
 EMPTY = Decision(False, False, PUT_BACK_NO, DECIDE_ACK_NEGATIVE, "empty")

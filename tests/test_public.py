@@ -73,6 +73,13 @@ def imported_names(node: ast.stmt) -> Iterator[str]:
         yield from (alias.asname or alias.name for alias in node.names)
 
 
+def lazy_names(node: ast.stmt) -> Iterator[str]:
+    """What a package imports for type checkers alone: at run time its ``__getattr__`` finds it."""
+    if isinstance(node, ast.If) and is_type_checking(node.test):
+        for inner in node.body:
+            yield from imported_names(inner)
+
+
 def deleted_names(tree: ast.Module) -> set[str]:
     """The names that a module takes back (``del``) when it is done with them."""
     found: set[str] = set()
@@ -91,6 +98,7 @@ def public_names(path: Path, tree: ast.Module) -> set[str]:
         names.update(defined_names(node))
         if path.name == "__init__.py":
             names.update(imported_names(node))
+            names.update(lazy_names(node))
     names -= deleted_names(tree) | UNLISTED
     return {name for name in names if not name.startswith("_")}
 
@@ -152,6 +160,17 @@ def test_every_listed_name_can_be_imported(path: Path) -> None:
         ("__init__.py", "__all__ = ['e']\nfrom d import e\nimport f\n", []),
         ("__init__.py", "__all__ = []\nfrom d import e\n", ["has e, which is not listed"]),
         ("__init__.py", "__all__ = []\nfrom d import e\n_f = e()\n", []),
+        ("__init__.py", "__all__ = ['e']\nif TYPE_CHECKING:\n    from d import e\n", []),
+        (
+            "__init__.py",
+            "__all__ = []\nif TYPE_CHECKING:\n    from d import e\n",
+            ["has e, which is not listed"],
+        ),
+        (
+            "a.py",
+            "__all__ = ['e']\nif TYPE_CHECKING:\n    from d import e\n",
+            ["lists e, which is not there"],
+        ),
     ],
 )
 def test_a_difference_is_found(

@@ -21,7 +21,7 @@ from tmqp import Limits, constants
 from tmqp import models as json_models
 from tmqp_server.doors.native import copies
 from tmqp_server.doors.native import http as http_messages
-from tmqp_server.engine import http_rules
+from tmqp_server.engine.routing import http_rules
 
 __all__ = ["OUTCOMES", "PAGE", "main", "render"]
 

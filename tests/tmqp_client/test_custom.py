@@ -16,10 +16,10 @@ from tmqp_client import (
     OperationTimeout,
     connect,
 )
-from tmqp_server.app import Server, running
+from tmqp_server.access.custom import CustomMessage
+from tmqp_server.access.roles import parse_access
 from tmqp_server.config import ServerConfig
-from tmqp_server.custom import CustomMessage
-from tmqp_server.roles import parse_access
+from tmqp_server.wiring.app import Server, running
 
 pytestmark = pytest.mark.anyio
 

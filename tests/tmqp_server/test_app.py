@@ -19,12 +19,12 @@ from tmqp.address import Address
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
 from tmqp.limits import Limits
-from tmqp_server.app import Server, running
 from tmqp_server.config import ConfigError, OutboundLimits, ServerConfig
 from tmqp_server.doors.native.door import NativeSession
 from tmqp_server.engine.options import QueueChanges
 from tmqp_server.io.listener import ListenError
 from tmqp_server.settings.extensions import ClassSetting
+from tmqp_server.wiring.app import Server, running
 
 pytestmark = pytest.mark.anyio
 

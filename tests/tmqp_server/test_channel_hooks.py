@@ -16,14 +16,14 @@ from tests.tmqp_server.wires import Wire, wire
 from tmqp.address import Address
 from tmqp.constants import MessageType, Operation
 from tmqp.extensions import ExtensionOperation
-from tmqp_server.app import Server, running
-from tmqp_server.auth import Access, Admission, Answer, Applicant, Identity
-from tmqp_server.channel_hooks import ChannelEventHandler
+from tmqp_server.access.auth import Access, Admission, Answer, Applicant, Identity
+from tmqp_server.access.channel_hooks import ChannelEventHandler
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.engine.events import ChannelFact, MessageFact, QueueFact, SubscriptionFact
 from tmqp_server.engine.options import ChannelChanges
 from tmqp_server.io.telling import MOST_WAITING
 from tmqp_server.storage.port import StoreError
+from tmqp_server.wiring.app import Server, running
 
 pytestmark = pytest.mark.anyio
 

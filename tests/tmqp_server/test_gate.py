@@ -13,22 +13,8 @@ from tests.tmqp_server.guarded import QUEUE, GuardedWorld, asks, event, frame, s
 from tests.tmqp_server.peers import Peer, ack, greeting, operation, push
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
-from tmqp_server import needs, rights
-from tmqp_server.doors.port import Door, DoorSession
-from tmqp_server.engine import (
-    client_commands,
-    commands,
-    group_commands,
-    reading_commands,
-    router_commands,
-    transaction_commands,
-)
-from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Batch, Command, Connect, Join, Push, SessionCommand
-from tmqp_server.engine.effects import Accept, Confirm, Effect, Reply
-from tmqp_server.engine.events import CHANNEL_CREATED, MESSAGE_PRODUCED
-from tmqp_server.engine.looking_commands import ListCommand, ListNodes
-from tmqp_server.gate import (
+from tmqp_server.access import needs, rights
+from tmqp_server.access.gate import (
     ALLOWED,
     ASK,
     MAX_KEPT_ANSWERS,
@@ -37,24 +23,37 @@ from tmqp_server.gate import (
     Gate,
     Question,
 )
-from tmqp_server.hub import Hub
-from tmqp_server.needs import needed
+from tmqp_server.access.needs import needed
+from tmqp_server.doors.port import Door, DoorSession
+from tmqp_server.engine import commands
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.commands import (
+    Batch,
+    Command,
+    Connect,
+    Join,
+    ListCommand,
+    ListNodes,
+    Push,
+    SessionCommand,
+)
+from tmqp_server.engine.effects import Accept, Confirm, Effect, Reply
+from tmqp_server.engine.events import CHANNEL_CREATED, MESSAGE_PRODUCED
+from tmqp_server.hub.hub import Hub
 
 YES = Decision(True)
 NO = Decision(False)
 
 
 def session_commands() -> Iterator[type[Command]]:
-    modules = (commands, client_commands, group_commands, reading_commands, router_commands)
-    for module in (*modules, transaction_commands):
-        for kind in vars(module).values():
-            if isinstance(kind, type) and issubclass(kind, SessionCommand):
-                yield kind
+    for kind in vars(commands).values():
+        if isinstance(kind, type) and issubclass(kind, SessionCommand):
+            yield kind
 
 
 def test_whatever_a_session_can_ask_of_the_engine_somebody_has_decided_who_may() -> None:
     decided = {*needs.NEEDS, *needs.FREE, Batch, ListCommand, SessionCommand}
-    decided |= {group_commands.GroupCommand, reading_commands.CursorCommand}
+    decided |= {commands.GroupCommand, commands.CursorCommand}
     assert set(session_commands()) <= decided
     assert set(Broker()._performers) <= decided
 

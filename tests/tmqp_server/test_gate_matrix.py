@@ -39,11 +39,10 @@ from tmqp.extensions import (
     OP_UPDATE_CHANNEL,
 )
 from tmqp.frames import Frame
-from tmqp_server import rights
-from tmqp_server.engine.group_commands import GroupCommand
-from tmqp_server.engine.router_commands import ListBindings, ListRouters
-from tmqp_server.gate import Decision, Question
-from tmqp_server.needs import NO_QUEUE
+from tmqp_server.access import rights
+from tmqp_server.access.gate import Decision, Question
+from tmqp_server.access.needs import NO_QUEUE
+from tmqp_server.engine.commands import GroupCommand, ListBindings, ListRouters
 
 NO: Final = Decision(False)
 BINDING = json.dumps({"Name": "b", "Target": "c", "BindingType": 1, "ContentType": 1}).encode()

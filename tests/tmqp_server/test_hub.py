@@ -13,10 +13,9 @@ from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Command, Connect, Push
+from tmqp_server.engine.commands import ApplyDecision, Command, Connect, Push
 from tmqp_server.engine.effects import Deliver, Effect, Reply, TellNodes
-from tmqp_server.engine.node_commands import ApplyDecision
-from tmqp_server.hub import Hub
+from tmqp_server.hub.hub import Hub
 
 
 def _hub(*names: str, portion_bytes: int = 0) -> tuple[Hub, list[LineSession], LineDoor]:

@@ -11,17 +11,11 @@ from tmqp.constants import Operation
 from tmqp.extensions import OP_COMMIT_CURSOR, OP_LIST_CURSORS, OP_OFFSETS, OP_READ_RANGE
 from tmqp.frames import Frame
 from tmqp.limits import Limits
-from tmqp_server.engine.commands import Command
+from tmqp_server.access.gate import Decision
+from tmqp_server.engine.commands import Blocks, Command, NameStore, OffsetsFound, RangeRead
+from tmqp_server.engine.effects import FindOffsets, ReadStored
+from tmqp_server.engine.model.snapshots import KeptOffsets
 from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.engine.reading_commands import (
-    Blocks,
-    KeptOffsets,
-    NameStore,
-    OffsetsFound,
-    RangeRead,
-)
-from tmqp_server.engine.reading_effects import FindOffsets, ReadStored
-from tmqp_server.gate import Decision
 from tmqp_server.storage.port import KeepCursor
 
 

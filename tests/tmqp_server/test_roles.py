@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmqp_server import rights
+from tmqp_server.access import rights
+from tmqp_server.access.rights import RIGHTS
+from tmqp_server.access.roles import ADMIN, AccessConfig, AccessError, Role, fits, parse_access
+from tmqp_server.access.tokens import hash_token
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
-from tmqp_server.engine.channels import matches
-from tmqp_server.rights import RIGHTS
-from tmqp_server.roles import ADMIN, AccessConfig, AccessError, Role, fits, parse_access
-from tmqp_server.tokens import hash_token
+from tmqp_server.engine.model.channels import matches
 
 NAMES = st.text("abAB-", min_size=1, max_size=6)
 PATTERNS = st.one_of(

@@ -7,11 +7,11 @@ import pytest
 from tests.tmqp_server.guarded import GuardedWorld
 from tests.tmqp_server.peers import Peer, push
 from tmqp import Frame, MessageType
+from tmqp_server.access.gate import Decision, Question
+from tmqp_server.access.rights import ANSWER, PUSH
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Leave, Push
-from tmqp_server.gate import Decision, Question
-from tmqp_server.rights import ANSWER, PUSH
-from tmqp_server.rows import is_row, row_of, singly
+from tmqp_server.hub.rows import is_row, row_of, singly
 
 
 def push_of(channel: str, number: int = 0, queue_id: int = 1) -> Push:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.tmqp_server.line_door import LineDoor
 from tmqp_server.engine.broker import Broker
-from tmqp_server.hub import Hub
-from tmqp_server.runs import Run, Runs
+from tmqp_server.hub.hub import Hub
+from tmqp_server.hub.runs import Run, Runs
 
 SESSIONS = (1, 2, 3, 4)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmqp_server.tokens import TokenHash, find_token, hash_token, new_token
+from tmqp_server.access.tokens import TokenHash, find_token, hash_token, new_token
 
 WORDS = st.text(min_size=1, max_size=40).filter(
     lambda word: word == word.strip() and len(word.splitlines()) == 1

@@ -14,8 +14,8 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from tmqp_server.app import Server, running
 from tmqp_server.config import ServerConfig, parse_config
+from tmqp_server.wiring.app import Server, running
 
 __all__ = ["Served"]
 
