@@ -11,7 +11,7 @@ import pytest
 
 from tests.docs.pages import blocks, page, section, table
 from tests.project import ROOT
-from tmqp_server.config import OutboundLimits, ServerConfig, StorageConfig, parse_config
+from tmqp_server import OutboundLimits, ServerConfig, StorageConfig, parse_config
 from tmqp_server.engine.model.handlers import built_in_handlers
 from tmqp_server.settings.http import HttpSettings
 from tmqp_server.settings.options import CHANNEL_KEYS, QUEUE_KEYS

@@ -371,7 +371,7 @@ def load_access(config: AccessConfig) -> Access | None:
     if isinstance(made, type) or config.arguments:
         made = _called("access.kind", config.kind, functools.partial(made, **config.arguments))
     if not isinstance(made, Access):
-        raise ConfigError(f"access.kind: {config.kind} is no tmqp_server.access.auth.Access")
+        raise ConfigError(f"access.kind: {config.kind} is no tmqp_server.Access")
     return made
 
 

@@ -9,19 +9,19 @@ import pytest
 
 from tests.project import ROOT
 from tmqp.constants import STATUS_PULL, STATUS_ROUND_ROBIN
-from tmqp_server.config import ConfigError, ServerConfig, parse_config
+from tmqp_server import (
+    ChannelChanges,
+    ConfigError,
+    CustomRouter,
+    DeliveryHandler,
+    QueueChanges,
+    ServerConfig,
+    parse_config,
+)
 from tmqp_server.engine.commands import Connect, ListBindings, ListRouters
 from tmqp_server.engine.effects import Reply
-from tmqp_server.engine.model.delivery import DeliveryHandler
-from tmqp_server.engine.options import (
-    BrokerOptions,
-    ChannelChanges,
-    ChannelOptions,
-    QueueChanges,
-    QueueOptions,
-)
+from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 from tmqp_server.engine.records import field_names
-from tmqp_server.engine.routing.custom import CustomRouter
 from tmqp_server.settings.options import CHANNEL_KEYS, QUEUE_KEYS
 from tmqp_server.wiring.assembly import broker_options, build_broker, declare, summary
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from tmqp_server.engine.model.delivery import (
+from tmqp_server import (
     ACKNOWLEDGE,
     ALLOW,
+    CustomRouter,
     Decision,
     DeliveryHandler,
+    Message,
     QueueFacts,
+    RoutedMessage,
+    Target,
+    to_queue,
 )
-from tmqp_server.engine.model.message import Message
-from tmqp_server.engine.routing.custom import CustomRouter, RoutedMessage, Target, to_queue
 
 __all__ = ["Broken", "Everywhere", "Failing", "Loud", "number"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.tmqp_server.guarded import stage
+from tests.tmqp_server.hub.test_reading_hub import written
 from tests.tmqp_server.peers import Peer, operation, push
-from tests.tmqp_server.test_reading_hub import written
 from tests.tmqp_server.world import World
 from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_WANTS
 from tmqp.codec import FrameDecoder

@@ -16,14 +16,26 @@ from tests.tmqp_server.wires import Wire, wire
 from tmqp.address import Address
 from tmqp.constants import MessageType, Operation
 from tmqp.extensions import ExtensionOperation
-from tmqp_server.access.auth import Access, Admission, Answer, Applicant, Identity
-from tmqp_server.access.channel_hooks import ChannelEventHandler
-from tmqp_server.config import ConfigError, ServerConfig, parse_config
-from tmqp_server.engine.events import ChannelFact, MessageFact, QueueFact, SubscriptionFact
-from tmqp_server.engine.options import ChannelChanges
+from tmqp_server import (
+    Access,
+    Admission,
+    Answer,
+    Applicant,
+    ChannelChanges,
+    ChannelEventHandler,
+    ChannelFact,
+    ConfigError,
+    Identity,
+    MessageFact,
+    QueueFact,
+    Server,
+    ServerConfig,
+    StoreError,
+    SubscriptionFact,
+    parse_config,
+    running,
+)
 from tmqp_server.io.telling import MOST_WAITING
-from tmqp_server.storage.port import StoreError
-from tmqp_server.wiring.app import Server, running
 
 pytestmark = pytest.mark.anyio
 
@@ -444,11 +456,12 @@ async def test_channels_keep_their_hooks_over_a_restart(tmp_path: Path) -> None:
 FILE = """
 listen = ["tmq://127.0.0.1:0"]
 
-[authenticators]
-closed = { class = "tests.tmqp_server.test_channel_hooks:Recorder", arguments = { allows = false } }
+[authenticators.closed]
+class = "tests.tmqp_server.access.test_channel_hooks:Recorder"
+arguments = { allows = false }
 
 [event_handlers]
-log = "tests.tmqp_server.test_channel_hooks:Listener"
+log = "tests.tmqp_server.access.test_channel_hooks:Listener"
 
 [[channels]]
 name = "c"

@@ -9,23 +9,24 @@ from typing import Any
 
 import pytest
 
-from tmqp_server.access import rights
-from tmqp_server.access.auth import (
-    NO_QUEUE,
+from tmqp_server import (
     Access,
+    AccessConfig,
     Admission,
     Answer,
     Applicant,
+    ConfigError,
     Identity,
     TableAccess,
-    load_access,
+    parse_access,
 )
+from tmqp_server.access import rights
+from tmqp_server.access.auth import NO_QUEUE, load_access
 from tmqp_server.access.custom import load_hook
 from tmqp_server.access.gate import Question
 from tmqp_server.access.rights import RIGHTS
-from tmqp_server.access.roles import ADMIN, AccessConfig, parse_access
+from tmqp_server.access.roles import ADMIN
 from tmqp_server.access.tokens import hash_token
-from tmqp_server.config import ConfigError
 from tmqp_server.engine.events import CLIENT_JOINED
 from tmqp_server.io.judge import RIGHT_CALLS
 
@@ -238,7 +239,7 @@ def test_ones_own_class_is_found_and_made(module: str) -> None:
         ("their_nowhere:X", {}, "their_nowhere:X cannot be imported"),
         ("their_broken:X", {}, "their_broken:X cannot be imported: ZeroDivisionError"),
         ("their_access:Missing", {}, "the module has no Missing"),
-        ("their_access:Other", {}, "their_access:Other is no tmqp_server.access.auth.Access"),
+        ("their_access:Other", {}, "their_access:Other is no tmqp_server.Access"),
         ("their_access:Mine", {"word": "bad"}, "cannot be made: RuntimeError"),
         ("their_access:Mine", {"words": 1}, "cannot be made: TypeError"),
         ("their_access:MODULE", {}, "has no MODULE"),

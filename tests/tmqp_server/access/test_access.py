@@ -17,12 +17,21 @@ from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
-from tmqp_server.access.auth import Access, Admission, Answer, Applicant, Identity
-from tmqp_server.access.custom import ClientGone, CustomMessage
-from tmqp_server.access.roles import parse_access
-from tmqp_server.config import ConfigError, ServerConfig
+from tmqp_server import (
+    Access,
+    Admission,
+    Answer,
+    Applicant,
+    ClientGone,
+    ConfigError,
+    CustomMessage,
+    Identity,
+    Server,
+    ServerConfig,
+    parse_access,
+    running,
+)
 from tmqp_server.io.driver import Driver
-from tmqp_server.wiring.app import Server, running
 
 pytestmark = pytest.mark.anyio
 
