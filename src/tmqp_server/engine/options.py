@@ -45,9 +45,11 @@ TO_QUEUE: Final = 1
 TO_URL: Final = 2
 TO_TAG: Final = 3
 
-#: What a binding asks of the receivers (F120).
+#: A binding that asks nothing of the receivers (F120).
 ASKS_NOTHING: Final = 0
+#: A binding whose receivers are to acknowledge (F120).
 ASKS_ACKNOWLEDGE: Final = 1
+#: A binding whose receivers are to respond (F120).
 ASKS_RESPONSE: Final = 2
 
 #: The delivery handler of a queue that names none.

@@ -104,8 +104,9 @@ ACKNOWLEDGE: Final = Decision(True, False, PUT_BACK_NO, DECIDE_ACK_ALWAYS)
 NEGATIVE: Final = Decision(True, False, PUT_BACK_NO, DECIDE_ACK_NEGATIVE)
 #: End here; the message is removed.
 REFUSE: Final = Decision(False)
-#: Put the message back at the front, or at the end, of its priority's list.
+#: Put the message back at the front of its priority's list.
 PUT_BACK_AT_START: Final = Decision(True, False, PUT_BACK_START)
+#: Put the message back at the end of its priority's list.
 PUT_BACK_AT_END: Final = Decision(True, False, PUT_BACK_END)
 
 
