@@ -14,8 +14,8 @@ from typing import Final
 
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.commands import Command
-from tmqp_server.hub import Hub
-from tmqp_server.recovery import answer_of, recover
+from tmqp_server.hub.hub import Hub
+from tmqp_server.hub.recovery import answer_of, recover
 from tmqp_server.shell.saving import PAUSED, Saving
 from tmqp_server.shell.world import CatchUp, CloseStore, ReadBatch, WorldEffect, WriteBatch
 from tmqp_server.storage.journal import Journal, Writing

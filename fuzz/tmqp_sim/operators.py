@@ -11,24 +11,25 @@ from typing import Final
 
 from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.commands import (
+    AddBinding,
     ClearMessages,
     Command,
     Connect,
     CreateQueue,
+    CreateRouter,
     Grant,
     Join,
     UpdateChannel,
     UpdateQueue,
 )
 from tmqp_server.engine.effects import Deliver, DeliverPulled, Effect, Forward, Inform, Reply
-from tmqp_server.engine.message import Message
-from tmqp_server.engine.options import ChannelChanges, QueueChanges
-from tmqp_server.engine.router_commands import (
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.options import (
     ASKS_RESPONSE,
     TO_URL,
-    AddBinding,
     BindingOptions,
-    CreateRouter,
+    ChannelChanges,
+    QueueChanges,
 )
 from tmqp_sim.history import Place
 from tmqp_sim.raw import ROUTERS

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from tmqp.constants import TYPE_CUSTOM
 from tmqp.frames import Frame
-from tmqp_server.engine.commands import Command, Connect, Join, Push
-from tmqp_server.engine.router_commands import HttpAnswered, Publish
-from tmqp_server.gate import AUTHENTICATE, MESSAGE, Decision
-from tmqp_server.rights import JOIN, PUBLISH, PUSH
+from tmqp_server.access.gate import AUTHENTICATE, MESSAGE, Decision
+from tmqp_server.access.rights import JOIN, PUBLISH, PUSH
+from tmqp_server.engine.commands import Command, Connect, HttpAnswered, Join, Publish, Push
 from tmqp_server.shell.turn import NOT_YET, SENT
 from tmqp_server.shell.world import Abandon, Ask, Call, Drained, Tell
 from tmqp_sim.world import Violation, World

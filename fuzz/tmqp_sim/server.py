@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tmqp_server.doors.port import Door
-from tmqp_server.hub import Hub
+from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.outbound import FLUSHING, Outbound
 from tmqp_server.shell.turn import EFFECTS, END, INTERNAL_ERROR, READ, WAIT, Turn
 from tmqp_server.shell.world import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from tmqp_server.gate import Decision, Gate, Question
-from tmqp_server.hub import Fault, Hub
+from tmqp_server.access.gate import Decision, Gate, Question
+from tmqp_server.hub.hub import Fault, Hub
 from tmqp_server.shell.admitting import Pauses
 from tmqp_server.shell.lines import Line
 from tmqp_server.shell.outbound import BEHIND, BLOCK, CUT, KEPT, OPEN, UNBLOCK, Outbound

@@ -16,12 +16,12 @@ from tmqp.limits import Limits
 from tmqp_client.config import ClientLimits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.delivery import DeliveryHandler, HandlerRegistry
 from tmqp_server.engine.events import ALL_EVENTS
-from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.delivery import DeliveryHandler, HandlerRegistry
+from tmqp_server.engine.model.handlers import built_in_handlers
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
-from tmqp_server.hub import Hub
+from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.calls import CallSettings
 from tmqp_server.shell.outbound import Marks
 from tmqp_server.shell.turn import Turn

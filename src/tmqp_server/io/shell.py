@@ -17,18 +17,18 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from tmqp_server.custom import ClientGone
+from tmqp_server.access.custom import ClientGone
+from tmqp_server.access.gate import Decision
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.commands import Command
-from tmqp_server.gate import Decision
+from tmqp_server.hub.questions import StorageQuestion
+from tmqp_server.hub.recovery import answer_of
 from tmqp_server.io.connection import Connection
 from tmqp_server.io.event_loop import clock
 from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.telling import Teller
 from tmqp_server.io.worker import Worker
-from tmqp_server.questions import StorageQuestion
-from tmqp_server.recovery import answer_of
 from tmqp_server.shell.saving import CLOSED
 from tmqp_server.shell.turn import EFFECTS, GONE, NOT_YET, Turn
 from tmqp_server.shell.world import (

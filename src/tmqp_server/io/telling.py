@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, final
 
-from tmqp_server.channel_hooks import EVENT_METHODS, ChannelEventHandler
+from tmqp_server.access.channel_hooks import EVENT_METHODS, ChannelEventHandler
 from tmqp_server.engine.effects import TellHandler
 
 __all__ = ["Teller"]

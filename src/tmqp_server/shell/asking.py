@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Final, final
 
-from tmqp_server.gate import MESSAGE, Decision, Question
+from tmqp_server.access.gate import MESSAGE, Decision, Question
 from tmqp_server.shell.world import ERROR, Abandon, Ask, Log, WorldEffect
 
 __all__ = ["NO", "Asking"]

@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Final, final
 
-from tmqp_server.engine.effects import TellHandler
+from tmqp_server.engine.commands import HttpAnswered
+from tmqp_server.engine.effects import CallHttp, TellHandler
 from tmqp_server.engine.events import event_name
-from tmqp_server.engine.router_commands import HttpAnswered
-from tmqp_server.engine.router_effects import CallHttp
 from tmqp_server.shell.lines import Line
 from tmqp_server.shell.world import ERROR, WARNING, Abandon, Call, Log, Tell, WorldEffect
 

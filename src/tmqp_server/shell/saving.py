@@ -28,11 +28,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final, final
 
 from tmqp.constants import RESULT_BUSY
-from tmqp_server.engine.commands import Command
-from tmqp_server.engine.reading_effects import ReadStored
-from tmqp_server.engine.storage_commands import StorageState
-from tmqp_server.engine.storage_effects import Fetch
-from tmqp_server.questions import StorageQuestion, refusal_of
+from tmqp_server.engine.commands import Command, StorageState
+from tmqp_server.engine.effects import Fetch, ReadStored
+from tmqp_server.hub.questions import StorageQuestion, refusal_of
 from tmqp_server.shell.world import (
     ERROR,
     WARNING,

@@ -26,13 +26,11 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, final
 
+from tmqp_server.access.gate import AUTHENTICATE, Decision, Question
 from tmqp_server.doors.port import Door
-from tmqp_server.engine.commands import Command
-from tmqp_server.engine.effects import TellHandler
-from tmqp_server.engine.router_commands import HttpAnswered
-from tmqp_server.engine.router_effects import CallHttp, RouterFailed
-from tmqp_server.gate import AUTHENTICATE, Decision, Question
-from tmqp_server.hub import Fault, Hub
+from tmqp_server.engine.commands import Command, HttpAnswered
+from tmqp_server.engine.effects import CallHttp, RouterFailed, TellHandler
+from tmqp_server.hub.hub import Fault, Hub
 from tmqp_server.shell.admitting import Pauses
 from tmqp_server.shell.asking import NO, Asking
 from tmqp_server.shell.calls import Calls, CallSettings

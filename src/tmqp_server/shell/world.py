@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias, final
 
 from tmqp._compat import mypyc_attr
-from tmqp_server.engine.effects import TellHandler
-from tmqp_server.engine.router_effects import CallHttp
-from tmqp_server.gate import Question
-from tmqp_server.questions import StorageQuestion
+from tmqp_server.access.gate import Question
+from tmqp_server.engine.effects import CallHttp, TellHandler
+from tmqp_server.hub.questions import StorageQuestion
 from tmqp_server.storage.journal import Writing
 
 __all__ = [
