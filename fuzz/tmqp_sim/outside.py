@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tmqp.constants import TYPE_CUSTOM
 from tmqp.frames import Frame
@@ -21,10 +21,8 @@ from tmqp_server.access.rights import JOIN, PUBLISH, PUSH
 from tmqp_server.engine.commands import Command, Connect, HttpAnswered, Join, Publish, Push
 from tmqp_server.shell.turn import NOT_YET, SENT
 from tmqp_server.shell.world import Abandon, Ask, Call, Drained, Tell
+from tmqp_sim.host import Host
 from tmqp_sim.world import Violation, World
-
-if TYPE_CHECKING:
-    from tmqp_sim.server import Server
 
 __all__ = ["CALLS_AT_ONCE", "HOOK_TIMEOUT_S", "Outside"]
 
@@ -49,7 +47,7 @@ class Outside:
 
     def __init__(self, world: World, fickle: Callable[[], Iterable[str]]) -> None:
         self.world = world
-        self.server: Server
+        self.server: Host
         self._fickle = fickle
         self._random = world.child("outside")
         self._names: dict[int, str] = {}

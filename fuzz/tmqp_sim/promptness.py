@@ -6,15 +6,13 @@ turn keeps for itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tmqp_server.shell.outbound import BEHIND, FLUSHING, LOST
 from tmqp_server.shell.saving import IDLE, LINGERING, PAUSED
 from tmqp_server.shell.turn import INTERNAL_ERROR, READ, WAIT
+from tmqp_sim.host import Guest, Host
 from tmqp_sim.world import Violation
-
-if TYPE_CHECKING:
-    from tmqp_sim.server import Server, Session
 
 __all__ = ["Promptness"]
 
@@ -29,7 +27,7 @@ _POLITE: Final = ("terminated", "end-of-stream")
 class Promptness:
     """The checker of one server."""
 
-    def __init__(self, server: Server, lateness_s: float) -> None:
+    def __init__(self, server: Host, lateness_s: float) -> None:
         self._server = server
         self._slack_s = lateness_s + _SLACK_S
         #: What waited for each blocked session when it was last looked at.
@@ -55,7 +53,7 @@ class Promptness:
         if step == READ and out is not None and out.blocked and out.bytes > out.marks.pause_bytes:
             raise Violation("bound", f"session {number} is read from though it does not read")
 
-    def check_end(self, session: Session, reason: str) -> None:
+    def check_end(self, session: Guest, reason: str) -> None:
         """A connection is closed.
 
         :raises Violation: when it is too early for that, or something was left undone.
@@ -90,7 +88,7 @@ class Promptness:
         """
         server = self._server
         self._dropped = server.hub.commands_dropped
-        for number in server.sessions:
+        for number in server.guests:
             self._check_session(number)
         saving = server.turn.saving
         assert saving is not None, "the simulated server saves"
@@ -103,7 +101,7 @@ class Promptness:
 
     def _check_session(self, number: int) -> None:
         server = self._server
-        session = server.sessions[number]
+        session = server.guests[number]
         out = server.turn.outbound(number)
         if out is None:
             raise Violation("promptness", f"session {number} is over, and its link is open")

@@ -12,7 +12,7 @@ monotonic clock then starts near zero, and whatever was saved before lies before
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tmqp_server.doors.port import Door
@@ -41,6 +41,7 @@ from tmqp_server.shell.world import (
 )
 from tmqp_sim.books import Ballast
 from tmqp_sim.cursed import CURSED, Cursed, CursedDoor
+from tmqp_sim.host import Guest
 from tmqp_sim.network import Broken, End, Link
 from tmqp_sim.outside import Outside
 from tmqp_sim.promptness import Promptness
@@ -240,6 +241,11 @@ class Server:
     def hub(self) -> Hub:
         """The hub of this life."""
         return self.turn.hub
+
+    @property
+    def guests(self) -> Mapping[int, Guest]:
+        """Its sessions by number."""
+        return self.sessions
 
     # -- its clock ------------------------------------------------------------------------------
 

@@ -10,23 +10,41 @@ no task is woken.  Elsewhere (trio, TLS) a task reads.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final, Protocol
 
 import anyio
 import anyio.lowlevel
 
 from tmqp_server.io.transport import Bytes, Transport
-from tmqp_server.shell.turn import EFFECTS, END, WAIT
+from tmqp_server.shell.turn import EFFECTS, END, WAIT, Turn
 
-if TYPE_CHECKING:
-    from tmqp_server.io.shell import Shell
-
-__all__ = ["Connection"]
+__all__ = ["Carrier", "Connection"]
 
 logger = logging.getLogger("tmqp_server.connection")
 
 #: What a reader does next, without the bit beside it.
 _STEP: Final = ~EFFECTS
+
+
+class Carrier(Protocol):
+    """What runs the turn in the event loop."""
+
+    turn: Turn
+    #: The time, as the event loop tells it.
+    now: Callable[[], float]
+
+    def opened(self, connection: Connection) -> int:
+        """A connection begins; returns what its reader does next."""
+
+    def gone(self, connection: Connection) -> None:
+        """A connection has come to its end."""
+
+    def failed(self, connection: Connection, error: Exception) -> None:
+        """Carrying bytes failed, which is a bug."""
+
+    def attend(self) -> None:
+        """Carry out what the turn has for the world."""
 
 
 class Connection:
@@ -37,7 +55,7 @@ class Connection:
     Attributes: ``number`` of its session, ``transport``, ``reason`` why it was closed.
     """
 
-    def __init__(self, number: int, transport: Transport, host: str, shell: Shell) -> None:
+    def __init__(self, number: int, transport: Transport, host: str, shell: Carrier) -> None:
         self.number = number
         self.transport = transport
         self.host = host
