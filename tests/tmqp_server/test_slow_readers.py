@@ -15,8 +15,8 @@ from tests.tmqp_server.peers import greeting, operation, push
 from tests.tmqp_server.wires import Wire, dial, serving, settled, wire
 from tmqp.constants import MessageType, Operation, QueueStatus
 from tmqp_server.config import OutboundLimits
-from tmqp_server.io.driver import Driver
-from tmqp_server.io.session import Session
+from tmqp_server.io.connection import Connection
+from tmqp_server.io.shell import Shell
 from tmqp_server.wiring.app import Server
 
 pytestmark = pytest.mark.anyio
@@ -39,23 +39,32 @@ class Watch:
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     seen = Watch()
-    write, block, unblock = Session.write, Driver.block, Driver.unblock
+    readable, attend = Connection._readable, Shell.attend
+    blocked: set[int] = set()
 
-    def watched_write(self: Session, data: bytes) -> None:
-        write(self, data)
-        seen.most_bytes = max(seen.most_bytes, self.outbound_bytes)
+    def look(shell: Shell) -> None:
+        for number in list(shell._connections):
+            out = shell.turn.outbound(number)
+            if out is None:
+                continue
+            seen.most_bytes = max(seen.most_bytes, out.bytes)
+            if out.blocked and number not in blocked:
+                blocked.add(number)
+                seen.blocked += 1
+            elif not out.blocked and number in blocked:
+                blocked.remove(number)
+                seen.unblocked += 1
 
-    def watched_block(self: Driver, session: Session) -> None:
-        seen.blocked += 1
-        block(self, session)
+    def watched_readable(self: Connection) -> None:
+        readable(self)
+        look(self._shell)  # type: ignore[arg-type]  # it is one here
 
-    def watched_unblock(self: Driver, session: Session) -> None:
-        seen.unblocked += 1
-        unblock(self, session)
+    def watched_attend(self: Shell) -> None:
+        look(self)
+        attend(self)
 
-    monkeypatch.setattr(Session, "write", watched_write)
-    monkeypatch.setattr(Driver, "block", watched_block)
-    monkeypatch.setattr(Driver, "unblock", watched_unblock)
+    monkeypatch.setattr(Connection, "_readable", watched_readable)
+    monkeypatch.setattr(Shell, "attend", watched_attend)
     return seen
 
 

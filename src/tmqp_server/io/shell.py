@@ -333,6 +333,8 @@ class Shell:
         assert teller is not None, "no channel has a handler that nobody registered"
         with scope:
             await teller.tell(tell.telling)
+        if scope.cancelled_caught:
+            teller.log_late(tell.telling)
         self._scopes.pop(tell, None)
         self.turn.told(tell, self.now())
         self.attend()

@@ -24,6 +24,11 @@ class Teller:
     def __init__(self, handlers: Mapping[str, ChannelEventHandler]) -> None:
         self._handlers = dict(handlers)
 
+    def log_late(self, telling: TellHandler) -> None:
+        """A handler took too long, and was given up."""
+        method = EVENT_METHODS[telling.event]
+        logger.error("the event handler %r: %s took too long", telling.handler, method)
+
     async def tell(self, telling: TellHandler) -> None:
         """Tell a handler of an event; what it raises is logged."""
         method = EVENT_METHODS[telling.event]

@@ -8,14 +8,13 @@ from typing import Final, final
 
 from tmqp_server.engine.commands import HttpAnswered
 from tmqp_server.engine.effects import CallHttp, TellHandler
-from tmqp_server.engine.events import event_name
 from tmqp_server.shell.lines import Line
 from tmqp_server.shell.world import ERROR, WARNING, Abandon, Call, Log, Tell, WorldEffect
 
-__all__ = ["CallSettings", "Calls"]
+__all__ = ["MOST_EVENTS", "CallSettings", "Calls"]
 
 #: Events that may wait for one event handler.
-_MOST_EVENTS: Final = 10_000
+MOST_EVENTS: Final = 10_000
 _GATEWAY_TIMEOUT: Final = 504
 
 
@@ -54,7 +53,7 @@ class Calls:
         )
         self._handlers: dict[str, Line[Tell]] = {}
         for name in settings.event_handlers:
-            self._handlers[name] = Line(1, _MOST_EVENTS, settings.hook_timeout_s, wait_counts=False)
+            self._handlers[name] = Line(1, MOST_EVENTS, settings.hook_timeout_s, wait_counts=False)
         #: Events that were lost to a handler since it was last told one.
         self._losing: dict[str, int] = {}
 
@@ -127,10 +126,7 @@ class Calls:
             text = f"{call.call.method} {url}: no answer within {self._http_timeout_s:g} s"
             self._world.append(Log(WARNING, text))
             answers.append(HttpAnswered(call.call.ticket, _GATEWAY_TIMEOUT, b""))
-        for name, line in self._handlers.items():
+        for line in self._handlers.values():
             while (late_event := line.take_late(now)) is not None:
                 self._world.append(Abandon(late_event.item))
-                event = event_name(late_event.item.telling.event)
-                text = f"the event handler {name!r}: {event} took too long"
-                self._world.append(Log(ERROR, text))
         return answers

@@ -441,8 +441,8 @@ async def test_a_thousand_who_come_and_vanish_leave_nothing() -> None:
         assert (descriptors(), anyio_tasks()) == before
         clients = await stays.ask(Operation.CLIENT_LIST)
         assert clients.payload.count(b'"Id"') == 1
-        assert server._driver._due.keys() <= set(server._driver._sessions)
-        assert not server._driver.hub._rest
+        assert set(server._turn._timers.numbers) <= set(server._shell._connections)
+        assert not server._hub._rest
 
 
 def descriptors() -> int:
