@@ -75,6 +75,8 @@ class Connection:
                 if step != END and not self._watch():
                     await self._read(step)
                 await anyio.sleep_forever()  # the last bytes are written; ``close`` ends it
+        except Exception as error:  # noqa: BLE001 - a bug; it hurts this connection alone
+            self._shell.failed(self, error)
         finally:
             self.transport.unwatch()
             if self._writing is not None:

@@ -147,6 +147,8 @@ class Server:
             self._journal,
             None if self.cluster is None else self.cluster.wake,
         )
+        if self.cluster is not None:
+            self.cluster.attach(self._shell)
         self._tls = server_context(config.tls) if config.tls.certificate else None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()

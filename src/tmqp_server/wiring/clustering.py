@@ -31,7 +31,7 @@ logger = logging.getLogger("tmqp_server.cluster")
 
 
 class Membership:
-    """This server's part in a cluster: first made, then run by :meth:`serve`.
+    """This server's part in a cluster: made, attached to the shell, then run.
 
     Attributes: ``relay`` with its statistics; ``machines``, which keep the connections to the
     masters, in the order of the configuration; ``links``, which carry their bytes.
@@ -52,11 +52,8 @@ class Membership:
         )
         self.links: tuple[NodeLink, ...] = ()
 
-    async def serve(self, shell: Shell) -> None:
-        """Keep the connections to the masters, until :meth:`close`.
-
-        :param shell: carries out what the masters bring.
-        """
+    def attach(self, shell: Shell) -> None:
+        """Make what carries the bytes; *shell* carries out what the masters bring."""
 
         def perform(commands: Sequence[Command]) -> None:
             # Also without commands: the link may have something to send now.
@@ -78,6 +75,9 @@ class Membership:
                 )
             ]
         )
+
+    async def serve(self, shell: Shell) -> None:
+        """Keep the connections to the masters, until :meth:`close`."""
         shell.perform([ReportMaster(each.node_id, each.host, False) for each in self.machines])
         async with anyio.create_task_group() as tasks:
             for link in self.links:

@@ -74,7 +74,7 @@ class Desk(Gathering):
 
     def work(self) -> list[WorldEffect]:
         """What is to be done, but for the log, since the last call."""
-        found = [each for each in self.world if not isinstance(each, Log)]
+        found: list[WorldEffect] = [each for each in self.world if not isinstance(each, Log)]
         self.world[:] = [each for each in self.world if isinstance(each, Log)]
         return found
 
