@@ -28,12 +28,12 @@ from tmqp_server.engine.client_commands import (
     SubscribeEvent,
 )
 from tmqp_server.engine.commands import Acknowledge, Batch, Command, Connect, Pull, Push
-from tmqp_server.engine.effects import Confirm, Effect, EndPull, HandOver, Refuse, Reply
+from tmqp_server.engine.effects import Effect, EndPull, HandOver, Refuse, Reply
 from tmqp_server.engine.group_commands import (
     GroupCommand,
     ListGroups,
 )
-from tmqp_server.engine.intake import REFUSAL_REASONS
+from tmqp_server.engine.intake import refused_push
 from tmqp_server.engine.looking_commands import ListChannels
 from tmqp_server.engine.reading_commands import (
     ListOffsets,
@@ -373,7 +373,7 @@ class Gate:
         """What tells the peer that a command was refused; the connection stays, but for Connect."""
         self.refused += 1
         if isinstance(command, Push):
-            return _refused_push(command)
+            return refused_push(command, RESULT_UNAUTHORIZED)
         if isinstance(command, Pull):
             return [EndPull(command.session, command.request, NoContent.UNAUTHORIZED.value)]
         if isinstance(command, Connect):
@@ -407,25 +407,3 @@ def _check_parcels(
         if verdict != ALLOWED:
             return verdict, place
     return ALLOWED, len(command.parcels)
-
-
-def _refused_push(command: Push) -> list[Effect]:
-    """As the engine refuses one (F75, contradiction 22); copies are left out in silence (F82)."""
-    if command.extras is not None and command.extras.silent:
-        return []
-    refusal: list[Effect] = [Reply(command.session, command.wire, RESULT_UNAUTHORIZED)]
-    if command.wants_confirm:
-        refusal.append(
-            Confirm(
-                command.session,
-                command.message_id,
-                command.channel,
-                command.queue_id,
-                False,
-                REFUSAL_REASONS[RESULT_UNAUTHORIZED],
-                True,
-                "",
-                None,
-            )
-        )
-    return refusal
