@@ -19,7 +19,7 @@ from tmqp._compat import i64
 from tmqp.bits import HAS_HEADER, HEAD_BYTES, HIGH_PRIORITY, TIER_U16, TIER_U32, TYPE_BITS
 from tmqp.constants import TYPE_QUEUE_MESSAGE
 from tmqp.limits import Limits
-from tmqp_server.engine.transaction_commands import Parcel
+from tmqp_server.engine.commands import Parcel
 
 __all__ = ["quick_parcels"]
 
