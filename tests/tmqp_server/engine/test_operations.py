@@ -399,7 +399,7 @@ def test_removing_queues(world: World) -> None:
     assert world.step(RemoveQueue(number, "r", "ch", 1)) == ["admin r: 404"]
     assert world.step(RemoveQueue(number, "r", "nope", 1)) == ["admin r: 404"]
     world.finish()
-    assert (queue.imbalance(), queue.cleared, queue.bytes, queue.closed) == (0, 1, 0, True)
+    assert (queue.imbalance(), queue.counters.cleared, queue.bytes, queue.closed) == (0, 1, 0, True)
     assert world.join("a") == ["a join: 0"]
     assert world.wait(60) == []
 

@@ -103,7 +103,7 @@ class Intake:
         core = self._core
         session = core.sessions.get(command.session)
         if session is None:
-            core.stray_commands += 1
+            core.count_stray()
             return
         channel = core.channels.by_spelling.get(command.channel)
         queue = None if channel is None else channel.queues.get(command.queue_id)
@@ -120,11 +120,12 @@ class Intake:
             or queue.count + queue.spilled >= queue.count_cap
             or ((queue.saves or queue.bounded) and not core.has_room_to_save(size))
             or queue.bytes + size > self._max_queue_bytes
-            or core.total_bytes + size + MESSAGE_OVERHEAD_BYTES > self._max_total_bytes
+            or core.message_bytes + core.state_bytes + size + MESSAGE_OVERHEAD_BYTES
+            > self._max_total_bytes
         ):
             problem = self._outcomes.problem_of_push(queue, size)
             if problem != RESULT_OK:
-                queue.refused += 1
+                self._outcomes.count_refused(queue)
                 busy = problem == RESULT_BUSY and not core.has_room_to_save(size)
                 core.out.extend(refused_push(command, problem, NACK_STORAGE if busy else ""))
                 return
@@ -136,7 +137,7 @@ class Intake:
         if queue is None:
             return False
         if self._outcomes.problem_of_push(queue, command.size) != RESULT_OK:
-            queue.refused += 1
+            self._outcomes.count_refused(queue)
             return False
         self._enter(queue, command, session, self._core.now)
         return True
@@ -186,7 +187,7 @@ class Intake:
         core = self._core
         session = core.sessions.get(command.session)
         if session is None:
-            core.stray_commands += 1
+            core.count_stray()
             return
         channel = core.channels.by_spelling.get(command.channel)
         if channel is None:
@@ -195,7 +196,7 @@ class Intake:
             return  # of a direct message, without the mark that says so (F116)
         queue = None if channel is None else channel.queues.get(command.queue_id)
         if queue is None:
-            core.unknown_acks += 1
+            core.counters.unknown_acks += 1
             session.unknown_acks += 1
             return
         self._workflow.acknowledge(queue, session, command, now)

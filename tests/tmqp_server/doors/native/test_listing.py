@@ -139,7 +139,7 @@ def test_a_queue(options: QueueOptions) -> None:
     for number, counter in enumerate((*counters, "removed", "errors"), 101):
         setattr(queue, counter, number)
     queue.high_count, queue.regular_count = 90, 91
-    queue.last_received, queue.last_sent = 1.5, -1.0
+    queue.counters.last_received, queue.counters.last_sent = 1.5, -1.0
     data = written(QueueSnapshot(queue), OFFSET_S)
     assert data is not None
     model = QueueInformation.from_json(data)
@@ -192,7 +192,7 @@ def test_what_waits_on_disk_and_what_was_lost() -> None:
     broker.step(Connect(1, None, "a"), 0.0)
     broker.step(CreateQueue(1, None, "Ch", 7), 0.0)
     (queue,) = broker.queues()
-    queue.spilled, queue.overflowed, queue.damaged = 3, 4, 5
+    queue.spilled, queue.counters.overflowed, queue.counters.damaged = 3, 4, 5
     data = written(QueueSnapshot(queue), OFFSET_S)
     assert data is not None
     model = QueueInformation.from_json(data)
