@@ -137,7 +137,7 @@ def test_a_queue(options: QueueOptions) -> None:
     queue.options = options
     counters = ("received", "sent", "deliveries", "negative_acks", "acks", "expired", "saved")
     for number, counter in enumerate((*counters, "removed", "errors"), 101):
-        setattr(queue, counter, number)
+        setattr(queue.counters, counter, number)
     queue.high_count, queue.regular_count = 90, 91
     queue.counters.last_received, queue.counters.last_sent = 1.5, -1.0
     data = written(QueueSnapshot(queue), OFFSET_S)
