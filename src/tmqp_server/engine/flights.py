@@ -363,14 +363,18 @@ class Flights:
             assert holders is not None
             del holders[client.number]
             if not holders:
-                self._core.refund(message.held)
-                message.held = 0
-                message.holders = None
+                self._release(message)
         client.in_flight -= 1
         if not client.alive and client.in_flight == 0:
             self._core.forget_husk(client)
         if client.full:
             self._relieve(client)
+
+    def _release(self, message: Message) -> None:
+        """Nobody has a message in hand any more that several had."""
+        self._core.refund(message.held)
+        message.held = 0
+        message.holders = None
 
     def land(self, queue: Queue, message: Message) -> None:
         """Nobody has the message in hand any more."""

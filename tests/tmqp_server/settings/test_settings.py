@@ -93,20 +93,20 @@ def test_every_option_of_queues_and_channels() -> None:
         )
     )
     queue = QueueOptions(
-        STATUS_ROUND_ROBIN,
-        False,
-        5,
-        6,
-        False,
-        True,
-        True,
-        True,
-        7,
-        8,
-        9,
-        ("dead", 10),
-        "reject",
-        "t",
+        status=STATUS_ROUND_ROBIN,
+        request_acknowledge=False,
+        acknowledge_timeout_ms=5,
+        message_timeout_ms=6,
+        use_message_id=False,
+        wait_for_acknowledge=True,
+        hide_client_names=True,
+        send_only_first_acquirer=True,
+        message_limit=7,
+        message_size_limit=8,
+        put_back_limit=9,
+        dead_letter=("dead", 10),
+        delivery_handler="reject",
+        tag="t",
     )
     channel = ChannelOptions(False, (1, 65_535), 3, 4, True, queue)
     assert repr(options) == repr(BrokerOptions(False, False, channel))

@@ -74,7 +74,7 @@ QUEUE_OPTIONS = st.builds(
     ephemeral=st.booleans(),
     memory_limit=COUNTS,
     retain_bytes=COUNTS,
-    retain_ms=COUNTS,
+    retain_time_ms=COUNTS,
     retain_for_readers=st.booleans(),
 )
 CHANNEL_OPTIONS = st.builds(
@@ -182,7 +182,7 @@ def test_a_queue(options: QueueOptions) -> None:
         memory_limit=options.memory_limit or None,
         put_back_limit=None if options.put_back_limit == 20 else options.put_back_limit,
         retain_bytes=options.retain_bytes or None,
-        retain_time_ms=options.retain_ms or None,
+        retain_time_ms=options.retain_time_ms or None,
         retain_for_readers=options.retain_for_readers or None,
     )
 
