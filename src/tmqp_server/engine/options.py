@@ -18,7 +18,7 @@ from tmqp.constants import (
 )
 from tmqp_server.engine.events import LIFECYCLE_EVENTS
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.option_table import NUMBER, QUEUE_OPTIONS
+from tmqp_server.engine.option_table import CHANNEL_OPTIONS, NUMBER, QUEUE_OPTIONS
 from tmqp_server.engine.option_values import GivenQueueValues, QueueValues
 from tmqp_server.engine.records import Record
 
@@ -123,14 +123,6 @@ class QueueChanges(GivenQueueValues):
         return new
 
 
-def _number(changed: int | None, old: int) -> int:
-    return old if changed is None else changed
-
-
-def _flag(changed: bool | None, old: bool) -> bool:
-    return old if changed is None else changed
-
-
 class ChannelOptions(Record):
     """All options of one channel (specification, "Channel Options"; F67, F70, F73).
 
@@ -217,16 +209,13 @@ class ChannelChanges(Record):
 
     def applied_to(self, old: ChannelOptions) -> ChannelOptions:
         """The complete options that *old* becomes."""
-        return ChannelOptions(
-            _flag(self.allow_multiple_queues, old.allow_multiple_queues),
-            old.allowed_queues if self.allowed_queues is None else self.allowed_queues,
-            _number(self.client_limit, old.client_limit),
-            _number(self.queue_limit, old.queue_limit),
-            _flag(self.destroy_when_empty, old.destroy_when_empty),
-            old.queue if self.queue is None else self.queue.applied_to(old.queue),
-            old.authenticator if self.authenticator is None else self.authenticator,
-            old.event_handler if self.event_handler is None else self.event_handler,
+        new = ChannelOptions(
+            queue=old.queue if self.queue is None else self.queue.applied_to(old.queue)
         )
+        for option in CHANNEL_OPTIONS:
+            given: object = getattr(self, option.name)
+            setattr(new, option.name, getattr(old, option.name) if given is None else given)
+        return new
 
 
 class BrokerOptions(Record):
