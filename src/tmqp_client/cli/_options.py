@@ -60,6 +60,7 @@ def _option(name: str, kind: object, help_text: str) -> Callable[[_C], _C]:
         return click.option(f"--{word}", name, type=click.IntRange(0), help=help_text)
     if str in types:
         return click.option(f"--{word}", name, metavar="NAME", help=help_text)
+    help_text += " Separate them by commas."
     return click.option(f"--{word}", name, type=_Ids(), metavar="IDS", help=help_text)
 
 

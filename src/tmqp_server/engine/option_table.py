@@ -91,11 +91,11 @@ QUEUE_OPTIONS: Final[tuple[Option, ...]] = (
         "dead_letter",
         ADDRESS,
         None,
-        "Where messages go that were put back too often; without: nowhere.",
+        "Where messages go that were put back too often; without it they are dropped.",
         "",
         "dead_letter",
     ),
-    Option("tag", TEXT, None, "What tag bindings find it by; without: nothing.", "", "tag"),
+    Option("tag", TEXT, None, "The name by which tag bindings find the queue.", "", "tag"),
 )
 #: The options of channels, but for those that their queues start with.
 CHANNEL_OPTIONS: Final[tuple[Option, ...]] = tuple(

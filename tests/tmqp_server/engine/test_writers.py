@@ -1,4 +1,4 @@
-"""Each book of the engine has one writer (docs/architecture.md): found in the sources, by ``ast``.
+"""Each book of the engine is changed by one module: found in the sources, by ``ast``.
 
 What is looked for is an assignment, a deletion, or a call that changes a table.  A book belongs to
 a class; its first value is given there.

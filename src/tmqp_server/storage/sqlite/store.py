@@ -215,11 +215,8 @@ class BlockStore:
         shelf.load()
         for state in shelf.queues.values():
             advance_floor(shelf, state, None)
-        self._aged = {
-            key: state
-            for key, state in shelf.queues.items()
-            if state.queue.retention.retain_time_ms
-        }
+        queues = shelf.queues.items()
+        self._aged = {key: each for key, each in queues if each.queue.retention.retain_time_ms}
         self._shelf = shelf
         self._touched = {}
         self._is_stale = False
