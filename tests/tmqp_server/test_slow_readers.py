@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import anyio
 import pytest
@@ -15,7 +16,7 @@ from tests.tmqp_server.peers import greeting, operation, push
 from tests.tmqp_server.wires import Wire, dial, serving, settled, wire
 from tmqp.constants import MessageType, Operation, QueueStatus
 from tmqp_server.config import OutboundLimits
-from tmqp_server.io.connection import Connection
+from tmqp_server.io import shell as shell_module
 from tmqp_server.io.shell import Shell
 from tmqp_server.wiring.app import Server
 
@@ -39,8 +40,9 @@ class Watch:
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     seen = Watch()
-    readable, attend = Connection._readable, Shell.attend
+    shells: list[Shell] = []
     blocked: set[int] = set()
+    made, clock = Shell.__init__, shell_module.clock
 
     def look(shell: Shell) -> None:
         for number in list(shell._connections):
@@ -55,16 +57,22 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
                 blocked.remove(number)
                 seen.unblocked += 1
 
-    def watched_readable(self: Connection) -> None:
-        readable(self)
-        look(self._shell)  # type: ignore[arg-type]  # it is one here
+    def make(self: Shell, *args: Any, **more: Any) -> None:
+        made(self, *args, **more)
+        shells.append(self)
 
-    def watched_attend(self: Shell) -> None:
-        look(self)
-        attend(self)
+    def watched_clock() -> Callable[[], float]:
+        now = clock()
 
-    monkeypatch.setattr(Connection, "_readable", watched_readable)
-    monkeypatch.setattr(Shell, "attend", watched_attend)
+        def watched_now() -> float:
+            for shell in shells:
+                look(shell)
+            return now()
+
+        return watched_now
+
+    monkeypatch.setattr(Shell, "__init__", make)
+    monkeypatch.setattr(shell_module, "clock", watched_clock)  # asked whenever something happens
     return seen
 
 

@@ -265,7 +265,8 @@ class Shell:
         connection = self._connections.get(effect.session)
         if connection is not None:
             text = f"{connection.transport.peer}: {text}"
-        logger.log(effect.level, "%s", text, exc_info=effect.error)
+        log = logging.getLogger(f"tmqp_server.{effect.topic}")
+        log.log(effect.level, "%s", text, exc_info=effect.error)
 
     def _link_output(self, effect: LinkOutput) -> None:
         if self._wake_link is not None:

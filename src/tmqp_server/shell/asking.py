@@ -81,7 +81,7 @@ class Asking:
         ask = self._asked[number]
         question = ask.question
         text = f"{question.right} {question.subject!r}: not answered in time, refused"
-        self._world.append(Log(ERROR, text, number))
+        self._world.append(Log(ERROR, text, number, None, "access"))
         self._world.append(Abandon(ask))
         return ask
 

@@ -90,13 +90,13 @@ class Calls:
         if not line.join(Tell(telling), now):
             if not losing:
                 text = f"the event handler {name!r} is too slow: events are lost"
-                self._world.append(Log(ERROR, text))
+                self._world.append(Log(ERROR, text, 0, None, "events"))
             self._losing[name] = losing + 1
             return
         if losing:
             del self._losing[name]
             text = f"the event handler {name!r} missed {losing} events"
-            self._world.append(Log(ERROR, text))
+            self._world.append(Log(ERROR, text, 0, None, "events"))
         self._start_telling(line, now)
 
     def told(self, tell: Tell, now: float) -> None:
@@ -124,7 +124,7 @@ class Calls:
                 self._world.append(Abandon(call))
             url = call.call.url.partition("?")[0]  # a query may hold what nobody should read
             text = f"{call.call.method} {url}: no answer within {self._http_timeout_s:g} s"
-            self._world.append(Log(WARNING, text))
+            self._world.append(Log(WARNING, text, 0, None, "http"))
             answers.append(HttpAnswered(call.call.ticket, _GATEWAY_TIMEOUT, b""))
         for line in self._handlers.values():
             while (late_event := line.take_late(now)) is not None:

@@ -109,6 +109,9 @@ class Saving:
         self._read_failed = False
         self._stopping = False
 
+    def _log(self, level: int, text: str, error: Exception | None = None) -> None:
+        self._world.append(Log(level, text, 0, error, "storage"))
+
     # -- what is wanted -------------------------------------------------------------------------
 
     def ask(self, question: StorageQuestion) -> None:
@@ -197,7 +200,7 @@ class Saving:
             return
         self._answers.extend(self._journal.answers(writing, True, _ANSWERS_PER_STEP))
         if self.failing and writing.batch.brings():
-            self._world.append(Log(WARNING, "the storage saves again"))
+            self._log(WARNING, "the storage saves again")
             self.failing = ""
             self._answers.append(StorageState(True))
         if not self.failing:
@@ -212,7 +215,7 @@ class Saving:
         reason = self._reason(error)
         if not self.failing:
             text = f"the storage cannot save, messages to be saved are refused: {reason}"
-            self._world.append(Log(ERROR, text))
+            self._log(ERROR, text)
         self.failing = reason
         self._write_pause_s = min(max(2 * self._write_pause_s, _FIRST_PAUSE_S), _LAST_PAUSE_S)
         self._answers.append(StorageState(False))
@@ -222,7 +225,7 @@ class Saving:
         """What the store says; anything but its own error is a bug in it, and logged."""
         if isinstance(error, StoreError):
             return str(error)
-        self._world.append(Log(ERROR, "the store failed", 0, error))
+        self._log(ERROR, "the store failed", error)
         return f"{type(error).__name__}: {error}"
 
     def caught_up(self, error: Exception | None, now: float) -> None:
@@ -231,7 +234,7 @@ class Saving:
         if error is not None:
             reason = self._reason(error)
             text = f"the store could not tidy up after a large write: {reason}"
-            self._world.append(Log(WARNING, text))
+            self._log(WARNING, text)
         self._read_on(now)
 
     def read(self, answers: Sequence[Command], error: Exception | None, now: float) -> None:
@@ -247,7 +250,7 @@ class Saving:
         reason = self._reason(error)
         if not self._reads_fail:
             text = f"the storage cannot be read, it is tried again: {reason}"
-            self._world.append(Log(ERROR, text))
+            self._log(ERROR, text)
         self._reads_fail = True
         self._read_failed = True
         self._refuse_readers()
@@ -309,4 +312,4 @@ class Saving:
         self._enter(CLOSED)
 
     def _log_unclean(self, reason: str) -> None:
-        self._world.append(Log(ERROR, f"the storage could not be closed cleanly: {reason}"))
+        self._log(ERROR, f"the storage could not be closed cleanly: {reason}")

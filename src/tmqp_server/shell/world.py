@@ -205,17 +205,24 @@ class LinkOutput:
 
 @final
 class Log:
-    """A line for the log.  ``session`` is whose, 0 for nobody's; ``error`` brings its traceback."""
+    """A line for the log.  ``session`` is whose, 0 for nobody's; ``error`` brings its traceback;
+    ``topic`` is the logger's name behind ``tmqp_server.``."""
 
-    __slots__ = ("error", "level", "session", "text")
+    __slots__ = ("error", "level", "session", "text", "topic")
 
     def __init__(
-        self, level: int, text: str, session: int = 0, error: Exception | None = None
+        self,
+        level: int,
+        text: str,
+        session: int = 0,
+        error: Exception | None = None,
+        topic: str = "shell",
     ) -> None:
         self.level = level
         self.text = text
         self.session = session
         self.error = error
+        self.topic = topic
 
 
 WorldEffect: TypeAlias = (
