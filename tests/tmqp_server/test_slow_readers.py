@@ -16,7 +16,7 @@ from tests.tmqp_server.peers import greeting, operation, push
 from tests.tmqp_server.wires import Wire, dial, serving, settled, wire
 from tmqp.constants import MessageType, Operation, QueueStatus
 from tmqp_server.config import OutboundLimits
-from tmqp_server.io import shell as shell_module
+from tmqp_server.io.event_loop import clock
 from tmqp_server.io.shell import Shell
 from tmqp_server.wiring.app import Server
 
@@ -42,7 +42,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     seen = Watch()
     shells: list[Shell] = []
     blocked: set[int] = set()
-    made, clock = Shell.__init__, shell_module.clock
+    made, attend = Shell.__init__, Shell.attend
 
     def look(shell: Shell) -> None:
         for number in list(shell._connections):
@@ -72,7 +72,13 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
         return watched_now
 
     monkeypatch.setattr(Shell, "__init__", make)
-    monkeypatch.setattr(shell_module, "clock", watched_clock)  # asked whenever something happens
+
+    def watched_attend(self: Shell) -> None:
+        look(self)
+        attend(self)
+
+    monkeypatch.setattr(Shell, "attend", watched_attend)
+    monkeypatch.setattr("tmqp_server.io.shell.clock", watched_clock)  # asked before each turn
     return seen
 
 

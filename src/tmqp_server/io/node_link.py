@@ -155,6 +155,7 @@ class NodeLink:
         return StreamTransport(stream, str(address))
 
     def _log_problem(self) -> None:
+        self._tell_of_dropped()
         link = self.link
         due = link.next_deadline()
         if link.state == LinkState.WAITING and due is not None:
