@@ -19,7 +19,7 @@ from tmqp.frames import Frame
 from tmqp_server.access.gate import AUTHENTICATE, MESSAGE, Decision
 from tmqp_server.access.rights import JOIN, PUBLISH, PUSH
 from tmqp_server.engine.commands import Command, Connect, HttpAnswered, Join, Publish, Push
-from tmqp_server.shell.turn import NOT_YET, SENT
+from tmqp_server.shell.connections import NOT_YET, SENT
 from tmqp_server.shell.world import Abandon, Ask, Call, Drained, Tell
 from tmqp_sim.host import Host
 from tmqp_sim.world import Violation, World

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from tmqp_server.shell.connections import INTERNAL_ERROR, READ, WAIT
 from tmqp_server.shell.outbound import BEHIND, FLUSHING, LOST
 from tmqp_server.shell.saving import IDLE, LINGERING, PAUSED
-from tmqp_server.shell.turn import INTERNAL_ERROR, READ, WAIT
 from tmqp_sim.host import Guest, Host
 from tmqp_sim.world import Violation
 

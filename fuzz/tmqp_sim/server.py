@@ -17,8 +17,9 @@ from typing import Any, Final
 
 from tmqp_server.doors.port import Door
 from tmqp_server.hub.hub import Hub
+from tmqp_server.shell.connections import EFFECTS, END, INTERNAL_ERROR, READ, WAIT
 from tmqp_server.shell.outbound import FLUSHING, Outbound
-from tmqp_server.shell.turn import EFFECTS, END, INTERNAL_ERROR, READ, WAIT, Turn
+from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import (
     ERROR,
     Abandon,

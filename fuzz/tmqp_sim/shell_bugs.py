@@ -6,13 +6,15 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tmqp_server.access.gate import Decision, Gate, Question
-from tmqp_server.hub.hub import Fault, Hub
+from tmqp_server.hub.hub import Hub
+from tmqp_server.hub.outlets import Fault
 from tmqp_server.shell.admitting import Pauses
+from tmqp_server.shell.connections import READ, WAIT, Connections
 from tmqp_server.shell.lines import Line
 from tmqp_server.shell.outbound import BEHIND, BLOCK, CUT, KEPT, OPEN, UNBLOCK, Outbound
 from tmqp_server.shell.saving import IDLE, WRITING, Saving
 from tmqp_server.shell.timers import Timers
-from tmqp_server.shell.turn import READ, WAIT, Turn
+from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import Ask
 from tmqp_server.storage.port import StoreBatch
 
@@ -294,13 +296,16 @@ SHELL_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] =
         "last-words-lost", "what a client said before its Terminate is dropped",
         Hub, "take_outbound", _ends_too_soon,
     ),
-    ("reads-on", "a session with work left is read from", Turn, "_next", _reads_on),
-    ("portion-lost", "what is left of a chunk is not gone on with", Turn, "_keep_going", _nothing),
+    ("reads-on", "a session with work left is read from", Connections, "_next", _reads_on),
+    (
+        "portion-lost", "what is left of a chunk is not gone on with",
+        Connections, "_keep_going", _nothing,
+    ),
     ("deadline-missed", "a nearer deadline is not watched", Timers, "due", _never_nearer),
     ("wrong-session-blamed", "a fault ends another session", Turn, "_blame", _blames_the_first),
     (
         "any-answer", "a late answer is taken for that to the next question",
-        Turn, "decided", _any_answer_will_do,
+        Connections, "decided", _any_answer_will_do,
     ),
     ("kept-for-good", "an answer is kept beyond its time", Gate, "decided", _keeps_for_good),
     (

@@ -13,7 +13,8 @@ from tmqp_server.engine.effects import (
     ReadStored,
     SplitStored,
 )
-from tmqp_server.hub.hub import Fault, Hub
+from tmqp_server.hub.hub import Hub
+from tmqp_server.hub.outlets import Fault
 from tmqp_server.hub.questions import StorageQuestion
 
 __all__ = [

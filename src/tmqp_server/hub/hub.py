@@ -89,7 +89,7 @@ from tmqp_server.hub.relaying import Relay
 from tmqp_server.hub.rows import is_row, row_of, singly
 from tmqp_server.storage.journal import Journal
 
-__all__ = ["Fault", "Hub", "Outside"]
+__all__ = ["Hub", "Outside"]
 
 #: What is for somebody outside, each answered by a call but for failures.
 Outside: TypeAlias = Question | CallHttp | TellHandler | RouterFailed | Fault | StorageQuestion

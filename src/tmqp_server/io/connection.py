@@ -17,7 +17,8 @@ import anyio
 import anyio.lowlevel
 
 from tmqp_server.io.transport import Bytes, Transport
-from tmqp_server.shell.turn import EFFECTS, END, WAIT, Turn
+from tmqp_server.shell.connections import EFFECTS, END, WAIT
+from tmqp_server.shell.turn import Turn
 
 __all__ = ["Carrier", "Connection"]
 

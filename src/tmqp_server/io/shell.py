@@ -29,8 +29,9 @@ from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.telling import Teller
 from tmqp_server.io.worker import Worker
+from tmqp_server.shell.connections import EFFECTS, GONE, NOT_YET
 from tmqp_server.shell.saving import CLOSED
-from tmqp_server.shell.turn import EFFECTS, GONE, NOT_YET, Turn
+from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import (
     Abandon,
     Ask,

@@ -63,7 +63,7 @@ logger = logging.getLogger("tmqp_server")
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 
 
-def marks_of(limits: OutboundLimits) -> Marks:
+def _marks_of(limits: OutboundLimits) -> Marks:
     """What a peer that reads slowly may cost, as configured."""
     return Marks(
         limits.max_outbound_bytes,
@@ -71,6 +71,16 @@ def marks_of(limits: OutboundLimits) -> Marks:
         limits.low_water_bytes,
         limits.stall_timeout_s,
         limits.flush_timeout_s,
+    )
+
+
+def _call_settings_of(config: ServerConfig, hooks: ChannelHooks) -> CallSettings:
+    """What bounds the calls to code outside, as configured."""
+    return CallSettings(
+        config.hook_timeout_s,
+        config.http.timeout_s,
+        config.http.max_concurrent,
+        tuple(hooks.event_handlers),
     )
 
 
@@ -121,26 +131,16 @@ class Server:
         )
         self._turn = Turn(
             self._hub,
-            marks_of(config.outbound),
+            _marks_of(config.outbound),
             self._journal,
-            CallSettings(
-                config.hook_timeout_s,
-                config.http.timeout_s,
-                config.http.max_concurrent,
-                tuple(hooks.event_handlers),
-            ),
+            _call_settings_of(config, hooks),
             () if self.cluster is None else self.cluster.machines,
         )
-        judge = None
-        if access is not None or custom_messages is not None:
-            most_bytes = config.connection.max_payload_bytes
-            judge = Judge(
-                access, custom_messages, config.hook_timeout_s, most_bytes, hooks.authenticators
-            )
+        most_bytes = config.connection.max_payload_bytes
         self._shell = Shell(
             self._turn,
             self._door,
-            judge,
+            Judge(access, custom_messages, config.hook_timeout_s, most_bytes, hooks.authenticators),
             HttpCaller(config.http) if config.http.allow else None,
             Teller(hooks.event_handlers),
             store,

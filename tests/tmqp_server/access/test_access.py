@@ -406,7 +406,6 @@ async def test_a_server_without_hooks_asks_nothing() -> None:
     async with serving() as server, wire(server, "a", "c") as client:
         hub = server._hub
         assert hub.gate is None
-        assert server._shell._judge is None
         await client.say(custom("1"), push("c", 1, "m"))
         assert (await client.hear()).message_id == "m"
         assert hub.customs_ignored == 1

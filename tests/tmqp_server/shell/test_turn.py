@@ -12,8 +12,8 @@ from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command, Connect, HttpAnswered
 from tmqp_server.hub.hub import Hub
-from tmqp_server.shell import turn as turn_module
-from tmqp_server.shell.turn import END, GONE, NOT_YET, READ, SENT, WAIT, Turn
+from tmqp_server.shell.connections import END, GONE, NOT_YET, READ, SENT, WAIT
+from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import Abandon, Ask, Drained
 
 
@@ -418,4 +418,3 @@ def test_a_fault_of_what_another_server_said_is_logged(monkeypatch: pytest.Monke
     stage.turn.perform([Command()], stage.now)
     stage.attend()
     assert [log.text for log in stage.logs] == ["the broker failed at what another server said"]
-    assert turn_module.INTERNAL_ERROR == "an internal error"
