@@ -509,6 +509,9 @@ def _draw_outside(plan: Plan) -> None:
     own = Random(f"{plan.seed}/outside")
     plan.guarded = own.random() < 0.25
     plan.tells = own.random() < 0.25
+    if plan.bulk_producer >= 0:
+        # Where each push is asked about, or told of, few are taken in one go.
+        plan.guarded = plan.tells = False
     if plan.quiet:
         return
     plan.fails = own.random() < 0.05
