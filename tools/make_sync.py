@@ -20,15 +20,15 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
 
-from tmqp_client._custom import CustomMessage, CustomMessages
-from tmqp_client._groups import Groups
-from tmqp_client._reading import KeptMessages, Reading
 from tmqp_client.client import Client
 from tmqp_client.connection_events import ConnectionEvents
 from tmqp_client.consumer import Consumer, ConsumerIterator
+from tmqp_client.custom import CustomMessage, CustomMessages
 from tmqp_client.direct import DirectMessage, DirectMessages
 from tmqp_client.events import Events
 from tmqp_client.message import Message
+from tmqp_client.operations.groups import Groups
+from tmqp_client.operations.reading import KeptMessages, Reading
 from tmqp_client.pull import Pull
 from tmqp_client.unclaimed import Unclaimed
 
@@ -215,7 +215,7 @@ def render() -> dict[str, str]:
     imports = [
         "from types import TracebackType",
         "from typing import Any, Self",
-        "from tmqp_client._blocking import Blocking",
+        "from tmqp_client.sync._blocking import Blocking",
         aliases,
     ]
     result["_received.py"] = _module(
@@ -248,9 +248,9 @@ def _operations() -> dict[str, str]:
         )
         for name in list(names):
             if name in received:
-                names[name] = f"from tmqp_client.sync._received import {name}"
+                names[name] = f"from tmqp_client.sync._generated_received import {name}"
         names["Client"] = "from tmqp_client.client import Client"
-        imports = ["from typing import Any", "from tmqp_client._blocking import Blocking"]
+        imports = ["from typing import Any", "from tmqp_client.sync._blocking import Blocking"]
         result[file] = _module(words, imports, names, text, f'"{base}"')
     return result
 

@@ -23,11 +23,9 @@ Reading order: ``_machine`` (what a client knows, without I/O), ``session`` (one
 
 from __future__ import annotations
 
-from tmqp_client._custom import CustomMessage, CustomMessages
-from tmqp_client._gate import WhenFull
-from tmqp_client._reading import KeptMessages
+from tmqp_client._core.requests import Headers, Payload
+from tmqp_client._io.gate import WhenFull
 from tmqp_client._report import BatchFailure, BatchReport
-from tmqp_client._requests import Headers, Payload
 from tmqp_client.binding import Converter, JsonConverter
 from tmqp_client.client import Client, connect
 from tmqp_client.config import ClientLimits
@@ -41,6 +39,7 @@ from tmqp_client.connection_events import (
     RestoreRefused,
 )
 from tmqp_client.consumer import AcknowledgeMode, Consumer, ConsumerIterator
+from tmqp_client.custom import CustomMessage, CustomMessages
 from tmqp_client.direct import DirectMessage, DirectMessages, Response, to_name, to_type
 from tmqp_client.errors import (
     AlreadyAcknowledged,
@@ -66,6 +65,7 @@ from tmqp_client.errors import (
 from tmqp_client.events import AnyEvent, Events
 from tmqp_client.handling import HandlerAcknowledge, RetryPolicy
 from tmqp_client.message import Message
+from tmqp_client.operations.reading import KeptMessages
 from tmqp_client.parts import Multipart
 from tmqp_client.pull import Pull
 from tmqp_client.reading import KeptEntry, KeptMessage

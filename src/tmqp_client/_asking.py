@@ -12,13 +12,13 @@ import anyio
 import anyio.lowlevel
 
 from tmqp.frames import Frame
-from tmqp_client._gate import Dropped, Gate
-from tmqp_client._link import Link
-from tmqp_client._loop import NewSignal, Signal, now
-from tmqp_client._machine import ClientMachine
-from tmqp_client._pending import Pending, Waiter, time_limit
-from tmqp_client._pulls import PullUnderWay
-from tmqp_client._requests import Headers, PullRequest, Request
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._core.pending import Pending, Waiter, time_limit
+from tmqp_client._core.pulls import PullUnderWay
+from tmqp_client._core.requests import Headers, PullRequest, Request
+from tmqp_client._io.gate import Dropped, Gate
+from tmqp_client._io.link import Link
+from tmqp_client._io.loop import NewSignal, Signal, now
 from tmqp_client.errors import WouldBlock
 
 __all__ = ["Asked", "Asking"]

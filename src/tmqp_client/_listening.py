@@ -9,10 +9,10 @@ from typing import Protocol, Self
 import anyio
 
 from tmqp.events import MessageReceived
-from tmqp_client._board import Topic
-from tmqp_client._letters import SubscriptionRequest
-from tmqp_client._machine import ClientMachine
-from tmqp_client._stream import InboxReader
+from tmqp_client._core.board import Topic
+from tmqp_client._core.letters import SubscriptionRequest
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._io.stream import InboxReader
 from tmqp_client.errors import ClientClosed, ConnectionLost, OperationFailed
 from tmqp_client.session import Session
 

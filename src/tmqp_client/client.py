@@ -15,22 +15,16 @@ from tmqp.constants import RESULT_DUPLICATE, RESULT_NOT_FOUND, PullClear, QueueS
 from tmqp.errors import LocalProtocolError
 from tmqp.hello import ConnectionInformation
 from tmqp.models import ChannelOptions, QueueOptions
-from tmqp_client import _requests
-from tmqp_client._batch import Batch
-from tmqp_client._gate import WhenFull
-from tmqp_client._groups import Groups
-from tmqp_client._ids import IdSource, new_client_id
+from tmqp_client._core import requests
+from tmqp_client._core.ids import IdSource, new_client_id
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._core.pending import time_limit
+from tmqp_client._core.requests import Headers, Payload, PullRequest, Request, payload_bytes
+from tmqp_client._io.batch import Batch
+from tmqp_client._io.gate import WhenFull
+from tmqp_client._io.supervisor import Supervisor
 from tmqp_client._listening import Listening
-from tmqp_client._machine import ClientMachine
-from tmqp_client._managing import Managing
-from tmqp_client._nodes import Nodes
-from tmqp_client._pending import time_limit
 from tmqp_client._report import BatchReport
-from tmqp_client._requests import Headers, Payload, PullRequest, Request, payload_bytes
-from tmqp_client._routers import Routers
-from tmqp_client._supervisor import Supervisor
-from tmqp_client._talking import Talking
-from tmqp_client._transactions import Transactions
 from tmqp_client.binding import Converter, JsonConverter
 from tmqp_client.config import ClientLimits
 from tmqp_client.connection_events import ConnectionEvents, ConnectionState
@@ -42,6 +36,12 @@ from tmqp_client.errors import (
     OperationFailed,
 )
 from tmqp_client.handling import Handling
+from tmqp_client.operations.groups import Groups
+from tmqp_client.operations.managing import Managing
+from tmqp_client.operations.nodes import Nodes
+from tmqp_client.operations.routers import Routers
+from tmqp_client.operations.talking import Talking
+from tmqp_client.operations.transactions import Transactions
 from tmqp_client.parts import with_parts
 from tmqp_client.pull import Pull
 from tmqp_client.reconnect import ReconnectPolicy
@@ -329,7 +329,7 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
             ``exist_ok``.
         """
         return await self._create(
-            _requests.create_channel(name, options), exist_ok=exist_ok, timeout_s=timeout_s
+            requests.create_channel(name, options), exist_ok=exist_ok, timeout_s=timeout_s
         )
 
     async def remove_channel(self, name: str, *, timeout_s: float | None = None) -> None:
@@ -337,7 +337,7 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
 
         :raises OperationFailed: when the server refuses: 404, 401 ...
         """
-        await self._session.ask(_requests.remove_channel(name), timeout_s)
+        await self._session.ask(requests.remove_channel(name), timeout_s)
 
     async def create_queue(
         self,
@@ -363,7 +363,7 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
         :raises OperationFailed: when the server refuses; with 481 for one that exists if not
             ``exist_ok``.
         """
-        request = _requests.create_queue(
+        request = requests.create_queue(
             channel, queue_id, options, status, tag, delivery_handler, wait_for_acknowledge, headers
         )
         return await self._create(request, exist_ok=exist_ok, timeout_s=timeout_s)
@@ -375,7 +375,7 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
 
         :raises OperationFailed: when the server refuses: 404, 401 ...
         """
-        await self._session.ask(_requests.remove_queue(channel, queue_id), timeout_s)
+        await self._session.ask(requests.remove_queue(channel, queue_id), timeout_s)
 
     async def join(self, channel: str, *, timeout_s: float | None = None) -> None:
         """Join a channel: its queues deliver to this client from now on (F48).
@@ -385,7 +385,7 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
 
         :raises OperationFailed: when the server refuses: 404, 401, 482.
         """
-        await self._session.ask(_requests.join(channel), timeout_s)
+        await self._session.ask(requests.join(channel), timeout_s)
         self._joined.add(channel.lower())
 
     async def leave(self, channel: str, *, timeout_s: float | None = None) -> None:
@@ -393,7 +393,7 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
 
         :raises OperationFailed: with 404 when it was not joined (F49).
         """
-        await self._session.ask(_requests.leave(channel), timeout_s)
+        await self._session.ask(requests.leave(channel), timeout_s)
         self._joined.discard(channel.lower())
 
     async def _create(self, request: Request, *, exist_ok: bool, timeout_s: float | None) -> bool:
@@ -471,7 +471,7 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
         """
         if in_flight < 1:
             raise LocalProtocolError(f"in_flight is at least 1, got {in_flight!r}")
-        pairs = tuple(_requests.to_pairs(headers))
+        pairs = tuple(requests.to_pairs(headers))
         batch = Batch(in_flight)
         session = self._session
 

@@ -17,9 +17,9 @@ import anyio
 from tmqp.constants import RESULT_NOT_FOUND, NackReason
 from tmqp.errors import LocalProtocolError
 from tmqp.frames import Frame
-from tmqp_client import _requests
-from tmqp_client._machine import ClientMachine
-from tmqp_client._stream import InboxReader
+from tmqp_client._core import requests
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._io.stream import InboxReader
 from tmqp_client.errors import ClientClosed, ConnectionLost, OperationFailed, OperationTimeout
 from tmqp_client.message import Message
 from tmqp_client.session import Session
@@ -90,7 +90,7 @@ class Consumer:
         if exc is None:
             await self.aclose()
         elif self._shut(exc):
-            self._client._session.tell(_requests.leave(self.channel))
+            self._client._session.tell(requests.leave(self.channel))
 
     async def aclose(self) -> None:
         """Acknowledge what the automatic mode holds, and leave the channel if no other consumer is
@@ -104,7 +104,7 @@ class Consumer:
         if not self._shut(None):
             return
         try:
-            await self._client._session.retract(_requests.leave(self.channel))
+            await self._client._session.retract(requests.leave(self.channel))
         except OperationFailed as error:
             if error.code != RESULT_NOT_FOUND:  # then the channel is gone, and we with it (F49)
                 raise
@@ -124,14 +124,14 @@ class Consumer:
             if not self._join:
                 return
             try:
-                await session.ask(_requests.join(self.channel), repeat=True)
+                await session.ask(requests.join(self.channel), repeat=True)
             except OperationFailed as error:
                 self._shut(error)
                 raise
             except BaseException as error:
                 # Whether the server has let us in is not known.
                 if self._shut(error):
-                    session.tell(_requests.leave(self.channel))
+                    session.tell(requests.leave(self.channel))
                 raise
 
     def _shut(self, error: BaseException | None) -> bool:

@@ -14,8 +14,8 @@ from tmqp.models import (
     QueueEvent,
     SubscriptionEvent,
 )
-from tmqp_client._board import event_topic
-from tmqp_client._letters import subscription
+from tmqp_client._core.board import event_topic
+from tmqp_client._core.letters import subscription
 from tmqp_client._listening import Listening, ListeningOwner
 
 __all__ = ["AnyEvent", "Events"]

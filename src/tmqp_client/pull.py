@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import anyio
 
-from tmqp_client._pulls import PullUnderWay
-from tmqp_client._requests import PullRequest
+from tmqp_client._core.pulls import PullUnderWay
+from tmqp_client._core.requests import PullRequest
 from tmqp_client.consumer import ConsumerOwner
 from tmqp_client.errors import OperationTimeout
 from tmqp_client.message import Message

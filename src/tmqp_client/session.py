@@ -1,7 +1,7 @@
 """Owns who waits for what: the machine's callers, its deadlines, and the connection it has now.
 
 Theory of operation.  A session lives as long as its client; each of its connections is a
-:class:`tmqp_client._link.Link`.  Callers change the machine themselves; what comes back is told to
+:class:`tmqp_client._io.link.Link`.  Callers change the machine themselves; what comes back is told to
 whoever it concerns (:meth:`Session.settle`).  One task sleeps until the machine's next deadline,
 whether there is a connection or not.
 
@@ -25,14 +25,14 @@ import anyio.abc
 import anyio.lowlevel
 
 from tmqp_client._asking import Asking
-from tmqp_client._gate import Gate, WhenFull
-from tmqp_client._inbox import Inbox
-from tmqp_client._link import Link
-from tmqp_client._loop import NewSignal, Signal, now, signals
-from tmqp_client._machine import ClientMachine
-from tmqp_client._outcomes import Accepted, Lost, NotRestored, Outcome
-from tmqp_client._pending import Pending
-from tmqp_client._transport import Transport
+from tmqp_client._core.inbox import Inbox
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._core.outcomes import Accepted, Lost, NotRestored, Outcome
+from tmqp_client._core.pending import Pending
+from tmqp_client._io.gate import Gate, WhenFull
+from tmqp_client._io.link import Link
+from tmqp_client._io.loop import NewSignal, Signal, now, signals
+from tmqp_client._io.transport import Transport
 from tmqp_client.errors import ClientClosed, OperationTimeout
 
 __all__ = ["Session"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tmqp.events import MessageReceived
-from tmqp_client._stream import InboxReader
+from tmqp_client._io.stream import InboxReader
 from tmqp_client.consumer import ConsumerOwner
 
 __all__ = ["Unclaimed"]

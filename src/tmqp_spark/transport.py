@@ -40,7 +40,7 @@ from tmqp import (
 )
 from tmqp.address import parse_address
 from tmqp.constants import TYPE_RESPONSE
-from tmqp_client._ids import IdSource
+from tmqp_client._core.ids import IdSource
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken, TlsMistake
 from tmqp_spark.large import LargeAnswer, begin
 from tmqp_spark.options import ConnectionOptions

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from tests.tmqp_client.machine_pair import Pair
 from tmqp import Frame, MessageType
-from tmqp_client import _requests
-from tmqp_client._custom import CustomRequest
-from tmqp_client._ids import IdSource
-from tmqp_client._letters import DirectRequest, RouterRequest
-from tmqp_client._pending import Kind, Pending
+from tmqp_client._core import requests
+from tmqp_client._core.ids import IdSource
+from tmqp_client._core.letters import DirectRequest, RouterRequest
+from tmqp_client._core.pending import Kind, Pending
+from tmqp_client.custom import CustomRequest
 
 RESPONSE = MessageType.RESPONSE
 ACKNOWLEDGE = MessageType.ACKNOWLEDGE
@@ -25,7 +25,7 @@ def asked(pair: Pair, what: str) -> Pending:
     if what == "push":
         return machine.push("orders", 1, b"x", (), 0.0, confirm=True)
     if what == "cache":
-        request = _requests.PullRequest("orders", 1)
+        request = requests.PullRequest("orders", 1)
         return machine.read_cache(request, 0.0, None)
     kind = Kind.DIRECT if what == "direct" else Kind.REQUEST
     letter = ("clerk", 0, b"?", (), False, False)
@@ -37,7 +37,7 @@ def asked(pair: Pair, what: str) -> Pending:
         return machine.request(RouterRequest(kind, "orders", 0, b"?", (), False), 0.0)
     if what == "custom":
         return machine.request(CustomRequest(kind, "orders", 0, b"?", (), False), 0.0)
-    return machine.request(_requests.remove_queue("orders", 1), 0.0)
+    return machine.request(requests.remove_queue("orders", 1), 0.0)
 
 
 def counts(what: str, source: str, kind: MessageType) -> bool:

@@ -17,7 +17,7 @@ from tests.certificates import make_certificate
 from tests.tmqp_client.peer import Peer, broker, connect
 from tmqp.address import Address
 from tmqp_client import ClientLimits, ConnectFailed
-from tmqp_client._transport import READ_BYTES, SocketTransport, StreamTransport, open_transport
+from tmqp_client._io.transport import READ_BYTES, SocketTransport, StreamTransport, open_transport
 
 
 @pytest.fixture

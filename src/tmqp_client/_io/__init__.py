@@ -1,0 +1,3 @@
+"""The client's sockets, tasks and waiting, on anyio."""
+
+from __future__ import annotations
