@@ -9,7 +9,8 @@ from tmqp.frames import Frame
 from tmqp_client._core.board import CUSTOM_MESSAGES
 from tmqp_client._core.pending import NO_QUEUE, Kind
 from tmqp_client._core.requests import Headers, Request, to_pairs
-from tmqp_client._listening import Listening, ListeningOwner
+from tmqp_client._listening import Listening
+from tmqp_client._port import Port
 from tmqp_client._received import ReceivedMessage
 
 __all__ = ["CustomMessage", "CustomMessages", "CustomRequest"]
@@ -78,8 +79,8 @@ class CustomMessages(Listening):
     Several tasks may iterate; each message goes to one of them.
     """
 
-    def __init__(self, client: ListeningOwner) -> None:
-        super().__init__(client, CUSTOM_MESSAGES, None)
+    def __init__(self, port: Port) -> None:
+        super().__init__(port, CUSTOM_MESSAGES, None)
 
     def __aiter__(self) -> Self:
         return self
@@ -92,4 +93,4 @@ class CustomMessages(Listening):
         event = await self._next()
         if event is None:
             raise StopAsyncIteration
-        return CustomMessage(event.frame, self._client._session)
+        return CustomMessage(event.frame, self._port.session)

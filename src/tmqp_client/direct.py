@@ -12,7 +12,8 @@ from tmqp.frames import Frame
 from tmqp_client._core import letters
 from tmqp_client._core.board import DIRECT_MESSAGES
 from tmqp_client._core.requests import Payload, payload_bytes
-from tmqp_client._listening import Listening, ListeningOwner
+from tmqp_client._listening import Listening
+from tmqp_client._port import Port
 from tmqp_client._received import ReceivedMessage
 from tmqp_client.errors import AlreadyAcknowledged
 from tmqp_client.session import Session
@@ -188,8 +189,8 @@ class DirectMessages(Listening):
     :class:`DirectMessage`.
     """
 
-    def __init__(self, client: ListeningOwner) -> None:
-        super().__init__(client, DIRECT_MESSAGES, None)
+    def __init__(self, port: Port) -> None:
+        super().__init__(port, DIRECT_MESSAGES, None)
 
     def __aiter__(self) -> Self:
         return self
@@ -202,4 +203,4 @@ class DirectMessages(Listening):
         event = await self._next()
         if event is None:
             raise StopAsyncIteration
-        return DirectMessage(event.frame, self._client._session)
+        return DirectMessage(event.frame, self._port.session)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import secrets
 import socket
 import ssl
 import time
@@ -103,7 +104,7 @@ class Link:
         self._may_be_large: set[str] = set()
         self._payloads: dict[str, tuple[memoryview, int]] = {}
         self._large: LargeAnswer | None = None
-        self._new_id = IdSource()
+        self._new_id = IdSource(secrets.token_hex)
 
     def __repr__(self) -> str:
         return f"<Link {self.options.url} {'open' if self.is_open else 'closed'}>"

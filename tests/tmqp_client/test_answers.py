@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,11 +99,11 @@ def test_a_refused_operation_cannot_be_answered_before_the_server() -> None:
 
 def test_ids_cannot_be_predicted() -> None:
     """They had 64 fixed bits and counted."""
-    source = IdSource()
+    source = IdSource(secrets.token_hex)
     ids = [source() for _ in range(1_000)]
     assert len({*ids}) == 1_000
     assert all(len(each) == 32 and int(each, 16) >= 0 for each in ids)
     for place in range(0, 32, 4):
         # Four digits of a thousand random ids hardly ever agree; a fixed part would.
         assert len({each[place : place + 4] for each in ids}) > 900
-    assert IdSource()() not in ids
+    assert IdSource(secrets.token_hex)() not in ids

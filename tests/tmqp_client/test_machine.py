@@ -20,6 +20,7 @@ from tmqp_client import (
     OperationFailed,
     OperationTimeout,
 )
+from tmqp_client._core import requests
 from tmqp_client._core.outcomes import Accepted, Lost
 
 # --- Connecting ----------------------------------------------------------------------------------

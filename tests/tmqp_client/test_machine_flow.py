@@ -20,6 +20,7 @@ from tmqp_client import (
     ClientClosed,
     ConnectionLost,
 )
+from tmqp_client._core import requests
 from tmqp_client._core.inbox import Inbox
 from tmqp_client._core.machine import ClientMachine
 from tmqp_client._core.outcomes import Lost, Outcome

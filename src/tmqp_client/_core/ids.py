@@ -7,10 +7,10 @@ F78), so an id must tell nothing about the next one.
 
 from __future__ import annotations
 
-import secrets
+from collections.abc import Callable
 from typing import Final
 
-__all__ = ["IdSource", "new_client_id"]
+__all__ = ["IdSource"]
 
 _ID_BYTES: Final = 16
 _DIGITS: Final = 2 * _ID_BYTES
@@ -19,23 +19,22 @@ _PORTION: Final = 256
 
 
 class IdSource:
-    """Calling it returns the next id."""
+    """Calling it returns the next id.
 
-    __slots__ = ("_at", "_drawn")
+    :param random_hex: draws so many random bytes, as hexadecimal digits: ``secrets.token_hex``.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_at", "_drawn", "_random_hex")
+
+    def __init__(self, random_hex: Callable[[int], str]) -> None:
+        self._random_hex = random_hex
         self._drawn = ""
         self._at = 0
 
     def __call__(self) -> str:
         at = self._at
         if at == len(self._drawn):
-            self._drawn = secrets.token_hex(_ID_BYTES * _PORTION)
+            self._drawn = self._random_hex(_ID_BYTES * _PORTION)
             at = 0
         self._at = at + _DIGITS
         return self._drawn[at : at + _DIGITS]
-
-
-def new_client_id() -> str:
-    """An id for a client that was given none: 32 random hexadecimal digits (F30)."""
-    return secrets.token_hex(_ID_BYTES)

@@ -20,6 +20,7 @@ from tmqp.address import Address
 from tmqp.hello import ConnectionInformation
 from tmqp_client._core.machine import ClientMachine
 from tmqp_client._core.outcomes import Lost, NotRestored
+from tmqp_client._io.line import Line
 from tmqp_client._io.transport import open_transport
 from tmqp_client.connection_events import (
     ConnectionState,
@@ -31,7 +32,6 @@ from tmqp_client.connection_events import (
 )
 from tmqp_client.errors import ConnectFailed, ConnectRefused
 from tmqp_client.reconnect import ReconnectPolicy, Schedule
-from tmqp_client.session import Session
 
 __all__ = ["Supervisor"]
 
@@ -46,7 +46,7 @@ class Supervisor:
     def __init__(
         self,
         machine: ClientMachine,
-        session: Session,
+        line: Line,
         addresses: Sequence[Address],
         information: ConnectionInformation,
         ssl_context: ssl.SSLContext | None,
@@ -56,7 +56,7 @@ class Supervisor:
         self.watchers = Watchers()
         self.address: Address | None = None
         self._machine = machine
-        self._session = session
+        self._line = line
         self._addresses = tuple(addresses)
         self._information = information
         self._ssl_context = ssl_context
@@ -65,7 +65,7 @@ class Supervisor:
         self._connected_at = 0.0
         #: How often the wait was doubled in the outages before; see ReconnectPolicy.
         self._doublings = 0
-        session.on_refused = self._refused
+        line.on_refused = self._refused
 
     # -- the first time -------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ class Supervisor:
         :raises ConnectFailed: when no address answers as a server of this protocol.
         """
         self.state = ConnectionState.CONNECTING
-        tasks.start_soon(self._session.watch_time)
+        tasks.start_soon(self._line.watch_time)
         failures: list[ConnectFailed] = []
         for address in self._addresses:
             failure = await self._try(tasks, address)
@@ -102,12 +102,12 @@ class Supervisor:
             transport = await open_transport(address, limits.connect_timeout_s, self._ssl_context)
         except ConnectFailed as error:
             return error
-        over = self._session.lost
+        over = self._line.lost
         if over is not None and over.reason == "local":  # closed meanwhile
             await transport.aclose()
             return ConnectFailed(str(address), "the client was closed")
         self._information.path = address.path
-        lost = await self._session.open(tasks, transport)
+        lost = await self._line.open(tasks, transport)
         if lost is None:
             self.address = address
             return None
@@ -118,10 +118,10 @@ class Supervisor:
     # -- every other time -----------------------------------------------------------------------
 
     async def _run(self, tasks: anyio.abc.TaskGroup) -> None:
-        session = self._session
+        line = self._line
         while True:
-            assert session.link is not None, "there was a first connection"
-            await session.link.ended.wait()
+            assert line.link is not None, "there was a first connection"
+            await line.link.ended.wait()
             lost = self._machine.lost
             if lost is None or lost.reason == "local":
                 return
@@ -132,7 +132,7 @@ class Supervisor:
 
     async def _come_back(self, tasks: anyio.abc.TaskGroup, lost: Lost) -> bool:
         """After a loss, connect again; say whether there is a connection."""
-        session = self._session
+        line = self._line
         policy = self._policy
         if policy is None:
             self.watchers.tell(GaveUp("this client does not reconnect"))
@@ -143,11 +143,11 @@ class Supervisor:
             self._doublings = 0
         schedule = self._schedule(policy)
         failure = await self._go_on(tasks, schedule, ConnectFailed("", lost.message))
-        if session.lost is not None:
+        if line.lost is not None:
             return False
         if failure is not None:
             words = f"{lost.message}; {schedule.why_over}; the last attempt: {failure}"
-            session.give_up(Lost(lost.reason, words, lost.rule))
+            line.give_up(Lost(lost.reason, words, lost.rule))
             self.watchers.tell(GaveUp(words))
             return False
         self._doublings = schedule.doublings
@@ -176,7 +176,7 @@ class Supervisor:
                 return failure
             if attempt.delay_s > 0:
                 await anyio.sleep(attempt.delay_s)
-            if self._session.lost is not None:
+            if self._line.lost is not None:
                 return failure
             problem = await self._try(tasks, attempt.address)
             if problem is None:

@@ -28,23 +28,19 @@ from tmqp.models import (
     parse_list,
 )
 from tmqp_client._core.requests import Request, check_channel, check_queue_id
-from tmqp_client.session import Session
+from tmqp_client._port import Operations
 
 __all__ = ["Managing"]
 
 _M = TypeVar("_M", bound=Model)
 
 
-class Managing:
+class Managing(Operations):
     """What :class:`tmqp_client.Client` can see and change; a server may keep it to administrators.
 
     Every method raises ``OperationFailed`` when the server refuses (401), or does not have what is
     asked for (404), and ``ModelError`` when its answer cannot be read.
     """
-
-    @property
-    def _session(self) -> Session:
-        raise NotImplementedError
 
     async def _list(self, model: type[_M], request: Request, timeout_s: float | None) -> list[_M]:
         return parse_list(model, await self._answer(request, timeout_s))

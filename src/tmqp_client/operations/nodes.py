@@ -5,17 +5,13 @@ from __future__ import annotations
 from tmqp.constants import OP_INSTANCE_LIST
 from tmqp.models import NodeInformation, parse_list
 from tmqp_client._core.requests import Request
-from tmqp_client.session import Session
+from tmqp_client._port import Operations
 
 __all__ = ["Nodes"]
 
 
-class Nodes:
+class Nodes(Operations):
     """What :class:`tmqp_client.Client` can ask about nodes."""
-
-    @property
-    def _session(self) -> Session:
-        raise NotImplementedError
 
     async def nodes(self, *, timeout_s: float | None = None) -> list[NodeInformation]:
         """The other nodes of the server's cluster: its masters, then the slaves connected to it.

@@ -40,24 +40,20 @@ from tmqp.models import (
     parse_list,
 )
 from tmqp_client._core.requests import Request, check_channel, check_queue_id
+from tmqp_client._port import Operations
 from tmqp_client.errors import OperationFailed, OutOfRange
 from tmqp_client.reading import KeptEntry, KeptMessage, kept_entries, kept_messages
-from tmqp_client.session import Session
 
 __all__ = ["KeptMessages", "Reading", "number_text"]
 
 
-class Reading:
+class Reading(Operations):
     """What :class:`tmqp_client.Client` can read of what is kept.
 
     Sequences rise within a queue, with gaps.  An ``incarnation``, from :meth:`offsets` or a cursor,
     makes sure that it is still that very queue: else the server answers 409.  A server without a
     data directory answers 501, one that does not know these operations 400 or not at all.
     """
-
-    @property
-    def _session(self) -> Session:
-        raise NotImplementedError
 
     async def offsets(
         self,

@@ -17,19 +17,15 @@ from tmqp.models import BindingInformation, RouterInformation, parse_list
 from tmqp_client._core.letters import RouterRequest
 from tmqp_client._core.pending import Kind
 from tmqp_client._core.requests import Headers, Payload, Request, check_channel, payload_bytes
+from tmqp_client._port import Operations
 from tmqp_client.direct import Response
 from tmqp_client.parts import with_parts
-from tmqp_client.session import Session
 
 __all__ = ["Routers"]
 
 
-class Routers:
+class Routers(Operations):
     """What :class:`tmqp_client.Client` can do with routers."""
-
-    @property
-    def _session(self) -> Session:
-        raise NotImplementedError
 
     async def create_router(
         self,

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from tmqp_client._core.letters import DirectRequest
-from tmqp_client._core.machine import ClientMachine
 from tmqp_client._core.pending import Kind
 from tmqp_client._core.requests import Headers, Payload, payload_bytes
-from tmqp_client._listening import Listening
+from tmqp_client._port import Operations
 from tmqp_client.custom import CustomMessages, CustomRequest
 from tmqp_client.direct import DirectMessages, Response
 from tmqp_client.events import Events
 from tmqp_client.parts import with_parts
-from tmqp_client.session import Session
 
 __all__ = ["Talking"]
 
 
-class Talking:
+class Talking(Operations):
     """What :class:`tmqp_client.Client` can do beyond channels and queues."""
-
-    _machine: ClientMachine
-    _listeners: dict[Listening, None]
-
-    @property
-    def _session(self) -> Session:
-        raise NotImplementedError
 
     async def send_direct(
         self,
@@ -104,7 +95,7 @@ class Talking:
 
         :raises AlreadyListening: when it is opened while another one is open.
         """
-        return DirectMessages(self)
+        return DirectMessages(self._port)
 
     async def send_custom(
         self,
@@ -171,7 +162,7 @@ class Talking:
 
         :raises AlreadyListening: when it is opened while another one is open.
         """
-        return CustomMessages(self)
+        return CustomMessages(self._port)
 
     def events(self, name: str, channel: str | None = None, queue_id: int | None = None) -> Events:
         """Events of the server, as an async iterator of their models; see :class:`Events`.
@@ -182,4 +173,4 @@ class Talking:
         :raises LocalProtocolError: when the event is not known, or these do not suit it.
         :raises AlreadyListening: when it is opened while another one of the same is open.
         """
-        return Events(self, name, channel, queue_id)
+        return Events(self._port, name, channel, queue_id)

@@ -21,7 +21,6 @@ from tmqp.extensions import (
 )
 from tmqp.models import TransactionInformation, parse_list
 from tmqp.models._json import dump
-from tmqp_client._asking import Asked
 from tmqp_client._core.pending import Pending
 from tmqp_client._core.requests import (
     Headers,
@@ -31,7 +30,8 @@ from tmqp_client._core.requests import (
     push_frame,
     to_pairs,
 )
-from tmqp_client.session import Session
+from tmqp_client._port import Operations
+from tmqp_client.session import Asked
 
 __all__ = ["Transactions"]
 
@@ -39,7 +39,7 @@ __all__ = ["Transactions"]
 _BLOCKS_AHEAD: Final = 4
 
 
-class Transactions:
+class Transactions(Operations):
     """What :class:`tmqp_client.Client` can push so that all of it is there, once, or nothing.
 
     Any number of clients open transactions of an *application* and an *epoch*, a number that
@@ -55,10 +55,6 @@ class Transactions:
     The queues must be durable.  A transaction ends by a commit, an abort, a time without a push, or
     when the server stops; not with the connection.  A server without a data directory answers 501.
     """
-
-    @property
-    def _session(self) -> Session:
-        raise NotImplementedError
 
     async def open_transaction(
         self,

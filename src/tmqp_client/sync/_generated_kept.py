@@ -1,4 +1,4 @@
-"""Owns what a client can do with what is kept, blocking.
+"""What a client can do with what is kept, blocking.
 
 Made by ``python -m tools.make_sync``: edit the async side, and run that.
 """

@@ -1,4 +1,4 @@
-"""Owns what else a client can do, blocking.
+"""What else a client can do, blocking.
 
 Made by ``python -m tools.make_sync``: edit the async side, and run that.
 """
@@ -21,6 +21,7 @@ from tmqp.models import (
 )
 from tmqp_client._core.requests import Headers, Payload
 from tmqp_client._received import ReceivedMessage
+from tmqp_client.binding import Converter
 from tmqp_client.client import Client
 from tmqp_client.direct import Response
 from tmqp_client.handling import _T
@@ -318,16 +319,6 @@ class More(Blocking[Client]):
         result: list[NodeInformation] = self._call(self._twin.nodes, timeout_s=timeout_s)
         return result
 
-    def encode(self, value: object) -> bytes:
-        """As :meth:`tmqp_client.Client.encode`, blocking."""
-        result: bytes = self._call(self._twin.encode, value)
-        return result
-
-    def decode(self, message: ReceivedMessage | Response, kind: type[_T]) -> _T:
-        """As :meth:`tmqp_client.Client.decode`, blocking."""
-        result: _T = self._call(self._twin.decode, message, kind)
-        return result
-
     def open_transaction(
         self,
         application: str,
@@ -415,3 +406,17 @@ class More(Blocking[Client]):
             self._twin.list_transactions, application_filter, timeout_s=timeout_s
         )
         return result
+
+    @property
+    def converter(self) -> Converter:
+        """As :attr:`tmqp_client.Client.converter`."""
+        result: Converter = self._wrap(self._twin.converter)
+        return result
+
+    def encode(self, value: object) -> bytes:
+        """As :meth:`tmqp_client.Client.encode`."""
+        return self._twin.encode(value)
+
+    def decode(self, message: ReceivedMessage | Response, kind: type[_T]) -> _T:
+        """As :meth:`tmqp_client.Client.decode`."""
+        return self._twin.decode(message, kind)

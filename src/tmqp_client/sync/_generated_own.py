@@ -1,4 +1,4 @@
-"""Owns the client's own operations, blocking.
+"""The client's own operations, blocking.
 
 Made by ``python -m tools.make_sync``: edit the async side, and run that.
 """
@@ -9,7 +9,6 @@ from tmqp.address import Address
 from tmqp.constants import PullClear, QueueStatus
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client._core.requests import Headers, Payload
-from tmqp_client.binding import Converter
 from tmqp_client.client import Client
 from tmqp_client.connection_events import ConnectionState
 from tmqp_client.consumer import AcknowledgeMode
@@ -36,12 +35,6 @@ class Own(Blocking[Client]):
         return result
 
     @property
-    def converter(self) -> Converter:
-        """As :attr:`tmqp_client.Client.converter`."""
-        result: Converter = self._wrap(self._twin.converter)
-        return result
-
-    @property
     def state(self) -> ConnectionState:
         """As :attr:`tmqp_client.Client.state`."""
         result: ConnectionState = self._wrap(self._twin.state)
@@ -59,9 +52,8 @@ class Own(Blocking[Client]):
         return result
 
     def statistics(self) -> ClientStatistics:
-        """As :meth:`tmqp_client.Client.statistics`, blocking."""
-        result: ClientStatistics = self._call(self._twin.statistics)
-        return result
+        """As :meth:`tmqp_client.Client.statistics`."""
+        return self._twin.statistics()
 
     def create_channel(
         self,

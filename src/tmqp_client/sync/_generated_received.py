@@ -1,4 +1,4 @@
-"""Owns what a blocking client hands out.
+"""What a blocking client hands out.
 
 Made by ``python -m tools.make_sync``: edit the async side, and run that.
 """
@@ -154,9 +154,8 @@ class Message(Blocking[AsyncMessage]):
         return result
 
     def header(self, name: str) -> str | None:
-        """As :meth:`tmqp_client.Message.header`, blocking."""
-        result: str | None = self._call(self._twin.header, name)
-        return result
+        """As :meth:`tmqp_client.Message.header`."""
+        return self._twin.header(name)
 
 
 class DirectMessage(Blocking[AsyncDirectMessage]):
@@ -253,9 +252,8 @@ class DirectMessage(Blocking[AsyncDirectMessage]):
         return result
 
     def header(self, name: str) -> str | None:
-        """As :meth:`tmqp_client.DirectMessage.header`, blocking."""
-        result: str | None = self._call(self._twin.header, name)
-        return result
+        """As :meth:`tmqp_client.DirectMessage.header`."""
+        return self._twin.header(name)
 
 
 class ConsumerIterator(Blocking[AsyncConsumerIterator]):
@@ -289,7 +287,7 @@ class Consumer(Blocking[AsyncConsumer]):
         self._call(self._twin.aclose)
 
     def __iter__(self) -> ConsumerIterator:
-        result: ConsumerIterator = self._call(self._twin.__aiter__)
+        result: ConsumerIterator = self._wrap(self._twin.__aiter__())
         return result
 
     def get(self, *, timeout_s: float | None = None) -> Message:
@@ -386,9 +384,8 @@ class CustomMessage(Blocking[AsyncCustomMessage]):
         return result
 
     def header(self, name: str) -> str | None:
-        """As :meth:`tmqp_client.CustomMessage.header`, blocking."""
-        result: str | None = self._call(self._twin.header, name)
-        return result
+        """As :meth:`tmqp_client.CustomMessage.header`."""
+        return self._twin.header(name)
 
 
 class CustomMessages(Blocking[AsyncCustomMessages]):
