@@ -25,6 +25,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskStatus
 
+from tmqp.backoff import Backoff
 from tmqp.constants import NackReason, ResultCode
 from tmqp.errors import LocalProtocolError
 from tmqp_client._port import Operations, Port
@@ -80,8 +81,7 @@ class RetryPolicy:
 
         :param chance: a number from 0 up to 1.
         """
-        longest_s = min(self.initial_delay_s * 2.0 ** min(attempt - 1, 64), self.max_delay_s)
-        return longest_s * (1.0 - self.jitter * chance)
+        return Backoff(self.initial_delay_s, self.max_delay_s, self.jitter).delay_s(attempt, chance)
 
 
 class _Function:

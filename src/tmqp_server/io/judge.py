@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 import anyio
 
+from tmqp.backoff import Backoff
 from tmqp.constants import ResultCode
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
@@ -56,8 +57,7 @@ __all__ = ["RIGHT_CALLS", "Judge", "Place"]
 logger = logging.getLogger("tmqp_server.access")
 
 #: Seconds a refused client waits to hear of it: the first one of an address, and at most.
-_FIRST_PAUSE_S: Final = 0.25
-_LONGEST_PAUSE_S: Final = 4.0
+_PAUSES: Final = Backoff(0.25, 4.0, 0.0)
 #: Seconds without a refusal after which an address begins anew.
 _FORGIVEN_AFTER_S: Final = 60.0
 #: Addresses whose refusals are counted; beyond them the oldest is forgotten.
@@ -205,7 +205,7 @@ class Judge:
         self._refusals[host] = (count + 1, now)
         if len(self._refusals) > _ADDRESSES:
             del self._refusals[next(iter(self._refusals))]
-        return min(_FIRST_PAUSE_S * 2.0 ** min(count, 16), _LONGEST_PAUSE_S)
+        return _PAUSES.delay_s(count + 1)
 
     # -- lists and messages ---------------------------------------------------------------------
 
