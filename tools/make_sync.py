@@ -148,7 +148,7 @@ def _method(kind: type, name: str, value: Any) -> str:
         return (
             f"    @property\n    def {name}(self) -> {returns}:\n"
             f'        """As :attr:`{whose}`."""\n'
-            f"        result: {returns} = self._wrap(self._twin.{name})\n        return result\n"
+            f"        return self._twin.{name}\n"
         )
     if name == "__aenter__":
         return (

@@ -17,8 +17,9 @@
 
     anyio.run(main)
 
-Reading order: ``_machine`` (what a client knows, without I/O), ``session`` (one connection's I/O),
-``client`` and ``consumer`` (what a program calls).
+Reading order: ``_core`` (what a client knows, without I/O), ``_io`` (sockets, tasks, reconnecting),
+``session`` (sending and waiting for answers), ``operations``, ``client`` and ``consumer`` (what a
+program calls), ``sync`` (the same for threads).
 """
 
 from __future__ import annotations

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from tmqp.models import Model, parse_list
 from tmqp_client._core.machine import ClientMachine
+from tmqp_client._core.requests import Request
 from tmqp_client.binding import Converter
 from tmqp_client.errors import ClientClosed
 from tmqp_client.session import Session
 
 __all__ = ["OpenIterator", "Operations", "Port"]
+
+_M = TypeVar("_M", bound=Model)
 
 
 class OpenIterator(Protocol):
@@ -64,3 +68,11 @@ class Operations:
     @property
     def _session(self) -> Session:
         return self._port.session
+
+    async def _list(self, model: type[_M], request: Request, timeout_s: float | None) -> list[_M]:
+        return parse_list(model, await self._answer(request, timeout_s))
+
+    async def _answer(self, request: Request, timeout_s: float | None) -> bytes:
+        answer = (await self._session.ask(request, timeout_s)).answer
+        assert answer is not None, "an operation is settled by an answer"
+        return answer.payload

@@ -29,10 +29,10 @@ from tmqp.backoff import Backoff
 from tmqp.constants import NackReason, ResultCode
 from tmqp.errors import LocalProtocolError
 from tmqp_client._port import Operations, Port
-from tmqp_client._received import ReceivedMessage
+from tmqp_client._received import HasPayload
 from tmqp_client.binding import Converter, JsonConverter
 from tmqp_client.consumer import Consumer
-from tmqp_client.direct import DirectMessage, DirectMessages, Response
+from tmqp_client.direct import DirectMessage, DirectMessages
 from tmqp_client.errors import ClientError, Refuse, Unreadable
 from tmqp_client.message import Message
 
@@ -275,7 +275,7 @@ class Handling(Operations):
         """
         return self.converter.encode(value)
 
-    def decode(self, message: ReceivedMessage | Response, kind: type[_T]) -> _T:
+    def decode(self, message: HasPayload, kind: type[_T]) -> _T:
         """The payload of a message or a response as a value of your own.
 
         :raises Unreadable: when it is none.

@@ -55,11 +55,6 @@ class Session:
         self._turn = 0
 
     @property
-    def line(self) -> Line:
-        """The connection that this session uses."""
-        return self._line
-
-    @property
     def client_id(self) -> str:
         """The id this client goes by."""
         return self._machine.client_id

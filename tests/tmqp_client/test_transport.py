@@ -219,8 +219,8 @@ async def test_tls(certificate: tuple[Path, Path]) -> None:
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, handle)
         async with connect(f"tmqs://localhost:{port}", ssl_context=client_context) as client:
-            assert client._session.line.link is not None
-            assert isinstance(client._session.line.link.transport, StreamTransport)
+            assert client._line.link is not None
+            assert isinstance(client._line.link.transport, StreamTransport)
             report = await client.push_many("orders", 1, [b"x" * 5_000] * 500)
             assert report.confirmed == 500
             await client.push("orders", 1, b"x" * 900_000)

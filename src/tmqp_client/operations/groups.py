@@ -150,9 +150,7 @@ class Groups(Reading):
         payload: bytes = b"",
     ) -> list[CursorInformation]:
         request = Request(operation, word, target, tuple(headers), payload)
-        pending = await self._session.ask(request, timeout_s)
-        assert pending.answer is not None, "an operation is settled by an answer"
-        answer = pending.answer.payload
+        answer = await self._answer(request, timeout_s)
         most_bytes = max(len(answer), CursorInformation.max_bytes)
         return parse_list(CursorInformation, answer, max_bytes=most_bytes)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from tmqp.constants import (
     HEADER_VALUE_YES,
     OP_CHANNEL_CONSUMERS,
@@ -22,17 +20,13 @@ from tmqp.models import (
     ChannelInformation,
     ChannelOptions,
     ClientInformation,
-    Model,
     QueueInformation,
     QueueOptions,
-    parse_list,
 )
 from tmqp_client._core.requests import Request, check_channel, check_queue_id
 from tmqp_client._port import Operations
 
 __all__ = ["Managing"]
-
-_M = TypeVar("_M", bound=Model)
 
 
 class Managing(Operations):
@@ -41,14 +35,6 @@ class Managing(Operations):
     Every method raises ``OperationFailed`` when the server refuses (401), or does not have what is
     asked for (404), and ``ModelError`` when its answer cannot be read.
     """
-
-    async def _list(self, model: type[_M], request: Request, timeout_s: float | None) -> list[_M]:
-        return parse_list(model, await self._answer(request, timeout_s))
-
-    async def _answer(self, request: Request, timeout_s: float | None) -> bytes:
-        answer = (await self._session.ask(request, timeout_s)).answer
-        assert answer is not None, "an operation is settled by an answer"
-        return answer.payload
 
     async def channels(
         self, filter: str = "", *, timeout_s: float | None = None

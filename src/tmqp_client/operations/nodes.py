@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tmqp.constants import OP_INSTANCE_LIST
-from tmqp.models import NodeInformation, parse_list
+from tmqp.models import NodeInformation
 from tmqp_client._core.requests import Request
 from tmqp_client._port import Operations
 
@@ -19,6 +19,6 @@ class Nodes(Operations):
         :raises OperationFailed: with 401 when the server does not allow to ask.
         :raises ModelError: when the answer cannot be read.
         """
-        pending = await self._session.ask(Request(OP_INSTANCE_LIST, "list nodes", ""), timeout_s)
-        assert pending.answer is not None, "an operation is settled by an answer"
-        return parse_list(NodeInformation, pending.answer.payload)
+        return await self._list(
+            NodeInformation, Request(OP_INSTANCE_LIST, "list nodes", ""), timeout_s
+        )

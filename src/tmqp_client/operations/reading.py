@@ -94,9 +94,7 @@ class Reading(Operations):
             if timeout_s is None:
                 timeout_s = self._session.response_timeout_s + wait_ms / 1000
         request = Request(OP_OFFSETS, "list offsets", channel_filter, tuple(headers), payload)
-        pending = await self._session.ask(request, timeout_s)
-        assert pending.answer is not None, "an operation is settled by an answer"
-        answer = pending.answer.payload
+        answer = await self._answer(request, timeout_s)
         most_bytes = max(len(answer), OffsetsInformation.max_bytes)
         return parse_list(OffsetsInformation, answer, max_bytes=most_bytes)
 
@@ -199,13 +197,11 @@ class Reading(Operations):
     ) -> bytes:
         request = Request(operation, word, check_channel(channel), tuple(headers))
         try:
-            pending = await self._session.ask(request, timeout_s)
+            return await self._answer(request, timeout_s)
         except OperationFailed as error:
             if error.code != RESULT_REQUESTED_RANGE_NOT_SATISFIABLE:
                 raise
             raise OutOfRange(error.asked, error.message_id, error.code, error.body) from None
-        assert pending.answer is not None, "an operation is settled by an answer"
-        return pending.answer.payload
 
     async def open_cursor(
         self,
@@ -260,9 +256,7 @@ class Reading(Operations):
         self, channel: str, headers: list[tuple[str, str]], word: str, timeout_s: float | None
     ) -> CursorInformation:
         request = Request(OP_COMMIT_CURSOR, word, check_channel(channel), tuple(headers))
-        pending = await self._session.ask(request, timeout_s)
-        assert pending.answer is not None, "an operation is settled by an answer"
-        return CursorInformation.from_json(pending.answer.payload)
+        return CursorInformation.from_json(await self._answer(request, timeout_s))
 
     async def cursors(
         self,
@@ -279,9 +273,7 @@ class Reading(Operations):
         """
         headers = tuple(_of_queue(queue_id, incarnation))
         request = Request(OP_LIST_CURSORS, "list cursors of", check_channel(channel), headers)
-        pending = await self._session.ask(request, timeout_s)
-        assert pending.answer is not None, "an operation is settled by an answer"
-        return parse_list(CursorInformation, pending.answer.payload)
+        return await self._list(CursorInformation, request, timeout_s)
 
     async def drop_cursor(
         self,

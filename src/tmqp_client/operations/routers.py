@@ -13,7 +13,7 @@ from tmqp.constants import (
     RouteMethod,
 )
 from tmqp.extensions import HEADER_ROUTER_ENABLED, OP_SET_ROUTER_ENABLED
-from tmqp.models import BindingInformation, RouterInformation, parse_list
+from tmqp.models import BindingInformation, RouterInformation
 from tmqp_client._core.letters import RouterRequest
 from tmqp_client._core.pending import Kind
 from tmqp_client._core.requests import Headers, Payload, Request, check_channel, payload_bytes
@@ -66,9 +66,9 @@ class Routers(Operations):
 
         :raises ModelError: when the answer cannot be read.
         """
-        pending = await self._session.ask(Request(OP_LIST_ROUTERS, "list routers", ""), timeout_s)
-        assert pending.answer is not None, "an operation is settled by an answer"
-        return parse_list(RouterInformation, pending.answer.payload)
+        return await self._list(
+            RouterInformation, Request(OP_LIST_ROUTERS, "list routers", ""), timeout_s
+        )
 
     async def add_binding(
         self, router: str, binding: BindingInformation, *, timeout_s: float | None = None
@@ -103,9 +103,7 @@ class Routers(Operations):
         :raises ModelError: when the answer cannot be read.
         """
         request = Request(OP_LIST_BINDINGS, "list bindings of", check_channel(router))
-        pending = await self._session.ask(request, timeout_s)
-        assert pending.answer is not None, "an operation is settled by an answer"
-        return parse_list(BindingInformation, pending.answer.payload)
+        return await self._list(BindingInformation, request, timeout_s)
 
     async def publish(
         self,

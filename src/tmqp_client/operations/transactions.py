@@ -19,7 +19,7 @@ from tmqp.extensions import (
     OP_OPEN_TRANSACTION,
     OP_PUSH_TRANSACTION,
 )
-from tmqp.models import TransactionInformation, parse_list
+from tmqp.models import TransactionInformation
 from tmqp.models._json import dump
 from tmqp_client._core.pending import Pending
 from tmqp_client._core.requests import (
@@ -219,9 +219,7 @@ class Transactions(Operations):
         :raises ModelError: when the answer cannot be read.
         """
         request = Request(OP_LIST_TRANSACTIONS, "list transactions", application_filter)
-        pending = await self._session.ask(request, timeout_s)
-        assert pending.answer is not None, "an operation is settled by an answer"
-        return parse_list(TransactionInformation, pending.answer.payload)
+        return await self._list(TransactionInformation, request, timeout_s)
 
 
 def _block(transaction: TransactionInformation, pieces: list[bytes]) -> Request:

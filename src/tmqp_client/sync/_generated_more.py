@@ -20,7 +20,7 @@ from tmqp.models import (
     TransactionInformation,
 )
 from tmqp_client._core.requests import Headers, Payload
-from tmqp_client._received import ReceivedMessage
+from tmqp_client._received import HasPayload
 from tmqp_client.binding import Converter
 from tmqp_client.client import Client
 from tmqp_client.direct import Response
@@ -410,13 +410,12 @@ class More(Blocking[Client]):
     @property
     def converter(self) -> Converter:
         """As :attr:`tmqp_client.Client.converter`."""
-        result: Converter = self._wrap(self._twin.converter)
-        return result
+        return self._twin.converter
 
     def encode(self, value: object) -> bytes:
         """As :meth:`tmqp_client.Client.encode`."""
         return self._twin.encode(value)
 
-    def decode(self, message: ReceivedMessage | Response, kind: type[_T]) -> _T:
+    def decode(self, message: HasPayload, kind: type[_T]) -> _T:
         """As :meth:`tmqp_client.Client.decode`."""
         return self._twin.decode(message, kind)

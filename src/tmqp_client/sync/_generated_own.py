@@ -25,26 +25,22 @@ class Own(Blocking[Client]):
     @property
     def client_id(self) -> str:
         """As :attr:`tmqp_client.Client.client_id`."""
-        result: str = self._wrap(self._twin.client_id)
-        return result
+        return self._twin.client_id
 
     @property
     def connected(self) -> bool:
         """As :attr:`tmqp_client.Client.connected`."""
-        result: bool = self._wrap(self._twin.connected)
-        return result
+        return self._twin.connected
 
     @property
     def state(self) -> ConnectionState:
         """As :attr:`tmqp_client.Client.state`."""
-        result: ConnectionState = self._wrap(self._twin.state)
-        return result
+        return self._twin.state
 
     @property
     def address(self) -> Address | None:
         """As :attr:`tmqp_client.Client.address`."""
-        result: Address | None = self._wrap(self._twin.address)
-        return result
+        return self._twin.address
 
     def connection_events(self) -> ConnectionEvents:
         """As :meth:`tmqp_client.Client.connection_events`, blocking."""

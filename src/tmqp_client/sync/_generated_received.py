@@ -50,62 +50,52 @@ class Message(Blocking[AsyncMessage]):
     @property
     def channel(self) -> str:
         """As :attr:`tmqp_client.Message.channel`."""
-        result: str = self._wrap(self._twin.channel)
-        return result
+        return self._twin.channel
 
     @property
     def queue_id(self) -> int:
         """As :attr:`tmqp_client.Message.queue_id`."""
-        result: int = self._wrap(self._twin.queue_id)
-        return result
+        return self._twin.queue_id
 
     @property
     def message_id(self) -> str:
         """As :attr:`tmqp_client.Message.message_id`."""
-        result: str = self._wrap(self._twin.message_id)
-        return result
+        return self._twin.message_id
 
     @property
     def source(self) -> str:
         """As :attr:`tmqp_client.Message.source`."""
-        result: str = self._wrap(self._twin.source)
-        return result
+        return self._twin.source
 
     @property
     def high_priority(self) -> bool:
         """As :attr:`tmqp_client.Message.high_priority`."""
-        result: bool = self._wrap(self._twin.high_priority)
-        return result
+        return self._twin.high_priority
 
     @property
     def first_acquirer(self) -> bool:
         """As :attr:`tmqp_client.Message.first_acquirer`."""
-        result: bool = self._wrap(self._twin.first_acquirer)
-        return result
+        return self._twin.first_acquirer
 
     @property
     def redelivered(self) -> bool:
         """As :attr:`tmqp_client.Message.redelivered`."""
-        result: bool = self._wrap(self._twin.redelivered)
-        return result
+        return self._twin.redelivered
 
     @property
     def requires_acknowledge(self) -> bool:
         """As :attr:`tmqp_client.Message.requires_acknowledge`."""
-        result: bool = self._wrap(self._twin.requires_acknowledge)
-        return result
+        return self._twin.requires_acknowledge
 
     @property
     def answered(self) -> bool:
         """As :attr:`tmqp_client.Message.answered`."""
-        result: bool = self._wrap(self._twin.answered)
-        return result
+        return self._twin.answered
 
     @property
     def stale(self) -> bool:
         """As :attr:`tmqp_client.Message.stale`."""
-        result: bool = self._wrap(self._twin.stale)
-        return result
+        return self._twin.stale
 
     def ack(self) -> bool:
         """As :meth:`tmqp_client.Message.ack`, blocking."""
@@ -132,26 +122,22 @@ class Message(Blocking[AsyncMessage]):
     @property
     def payload(self) -> bytes:
         """As :attr:`tmqp_client.Message.payload`."""
-        result: bytes = self._wrap(self._twin.payload)
-        return result
+        return self._twin.payload
 
     @property
     def text(self) -> str:
         """As :attr:`tmqp_client.Message.text`."""
-        result: str = self._wrap(self._twin.text)
-        return result
+        return self._twin.text
 
     @property
     def parts(self) -> list[bytes]:
         """As :attr:`tmqp_client.Message.parts`."""
-        result: list[bytes] = self._wrap(self._twin.parts)
-        return result
+        return self._twin.parts
 
     @property
     def headers(self) -> list[tuple[str, str]]:
         """As :attr:`tmqp_client.Message.headers`."""
-        result: list[tuple[str, str]] = self._wrap(self._twin.headers)
-        return result
+        return self._twin.headers
 
     def header(self, name: str) -> str | None:
         """As :meth:`tmqp_client.Message.header`."""
@@ -164,44 +150,37 @@ class DirectMessage(Blocking[AsyncDirectMessage]):
     @property
     def source(self) -> str:
         """As :attr:`tmqp_client.DirectMessage.source`."""
-        result: str = self._wrap(self._twin.source)
-        return result
+        return self._twin.source
 
     @property
     def target(self) -> str:
         """As :attr:`tmqp_client.DirectMessage.target`."""
-        result: str = self._wrap(self._twin.target)
-        return result
+        return self._twin.target
 
     @property
     def content_type(self) -> int:
         """As :attr:`tmqp_client.DirectMessage.content_type`."""
-        result: int = self._wrap(self._twin.content_type)
-        return result
+        return self._twin.content_type
 
     @property
     def message_id(self) -> str:
         """As :attr:`tmqp_client.DirectMessage.message_id`."""
-        result: str = self._wrap(self._twin.message_id)
-        return result
+        return self._twin.message_id
 
     @property
     def requires_response(self) -> bool:
         """As :attr:`tmqp_client.DirectMessage.requires_response`."""
-        result: bool = self._wrap(self._twin.requires_response)
-        return result
+        return self._twin.requires_response
 
     @property
     def requires_acknowledge(self) -> bool:
         """As :attr:`tmqp_client.DirectMessage.requires_acknowledge`."""
-        result: bool = self._wrap(self._twin.requires_acknowledge)
-        return result
+        return self._twin.requires_acknowledge
 
     @property
     def responded(self) -> bool:
         """As :attr:`tmqp_client.DirectMessage.responded`."""
-        result: bool = self._wrap(self._twin.responded)
-        return result
+        return self._twin.responded
 
     def respond(self, code: int = 0, payload: Payload = b"") -> None:
         """As :meth:`tmqp_client.DirectMessage.respond`, blocking."""
@@ -230,26 +209,22 @@ class DirectMessage(Blocking[AsyncDirectMessage]):
     @property
     def payload(self) -> bytes:
         """As :attr:`tmqp_client.DirectMessage.payload`."""
-        result: bytes = self._wrap(self._twin.payload)
-        return result
+        return self._twin.payload
 
     @property
     def text(self) -> str:
         """As :attr:`tmqp_client.DirectMessage.text`."""
-        result: str = self._wrap(self._twin.text)
-        return result
+        return self._twin.text
 
     @property
     def parts(self) -> list[bytes]:
         """As :attr:`tmqp_client.DirectMessage.parts`."""
-        result: list[bytes] = self._wrap(self._twin.parts)
-        return result
+        return self._twin.parts
 
     @property
     def headers(self) -> list[tuple[str, str]]:
         """As :attr:`tmqp_client.DirectMessage.headers`."""
-        result: list[tuple[str, str]] = self._wrap(self._twin.headers)
-        return result
+        return self._twin.headers
 
     def header(self, name: str) -> str | None:
         """As :meth:`tmqp_client.DirectMessage.header`."""
@@ -302,8 +277,7 @@ class Pull(Blocking[AsyncPull]):
     @property
     def reason(self) -> str:
         """As :attr:`tmqp_client.Pull.reason`."""
-        result: str = self._wrap(self._twin.reason)
-        return result
+        return self._twin.reason
 
     def close(self) -> None:
         """As :meth:`tmqp_client.Pull.close`, blocking."""
@@ -350,38 +324,32 @@ class CustomMessage(Blocking[AsyncCustomMessage]):
     @property
     def content_type(self) -> int:
         """As :attr:`tmqp_client.CustomMessage.content_type`."""
-        result: int = self._wrap(self._twin.content_type)
-        return result
+        return self._twin.content_type
 
     @property
     def message_id(self) -> str:
         """As :attr:`tmqp_client.CustomMessage.message_id`."""
-        result: str = self._wrap(self._twin.message_id)
-        return result
+        return self._twin.message_id
 
     @property
     def payload(self) -> bytes:
         """As :attr:`tmqp_client.CustomMessage.payload`."""
-        result: bytes = self._wrap(self._twin.payload)
-        return result
+        return self._twin.payload
 
     @property
     def text(self) -> str:
         """As :attr:`tmqp_client.CustomMessage.text`."""
-        result: str = self._wrap(self._twin.text)
-        return result
+        return self._twin.text
 
     @property
     def parts(self) -> list[bytes]:
         """As :attr:`tmqp_client.CustomMessage.parts`."""
-        result: list[bytes] = self._wrap(self._twin.parts)
-        return result
+        return self._twin.parts
 
     @property
     def headers(self) -> list[tuple[str, str]]:
         """As :attr:`tmqp_client.CustomMessage.headers`."""
-        result: list[tuple[str, str]] = self._wrap(self._twin.headers)
-        return result
+        return self._twin.headers
 
     def header(self, name: str) -> str | None:
         """As :meth:`tmqp_client.CustomMessage.header`."""
