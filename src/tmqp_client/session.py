@@ -69,16 +69,6 @@ class Session:
         """Why the client has no connection any more; None while it may reconnect."""
         return self._machine.over
 
-    @property
-    def response_timeout_s(self) -> float:
-        """How long an answer is waited for, where nothing else is said."""
-        return self._machine.limits.response_timeout_s
-
-    @property
-    def max_payload_bytes(self) -> int:
-        """The largest payload that the server may send."""
-        return self._machine.limits.protocol.max_payload_bytes
-
     def check(self) -> None:
         """Raise what ended the client's connections, if anything has; as :meth:`Line.check`."""
         self._line.check()

@@ -92,7 +92,7 @@ class Reading(Operations):
             headers.append((HEADER_WAIT, number_text(HEADER_WAIT, wait_ms)))
             payload = dump_list([_known(each) for each in known])
             if timeout_s is None:
-                timeout_s = self._session.response_timeout_s + wait_ms / 1000
+                timeout_s = self._port.machine.limits.response_timeout_s + wait_ms / 1000
         request = Request(OP_OFFSETS, "list offsets", channel_filter, tuple(headers), payload)
         answer = await self._answer(request, timeout_s)
         most_bytes = max(len(answer), OffsetsInformation.max_bytes)
@@ -157,7 +157,7 @@ class Reading(Operations):
         max_bytes: int | None,
     ) -> list[tuple[str, str]]:
         """The headers of a read whose answer this client can take."""
-        most_bytes = self._session.max_payload_bytes
+        most_bytes = self._port.machine.limits.protocol.max_payload_bytes
         most_bytes = most_bytes if max_bytes is None else min(max_bytes, most_bytes)
         return _of_queue(queue_id, incarnation) + _numbers(first, last, limit, most_bytes)
 

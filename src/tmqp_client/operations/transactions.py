@@ -31,6 +31,7 @@ from tmqp_client._core.requests import (
     to_pairs,
 )
 from tmqp_client._port import Operations
+from tmqp_client.operations.reading import number_text
 from tmqp_client.session import Asked
 
 __all__ = ["Transactions"]
@@ -75,13 +76,13 @@ class Transactions(Operations):
         :raises OperationFailed: when the server refuses: 401, 482 for too many, 501.
         :raises ModelError: when the answer cannot be read.
         """
-        headers = [(HEADER_EPOCH, _number(HEADER_EPOCH, epoch))]
+        headers = [(HEADER_EPOCH, number_text(HEADER_EPOCH, epoch))]
         if part is not None:
-            headers.append((HEADER_PART, _number(HEADER_PART, part)))
-            headers.append((HEADER_ATTEMPT, _number(HEADER_ATTEMPT, attempt)))
+            headers.append((HEADER_PART, number_text(HEADER_PART, part)))
+            headers.append((HEADER_ATTEMPT, number_text(HEADER_ATTEMPT, attempt)))
         if idle_timeout_s is not None:
             idle_timeout_ms = max(1, int(idle_timeout_s * 1000))
-            headers.append((HEADER_TIMEOUT, _number(HEADER_TIMEOUT, idle_timeout_ms)))
+            headers.append((HEADER_TIMEOUT, number_text(HEADER_TIMEOUT, idle_timeout_ms)))
         request = Request(
             OP_OPEN_TRANSACTION, "open transaction of", _application(application), tuple(headers)
         )
@@ -171,7 +172,7 @@ class Transactions(Operations):
                 named.append({"Id": each.id, "Count": each.count})
             else:
                 named.append(each)
-        headers = ((HEADER_EPOCH, _number(HEADER_EPOCH, epoch)),)
+        headers = ((HEADER_EPOCH, number_text(HEADER_EPOCH, epoch)),)
         request = Request(
             OP_COMMIT_TRANSACTION,
             "commit transactions of",
@@ -200,10 +201,10 @@ class Transactions(Operations):
             number = (
                 transaction.id if isinstance(transaction, TransactionInformation) else (transaction)
             )
-            headers = ((HEADER_TRANSACTION, _number(HEADER_TRANSACTION, number)),)
+            headers = ((HEADER_TRANSACTION, number_text(HEADER_TRANSACTION, number)),)
         else:
             assert epoch is not None, "one of both"
-            headers = ((HEADER_EPOCH, _number(HEADER_EPOCH, epoch)),)
+            headers = ((HEADER_EPOCH, number_text(HEADER_EPOCH, epoch)),)
         request = Request(
             OP_ABORT_TRANSACTION, "abort transaction of", _application(application), headers
         )
@@ -242,9 +243,3 @@ def _application(name: str) -> str:
     if not name:
         raise LocalProtocolError("an application's name has at least one letter")
     return name
-
-
-def _number(name: str, value: int) -> str:
-    if not 0 <= value < 2**63:
-        raise LocalProtocolError(f"{name} is a number 0..2**63-1, got {value!r}")
-    return str(value)
