@@ -25,6 +25,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp._compat": (),
     "tmqp.address": ("tmqp.errors",),
     "tmqp.backoff": (),
+    "tmqp.bits": (),
     "tmqp.blocks": ("tmqp.errors",),
     "tmqp.codec": ("tmqp.frames",),
     "tmqp.connection": ("tmqp.codec", "tmqp.farewells", "tmqp.state", "tmqp.greetings"),
