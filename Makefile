@@ -33,6 +33,13 @@ READY := $(VENV)/.stamp-ready
 # The simulation, compiled.
 MARKS = PYTHONPATH=build/simulator $(PY) -m tmqp_sim marks --seeds $(SOAK_SEEDS) --jobs $(JOBS)
 
+# The simulation, watched by coverage.
+define sim_coverage
+	PYTHONPATH=src:fuzz $(PY) -m coverage run --rcfile=fuzz/tmqp_sim/coverage.ini \
+	  -m tmqp_sim run --seeds $(1) --jobs 1 --no-bar
+	$(PY) -m coverage report --rcfile=fuzz/tmqp_sim/coverage.ini
+endef
+
 NO_NETWORK = echo 'make: that needs the network, or a package cache that pip knows' >&2; exit 1;
 
 # What is type-checked and linted, as far as it exists.
@@ -42,8 +49,8 @@ SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conform
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
 .PHONY: help demo test test-long test-wheel quick spark-demo setup wheel compiled test-compiled \
-	lint format typecheck imports tidy coverage sim soak soak-sim bench bench-clients bench-kafka \
-	bench-peers bench-codec ci clean distclean
+	lint format typecheck imports tidy coverage sim sim-coverage soak soak-sim bench \
+	bench-clients bench-kafka bench-peers bench-codec ci clean distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -109,6 +116,9 @@ coverage: $(READY) ## run the tests and show the lines and branches they miss
 
 sim: $(READY) ## ten thousand simulated histories of broker and clients: SEEDS=0..9999
 	PYTHONPATH=src:fuzz $(PY) -m tmqp_sim run --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
+
+sim-coverage: $(READY) ## which branches of the server's shell 2,000 simulated histories reach
+	$(call sim_coverage,0..1999)
 
 soak: $(READY) build/simulator/.stamp ## run what is left to chance for twice SOAK_SECONDS=600
 	PYTHONPATH=src TMQP_SOAK_SECONDS=$(SOAK_SECONDS) TMQP_SOAK_SEED=$(SOAK_SEED) \

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tmqp_sim.plan import FAULT_KINDS
+from tmqp_sim.raw import RAW_ROLES
 
 __all__ = ["ENOUGH_RUNS", "MARKS", "missing", "table"]
 
@@ -15,6 +16,20 @@ ENOUGH_RUNS: Final = 100_000
 #: By name: where it is, in words.
 MARKS: Final[dict[str, str]] = {
     **{f"fault: {kind}": text for kind, text in FAULT_KINDS.items()},
+    "HTTP call answered": "a program answered what a router had sent it",
+    "HTTP call given up": "it took too long",
+    "answers forgotten": "answers about rights were to be asked for anew",
+    "custom message answered": "a hook answered one",
+    "custom message held back": "its sender did not read",
+    "event handler told": "of what happened in a channel",
+    "faulty session ended": "a door had a bug",
+    "log-in refused": "an impostor was not let in",
+    "question answered too late": "nobody waited for it any more",
+    "question never answered": "who was asked about a right did not answer",
+    "raw client cut off": "a client without manners was",
+    **{f"raw client: {role}": "a client without manners came" for role in RAW_ROLES},
+    "read failed": "the storage could not be read",
+    "right refused": "a client was not allowed to do something",
     "acknowledge of nothing in hand": "an answer came too late, or twice",
     "acknowledge timed out": "a consumer did not answer in time",
     "answer forged": "a client answered for the server",

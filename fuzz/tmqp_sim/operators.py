@@ -198,6 +198,14 @@ class Operator:
             more = hub.go_on(self.number, now)
         self.simulation.server.settle()
 
+    def set_router_enabled(self, enabled: bool) -> None:
+        """Switch the routers of the callers off, and on again."""
+        server = self.simulation.server
+        if server.up and not server.asleep:
+            for router in ROUTERS:
+                server.turn.set_router_enabled(router, enabled, server.now)
+            server.attend()
+
     # -- what plans ask for ---------------------------------------------------------------------
 
     def change_status(self, place: Place, status: int) -> None:

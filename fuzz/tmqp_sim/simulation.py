@@ -63,7 +63,7 @@ def _watchable() -> bool:
 WATCHABLE: Final = _watchable()
 
 #: What bounds the code outside.
-_CALLS: Final = CallSettings(HOOK_TIMEOUT_S, HOOK_TIMEOUT_S, CALLS_AT_ONCE, (HANDLER,))
+_CALLS: Final = CallSettings(HOOK_TIMEOUT_S, HOOK_TIMEOUT_S, CALLS_AT_ONCE, (HANDLER,), 5)
 #: What everything that is owed has to come home, in simulated seconds.
 HEALING_S: Final = 60.0
 #: What a producer that pushes in bulk may have unconfirmed.
@@ -281,6 +281,10 @@ class Simulation:
             self.world.at(message.at, self._give, index, message)
         for fault in self.plan.faults:
             self.world.at(fault.at, strike, self, fault)
+        if self.plan.tells:
+            for third in (1, 2):
+                at = third * self.plan.duration_s / 3
+                self.world.at(at, self.operator.set_router_enabled, third == 2)
 
     def _give(self, index: int, message: MessagePlan) -> None:
         place = self.plan.places[message.place]

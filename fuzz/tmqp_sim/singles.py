@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tmqp_server.engine.effects import AppendRun, ConfirmRun, Deliver, DeliverRun, Effect, EraseRun
+from tmqp_server.engine.effects import (
+    Append,
+    AppendRun,
+    ConfirmRun,
+    Deliver,
+    DeliverRun,
+    Effect,
+    Erase,
+    EraseRun,
+)
 from tmqp_server.engine.model.message import Message
 
 __all__ = ["Flights", "single_effects"]
@@ -38,12 +47,30 @@ def single_effects(effects: Sequence[Effect], flights: Flights) -> list[Effect]:
         elif isinstance(effect, ConfirmRun):
             found += effect.confirms()
         elif isinstance(effect, AppendRun):
-            found += effect.appends()
+            found += _appends(effect)
         elif isinstance(effect, EraseRun):
-            found += effect.erases()
+            found += [Erase(0, effect.key, sequence) for sequence in effect.sequences]
         else:
             found.append(effect)
     return found
+
+
+def _appends(effect: AppendRun) -> list[Append]:
+    """One for each message, all with the one ticket."""
+    return [
+        Append(
+            effect.ticket,
+            message,
+            effect.channel,
+            message.queue_id,
+            effect.key,
+            effect.sequence + place,
+            False,
+            0,
+            0,
+        )
+        for place, message in enumerate(effect.messages)
+    ]
 
 
 def _deliveries(

@@ -21,9 +21,15 @@ _GATEWAY_TIMEOUT: Final = 504
 @final
 class CallSettings:
     """What bounds code outside: seconds of a hook; seconds of an HTTP call, and how many of these
-    are made at once; the names of the event handlers."""
+    are made at once; the names of the event handlers, and how many events may wait for each."""
 
-    __slots__ = ("event_handlers", "hook_timeout_s", "http_at_once", "http_timeout_s")
+    __slots__ = (
+        "event_handlers",
+        "events_waiting",
+        "hook_timeout_s",
+        "http_at_once",
+        "http_timeout_s",
+    )
 
     def __init__(
         self,
@@ -31,11 +37,13 @@ class CallSettings:
         http_timeout_s: float = 10.0,
         http_at_once: int = 16,
         event_handlers: Sequence[str] = (),
+        events_waiting: int = MOST_EVENTS,
     ) -> None:
         self.hook_timeout_s = hook_timeout_s
         self.http_timeout_s = http_timeout_s
         self.http_at_once = http_at_once
         self.event_handlers = event_handlers
+        self.events_waiting = events_waiting
 
 
 @final
@@ -53,7 +61,9 @@ class Calls:
         )
         self._handlers: dict[str, Line[Tell]] = {}
         for name in settings.event_handlers:
-            self._handlers[name] = Line(1, MOST_EVENTS, settings.hook_timeout_s, wait_counts=False)
+            self._handlers[name] = Line(
+                1, settings.events_waiting, settings.hook_timeout_s, wait_counts=False
+            )
         #: Events that were lost to a handler since it was last told one.
         self._losing: dict[str, int] = {}
 

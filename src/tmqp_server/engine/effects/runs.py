@@ -6,7 +6,6 @@ from tmqp._compat import mypyc_attr
 from tmqp_server.engine.commands import PushRun
 from tmqp_server.engine.effects.base import Effect
 from tmqp_server.engine.effects.messages import Confirm, Deliver
-from tmqp_server.engine.effects.storage import Append, Erase
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import MARK_HIGH, Message
 
@@ -131,27 +130,6 @@ class AppendRun(Effect):
         self.key = key
         self.sequence = sequence
 
-    def appends(self) -> list[Append]:
-        """The same as single ones, all with the one ticket."""
-        found: list[Append] = []
-        sequence = self.sequence
-        for message in self.messages:
-            found.append(
-                Append(
-                    self.ticket,
-                    message,
-                    self.channel,
-                    message.queue_id,
-                    self.key,
-                    sequence,
-                    False,
-                    0,
-                    0,
-                )
-            )
-            sequence += 1
-        return found
-
 
 @mypyc_attr(acyclic=True)
 class EraseRun(Effect):
@@ -165,7 +143,3 @@ class EraseRun(Effect):
     def __init__(self, key: int, sequences: list[int]) -> None:
         self.key = key
         self.sequences = sequences
-
-    def erases(self) -> list[Erase]:
-        """The same as single ones."""
-        return [Erase(0, self.key, sequence) for sequence in self.sequences]
