@@ -400,8 +400,8 @@ def test_a_query_that_ended_before_its_first_batch_keeps_its_group(
 
 def test_two_queries_shared_a_group_silently(broker: Broker, link_to: LinkTo) -> None:
     """Both began before either had committed; the slower one says so."""
-    broker.push("shared", 1, [b"x"] * 9)
-    options = {"subscribe": "shared/1", "startingOffsets": "earliest", "group": "both"}
+    broker.push("twice", 1, [b"x"] * 9)
+    options = {"subscribe": "twice/1", "startingOffsets": "earliest", "group": "both"}
     fast = Query(link_to(broker), **options)
     slow = Query(link_to(broker), maxOffsetsPerTrigger=2, **options)
     for query in (fast, slow):
