@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import anyio
 import pytest
@@ -53,26 +55,30 @@ STORMS: dict[str, bytes] = {
 }
 
 
-async def dial(address: str, client_id: str) -> SocketStream:
-    """A connection that was accepted."""
+@asynccontextmanager
+async def dial(address: str, client_id: str) -> AsyncIterator[SocketStream]:
+    """A connection that was accepted; it is cut at the end, whatever is still to be sent."""
     where = parse_address(address)
-    stream = await anyio.connect_tcp(where.host, where.port)
-    await stream.send(greeting(client_id))
-    await stream.receive()
-    return stream
+    with anyio.CancelScope(shield=True):
+        stream = await anyio.connect_tcp(where.host, where.port)
+    try:
+        await stream.send(greeting(client_id))
+        await stream.receive()
+        yield stream
+    finally:
+        with anyio.CancelScope(shield=True):
+            await stream.aclose()
 
 
 async def fill(address: str) -> None:
     """Make so many channels that their list cannot be sent."""
-    stream = await dial(address, "filler")
-    async with anyio.create_task_group() as tasks:
+    async with dial(address, "filler") as stream, anyio.create_task_group() as tasks:
         tasks.start_soon(swallow, stream)
         for at in range(CHANNELS):
             await stream.send(asking(Operation.CREATE_CHANNEL, f"channel-{at}"))
         await stream.send(asking(Operation.CREATE_QUEUE, "channel-0"))
         await anyio.sleep(0.5)
         tasks.cancel_scope.cancel()
-    await stream.aclose()
 
 
 async def swallow(stream: SocketStream) -> None:
@@ -85,8 +91,8 @@ async def swallow(stream: SocketStream) -> None:
 
 async def attack(address: str, number: int, data: bytes) -> None:
     """Send without end, and read what comes."""
-    stream = await dial(address, f"attacker-{number}")
-    async with anyio.create_task_group() as tasks:
+    who = f"attacker-{number}"
+    async with dial(address, who) as stream, anyio.create_task_group() as tasks:
         tasks.start_soon(swallow, stream)
         while True:
             try:
