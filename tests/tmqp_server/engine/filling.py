@@ -515,8 +515,8 @@ class _Filled:
                 self.refused = effect.reason
 
     def books(self) -> int:
-        """What the broker says that it takes: memory, and what is staged in transactions."""
-        return self.broker._core.total_bytes + self.broker._transactions._held
+        """What the broker says that it takes."""
+        return self.broker._core.total_bytes
 
 
 def _commands(some: Some) -> Iterator[c.Command]:

@@ -17,17 +17,22 @@ from tmqp_server.engine.model.tails import Tail
 
 __all__ = [
     "PARCEL_BYTES",
+    "STAGED_BYTES",
     "Entry",
     "Mark",
     "PendingCommit",
+    "PendingStage",
     "Staged",
     "Transaction",
+    "any_under_way",
     "gathered",
     "held_tail",
 ]
 
 #: What a parcel counts beyond its bytes, so that many tiny ones are not for nothing.
 PARCEL_BYTES: Final = 512
+#: What is left in memory of a bundle that the storage has put aside, but for its ``highs``.
+STAGED_BYTES: Final = 512
 
 
 class Staged:
@@ -42,14 +47,16 @@ class Staged:
         self.high = 0
         self.largest = 0
 
-    def add(self, parcel: Parcel) -> None:
-        """Stage a parcel."""
-        if not self.bundles or self.bundles[-1].is_full():
+    def add(self, parcel: Parcel) -> Bundle:
+        """Stage a parcel; returns the bundle that it is in."""
+        if not self.bundles or self.bundles[-1].is_full() or self.bundles[-1].staging:
             self.bundles.append(Bundle())
-        self.bundles[-1].add(parcel)
+        bundle = self.bundles[-1]
+        bundle.add(parcel)
         self.count += parcel.count
         self.high += parcel.high
         self.largest = max(self.largest, parcel.largest)
+        return bundle
 
     def merge(self, other: Staged) -> None:
         """Put what another one holds behind."""
@@ -60,7 +67,12 @@ class Staged:
 
 
 class Transaction:
-    """One transaction; ``held`` is what it counts against the bounds."""
+    """One transaction.
+
+    ``held`` is what it counts against the bounds of what is staged, ``memory`` what of it is in
+    memory.  ``stagings`` are the numbers of what the storage was asked to put aside, ``under_way``
+    how many of them it has not answered for, and ``latest`` the last of those.
+    """
 
     __slots__ = (
         "number",
@@ -75,6 +87,10 @@ class Transaction:
         "count",
         "size",
         "held",
+        "memory",
+        "stagings",
+        "under_way",
+        "latest",
     )
 
     def __init__(self, number: int, command: OpenTransaction, timeout_s: float) -> None:
@@ -91,6 +107,10 @@ class Transaction:
         self.count = 0
         self.size = 0
         self.held = 0
+        self.memory = 0
+        self.stagings: list[int] = []
+        self.under_way = 0
+        self.latest: PendingStage | None = None
 
     def snapshot(self) -> TransactionSnapshot:
         """What is told of it."""
@@ -105,6 +125,27 @@ class Transaction:
             self.size,
             self.ends_at,
         )
+
+
+class PendingStage(Pending):
+    """A bundle that is being put aside, and the pushes that are answered when it is.
+
+    Each of these has what it is answered with, as it was when it came.
+    """
+
+    __slots__ = ("transaction", "bundle", "waiting")
+
+    def __init__(self, transaction: Transaction, bundle: Bundle) -> None:
+        self.transaction = transaction
+        self.bundle = bundle
+        self.waiting: list[tuple[Session, object, TransactionSnapshot]] = []
+
+    def memory(self) -> int:
+        """What putting it aside makes free, in bytes."""
+        size = 0
+        for parcel in self.bundle.parcels:
+            size += parcel.weight + PARCEL_BYTES
+        return size
 
 
 class Mark:
@@ -145,6 +186,14 @@ class PendingCommit(Pending):
         self.transactions = transactions
         self.entries: list[Entry] = []
         self.waiting: list[tuple[Session, object]] = []
+
+
+def any_under_way(transactions: list[Transaction]) -> bool:
+    """Whether the storage has yet to answer for a bundle of any of them."""
+    under_way = 0
+    for transaction in transactions:
+        under_way += transaction.under_way
+    return under_way > 0
 
 
 def gathered(transactions: list[Transaction]) -> dict[int, Staged]:

@@ -2,8 +2,16 @@
 
 Theory of operation.  Many producers push into a transaction each; one of them, or another client,
 commits all of them at once under an application's name and an *epoch*.  What is pushed is staged
-in memory, within bounds, and nobody sees it.  A transaction ends by a commit, by being given up, by
+within bounds, and nobody sees it.  A transaction ends by a commit, by being given up, by
 a time without a push, or with the process; it does not end with the session that opened it.
+
+*Staging.*  What is pushed is gathered in bundles, in memory, as long as all transactions together
+hold little.  Then each full bundle is given to the storage, which puts it aside, and only its
+counts stay here; when memory becomes short each push is, whether its bundle is full or not.  A
+push is answered when all that its transaction gave away before it, and with it, is put aside: so
+a producer that waits for answers is as fast as the disk, and one that does not meets the bound of
+memory.  The answer is no promise that it survives the process, for the transaction does not.  What
+cannot be put aside breaks its transaction.  A commit waits for what is under way.
 
 *The commit* looks whether every queue can take all of it, gives each message its sequence, and
 hands the whole to the storage as one effect with one ticket: messages and *mark*, which is the
@@ -46,6 +54,7 @@ from tmqp.names import fault_of_name
 from tmqp_server.engine.books import mark_bytes, transaction_bytes
 from tmqp_server.engine.commands import (
     AbortTransaction,
+    Bundle,
     Command,
     CommitTransaction,
     ListTransactions,
@@ -57,7 +66,13 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.core import Core, Performers
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.directory import Directory
-from tmqp_server.engine.effects import CommitPart, CommitStored, ForgetMark
+from tmqp_server.engine.effects import (
+    CommitPart,
+    CommitStored,
+    DropStaged,
+    ForgetMark,
+    StageBundle,
+)
 from tmqp_server.engine.model.channels import matches
 from tmqp_server.engine.model.delivery import HOOK_RECEIVED, HOOK_SAVE
 from tmqp_server.engine.model.queues import Queue
@@ -74,11 +89,14 @@ from tmqp_server.engine.model.timers import Sleeper
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.transactions.staging import (
     PARCEL_BYTES,
+    STAGED_BYTES,
     Entry,
     Mark,
     PendingCommit,
+    PendingStage,
     Staged,
     Transaction,
+    any_under_way,
     gathered,
     held_tail,
 )
@@ -89,6 +107,11 @@ __all__ = ["TransactionTimer", "Transactions"]
 _DEFAULT_TIMEOUT_MS: Final = 600_000
 #: Commits of one epoch that wait for the one that is under way.
 _MOST_WAITING: Final = 16
+#: Commits that wait for what is being put aside, in all.
+_MOST_LATE: Final = 256
+#: The share of the memory of transactions up to which nothing is put aside; up to twice as much
+#: only what is full.
+_KEPT_SHARE: Final = 4
 #: The hooks of a handler that has a say in whether a message is taken in and kept.
 _DECIDING: Final = HOOK_RECEIVED | HOOK_SAVE
 
@@ -110,7 +133,10 @@ class Transactions:
         "_directory",
         "_held",
         "_last",
+        "_last_staging",
+        "_late",
         "_marks",
+        "_memory",
         "_open",
         "_pump",
     )
@@ -126,6 +152,11 @@ class Transactions:
         self._last = 0
         #: What all of them together hold.
         self._held = 0
+        #: What of that is in memory.
+        self._memory = 0
+        self._last_staging = 0
+        #: Commits that wait for what is being put aside.
+        self._late: list[tuple[CommitTransaction, Session]] = []
         #: By application, the oldest commit first.
         self._marks: dict[str, Mark] = {}
         self._committing: dict[str, PendingCommit] = {}
@@ -212,8 +243,17 @@ class Transactions:
             )
             del self._by_name[name]
         self._held -= transaction.held
+        self._free(transaction, transaction.memory)
+        if transaction.stagings:
+            self._core.out.append(DropStaged(transaction.stagings))
         for key in transaction.staged:
             self._core.release_claim(key)
+
+    def _free(self, transaction: Transaction, size: int) -> None:
+        """So much of it is in memory no more."""
+        transaction.memory -= size
+        self._memory -= size
+        self._core.refund(size)
 
     # --- Pushing ---------------------------------------------------------------------------------
 
@@ -250,15 +290,69 @@ class Transactions:
                 staged = Staged(queue)
                 transaction.staged[queue.key] = staged
                 core.claim(queue)
-            staged.add(parcel)
+            bundle = staged.add(parcel)
             held = parcel.weight + PARCEL_BYTES
             transaction.held += held
             self._held += held
+            transaction.memory += held
+            self._memory += held
+            core.charge(held)
+            self._relieve(transaction, bundle)
             transaction.count += parcel.count
             transaction.size += parcel.size
             session.pushed += parcel.count
         self._touch(transaction)
-        core.reply(session, command.request, RESULT_OK, transaction.snapshot())
+        latest = transaction.latest
+        if latest is not None and queues:
+            latest.waiting.append((session, command.request, transaction.snapshot()))
+        else:
+            core.reply(session, command.request, RESULT_OK, transaction.snapshot())
+
+    def _relieve(self, transaction: Transaction, bundle: Bundle) -> None:
+        """Have a bundle put aside, if there is enough in memory."""
+        kept = self._core.limits.max_transactions_memory_bytes // _KEPT_SHARE
+        if self._memory <= kept or not (bundle.is_full() or self._memory > 2 * kept):
+            return
+        core = self._core
+        self._last_staging += 1
+        bundle.staging = self._last_staging
+        pending = PendingStage(transaction, bundle)
+        transaction.stagings.append(bundle.staging)
+        transaction.under_way += 1
+        transaction.latest = pending
+        core.last_ticket += 1
+        core.tickets[core.last_ticket] = pending
+        effect = StageBundle(bundle.staging, bundle)
+        effect.ticket = core.last_ticket
+        core.out.append(effect)
+
+    def put_aside(self, pending: PendingStage, ok: bool) -> None:
+        """The storage has answered for a bundle."""
+        core = self._core
+        transaction = pending.transaction
+        transaction.under_way -= 1
+        if transaction.latest is pending:
+            transaction.latest = None
+        is_there = self._open.get(transaction.number) is transaction
+        if is_there and ok:
+            self._free(transaction, pending.memory() - STAGED_BYTES - len(pending.bundle.highs))
+        if ok:
+            pending.bundle.parcels = []
+        elif is_there:
+            transaction.state = BROKEN
+        if is_there:
+            self._touch(transaction)
+        code = RESULT_BUSY
+        if ok:
+            code = RESULT_OK if is_there else RESULT_NOT_FOUND
+        for session, request, snapshot in pending.waiting:
+            if session.alive:
+                core.reply(session, request, code, snapshot if code == RESULT_OK else None)
+        if not transaction.under_way and self._late:
+            late, self._late = self._late, []
+            for command, session in late:
+                if session.alive:
+                    self.commit(command, session)
 
     def _problem_of_parcels(
         self, transaction: Transaction, parcels: list[Parcel], queues: list[Queue]
@@ -271,6 +365,10 @@ class Transactions:
         if transaction.held + more > limits.max_transaction_bytes:
             return RESULT_LIMIT_EXCEEDED
         if self._held + more > limits.max_transactions_bytes:
+            return RESULT_BUSY
+        if self._memory + more > limits.max_transactions_memory_bytes:
+            return RESULT_BUSY
+        if not self._core.has_room(more):
             return RESULT_BUSY
         new: dict[int, None] = {}
         for parcel in parcels:
@@ -323,6 +421,11 @@ class Transactions:
         named: list[Transaction] = []
         if code == RESULT_OK:
             code = self._problem_of_commit(command, named)
+        if code == RESULT_OK and any_under_way(named):
+            if len(self._late) < _MOST_LATE:
+                self._late.append((command, session))
+                return
+            code = RESULT_BUSY
         whole: dict[int, Staged] = {}
         if code == RESULT_OK:
             whole = gathered(named)
