@@ -8,7 +8,14 @@ from tmqp_server.engine.effects import CommitStored
 from tmqp_server.engine.transactions.transactions import Transactions
 from tmqp_server.storage.journal import Journal
 
-__all__ = ["commits_every_time", "mark_comes_later", "mark_outlives_its_messages"]
+__all__ = [
+    "commits_every_time",
+    "keeps_what_is_aside",
+    "leaves_out_what_is_aside",
+    "mark_comes_later",
+    "mark_outlives_its_messages",
+    "takes_it_for_put_aside",
+]
 
 
 def mark_outlives_its_messages(original: Any) -> Any:
@@ -39,3 +46,32 @@ def commits_every_time(original: Any) -> Any:
         self._marks[pending.application].epoch = -1  # whoever asks again is not known
 
     return committed
+
+
+def takes_it_for_put_aside(original: Any) -> Any:
+    """What the disk could not put aside is taken for put aside: its commit can never be."""
+
+    def put_aside(self: Transactions, pending: Any, ok: bool) -> None:
+        original(self, pending, True)
+
+    return put_aside
+
+
+def leaves_out_what_is_aside(original: Any) -> Any:
+    """A commit brings only what is in memory."""
+
+    def commit(self: Journal, effect: CommitStored) -> None:
+        original(self, effect)
+        self._portions = [each for each in self._portions if not each.staging]
+
+    return commit
+
+
+def keeps_what_is_aside(original: Any) -> Any:
+    """What was put aside stays when its transaction ends."""
+
+    def empty(self: Transactions, transaction: Any) -> None:
+        transaction.stagings = []
+        original(self, transaction)
+
+    return empty

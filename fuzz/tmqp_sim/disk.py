@@ -184,6 +184,10 @@ class Disk:
         finally:
             self.store.failures.clear()
         self.audit.written(True)
+        if self.simulation.watched:
+            self.audit.check_staged(self.store)
+        if writing.batch.staged:
+            self.world.mark("put aside for a transaction")
         commands = self._answers(writing, True)
         if self._failing:
             self._failing = False

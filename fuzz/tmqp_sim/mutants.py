@@ -41,8 +41,11 @@ from tmqp_sim.answer_bugs import ANSWER_BUGS
 from tmqp_sim.clock_bugs import CLOCK_BUGS
 from tmqp_sim.commit_bugs import (
     commits_every_time,
+    keeps_what_is_aside,
+    leaves_out_what_is_aside,
     mark_comes_later,
     mark_outlives_its_messages,
+    takes_it_for_put_aside,
 )
 from tmqp_sim.fleeting_bugs import FLEETING_BUGS
 from tmqp_sim.memory_bugs import MEMORY_BUGS
@@ -544,6 +547,18 @@ _LIST: Final = (
     Mutant(
         "commits-every-time", "an epoch that is committed can be committed again",
         Transactions, "_committed", commits_every_time,
+    ),
+    Mutant(
+        "takes-it-for-put-aside", "what could not be put aside for a commit is taken for there",
+        Transactions, "put_aside", takes_it_for_put_aside,
+    ),
+    Mutant(
+        "leaves-out-what-is-aside", "a commit brings only what is in memory",
+        Journal, "_commit", leaves_out_what_is_aside,
+    ),
+    Mutant(
+        "keeps-what-is-aside", "what was put aside stays when its transaction ends",
+        Transactions, "_empty", keeps_what_is_aside,
     ),
     Mutant(
         "always-first", "every consumer is told to be the first",

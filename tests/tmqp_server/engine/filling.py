@@ -111,6 +111,8 @@ _LIMITS: Final = EngineLimits(
     max_in_flight_per_session=_MANY,
     max_transaction_bytes=MOST_BYTES,
     max_transactions_bytes=MOST_BYTES,
+    # Nobody puts anything aside here.
+    max_transactions_memory_bytes=8 * MOST_BYTES,
     max_total_bytes=MOST_BYTES,
 )
 

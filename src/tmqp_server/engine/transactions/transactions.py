@@ -232,6 +232,7 @@ class Transactions:
 
     def _drop(self, transaction: Transaction) -> None:
         """Forget a transaction and what it holds."""
+        self._empty(transaction)
         self._core.refund(transaction_bytes(transaction.application))
         del self._open[transaction.number]
         if transaction.part is not None:
@@ -242,12 +243,23 @@ class Transactions:
                 transaction.attempt,
             )
             del self._by_name[name]
+
+    def _empty(self, transaction: Transaction) -> None:
+        """Let go of what a transaction holds, in memory and in the storage."""
         self._held -= transaction.held
+        transaction.held = 0
         self._free(transaction, transaction.memory)
         if transaction.stagings:
             self._core.out.append(DropStaged(transaction.stagings))
+            transaction.stagings = []
         for key in transaction.staged:
             self._core.release_claim(key)
+        transaction.staged = {}
+
+    def _break(self, transaction: Transaction) -> None:
+        """It lacks something and can never be committed: nothing of it is kept any more."""
+        transaction.state = BROKEN
+        self._empty(transaction)
 
     def _free(self, transaction: Transaction, size: int) -> None:
         """So much of it is in memory no more."""
@@ -279,7 +291,7 @@ class Transactions:
             code = self._problem_of_parcels(transaction, command.parcels, queues)
         if code != RESULT_OK:
             # The next push may be on its way: it must not pass for the whole.
-            transaction.state = BROKEN
+            self._break(transaction)
             core.reply(session, command.request, code)
             return
         for place in range(len(queues)):
@@ -333,18 +345,18 @@ class Transactions:
         transaction.under_way -= 1
         if transaction.latest is pending:
             transaction.latest = None
-        is_there = self._open.get(transaction.number) is transaction
+        is_there = self._open.get(transaction.number) is transaction and transaction.state == OPEN
         if is_there and ok:
             self._free(transaction, pending.memory() - STAGED_BYTES - len(pending.bundle.highs))
         if ok:
             pending.bundle.parcels = []
         elif is_there:
-            transaction.state = BROKEN
+            self._break(transaction)
         if is_there:
             self._touch(transaction)
         code = RESULT_BUSY
         if ok:
-            code = RESULT_OK if is_there else RESULT_NOT_FOUND
+            code = RESULT_OK if is_there else RESULT_CONFLICT
         for session, request, snapshot in pending.waiting:
             if session.alive:
                 core.reply(session, request, code, snapshot if code == RESULT_OK else None)
