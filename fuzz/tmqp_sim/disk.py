@@ -25,6 +25,7 @@ from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import StoreError, StoreFullError
 from tmqp_sim.audit import Audit
 from tmqp_sim.stage import Stage
+from tmqp_sim.world import Violation
 
 __all__ = ["Disk", "DiskHabits"]
 
@@ -173,6 +174,8 @@ class Disk:
         try:
             self._write(writing)
         except StoreError as error:
+            if not (self.full or fails):
+                raise Violation("storage", f"cannot be written, ever: {error}") from error
             self.audit.written(False)
             self.world.mark("sync failed")
             self.world.note("disk", str(error))
