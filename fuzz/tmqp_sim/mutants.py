@@ -33,20 +33,12 @@ from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.engine.model.timers import Wakeups
 from tmqp_server.engine.operations.administration import Administration
 from tmqp_server.engine.operations.clients import Clients
-from tmqp_server.engine.transactions.transactions import Transactions
 from tmqp_server.hub.outlets import Outlets
 from tmqp_server.hub.runs import Runs
 from tmqp_server.storage.journal import Journal
 from tmqp_sim.answer_bugs import ANSWER_BUGS
 from tmqp_sim.clock_bugs import CLOCK_BUGS
-from tmqp_sim.commit_bugs import (
-    commits_every_time,
-    keeps_what_is_aside,
-    leaves_out_what_is_aside,
-    mark_comes_later,
-    mark_outlives_its_messages,
-    takes_it_for_put_aside,
-)
+from tmqp_sim.commit_bugs import COMMIT_BUGS
 from tmqp_sim.fleeting_bugs import FLEETING_BUGS
 from tmqp_sim.memory_bugs import MEMORY_BUGS
 from tmqp_sim.run_bugs import RUN_BUGS
@@ -537,30 +529,6 @@ _LIST: Final = (
         NativeDoor, "encode_delivery", _asks_no_answer,
     ),
     Mutant(
-        "mark-without-messages", "a commit's mark is kept although its messages could not be",
-        Journal, "_commit", mark_outlives_its_messages,
-    ),
-    Mutant(
-        "mark-comes-later", "a commit's mark is written in the batch behind its messages",
-        Journal, "take", mark_comes_later,
-    ),
-    Mutant(
-        "commits-every-time", "an epoch that is committed can be committed again",
-        Transactions, "_committed", commits_every_time,
-    ),
-    Mutant(
-        "takes-it-for-put-aside", "what could not be put aside for a commit is taken for there",
-        Transactions, "put_aside", takes_it_for_put_aside,
-    ),
-    Mutant(
-        "leaves-out-what-is-aside", "a commit brings only what is in memory",
-        Journal, "_commit", leaves_out_what_is_aside,
-    ),
-    Mutant(
-        "keeps-what-is-aside", "what was put aside stays when its transaction ends",
-        Transactions, "_empty", keeps_what_is_aside,
-    ),
-    Mutant(
         "always-first", "every consumer is told to be the first",
         NativeDoor, "encode_delivery", _always_first,
     ),
@@ -597,6 +565,7 @@ _LIST: Final = (
         PendingTable, "expire", _waits_for_ever,
     ),
     *[Mutant(*bug) for bug in RUN_BUGS],
+    *[Mutant(*bug) for bug in COMMIT_BUGS],
     *[Mutant(*bug) for bug in MEMORY_BUGS],
     *[Mutant(*bug) for bug in ANSWER_BUGS],
     *[Mutant(*bug) for bug in CLOCK_BUGS],

@@ -446,7 +446,11 @@ CASES: Final[dict[str, Case]] = {
         ],
     ),
     "OpenTransaction": ((), lambda n: OpenTransaction(ME, "r", name(n), n)),
-    "PushTransaction": (_OPEN, lambda n: PushTransaction(ME, "r", "app", 1, [parcel(n)])),
+    "PushTransaction": (
+        # One that is refused lets go of what its transaction holds: that is a small part.
+        (*_OPEN, *[OpenTransaction(ME, "r", "app", 1) for _ in range(31)]),
+        lambda n: PushTransaction(ME, "r", "app", 1 + n % 32, [parcel(n)]),
+    ),
     "CommitTransaction": (
         (queue(1, DURABLE),),
         lambda n: [

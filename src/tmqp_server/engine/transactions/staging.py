@@ -27,6 +27,7 @@ __all__ = [
     "any_under_way",
     "gathered",
     "held_tail",
+    "release_tail",
 ]
 
 #: What a parcel counts beyond its bytes, so that many tiny ones are not for nothing.
@@ -218,3 +219,24 @@ def held_tail(queue: Queue, first: int, count: int, high_priority: bool) -> Tail
     tail.count += count
     tail.unsynced += 1
     return tail
+
+
+def release_tail(
+    entry: Entry, tail: Tail | None, count: int, high_priority: bool, ok: bool
+) -> None:
+    """Let go of a tail that was held open: with what it promises, or without."""
+    if tail is None:
+        return
+    queue = entry.queue
+    tail.unsynced -= 1
+    there = queue.high_tail if high_priority else queue.regular_tail
+    if there is not tail:
+        return  # it was cleared
+    if ok:
+        tail.last = max(tail.last, entry.last)
+    else:
+        tail.count -= count
+        queue.spilled -= count
+        queue.accepted -= count
+        queue.received -= count
+    queue.close_tail(tail, high_priority)

@@ -5,13 +5,9 @@ commits all of them at once under an application's name and an *epoch*.  What is
 within bounds, and nobody sees it.  A transaction ends by a commit, by being given up, by
 a time without a push, or with the process; it does not end with the session that opened it.
 
-*Staging.*  What is pushed is gathered in bundles, in memory, as long as all transactions together
-hold little.  Then each full bundle is given to the storage, which puts it aside, and only its
-counts stay here; when memory becomes short each push is, whether its bundle is full or not.  A
-push is answered when all that its transaction gave away before it, and with it, is put aside: so
-a producer that waits for answers is as fast as the disk, and one that does not meets the bound of
-memory.  The answer is no promise that it survives the process, for the transaction does not.  What
-cannot be put aside breaks its transaction.  A commit waits for what is under way.
+*Staging.*  What is pushed is in memory, or put aside by the storage (``holdings.py``); a push is
+answered when what is put aside of its transaction up to it is there.  What cannot be put aside
+breaks its transaction, which then holds nothing.  A commit waits for what is under way.
 
 *The commit* looks whether every queue can take all of it, gives each message its sequence, and
 hands the whole to the storage as one effect with one ticket: messages and *mark*, which is the
@@ -54,7 +50,6 @@ from tmqp.names import fault_of_name
 from tmqp_server.engine.books import mark_bytes, transaction_bytes
 from tmqp_server.engine.commands import (
     AbortTransaction,
-    Bundle,
     Command,
     CommitTransaction,
     ListTransactions,
@@ -69,9 +64,7 @@ from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import (
     CommitPart,
     CommitStored,
-    DropStaged,
     ForgetMark,
-    StageBundle,
 )
 from tmqp_server.engine.model.channels import matches
 from tmqp_server.engine.model.delivery import HOOK_RECEIVED, HOOK_SAVE
@@ -84,12 +77,10 @@ from tmqp_server.engine.model.snapshots import (
     OPEN,
     TransactionSnapshot,
 )
-from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.timers import Sleeper
 from tmqp_server.engine.model.times import NEVER
+from tmqp_server.engine.transactions.holdings import Holdings
 from tmqp_server.engine.transactions.staging import (
-    PARCEL_BYTES,
-    STAGED_BYTES,
     Entry,
     Mark,
     PendingCommit,
@@ -99,6 +90,7 @@ from tmqp_server.engine.transactions.staging import (
     any_under_way,
     gathered,
     held_tail,
+    release_tail,
 )
 
 __all__ = ["TransactionTimer", "Transactions"]
@@ -109,9 +101,6 @@ _DEFAULT_TIMEOUT_MS: Final = 600_000
 _MOST_WAITING: Final = 16
 #: Commits that wait for what is being put aside, in all.
 _MOST_LATE: Final = 256
-#: The share of the memory of transactions up to which nothing is put aside; up to twice as much
-#: only what is full.
-_KEPT_SHARE: Final = 4
 #: The hooks of a handler that has a say in whether a message is taken in and kept.
 _DECIDING: Final = HOOK_RECEIVED | HOOK_SAVE
 
@@ -131,12 +120,10 @@ class Transactions:
         "_committing",
         "_core",
         "_directory",
-        "_held",
+        "_holdings",
         "_last",
-        "_last_staging",
         "_late",
         "_marks",
-        "_memory",
         "_open",
         "_pump",
     )
@@ -150,11 +137,7 @@ class Transactions:
         #: Those with a part, by application, epoch, part and attempt.
         self._by_name: dict[tuple[str, int, int, int], Transaction] = {}
         self._last = 0
-        #: What all of them together hold.
-        self._held = 0
-        #: What of that is in memory.
-        self._memory = 0
-        self._last_staging = 0
+        self._holdings = Holdings(core)
         #: Commits that wait for what is being put aside.
         self._late: list[tuple[CommitTransaction, Session]] = []
         #: By application, the oldest commit first.
@@ -232,7 +215,7 @@ class Transactions:
 
     def _drop(self, transaction: Transaction) -> None:
         """Forget a transaction and what it holds."""
-        self._empty(transaction)
+        self._holdings.empty(transaction)
         self._core.refund(transaction_bytes(transaction.application))
         del self._open[transaction.number]
         if transaction.part is not None:
@@ -244,28 +227,10 @@ class Transactions:
             )
             del self._by_name[name]
 
-    def _empty(self, transaction: Transaction) -> None:
-        """Let go of what a transaction holds, in memory and in the storage."""
-        self._held -= transaction.held
-        transaction.held = 0
-        self._free(transaction, transaction.memory)
-        if transaction.stagings:
-            self._core.out.append(DropStaged(transaction.stagings))
-            transaction.stagings = []
-        for key in transaction.staged:
-            self._core.release_claim(key)
-        transaction.staged = {}
-
     def _break(self, transaction: Transaction) -> None:
         """It lacks something and can never be committed: nothing of it is kept any more."""
         transaction.state = BROKEN
-        self._empty(transaction)
-
-    def _free(self, transaction: Transaction, size: int) -> None:
-        """So much of it is in memory no more."""
-        transaction.memory -= size
-        self._memory -= size
-        self._core.refund(size)
+        self._holdings.empty(transaction)
 
     # --- Pushing ---------------------------------------------------------------------------------
 
@@ -297,46 +262,14 @@ class Transactions:
         for place in range(len(queues)):
             queue = queues[place]
             parcel = command.parcels[place]
-            staged = transaction.staged.get(queue.key)
-            if staged is None:
-                staged = Staged(queue)
-                transaction.staged[queue.key] = staged
-                core.claim(queue)
-            bundle = staged.add(parcel)
-            held = parcel.weight + PARCEL_BYTES
-            transaction.held += held
-            self._held += held
-            transaction.memory += held
-            self._memory += held
-            core.charge(held)
-            self._relieve(transaction, bundle)
-            transaction.count += parcel.count
-            transaction.size += parcel.size
+            self._holdings.add(transaction, queue, parcel)
             session.pushed += parcel.count
         self._touch(transaction)
-        latest = transaction.latest
-        if latest is not None and queues:
-            latest.waiting.append((session, command.request, transaction.snapshot()))
+        if transaction.latest is not None and queues:
+            answer = (session, command.request, transaction.snapshot())
+            transaction.latest.waiting.append(answer)
         else:
             core.reply(session, command.request, RESULT_OK, transaction.snapshot())
-
-    def _relieve(self, transaction: Transaction, bundle: Bundle) -> None:
-        """Have a bundle put aside, if there is enough in memory."""
-        kept = self._core.limits.max_transactions_memory_bytes // _KEPT_SHARE
-        if self._memory <= kept or not (bundle.is_full() or self._memory > 2 * kept):
-            return
-        core = self._core
-        self._last_staging += 1
-        bundle.staging = self._last_staging
-        pending = PendingStage(transaction, bundle)
-        transaction.stagings.append(bundle.staging)
-        transaction.under_way += 1
-        transaction.latest = pending
-        core.last_ticket += 1
-        core.tickets[core.last_ticket] = pending
-        effect = StageBundle(bundle.staging, bundle)
-        effect.ticket = core.last_ticket
-        core.out.append(effect)
 
     def put_aside(self, pending: PendingStage, ok: bool) -> None:
         """The storage has answered for a bundle."""
@@ -346,17 +279,13 @@ class Transactions:
         if transaction.latest is pending:
             transaction.latest = None
         is_there = self._open.get(transaction.number) is transaction and transaction.state == OPEN
-        if is_there and ok:
-            self._free(transaction, pending.memory() - STAGED_BYTES - len(pending.bundle.highs))
-        if ok:
-            pending.bundle.parcels = []
-        elif is_there:
-            self._break(transaction)
+        code = RESULT_BUSY if not ok else RESULT_OK if is_there else RESULT_CONFLICT
         if is_there:
             self._touch(transaction)
-        code = RESULT_BUSY
-        if ok:
-            code = RESULT_OK if is_there else RESULT_CONFLICT
+            if ok:
+                self._holdings.is_aside(pending)
+            else:
+                self._break(transaction)
         for session, request, snapshot in pending.waiting:
             if session.alive:
                 core.reply(session, request, code, snapshot if code == RESULT_OK else None)
@@ -370,18 +299,10 @@ class Transactions:
         self, transaction: Transaction, parcels: list[Parcel], queues: list[Queue]
     ) -> int:
         """0 when all can be staged; fills in their queues."""
-        limits = self._core.limits
-        more = 0
-        for parcel in parcels:
-            more += parcel.weight + PARCEL_BYTES
-        if transaction.held + more > limits.max_transaction_bytes:
-            return RESULT_LIMIT_EXCEEDED
-        if self._held + more > limits.max_transactions_bytes:
-            return RESULT_BUSY
-        if self._memory + more > limits.max_transactions_memory_bytes:
-            return RESULT_BUSY
-        if not self._core.has_room(more):
-            return RESULT_BUSY
+        code = self._holdings.problem(transaction, parcels)
+        if code != RESULT_OK:
+            return code
+        most_queues = self._core.limits.max_queues_per_transaction
         new: dict[int, None] = {}
         for parcel in parcels:
             queue = self._directory.open_queue(parcel.channel, parcel.queue_id, parcel.changes)
@@ -392,7 +313,7 @@ class Transactions:
                 return code
             if queue.key not in transaction.staged:
                 new[queue.key] = None
-                if len(transaction.staged) + len(new) > limits.max_queues_per_transaction:
+                if len(transaction.staged) + len(new) > most_queues:
                     return RESULT_LIMIT_EXCEEDED
             queues.append(queue)
         return RESULT_OK
@@ -442,7 +363,8 @@ class Transactions:
         if code == RESULT_OK:
             whole = gathered(named)
             code = self._problem_of_whole(whole)
-        if code == RESULT_OK and mark is None and self._has_all_marks():
+        marks = len(self._marks) + len(self._committing)
+        if code == RESULT_OK and mark is None and marks >= core.limits.max_transaction_marks:
             code = RESULT_LIMIT_EXCEEDED
         if code == RESULT_OK and mark is None and not core.has_room(mark_bytes(application)):
             code = RESULT_BUSY
@@ -454,10 +376,6 @@ class Transactions:
         pending = PendingCommit(application, epoch, core.now, named)
         pending.waiting.append((session, command.request))
         self._begin(pending, whole)
-
-    def _has_all_marks(self) -> bool:
-        marks = len(self._marks) + len(self._committing)
-        return marks >= self._core.limits.max_transaction_marks
 
     def _problem_of_commit(self, command: CommitTransaction, named: list[Transaction]) -> int:
         """0 when these transactions can be committed together; fills them in."""
@@ -543,8 +461,8 @@ class Transactions:
             if ok:
                 queue.saved += entry.count
                 core.became_safe(queue, entry.last)
-            self._release(entry, entry.high_tail, entry.high, True, ok)
-            self._release(entry, entry.regular_tail, entry.count - entry.high, False, ok)
+            release_tail(entry, entry.high_tail, entry.high, True, ok)
+            release_tail(entry, entry.regular_tail, entry.count - entry.high, False, ok)
             core.refill(queue)
             self._pump.resume(queue, core.now)
             core.release_pull(queue)
@@ -568,26 +486,6 @@ class Transactions:
                 )
             else:
                 core.reply(session, request, RESULT_BUSY)
-
-    def _release(
-        self, entry: Entry, tail: Tail | None, count: int, high_priority: bool, ok: bool
-    ) -> None:
-        """Let go of a tail that was held open: with what it promises, or without."""
-        if tail is None:
-            return
-        queue = entry.queue
-        tail.unsynced -= 1
-        there = queue.high_tail if high_priority else queue.regular_tail
-        if there is not tail:
-            return  # it was cleared
-        if ok:
-            tail.last = max(tail.last, entry.last)
-        else:
-            tail.count -= count
-            queue.spilled -= count
-            queue.accepted -= count
-            queue.received -= count
-        queue.close_tail(tail, high_priority)
 
     def _committed(self, pending: PendingCommit) -> None:
         """Note the epoch, and forget what it leaves behind: attempts nobody named."""

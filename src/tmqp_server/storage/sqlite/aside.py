@@ -11,13 +11,19 @@ from __future__ import annotations
 
 import shutil
 import struct
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-from tmqp_server.storage.port import DamageError, StagedBody, StoreError
+from tmqp_server.storage.port import (
+    DamageError,
+    Portion,
+    StagedBody,
+    StoreBatch,
+    StoreError,
+)
 from tmqp_server.storage.sqlite.schema import create_private, translated
 
 __all__ = ["ASIDE_NAME", "Aside"]
@@ -45,6 +51,32 @@ class Aside:
         """
         if not self._is_made and self._folder.exists():
             shutil.rmtree(self._folder)
+
+    @contextmanager
+    def around(self, batch: StoreBatch) -> Iterator[None]:
+        """Around the writing of a batch: put aside before it, delete behind it.
+
+        :raises StoreError: as :meth:`put`; what was put aside is deleted when the writing fails.
+        """
+        self.put(batch.staged)
+        try:
+            yield
+        except BaseException:
+            self.drop(batch.staged)
+            raise
+        self.drop(batch.dropped)
+
+    @contextmanager
+    def loaded(self, portion: Portion) -> Iterator[None]:
+        """Let a portion have its body, if it is of one.
+
+        :raises StoreError: as :meth:`get`.
+        """
+        if portion.staging:
+            portion.load(self.get(portion.staging))
+        yield
+        if portion.staging:
+            portion.load(b"")
 
     def put(self, staged: Mapping[int, StagedBody]) -> None:
         """Put bodies aside, all or none.

@@ -209,14 +209,9 @@ class SqliteStore:
         self._now_us = max(self._now_us, now_us)
         if batch.staged:
             self._database.room.check(batch.size(), self._pending.weight)
-            self._database.put_aside(batch)
-        if batch.keeps() or batch.is_empty():
-            try:
+        with self._database.aside.around(batch):
+            if batch.keeps() or batch.is_empty():
                 self._write(batch, now_us)
-            except BaseException:
-                self._database.drop_aside(batch.staged)
-                raise
-        self._database.drop_aside(batch.dropped)
 
     def _write(self, batch: StoreBatch, now_us: int) -> None:
         """Make durable what has to be."""

@@ -137,7 +137,7 @@ class BlockStore:
             raise
         (self._checkpoint_pages,) = self._db.execute("PRAGMA wal_autocheckpoint").fetchone()
         self._shelf = Shelf(self._db, directory, skip_damage)
-        self._aside = Aside(directory)
+        self.aside = Aside(directory)
 
     @property
     def problems(self) -> list[str]:
@@ -155,7 +155,7 @@ class BlockStore:
         with translated(self.directory, "read"):
             self._roll_back()
             if not looking:
-                self._aside.clear()
+                self.aside.clear()
                 # See the theory of operation: the log of an earlier process proves nothing.
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             self._load()
@@ -255,24 +255,8 @@ class BlockStore:
         self.ready()
         if batch.brings():
             self.room.check(batch.size())
-        self.put_aside(batch)
-        try:
+        with self.aside.around(batch):
             self.write_all([batch], now_us)
-        except BaseException:
-            self.drop_aside(batch.staged)
-            raise
-        self.drop_aside(batch.dropped)
-
-    def put_aside(self, batch: StoreBatch) -> None:
-        """Put the staged bodies of a batch aside; free space is not looked at.
-
-        :raises StoreError: when that fails; none of them is there then.
-        """
-        self._aside.put(batch.staged)
-
-    def drop_aside(self, numbers: Iterable[int]) -> None:
-        """Delete staged bodies; what cannot be deleted now is deleted at the next start."""
-        self._aside.drop(numbers)
 
     def write_all(
         self,
@@ -348,16 +332,13 @@ class BlockStore:
         for key, messages in batch.appended.items():
             self._append(key, messages, batch.settled.get(key))
         for portion in batch.portions:
-            if portion.staging:
-                portion.load(self._aside.get(portion.staging))
-            settled = batch.settled.get(portion.key)
-            state = None if settled else self._shelf.append_runs(portion.key, portion.runs())
-            if state is None:
-                self._append(portion.key, portion.messages(), settled)
-            else:
-                self._touched[portion.key] = state
-            if portion.staging:
-                portion.load(b"")
+            with self.aside.loaded(portion):
+                settled = batch.settled.get(portion.key)
+                state = None if settled else self._shelf.append_runs(portion.key, portion.runs())
+                if state is None:
+                    self._append(portion.key, portion.messages(), settled)
+                else:
+                    self._touched[portion.key] = state
         for key, sequences in batch.settled.items():
             self._settle(key, sequences)
         self._shelf.take_down(batch.notes)
@@ -607,11 +588,7 @@ class BlockStore:
     def split(
         self, key: int, first: int, last: int, limit: int, max_bytes: int, most_parts: int
     ) -> list[StoredPart]:
-        """Split what is kept of a queue from ``first`` to ``last``, without reading bodies.
-
-        :raises DamageError: as :meth:`fetch`.
-        :raises StoreError: when it cannot be read.
-        """
+        """Split what is kept of a queue from ``first`` to ``last``; raises as :meth:`fetch`."""
         self.ready()
         state = self._shelf.queues.get(key)
         if state is None:
