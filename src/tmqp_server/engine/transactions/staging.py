@@ -10,6 +10,7 @@ from typing import Final
 
 from tmqp_server.engine.commands import Bundle, OpenTransaction, Parcel
 from tmqp_server.engine.core import Pending
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.snapshots import OPEN, TransactionSnapshot
@@ -222,7 +223,7 @@ def held_tail(queue: Queue, first: int, count: int, high_priority: bool) -> Tail
 
 
 def release_tail(
-    entry: Entry, tail: Tail | None, count: int, high_priority: bool, ok: bool
+    flights: Flights, entry: Entry, tail: Tail | None, count: int, high_priority: bool, ok: bool
 ) -> None:
     """Let go of a tail that was held open: with what it promises, or without."""
     if tail is None:
@@ -237,6 +238,5 @@ def release_tail(
     else:
         tail.count -= count
         queue.spilled -= count
-        queue.accepted -= count
-        queue.received -= count
-    queue.close_tail(tail, high_priority)
+        flights.take_back(queue, count)
+    flights.close_tail(queue, tail, high_priority)

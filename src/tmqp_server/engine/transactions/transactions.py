@@ -61,11 +61,8 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.core import Core, Performers
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.directory import Directory
-from tmqp_server.engine.effects import (
-    CommitPart,
-    CommitStored,
-    ForgetMark,
-)
+from tmqp_server.engine.effects import CommitPart, CommitStored, ForgetMark
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.channels import matches
 from tmqp_server.engine.model.delivery import HOOK_RECEIVED, HOOK_SAVE
 from tmqp_server.engine.model.queues import Queue
@@ -120,6 +117,7 @@ class Transactions:
         "_committing",
         "_core",
         "_directory",
+        "_flights",
         "_holdings",
         "_last",
         "_late",
@@ -128,9 +126,10 @@ class Transactions:
         "_pump",
     )
 
-    def __init__(self, core: Core, directory: Directory, pump: Pump) -> None:
+    def __init__(self, core: Core, flights: Flights, directory: Directory, pump: Pump) -> None:
         self._core = core
         self._directory = directory
+        self._flights = flights
         self._pump = pump
         self.timer = TransactionTimer()
         self._open: dict[int, Transaction] = {}
@@ -427,9 +426,8 @@ class Transactions:
             last = queue.sequence + staged.count
             queue.sequence = last
             queue.appended = last
-            queue.received += staged.count
-            queue.last_received = now
-            queue.accepted += staged.count
+            self._flights.receive(queue, staged.count, now)
+            self._flights.admit_on_disk(queue, staged.count)
             queue.spilled += staged.count
             entry = Entry(queue, last, staged.count, staged.high)
             if staged.high:
@@ -459,10 +457,12 @@ class Transactions:
             if queue.closed:
                 continue
             if ok:
-                queue.saved += entry.count
+                self._flights.save(queue, entry.count)
                 core.became_safe(queue, entry.last)
-            release_tail(entry, entry.high_tail, entry.high, True, ok)
-            release_tail(entry, entry.regular_tail, entry.count - entry.high, False, ok)
+            release_tail(self._flights, entry, entry.high_tail, entry.high, True, ok)
+            release_tail(
+                self._flights, entry, entry.regular_tail, entry.count - entry.high, False, ok
+            )
             core.refill(queue)
             self._pump.resume(queue, core.now)
             core.release_pull(queue)
