@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -173,7 +174,8 @@ def test_an_archive_that_follows_counted_retries(
     def archived(_spark: Any, connection: Any, *_: Any, **__: Any) -> None:
         seen.append(connection.outage_timeout_ms)
 
-    monkeypatch.setattr("tmqp_spark.cli.archive.spark_for", lambda *_, **__: nullcontext())
+    module = import_module("tmqp_spark.cli.archive")  # the package has the command by that name
+    monkeypatch.setattr(module, "spark_for", lambda *_, **__: nullcontext())
     monkeypatch.setattr("tmqp_spark.pipelines.archive.archive_with_arrow", archived)
     address = "tmq://127.0.0.1:1"
     command = ["archive", "a/1", "--to", str(tmp_path), "-a", address, *words]
