@@ -43,6 +43,7 @@ from tmqp_sim.commit_bugs import COMMIT_BUGS
 from tmqp_sim.fleeting_bugs import FLEETING_BUGS
 from tmqp_sim.memory_bugs import MEMORY_BUGS
 from tmqp_sim.run_bugs import RUN_BUGS
+from tmqp_sim.shell_bugs import SHELL_BUGS
 
 __all__ = ["MUTANTS", "Mutant", "planted"]
 
@@ -568,6 +569,7 @@ _LIST: Final = (
     *[Mutant(*bug) for bug in ANSWER_BUGS],
     *[Mutant(*bug) for bug in CLOCK_BUGS],
     *[Mutant(*bug) for bug in FLEETING_BUGS],
+    *[Mutant(*bug) for bug in SHELL_BUGS],
 )  # fmt: skip
 
 #: By name.

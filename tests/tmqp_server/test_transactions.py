@@ -65,7 +65,7 @@ async def staged(
 ) -> TransactionInformation:
     transaction = await client.open_transaction("app", epoch, **more)
     assert transaction.state == "open"
-    return await client.push_transaction(transaction, "c", 1, payloads)
+    return await client.push_transaction(transaction, "c", 1, payloads, block_bytes=100_000)
 
 
 async def test_what_is_staged_is_seen_by_nobody_until_it_is_committed(tmp_path: Path) -> None:
@@ -257,18 +257,18 @@ async def test_a_commit_far_larger_than_the_memory_for_transactions(tmp_path: Pa
     aside = tmp_path / "staged"
     async with serving(tmp_path, broker=limits) as (_, client):
         await client.create_queue("c", 1, DURABLE, status="push")
-        given_up = await staged(client, 1, payloads[:3_000], part=9, block_bytes=65_536)
+        given_up = await staged(client, 1, payloads[:3_000], part=9)
         assert sum(each.stat().st_size for each in aside.iterdir()) > 5_000_000
-        await client.abort_transaction(given_up)
+        await client.abort_transaction("app", transaction=given_up)
         for _ in range(1_000):
             if not [*aside.iterdir()]:
                 break
             await anyio.sleep(0.01)
         assert not [*aside.iterdir()], "what is given up is gone"
-        first = await staged(client, 1, payloads[:6_000], part=0, block_bytes=65_536)
-        second = await staged(client, 1, payloads[6_000:], part=1, block_bytes=65_536)
+        first = await staged(client, 1, payloads[:6_000], part=0)
+        second = await staged(client, 1, payloads[6_000:], part=1)
         assert (await client.commit_transaction("app", 1, [first, second])).count == 10_000
-        left = await staged(client, 2, payloads[:3_000], block_bytes=65_536)
+        left = await staged(client, 2, payloads[:3_000])
         assert left.count == 3_000
         assert [*aside.iterdir()]
         assert await consume(client, 500) == payloads[:500]
