@@ -49,14 +49,13 @@ def run(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(dir=arguments.directory or Path.cwd()) as folder:
         data = Path(folder) / "data"
         command = [sys.executable, "-m", "tmqp_server", "--listen", "tmq://127.0.0.1:0"]
-        server = subprocess.Popen(
+        with subprocess.Popen(
             [*command, "--data", str(data)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-        try:
-            _measure(server, data, arguments.megabytes)
-        finally:
-            server.terminate()
-            server.wait(60)
+        ) as server:
+            try:
+                _measure(server, data, arguments.megabytes)
+            finally:
+                server.terminate()
     return 0
 
 

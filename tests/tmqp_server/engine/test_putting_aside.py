@@ -244,4 +244,5 @@ def test_in_memory_or_aside_a_commit_brings_the_same(
         assert memory(world) == 0
         got.append(all_of(world))
     assert got[0] == got[1]
-    assert len(got[0]) == sum(count)
+    pushed = sum(size + 1 for _, size, what in steps)
+    assert len(got[0]) == pushed

@@ -9,18 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tmqp_server.storage.gathering import Codec, Gathering
 from tests.tmqp_server.storage.stores import NOW_US, batch, message, owed, queue
-from tests.tmqp_server.storage.test_commits import Bundle, appended, bundle, commit, laid_out
-from tests.tmqp_server.storage.test_journal import Codec, Gathering
+from tests.tmqp_server.storage.test_commits import appended, bundle, commit, laid_out
 from tmqp.blocks import StoredMessage
+from tmqp_server.engine.commands import Bundle
 from tmqp_server.engine.effects import ClearStored, DropStaged, StageBundle
-from tmqp_server.storage.gathered import Bundled, SetAside
+from tmqp_server.storage.gathered import BodyCodec, Bundled, SetAside
 from tmqp_server.storage.port import DamageError, StagedBody, StoreFullError
 from tmqp_server.storage.sqlite import SqliteStore, room
 from tmqp_server.storage.sqlite.aside import ASIDE_NAME, Aside
 from tmqp_server.storage.stored_runs import StoredRun
 
-CODEC = {"plain": Codec()}
+CODEC: dict[str, BodyCodec] = {"plain": Codec()}
 
 
 class Body(StagedBody):
@@ -118,8 +119,7 @@ def test_what_is_put_aside_is_in_a_batch_before_what_drops_it() -> None:
     assert (list(second.batch.staged), second.batch.dropped) == ([5], [4])
     assert some.finished(first, ok=True) == (1, True, 1)
     assert some.finished(second, ok=False) == (2, False, 1)
-    assert not some.journal.is_empty
-    assert not some.journal.is_urgent
+    assert (some.journal.is_empty, some.journal.is_urgent) == (False, False)
     third = some.journal.take()
     assert (list(third.batch.staged), third.batch.dropped) == ([], [4]), "void, and owed"
 
