@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from tmqp_client._machine import ClientMachine
-from tmqp_client._outcomes import Lost, Outcome
-from tmqp_client._pending import Pending, PendingTable
-from tmqp_client._reception import Reception
-from tmqp_client._requests import Request
-from tmqp_client._standing import Standing
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._core.outcomes import Lost, Outcome
+from tmqp_client._core.pending import Pending, PendingTable
+from tmqp_client._core.reception import Reception
+from tmqp_client._core.requests import Request
+from tmqp_client._core.standing import Standing
 from tmqp_server.doors.native.answers import ConfirmWriter
 from tmqp_server.doors.native.door import NativeDoor, NativeSession
 from tmqp_server.engine.broker import Broker

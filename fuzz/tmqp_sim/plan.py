@@ -507,8 +507,9 @@ def _draw_forgers(plan: Plan) -> None:
 def _draw_outside(plan: Plan) -> None:
     """Whether rights are asked about and events told, and who comes without manners."""
     own = Random(f"{plan.seed}/outside")
-    plan.guarded = own.random() < 0.25
-    plan.tells = own.random() < 0.25
+    # Where each push is asked about, or told of, few are taken in one go.
+    plan.guarded = own.random() < 0.25 and plan.bulk_producer < 0
+    plan.tells = own.random() < 0.25 and plan.bulk_producer < 0
     if plan.quiet:
         return
     plan.fails = own.random() < 0.05

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from tmqp.backoff import Backoff
+
 __all__ = ["Pauses"]
 
 #: Seconds a refused client waits to hear of it: the first one of an address, and at most.
-_FIRST_PAUSE_S: Final = 0.25
-_LONGEST_PAUSE_S: Final = 4.0
+_PAUSES: Final = Backoff(0.25, 4.0, 0.0)
 #: Seconds without a refusal after which an address begins anew.
 _FORGIVEN_AFTER_S: Final = 60.0
 #: Addresses whose refusals are counted; beyond them the oldest is forgotten.
@@ -34,4 +35,4 @@ class Pauses:
         self._refusals[host] = (count + 1, now)
         if len(self._refusals) > _ADDRESSES:
             del self._refusals[next(iter(self._refusals))]
-        return min(_FIRST_PAUSE_S * 2.0 ** min(count, 16), _LONGEST_PAUSE_S)
+        return _PAUSES.delay_s(count + 1)

@@ -27,6 +27,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final, final
 
+from tmqp.backoff import Backoff
 from tmqp.constants import RESULT_BUSY
 from tmqp_server.engine.commands import Command, StorageState
 from tmqp_server.engine.effects import Fetch, ReadStored
@@ -70,9 +71,9 @@ FINISHING: Final = 7
 CLOSING: Final = 8
 CLOSED: Final = 9
 
-#: Pauses after a failed write, in seconds; the last is also that after a failed read.
-_FIRST_PAUSE_S: Final = 0.05
-_LAST_PAUSE_S: Final = 1.0
+#: Pauses after failed writes, and after a failed read, in seconds.
+_PAUSES: Final = Backoff(0.05, 1.0, 0.0)
+_READ_PAUSE_S: Final = 1.0
 #: How long what nobody waits for is held back, in seconds.
 _LINGER_S: Final = 0.005
 #: Questions are answered together until so much may have been read; and what others count as.
@@ -104,7 +105,7 @@ class Saving:
         self._reads: deque[StorageQuestion] = deque()
         self._writing: Writing | None = None
         self._due = math.inf
-        self._write_pause_s = 0.0
+        self._failures = 0
         self._reads_fail = False
         self._read_failed = False
         self._stopping = False
@@ -172,10 +173,10 @@ class Saving:
 
     def _rest(self, now: float) -> None:
         """This piece of work is done: rest, for as long as something fails."""
-        pause_s = self._write_pause_s
+        pause_s = _PAUSES.delay_s(self._failures) if self._failures else 0.0
         if self._read_failed:
             self._read_failed = False
-            pause_s = _LAST_PAUSE_S
+            pause_s = _READ_PAUSE_S
         if self._stopping:
             self._enter(STOPPED)
         elif pause_s:
@@ -204,7 +205,7 @@ class Saving:
             self.failing = ""
             self._answers.append(StorageState(True))
         if not self.failing:
-            self._write_pause_s = 0.0
+            self._failures = 0
         if writing.batch.portions:
             self._enter(CATCHING_UP)
             self._world.append(CatchUp())
@@ -217,7 +218,7 @@ class Saving:
             text = f"the storage cannot save, messages to be saved are refused: {reason}"
             self._log(ERROR, text)
         self.failing = reason
-        self._write_pause_s = min(max(2 * self._write_pause_s, _FIRST_PAUSE_S), _LAST_PAUSE_S)
+        self._failures += 1
         self._answers.append(StorageState(False))
         self._answers.extend(self._journal.answers(writing, False, _ANSWERS_PER_STEP))
 

@@ -10,10 +10,11 @@ from functools import partial
 
 import anyio
 
+from tmqp.backoff import Backoff
 from tmqp.constants import NODE_CLIENT_TYPE
 from tmqp.hello import ConnectionInformation
 from tmqp_server.cluster.filters import NodeFilter, PatternError, PatternFilter
-from tmqp_server.cluster.link import Backoff, Link
+from tmqp_server.cluster.link import Link
 from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.cluster.relay import HOST_PROPERTY, ClusterRelay
 from tmqp_server.config import ServerConfig
