@@ -70,9 +70,9 @@ HEALING_S: Final = 60.0
 BULK_WINDOW: Final = 1_000
 #: After it has come home nothing more may come: so much longer is looked.
 QUIET_S: Final = 2.5
-#: Bytes of transactions in memory, by whether the seed is odd: so little that the second push at
-#: one time is put aside, or more than is ever pushed.
-_STAGED_IN_MEMORY: Final = (2_400, 1 << 20)
+#: Bytes of transactions in memory, by whether the seed is odd: more than is ever pushed, or so
+#: little that the second push at one time is put aside.
+_STAGED_IN_MEMORY: Final = (1 << 20, 2_400)
 
 
 class Simulation:
