@@ -159,9 +159,12 @@ class Disk:
             self.store.failures.append(StoreFullError("no room"))
         elif fails:
             self.store.failures.append(StoreError("failed"))
+        planned = bool(self.store.failures)
         try:
             self._write(writing)
         except StoreError as error:
+            if not planned:
+                raise Violation("storage", f"cannot be written, ever: {error}") from error
             self.audit.written(False)
             self.world.mark("sync failed")
             self.world.note("disk", str(error))
@@ -170,6 +173,10 @@ class Disk:
         finally:
             self.store.failures.clear()
         self.audit.written(True)
+        if self.simulation.watched:
+            self.audit.check_staged(self.store)
+        if writing.batch.staged:
+            self.world.mark("put aside for a transaction")
         self._last_failed = False
         return None
 
@@ -218,6 +225,6 @@ class Disk:
 
 
 def _brings(writing: Writing) -> bool:
-    """Whether there are messages in a batch, told without the product's help."""
+    """Whether there are messages in a batch, staged ones too, told without the product's help."""
     batch = writing.batch
-    return bool(batch.appended or batch.runs or batch.portions)
+    return bool(batch.appended or batch.runs or batch.portions or batch.staged)

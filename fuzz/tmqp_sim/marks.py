@@ -60,6 +60,7 @@ MARKS: Final[dict[str, str]] = {
     "pulled": "a pull found something",
     "push refused": "a push was answered negatively",
     "pushed again": "an honest producer repeated itself",
+    "put aside for a transaction": "a push found little memory, and waited for the disk",
     "queue counter: dead": "messages became dead letters",
     "queue counter: refused": "a queue's limit",
     "queue counter: requeued": "messages were put back",

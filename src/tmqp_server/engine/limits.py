@@ -140,13 +140,17 @@ class EngineLimits:
     max_transactions: int = 1_000
     """Transactions that are open at one time; opening one more is answered with 482."""
 
-    max_transaction_bytes: int = 268_435_456
-    """Bytes staged in one transaction; a push past it is answered with 482.  Each block of messages
-    for one queue counts 512 bytes beyond its own, and 8 for each message where they differ in
-    size."""
+    max_transaction_bytes: int = 17_179_869_184
+    """Bytes staged in one transaction, nearly all of them on disk; a push past it is answered with
+    482.  Each block of messages for one queue counts 512 bytes beyond its own, and 8 for each
+    message where they differ in size."""
 
-    max_transactions_bytes: int = 536_870_912
+    max_transactions_bytes: int = 68_719_476_736
     """Bytes staged in all transactions; a push past it is answered with 503."""
+
+    max_transactions_memory_bytes: int = 134_217_728
+    """Bytes of all transactions that are in memory, counted in ``max_total_bytes`` as well; a push
+    past it is answered with 503.  From a quarter of it on, what is staged goes to disk."""
 
     max_queues_per_transaction: int = 100
     """Queues that one transaction pushes into; one more is answered with 482."""
