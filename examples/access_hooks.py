@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hmac import compare_digest
 
-from tmqp_server.auth import Access, Admission, Answer, Applicant, Identity
-from tmqp_server.custom import CustomMessage
+from tmqp_server import Access, Admission, Answer, Applicant, CustomMessage, Identity
 
 __all__ = ["ShopAccess", "echo"]
 

@@ -22,19 +22,22 @@ import anyio
 from tmqp.address import Address
 from tmqp.constants import DECIDE_ACK_NEGATIVE, PUT_BACK_NO
 from tmqp_client import Client, NegativeAcknowledge, connect
-from tmqp_server.app import running
-from tmqp_server.config import ServerConfig
-from tmqp_server.engine.client import Client as Consumer
-from tmqp_server.engine.custom_routers import CustomRouter, RoutedMessage, Target, to_queue
-from tmqp_server.engine.delivery import (
+from tmqp_server import (
     ACKNOWLEDGE,
     ALLOW,
     PUT_BACK_AT_END,
+    CustomRouter,
     Decision,
     DeliveryHandler,
+    Message,
     QueueFacts,
+    RoutedMessage,
+    ServerConfig,
+    Target,
+    running,
+    to_queue,
 )
-from tmqp_server.engine.message import Message
+from tmqp_server import Client as Consumer
 
 #: Not allowed, not saved, not put back; the producer gets a negative acknowledge with a reason.
 EMPTY = Decision(False, False, PUT_BACK_NO, DECIDE_ACK_NEGATIVE, "empty")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -73,14 +74,23 @@ def path_of(name: str) -> Path | None:
 
 
 def imported_by(names: Iterable[str]) -> set[str]:
-    """The packages of others that modules of ours import, directly or through one another."""
+    """The packages of others that modules of ours import, directly or through one another.
+
+    As mypy sees it that is given these modules: some others it does not follow.
+    """
+    skipped = [
+        pattern
+        for override in settings()["tool"]["mypy"]["overrides"]
+        if override.get("follow_imports") == "skip"
+        for pattern in override["module"]
+    ]
     found: set[str] = set()
     waiting = list(names)
     seen: set[str] = set()
     while waiting:
         name = waiting.pop()
         path = path_of(name)
-        if name in seen or path is None:
+        if name in seen or path is None or any(fnmatch(name, each) for each in skipped):
             continue
         seen.add(name)
         parts = name.split(".")

@@ -9,6 +9,9 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -73,6 +76,13 @@ def imported_names(node: ast.stmt) -> Iterator[str]:
         yield from (alias.asname or alias.name for alias in node.names)
 
 
+def lazy_names(node: ast.stmt) -> Iterator[str]:
+    """What a package imports for type checkers alone: at run time its ``__getattr__`` finds it."""
+    if isinstance(node, ast.If) and is_type_checking(node.test):
+        for inner in node.body:
+            yield from imported_names(inner)
+
+
 def deleted_names(tree: ast.Module) -> set[str]:
     """The names that a module takes back (``del``) when it is done with them."""
     found: set[str] = set()
@@ -91,6 +101,7 @@ def public_names(path: Path, tree: ast.Module) -> set[str]:
         names.update(defined_names(node))
         if path.name == "__init__.py":
             names.update(imported_names(node))
+            names.update(lazy_names(node))
     names -= deleted_names(tree) | UNLISTED
     return {name for name in names if not name.startswith("_")}
 
@@ -152,6 +163,17 @@ def test_every_listed_name_can_be_imported(path: Path) -> None:
         ("__init__.py", "__all__ = ['e']\nfrom d import e\nimport f\n", []),
         ("__init__.py", "__all__ = []\nfrom d import e\n", ["has e, which is not listed"]),
         ("__init__.py", "__all__ = []\nfrom d import e\n_f = e()\n", []),
+        ("__init__.py", "__all__ = ['e']\nif TYPE_CHECKING:\n    from d import e\n", []),
+        (
+            "__init__.py",
+            "__all__ = []\nif TYPE_CHECKING:\n    from d import e\n",
+            ["has e, which is not listed"],
+        ),
+        (
+            "a.py",
+            "__all__ = ['e']\nif TYPE_CHECKING:\n    from d import e\n",
+            ["lists e, which is not there"],
+        ),
     ],
 )
 def test_a_difference_is_found(
@@ -162,7 +184,7 @@ def test_a_difference_is_found(
     assert complaints_about(path) == complaints
 
 
-# --- The package's own face ----------------------------------------------------------------------
+# --- The packages' own faces ---------------------------------------------------------------------
 
 
 def has_comment(lines: list[str], number: int) -> bool:
@@ -192,6 +214,9 @@ def origin(package: ModuleType, name: str) -> tuple[Path, str]:
     while True:
         tree = ast.parse(path.read_bytes())
         nodes = list(statements(tree.body))
+        for node in tree.body:
+            if isinstance(node, ast.If) and is_type_checking(node.test):
+                nodes += node.body
         if any(name in defined_names(node) for node in nodes):
             return path, name
         for node in nodes:
@@ -217,9 +242,15 @@ def test_the_package_offers_something() -> None:
     assert package.__version__ == settings()["project"]["version"]
 
 
-@pytest.mark.parametrize("name", sorted({*importlib.import_module("tmqp").__all__} - DUNDERS))
-def test_every_public_name_of_the_package_is_explained(name: str) -> None:
-    package = importlib.import_module("tmqp")
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [
+        (package, name)
+        for package in map(importlib.import_module, ("tmqp", "tmqp_server"))
+        for name in sorted({*package.__all__} - DUNDERS)
+    ],
+)
+def test_every_public_name_of_the_package_is_explained(package: ModuleType, name: str) -> None:
     path, real_name = origin(package, name)
     assert is_documented(path.read_text(encoding="utf-8"), real_name), f"{name}, in {path}"
 
@@ -240,3 +271,50 @@ def test_every_public_name_of_the_package_is_explained(name: str) -> None:
 )
 def test_a_missing_explanation_is_found(source: str, documented: bool) -> None:
     assert is_documented(source, "f") is documented
+
+
+def test_the_engine_alone_does_not_load_the_network() -> None:
+    code = (
+        "import sys, tmqp_server, tmqp_server.engine.broker as b;"
+        " assert b.Broker; print('anyio' in sys.modules);"
+        " assert tmqp_server.running and 'running' in dir(tmqp_server);"
+        " print('anyio' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["False", "True"]
+
+
+def test_the_server_has_no_name_that_it_does_not_offer() -> None:
+    package = importlib.import_module("tmqp_server")
+    with pytest.raises(AttributeError, match="module 'tmqp_server' has no attribute 'Broker'"):
+        _ = package.Broker
+
+
+def python_in(path: Path) -> str:
+    """The program that a file is, or the programs that stand in a page."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        return text
+    return "\n".join(re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+
+
+def inner_modules(source: str) -> list[str]:
+    """The modules of the server that a program imports beside its public face."""
+    return re.findall(r"^\s*(?:from|import) (tmqp_server\.[\w.]+)", source, re.MULTILINE)
+
+
+def test_examples_and_guides_import_the_servers_public_face_only() -> None:
+    paths = [
+        path
+        for folder in ("examples", "docs")
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in {".py", ".md"}
+    ]
+    users = [path for path in paths if "tmqp_server import" in python_in(path)]
+    assert len(users) >= 5
+    assert {path.name: found for path in paths if (found := inner_modules(python_in(path)))} == {}
+
+
+def test_an_inner_module_is_found() -> None:
+    assert inner_modules("from tmqp_server import running\n") == []
+    assert inner_modules("x = 1\nfrom tmqp_server.config import y\n") == ["tmqp_server.config"]

@@ -21,7 +21,7 @@ from tmqp import Limits, constants
 from tmqp import models as json_models
 from tmqp_server.doors.native import copies
 from tmqp_server.doors.native import http as http_messages
-from tmqp_server.engine import http_rules
+from tmqp_server.engine.routing import http_rules
 
 __all__ = ["OUTCOMES", "PAGE", "main", "render"]
 
@@ -34,7 +34,7 @@ _JSON: Final = (
 )
 _COPIES: Final = ROOT / "src" / "tmqp_server" / "doors" / "native" / "copies.py"
 _HTTP: Final = ROOT / "src" / "tmqp_server" / "doors" / "native" / "http.py"
-_URLS: Final = ROOT / "src" / "tmqp_server" / "engine" / "http_rules.py"
+_URLS: Final = ROOT / "src" / "tmqp_server" / "engine" / "routing" / "http_rules.py"
 _CLIENT: Final = ROOT / "src" / "tmqp_client" / "config.py"
 _PARTS: Final = ROOT / "src" / "tmqp_client" / "parts.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"

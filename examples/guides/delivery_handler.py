@@ -8,17 +8,17 @@ import anyio
 
 from tmqp.address import Address
 from tmqp_client import Client, NegativeAcknowledge, connect
-from tmqp_server.app import running
-from tmqp_server.config import ServerConfig
-from tmqp_server.engine.client import Client as Consumer
-from tmqp_server.engine.delivery import (
+from tmqp_server import (
     ACKNOWLEDGE,
     PUT_BACK_AT_END,
     Decision,
     DeliveryHandler,
+    Message,
     QueueFacts,
+    ServerConfig,
+    running,
 )
-from tmqp_server.engine.message import Message
+from tmqp_server import Client as Consumer
 
 
 class Patient(DeliveryHandler):

@@ -41,7 +41,7 @@ from tmqp.testing import (
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.hub import Hub
+from tmqp_server.hub.hub import Hub
 from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.records import decode_block, encode_block
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tmqp_server.engine.questions import Questions
+from tmqp_server.engine.model.questions import Questions
 
 __all__ = ["ANSWER_BUGS"]
 

@@ -11,9 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.blocks import FLAG_TRANSIENT
-from tmqp_server.engine.effects import Append, Effect, Erase
-from tmqp_server.engine.storage_effects import ClearStored, ForgetQueue
-from tmqp_server.engine.transaction_effects import CommitStored
+from tmqp_server.engine.effects import Append, ClearStored, CommitStored, Effect, Erase, ForgetQueue
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import ANY_PRIORITY, Recovered
 from tmqp_sim.world import Violation

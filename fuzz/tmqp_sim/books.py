@@ -25,8 +25,8 @@ from tmqp_server.engine.books import (
 )
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.core import PendingChange
-from tmqp_server.engine.sessions import Session
-from tmqp_server.hub import Hub
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.hub.hub import Hub
 
 __all__ = ["MOST_STATE_BYTES", "Ballast", "connections_of", "flights_of", "state_of"]
 

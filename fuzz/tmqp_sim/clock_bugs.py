@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tmqp_server.engine.times import NEVER
+from tmqp_server.engine.model.times import NEVER
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["CLOCK_BUGS"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tmqp_server.engine.transaction_effects import CommitStored
-from tmqp_server.engine.transactions import Transactions
+from tmqp_server.engine.effects import CommitStored
+from tmqp_server.engine.transactions.transactions import Transactions
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["commits_every_time", "mark_comes_later", "mark_outlives_its_messages"]

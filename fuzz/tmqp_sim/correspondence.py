@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tmqp_server.engine.client_commands import PassAnswer, SendDirect
-from tmqp_server.engine.commands import Acknowledge, Command
+from tmqp_server.engine.commands import Acknowledge, Command, PassAnswer, SendDirect
 from tmqp_server.engine.effects import Effect, Forward
-from tmqp_server.engine.router_commands import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
+from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
 from tmqp_sim.world import Violation, World
 
 __all__ = ["Correspondence"]

@@ -17,10 +17,9 @@ from collections import deque
 from typing import Final
 
 from tmqp_server.doors.native.door import NativeDoor
-from tmqp_server.engine.commands import Command
-from tmqp_server.engine.storage_commands import StorageState
-from tmqp_server.hub import Hub, StorageQuestion
-from tmqp_server.recovery import answer_of, recover
+from tmqp_server.engine.commands import Command, StorageState
+from tmqp_server.hub.hub import Hub, StorageQuestion
+from tmqp_server.hub.recovery import answer_of, recover
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import StoreError, StoreFullError

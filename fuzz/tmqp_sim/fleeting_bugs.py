@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tmqp_server.engine import administration
-from tmqp_server.engine.administration import Administration
+from tmqp_server.engine.operations import administration
+from tmqp_server.engine.operations.administration import Administration
 
 __all__ = ["FLEETING_BUGS"]
 

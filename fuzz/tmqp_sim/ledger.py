@@ -50,7 +50,7 @@ from tmqp_server.engine.effects import (
     Effect,
     Reply,
 )
-from tmqp_server.engine.message import Message
+from tmqp_server.engine.model.message import Message
 from tmqp_sim.correspondence import Correspondence
 from tmqp_sim.history import Place
 from tmqp_sim.lifetimes import Lifetimes

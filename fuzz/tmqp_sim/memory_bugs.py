@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tmqp_server.engine.core import Core
-from tmqp_server.engine.message import Message
-from tmqp_server.engine.sessions import Session
-from tmqp_server.outlets import Outlets
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.hub.outlets import Outlets
 
 __all__ = ["MEMORY_BUGS"]
 

@@ -19,23 +19,23 @@ from tmqp_client._requests import Request
 from tmqp_client._standing import Standing
 from tmqp_server.doors.native.answers import ConfirmWriter
 from tmqp_server.doors.native.door import NativeDoor, NativeSession
-from tmqp_server.engine.administration import Administration
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.clients import Clients
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Synced
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.outcomes import Outcomes
+from tmqp_server.engine.delivery.pulls import Puller
+from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.effects import Confirm, Deliver, Effect, Erase
 from tmqp_server.engine.keeping import Keeper
-from tmqp_server.engine.message import MARK_SAVED, MARK_SAVING, Message
-from tmqp_server.engine.outcomes import Outcomes
-from tmqp_server.engine.pulls import Puller
-from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.sending import Sender
-from tmqp_server.engine.sessions import Audience, Session
-from tmqp_server.engine.timers import Wakeups
-from tmqp_server.engine.transactions import Transactions
-from tmqp_server.outlets import Outlets
-from tmqp_server.runs import Runs
+from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Message
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Audience, Session
+from tmqp_server.engine.model.timers import Wakeups
+from tmqp_server.engine.operations.administration import Administration
+from tmqp_server.engine.operations.clients import Clients
+from tmqp_server.engine.transactions.transactions import Transactions
+from tmqp_server.hub.outlets import Outlets
+from tmqp_server.hub.runs import Runs
 from tmqp_server.storage.journal import Journal
 from tmqp_sim.answer_bugs import ANSWER_BUGS
 from tmqp_sim.clock_bugs import CLOCK_BUGS

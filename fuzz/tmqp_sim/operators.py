@@ -20,7 +20,7 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.effects import Deliver, DeliverPulled, Effect, Forward, Inform, Reply
-from tmqp_server.engine.message import Message
+from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_sim.history import Place
 from tmqp_sim.stage import Stage

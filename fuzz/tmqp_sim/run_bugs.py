@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from tmqp_server.engine.message import MARK_TOGETHER
-from tmqp_server.engine.push_runs import Runs
-from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
-from tmqp_server.engine.run_effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
-from tmqp_server.outlets import Outlets
+from tmqp_server.engine.commands import AcknowledgeRun, PushRun
+from tmqp_server.engine.delivery.push_runs import Runs
+from tmqp_server.engine.effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
+from tmqp_server.engine.model.message import MARK_TOGETHER
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.hub.outlets import Outlets
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["RUN_BUGS"]

@@ -21,7 +21,7 @@ from typing import Final
 from tmqp_server.config import OutboundLimits
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.commands import Command
-from tmqp_server.hub import Hub
+from tmqp_server.hub.hub import Hub
 from tmqp_sim.books import Ballast
 from tmqp_sim.network import Broken, End, Link
 from tmqp_sim.world import Violation, World

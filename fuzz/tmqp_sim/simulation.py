@@ -17,11 +17,11 @@ from tmqp_client.config import ClientLimits
 from tmqp_server.config import OutboundLimits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.delivery import DeliveryHandler, HandlerRegistry
-from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.delivery import DeliveryHandler, HandlerRegistry
+from tmqp_server.engine.model.handlers import built_in_handlers
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
-from tmqp_server.hub import Hub
+from tmqp_server.hub.hub import Hub
 from tmqp_sim.books import MOST_STATE_BYTES, Ballast
 from tmqp_sim.checkers import judge
 from tmqp_sim.clients import SimClient

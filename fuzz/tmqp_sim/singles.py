@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tmqp_server.engine.effects import Deliver, Effect
-from tmqp_server.engine.message import Message
-from tmqp_server.engine.run_effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
+from tmqp_server.engine.effects import AppendRun, ConfirmRun, Deliver, DeliverRun, Effect, EraseRun
+from tmqp_server.engine.model.message import Message
 
 __all__ = ["Flights", "single_effects"]
 

@@ -15,17 +15,21 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, Broker
-from tmqp_server.engine.commands import Acknowledge, Command, Connect, Push
-from tmqp_server.engine.delivery import HandlerRegistry
-from tmqp_server.engine.effects import Effect
+from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, Command, Connect, Push, PushRun
+from tmqp_server.engine.effects import (
+    AppendRun,
+    ConfirmRun,
+    DeliverRun,
+    Effect,
+    EraseRun,
+    ForgetQueue,
+)
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
-from tmqp_server.engine.message import Message
+from tmqp_server.engine.model.delivery import HandlerRegistry
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
-from tmqp_server.engine.run_effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
-from tmqp_server.engine.storage_effects import ForgetQueue
-from tmqp_server.hub import Hub
+from tmqp_server.hub.hub import Hub
 from tmqp_sim.audit import Audit
 from tmqp_sim.books import Ballast, connections_of, flights_of, state_of
 from tmqp_sim.ledger import Ledger

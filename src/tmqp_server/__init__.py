@@ -1,5 +1,178 @@
-"""The reference broker of TMQP/2.0: a pure engine, doors for its clients, a thin anyio shell."""
+"""The reference broker of TMQP/2.0: a pure engine, doors for its clients, a thin anyio shell.
+
+This is the public face for programs that run a server of their own, or extend one::
+
+    async with running(ServerConfig(listen=("tmq://127.0.0.1:2626",))) as server:
+        ...
+
+:func:`running` takes delivery handlers, routers, access rules and hooks as arguments; the
+configuration names them by ``module:Class``.  Import these names from here: where they are defined
+may change.  A name is loaded when it is first used, so a program that needs the engine alone does
+not load the network.
+"""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tmqp_server.access.auth import (
+        Access,
+        Admission,
+        Answer,
+        Applicant,
+        Identity,
+        TableAccess,
+    )
+    from tmqp_server.access.channel_hooks import ChannelEventHandler
+    from tmqp_server.access.custom import ClientGone, CustomMessage, MessageHook
+    from tmqp_server.access.roles import AccessConfig, parse_access
+    from tmqp_server.cluster.filters import NodeFilter, Passing
+    from tmqp_server.config import (
+        OutboundLimits,
+        ServerConfig,
+        StorageConfig,
+        parse_config,
+    )
+    from tmqp_server.engine.events import (
+        ChannelFact,
+        ClientFact,
+        MessageFact,
+        NodeFact,
+        QueueFact,
+        SubscriptionFact,
+    )
+    from tmqp_server.engine.limits import EngineLimits
+    from tmqp_server.engine.model.client import Client, Origin
+    from tmqp_server.engine.model.delivery import (
+        ACKNOWLEDGE,
+        ALLOW,
+        NEGATIVE,
+        PUT_BACK_AT_END,
+        PUT_BACK_AT_START,
+        REFUSE,
+        SAVE,
+        Decision,
+        DeliveryHandler,
+        QueueFacts,
+    )
+    from tmqp_server.engine.model.message import Message
+    from tmqp_server.engine.options import (
+        ASKS_ACKNOWLEDGE,
+        ASKS_NOTHING,
+        ASKS_RESPONSE,
+        ChannelChanges,
+        QueueChanges,
+    )
+    from tmqp_server.engine.routing.custom import (
+        CustomRouter,
+        RoutedMessage,
+        Target,
+        to_clients,
+        to_queue,
+        to_tag,
+        to_url,
+    )
+    from tmqp_server.io.listener import ListenError
+    from tmqp_server.settings.checks import ConfigError
+    from tmqp_server.storage.port import StoreError
+    from tmqp_server.wiring.app import Server, running, serve_forever
+
+__all__ = [
+    "ACKNOWLEDGE",
+    "ALLOW",
+    "ASKS_ACKNOWLEDGE",
+    "ASKS_NOTHING",
+    "ASKS_RESPONSE",
+    "NEGATIVE",
+    "PUT_BACK_AT_END",
+    "PUT_BACK_AT_START",
+    "REFUSE",
+    "SAVE",
+    "Access",
+    "AccessConfig",
+    "Admission",
+    "Answer",
+    "Applicant",
+    "ChannelChanges",
+    "ChannelEventHandler",
+    "ChannelFact",
+    "Client",
+    "ClientFact",
+    "ClientGone",
+    "ConfigError",
+    "CustomMessage",
+    "CustomRouter",
+    "Decision",
+    "DeliveryHandler",
+    "EngineLimits",
+    "Identity",
+    "ListenError",
+    "Message",
+    "MessageFact",
+    "MessageHook",
+    "NodeFact",
+    "NodeFilter",
+    "Origin",
+    "OutboundLimits",
+    "Passing",
+    "QueueChanges",
+    "QueueFact",
+    "QueueFacts",
+    "RoutedMessage",
+    "Server",
+    "ServerConfig",
+    "StorageConfig",
+    "StoreError",
+    "SubscriptionFact",
+    "TableAccess",
+    "Target",
+    "parse_access",
+    "parse_config",
+    "running",
+    "serve_forever",
+    "to_clients",
+    "to_queue",
+    "to_tag",
+    "to_url",
+]
+
+#: The names that each module defines.
+_HOMES: Final = {
+    "access.auth": "Access Admission Answer Applicant Identity TableAccess",
+    "access.channel_hooks": "ChannelEventHandler",
+    "access.custom": "ClientGone CustomMessage MessageHook",
+    "access.roles": "AccessConfig parse_access",
+    "cluster.filters": "NodeFilter Passing",
+    "config": "OutboundLimits ServerConfig StorageConfig parse_config",
+    "engine.events": "ChannelFact ClientFact MessageFact NodeFact QueueFact SubscriptionFact",
+    "engine.limits": "EngineLimits",
+    "engine.model.client": "Client Origin",
+    "engine.model.delivery": (
+        "ACKNOWLEDGE ALLOW NEGATIVE PUT_BACK_AT_END PUT_BACK_AT_START REFUSE SAVE Decision "
+        "DeliveryHandler QueueFacts"
+    ),
+    "engine.model.message": "Message",
+    "engine.options": "ASKS_ACKNOWLEDGE ASKS_NOTHING ASKS_RESPONSE ChannelChanges QueueChanges",
+    "engine.routing.custom": "CustomRouter RoutedMessage Target to_clients to_queue to_tag to_url",
+    "io.listener": "ListenError",
+    "settings.checks": "ConfigError",
+    "storage.port": "StoreError",
+    "wiring.app": "Server running serve_forever",
+}
+_MODULES: Final = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    """Load a name of the public face when it is first used (PEP 562)."""
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -16,18 +16,18 @@ import click
 import tmqp
 from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
-from tmqp_server.app import Server, serve_forever
-from tmqp_server.assembly import build_broker, declare, summary
-from tmqp_server.auth import load_access
+from tmqp_server.access.auth import load_access
+from tmqp_server.access.custom import load_hook
+from tmqp_server.access.tokens import hash_token, new_token
 from tmqp_server.commands import backup, check, export_messages, import_messages
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
-from tmqp_server.custom import load_hook
 from tmqp_server.io.event_loop import BACKENDS, how_to_run
 from tmqp_server.io.listener import ListenError
 from tmqp_server.io.tls import server_context
 from tmqp_server.settings.tls import TlsSettings
 from tmqp_server.storage.port import DamageError, StoreError
-from tmqp_server.tokens import hash_token, new_token
+from tmqp_server.wiring.app import Server, serve_forever
+from tmqp_server.wiring.assembly import build_broker, declare, summary
 
 __all__ = ["hash_token_command", "main", "settle_collector"]
 

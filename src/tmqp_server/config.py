@@ -16,9 +16,9 @@ import attrs
 from tmqp.address import DEFAULT_PORT, Address, parse_address
 from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
+from tmqp_server.access.roles import OPEN, AccessConfig, AccessError, parse_access
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
-from tmqp_server.roles import OPEN, AccessConfig, AccessError, parse_access
 from tmqp_server.settings.checks import ConfigError as ConfigError
 from tmqp_server.settings.checks import known as _known
 from tmqp_server.settings.checks import positive as _positive

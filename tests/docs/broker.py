@@ -17,11 +17,11 @@ from tmqp import (
     QueueMessageReceived,
     Role,
 )
+from tmqp_server import EngineLimits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.hub import Hub
+from tmqp_server.hub.hub import Hub
 
 __all__ = ["Client", "World"]
 

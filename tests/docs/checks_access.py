@@ -8,7 +8,7 @@ from tests.docs.cases import case
 from tests.tmqp_server.guarded import GuardedWorld
 from tests.tmqp_server.peers import Peer
 from tmqp import Frame, MessageType, Operation
-from tmqp_server.gate import Decision
+from tmqp_server.access.gate import Decision
 
 __all__: list[str] = []
 

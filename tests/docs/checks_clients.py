@@ -8,8 +8,8 @@ from typing import Any
 from tests.docs.broker import Client, World, hello
 from tests.docs.cases import case, queue_information
 from tmqp import ConnectionInformation, Frame, MessageType, Operation
+from tmqp_server.engine.commands import HttpAnswered
 from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.engine.router_commands import HttpAnswered
 
 __all__: list[str] = []
 

@@ -26,7 +26,7 @@ from tmqp.models import (
     BindingInformation,
     ChannelEvent,
 )
-from tmqp_server.engine.limits import EngineLimits
+from tmqp_server import EngineLimits
 
 __all__: list[str] = []
 

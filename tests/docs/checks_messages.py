@@ -7,8 +7,8 @@ from tests.docs.cases import case, queue_information
 from tests.tmqp_server.engine.kept import KeptWorld
 from tmqp import Frame, MessageType, Operation
 from tmqp.constants import STATUS_PULL
-from tmqp_server.engine.delivery import Decision, combine
-from tmqp_server.engine.options import QueueChanges
+from tmqp_server import Decision, QueueChanges
+from tmqp_server.engine.model.delivery import combine
 
 __all__: list[str] = []
 

@@ -19,7 +19,7 @@ from tmqp.models import (
     QueueEvent,
     QueueOptions,
 )
-from tmqp_server.engine.limits import EngineLimits
+from tmqp_server import EngineLimits
 
 __all__: list[str] = []
 
@@ -87,7 +87,7 @@ def options_the_original_ignores() -> None:
     client.ask(Operation.JOIN, "fleeting")
     client.ask(Operation.LEAVE, "fleeting")
     assert client.ask(Operation.CHANNEL_INFORMATION, "fleeting") == [404]
-    # That one who is registered is asked and told: tests/tmqp_server/test_channel_hooks.py.
+    # That one who is registered is asked and told: tests/tmqp_server/access/test_channel_hooks.py.
     for body in (b'{"Authenticator":"nobody"}', b'{"ChannelEventHandler":"nobody"}'):
         assert client.ask(Operation.CREATE_CHANNEL, "new", body) == [406]
 

@@ -14,12 +14,11 @@ import pytest
 from tests.docs.pages import page
 from tests.project import ROOT
 from tmqp_client import Client, ConnectRefused, OperationFailed, connect
-from tmqp_server.app import Server, running
-from tmqp_server.auth import Access, load_access
-from tmqp_server.config import ServerConfig, parse_config
-from tmqp_server.gate import MAX_KEPT_ANSWERS
-from tmqp_server.rights import RIGHTS
-from tmqp_server.roles import ADMIN
+from tmqp_server import Access, Server, ServerConfig, parse_config, running
+from tmqp_server.access.auth import load_access
+from tmqp_server.access.gate import MAX_KEPT_ANSWERS
+from tmqp_server.access.rights import RIGHTS
+from tmqp_server.access.roles import ADMIN
 
 PAGE: Final = page("server.md")
 TOML: Final = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

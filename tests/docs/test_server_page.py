@@ -11,13 +11,13 @@ import pytest
 
 from tests.docs.pages import blocks, page, section, table
 from tests.project import ROOT
-from tmqp_server.assembly import broker_options
-from tmqp_server.config import OutboundLimits, ServerConfig, StorageConfig, parse_config
-from tmqp_server.engine.handlers import built_in_handlers
+from tmqp_server import OutboundLimits, ServerConfig, StorageConfig, parse_config
+from tmqp_server.engine.model.handlers import built_in_handlers
 from tmqp_server.settings.http import HttpSettings
 from tmqp_server.settings.options import CHANNEL_KEYS, QUEUE_KEYS
 from tmqp_server.settings.routers import BINDING_KEYS
 from tmqp_server.settings.tls import TlsSettings
+from tmqp_server.wiring.assembly import broker_options
 
 pytestmark = pytest.mark.cold
 

@@ -16,10 +16,7 @@ from tmqp_client import (
     OperationTimeout,
     connect,
 )
-from tmqp_server.app import Server, running
-from tmqp_server.config import ServerConfig
-from tmqp_server.custom import CustomMessage
-from tmqp_server.roles import parse_access
+from tmqp_server import CustomMessage, Server, ServerConfig, parse_access, running
 
 pytestmark = pytest.mark.anyio
 

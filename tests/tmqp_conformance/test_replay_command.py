@@ -22,8 +22,7 @@ from tmqp.address import Address
 from tmqp.constants import MessageType
 from tmqp.frames import Frame
 from tmqp_conformance.__main__ import main
-from tmqp_server.app import running
-from tmqp_server.config import ServerConfig
+from tmqp_server import ServerConfig, running
 
 CONNECT = "real-000-connect-producer"
 CREATE = "real-005-channel-create"

@@ -26,7 +26,7 @@ from tmqp.limits import Limits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.hub import Hub
+from tmqp_server.hub.hub import Hub
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.sqlite.front import SqliteStore
 

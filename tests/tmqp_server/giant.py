@@ -14,25 +14,32 @@ from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.client_commands import SubscribeEvent
-from tmqp_server.engine.commands import Command, CreateQueue, Join, Push, Synced
-from tmqp_server.engine.events import ALL_EVENTS, MESSAGE_PRODUCED
-from tmqp_server.engine.group_commands import GroupPlace, OpenGroup, StoredMeasured
-from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.options import BrokerOptions, ChannelChanges, QueueChanges
-from tmqp_server.engine.reading_commands import (
-    KeptOffsets,
+from tmqp_server.engine.commands import (
+    AddBinding,
+    Command,
+    CreateQueue,
+    CreateRouter,
+    GroupPlace,
+    Join,
     KeptPart,
     NameStore,
     OffsetsFound,
+    OpenGroup,
+    OpenTransaction,
+    Push,
     RangeRead,
     RangeSplit,
+    RestoreMark,
+    StoredMeasured,
+    SubscribeEvent,
+    Synced,
 )
-from tmqp_server.engine.reading_effects import FindOffsets, MeasureStored, ReadStored
-from tmqp_server.engine.router_commands import AddBinding, BindingOptions, CreateRouter
-from tmqp_server.engine.storage_effects import StoredChange
-from tmqp_server.engine.transaction_commands import OpenTransaction, RestoreMark
-from tmqp_server.hub import Hub
+from tmqp_server.engine.effects import FindOffsets, MeasureStored, ReadStored, StoredChange
+from tmqp_server.engine.events import ALL_EVENTS, MESSAGE_PRODUCED
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.snapshots import KeptOffsets
+from tmqp_server.engine.options import BindingOptions, BrokerOptions, ChannelChanges, QueueChanges
+from tmqp_server.hub.hub import Hub
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["CROWD", "MESSAGES", "Giant"]

@@ -9,9 +9,9 @@ from tests.tmqp_server.peers import Peer, operation, push
 from tests.tmqp_server.world import World
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
+from tmqp_server.access.gate import AUTHENTICATE, MESSAGE, Decision, Question
 from tmqp_server.engine.commands import Connect
 from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.gate import AUTHENTICATE, MESSAGE, Decision, Question
 
 __all__ = ["QUEUE", "GuardedWorld", "Policy", "asks", "event", "frame", "let_in", "stage"]
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import anyio
 
 from tmqp_server.doors.port import Door, DoorSession
-from tmqp_server.engine.commands import Command, Connect, Disconnect, Join, Push
+from tmqp_server.engine.commands import Command, Connect, Disconnect, Join, ListClients, Push
 from tmqp_server.engine.effects import Accept, CloseSession, Deliver, Effect, Forward, Inform
-from tmqp_server.engine.looking_commands import ListClients
-from tmqp_server.engine.message import Message
+from tmqp_server.engine.model.message import Message
 
 __all__ = ["LineDoor", "LineSession"]
 

@@ -14,11 +14,15 @@ import pytest
 from tmqp.address import Address
 from tmqp.models import QueueOptions
 from tmqp_client import Client, OperationError, OperationFailed, connect
-from tmqp_server.app import Server, running
 from tmqp_server.config import ConfigError, ServerConfig, StorageConfig
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.options import ChannelChanges, QueueChanges
-from tmqp_server.engine.router_commands import TO_QUEUE, TO_URL, BindingOptions
+from tmqp_server.engine.options import (
+    TO_QUEUE,
+    TO_URL,
+    BindingOptions,
+    ChannelChanges,
+    QueueChanges,
+)
 from tmqp_server.settings.options import DeclaredChannel, DeclaredQueue
 from tmqp_server.settings.routers import DeclaredRouter
 from tmqp_server.storage.memory import MemoryStore
@@ -31,6 +35,7 @@ from tmqp_server.storage.port import (
     StoreFullError,
 )
 from tmqp_server.storage.topology import router_to_bytes
+from tmqp_server.wiring.app import Server, running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

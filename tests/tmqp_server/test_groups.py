@@ -24,9 +24,9 @@ from tmqp.extensions import (
 from tmqp.models import CursorInformation, GroupOffsets, PartInformation
 from tmqp_client import Client, OperationFailed, OutOfRange, connect, sync
 from tmqp_client._requests import Request
-from tmqp_server.auth import Access, Applicant, Identity
+from tmqp_server.access.auth import Access, Applicant, Identity
+from tmqp_server.access.rights import PULL
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.rights import PULL
 
 if TYPE_CHECKING:
     from pathlib import Path

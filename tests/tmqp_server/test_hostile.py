@@ -18,7 +18,7 @@ from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
-from tmqp_server.hub import Hub
+from tmqp_server.hub.hub import Hub
 
 CONVERSATIONS = 20_000
 #: Hostile sessions at one time.

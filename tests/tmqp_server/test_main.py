@@ -23,9 +23,9 @@ from tests.tmqp_server.peers import greeting, push
 from tmqp.codec import FrameDecoder
 from tmqp.constants import MessageType
 from tmqp.frames import Frame
+from tmqp_server.access.tokens import TokenHash
 from tmqp_server.config import ConfigError
 from tmqp_server.io.event_loop import how_to_run
-from tmqp_server.tokens import TokenHash
 
 PATIENCE_S = 20.0
 
@@ -463,7 +463,7 @@ COLLECTOR = """
 import anyio, gc
 from tmqp.address import Address
 from tmqp_server import __main__ as command
-from tmqp_server.app import running
+from tmqp_server.wiring.app import running
 from tmqp_server.config import ServerConfig
 
 async def as_a_library():

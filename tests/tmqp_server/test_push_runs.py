@@ -14,11 +14,10 @@ from tmqp import ConnectionInformation, Frame, FrameRun, Limits, MessageType
 from tmqp.constants import Operation
 from tmqp_server.doors.native.door import NativeDoor, NativeSession
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Push
+from tmqp_server.engine.commands import AcknowledgeRun, Push, PushRun, RunNotes, RunWire
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun, RunNotes, RunWire
-from tmqp_server.hub import Hub
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.hub.hub import Hub
 
 #: The books of a queue that every push touches.
 COUNTERS: Final = (

@@ -16,13 +16,13 @@ from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
 from tmqp.models import OffsetsInformation, QueueOptions
 from tmqp_client import Client, KeptEntry, KeptMessage, OperationFailed, OutOfRange, connect, sync
-from tmqp_server.app import Server, running
-from tmqp_server.auth import Access, Applicant, Identity
+from tmqp_server.access.auth import Access, Applicant, Identity
+from tmqp_server.access.rights import PULL, SEE_CHANNEL
 from tmqp_server.config import ServerConfig
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.rights import PULL, SEE_CHANNEL
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import DamageError, Store, StoreError
+from tmqp_server.wiring.app import Server, running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -18,8 +18,8 @@ from tests.tmqp_server.world import World
 from tmqp.limits import Limits
 from tmqp.testing.replay import Outcome, Player
 from tmqp.testing.vectors import Exchange
-from tmqp_server.assembly import build_broker, declare
 from tmqp_server.config import ServerConfig, read_config
+from tmqp_server.wiring.assembly import build_broker, declare
 
 CONFIGURATION = ROOT / "examples" / "interoperability.toml"
 

@@ -25,18 +25,14 @@ from tmqp import Limits
 from tmqp.constants import Operation
 from tmqp_server.doors.native.door import NativeDoor, NativeSession
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Push, Synced
+from tmqp_server.engine.commands import AcknowledgeRun, Push, PushRun, StorageState, Synced
 from tmqp_server.engine.core import PendingRun
-from tmqp_server.engine.effects import Deliver
+from tmqp_server.engine.effects import AppendRun, ConfirmRun, Deliver, DeliverRun, EraseRun, Fetch
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.message import MARK_TOGETHER
+from tmqp_server.engine.model.message import MARK_TOGETHER
 from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
-from tmqp_server.engine.run_effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
-from tmqp_server.engine.storage_commands import StorageState
-from tmqp_server.engine.storage_effects import Fetch
-from tmqp_server.hub import Hub
-from tmqp_server.recovery import answer_of
+from tmqp_server.hub.hub import Hub
+from tmqp_server.hub.recovery import answer_of
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import Store, StoreError

@@ -14,10 +14,10 @@ import pytest
 from tests.tmqp_server.peers import greeting, operation, push
 from tests.tmqp_server.wires import Wire, dial, serving, settled, wire
 from tmqp.constants import MessageType, Operation, QueueStatus
-from tmqp_server.app import Server
 from tmqp_server.config import OutboundLimits
 from tmqp_server.io.driver import Driver
 from tmqp_server.io.session import Session
+from tmqp_server.wiring.app import Server
 
 pytestmark = pytest.mark.anyio
 

@@ -8,13 +8,13 @@ from tmqp.constants import SERVER_HELLO, TYPE_SERVER
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
+from tmqp_server.access.gate import Decision
 from tmqp_server.doors.native.door import NativeDoor, NativeSession
 from tmqp_server.engine.books import CONNECTION_BYTES
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Connect
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.gate import Decision
-from tmqp_server.hub import Hub
+from tmqp_server.hub.hub import Hub
 
 EARLY = b"\x11" * 50_000
 

@@ -16,10 +16,10 @@ from tests.certificates import make_certificate
 from tmqp.address import Address
 from tmqp.limits import Limits
 from tmqp_client import ConnectFailed, connect
-from tmqp_server.app import running
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.io.tls import server_context
 from tmqp_server.settings.tls import TlsSettings
+from tmqp_server.wiring.app import running
 
 
 @pytest.fixture(scope="module")

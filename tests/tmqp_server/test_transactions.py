@@ -13,12 +13,12 @@ from tmqp.address import Address
 from tmqp.errors import LocalProtocolError
 from tmqp.models import QueueOptions, TransactionInformation
 from tmqp_client import Client, OperationFailed, connect, sync
-from tmqp_server.app import Server, running
-from tmqp_server.auth import Access, Applicant, Identity
+from tmqp_server.access.auth import Access, Applicant, Identity
+from tmqp_server.access.rights import PUSH, TRANSACT
 from tmqp_server.config import ServerConfig
-from tmqp_server.rights import PUSH, TRANSACT
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import Store, StoreError
+from tmqp_server.wiring.app import Server, running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

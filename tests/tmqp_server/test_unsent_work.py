@@ -9,12 +9,17 @@ from tmqp.constants import Operation
 from tmqp.limits import Limits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Connect, CreateChannel, CreateQueue, RemoveChannel
+from tmqp_server.engine.commands import (
+    Connect,
+    CreateChannel,
+    CreateQueue,
+    ListChannels,
+    RemoveChannel,
+)
 from tmqp_server.engine.effects import Effect, Reply
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.looking_commands import ListChannels
 from tmqp_server.engine.options import ChannelChanges
-from tmqp_server.hub import Hub
+from tmqp_server.hub.hub import Hub
 
 #: A list of these takes more than Limits.max_payload_bytes below.
 CHANNELS = 4_000

@@ -17,10 +17,10 @@ from tmqp.codec import FrameDecoder
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
 from tmqp.limits import Limits
-from tmqp_server.app import Server, running
-from tmqp_server.auth import Access
+from tmqp_server.access.auth import Access
+from tmqp_server.access.custom import MessageHook
 from tmqp_server.config import ServerConfig
-from tmqp_server.custom import MessageHook
+from tmqp_server.wiring.app import Server, running
 
 __all__ = ["Wire", "dial", "serving", "settled", "wire"]
 

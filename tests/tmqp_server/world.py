@@ -7,11 +7,11 @@ from itertools import count
 from tmqp.limits import Limits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.delivery import DeliveryHandler
-from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.delivery import DeliveryHandler
+from tmqp_server.engine.model.handlers import built_in_handlers
 from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.hub import Hub
+from tmqp_server.hub.hub import Hub
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["MemoryLink", "World"]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tmqp.blocks import StoredMessage
-from tmqp_server.engine.client import Origin
-from tmqp_server.engine.effects import Append, Erase
-from tmqp_server.engine.message import MARK_HIGH, Message
-from tmqp_server.engine.storage_effects import ClearStored
+from tmqp_server.engine.effects import Append, ClearStored, Erase
+from tmqp_server.engine.model.client import Origin
+from tmqp_server.engine.model.message import MARK_HIGH, Message
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import KeepQueue, Retention, StoreBatch
 from tmqp_sim.audit import Audit

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from tests.tmqp_sim.histories import WORK, share, work
-from tmqp_server.engine.client import Origin
 from tmqp_server.engine.commands import Acknowledge, Command, Join, Leave, Push, Synced
 from tmqp_server.engine.effects import Accept, Append, Confirm, Deliver, Effect, Reply
-from tmqp_server.engine.message import MARK_HIGH, Message
+from tmqp_server.engine.model.client import Origin
+from tmqp_server.engine.model.message import MARK_HIGH, Message
 from tmqp_sim.history import Place
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.lifetimes import Lifetimes

@@ -6,11 +6,26 @@ import pytest
 
 from tests.tmqp_sim.histories import WORK, work
 from tests.tmqp_sim.test_ledger import Desk, broken, confirm
-from tmqp_server.engine.commands import Acknowledge, Push, Synced
-from tmqp_server.engine.effects import Confirm, Deliver, Effect, Erase
-from tmqp_server.engine.message import MARK_HIGH, Message
-from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun, RunNotes, RunWire
-from tmqp_server.engine.run_effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    AcknowledgeRun,
+    Push,
+    PushRun,
+    RunNotes,
+    RunWire,
+    Synced,
+)
+from tmqp_server.engine.effects import (
+    AppendRun,
+    Confirm,
+    ConfirmRun,
+    Deliver,
+    DeliverRun,
+    Effect,
+    Erase,
+    EraseRun,
+)
+from tmqp_server.engine.model.message import MARK_HIGH, Message
 from tmqp_sim.audit import Audit
 from tmqp_sim.singles import Flights, single_effects
 from tmqp_sim.world import Violation

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tmqp_server.app import running
-from tmqp_server.config import ServerConfig
+from tmqp_server import ServerConfig, running
 from tmqp_spark.cli import cli
 from tmqp_spark.doctor import (
     check_broker,

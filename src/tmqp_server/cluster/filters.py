@@ -11,11 +11,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from tmqp.constants import MAX_QUEUE_ID
-from tmqp_server.engine.channels import matches
-from tmqp_server.engine.client_commands import PassAnswer, SendDirect
-from tmqp_server.engine.commands import Acknowledge, Command, Push
-from tmqp_server.engine.node_commands import ApplyDecision
-from tmqp_server.engine.router_commands import Publish
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    ApplyDecision,
+    Command,
+    PassAnswer,
+    Publish,
+    Push,
+    SendDirect,
+)
+from tmqp_server.engine.model.channels import matches
 
 __all__ = [
     "KINDS",

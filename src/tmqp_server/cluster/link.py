@@ -37,8 +37,7 @@ from tmqp.state import Role
 from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.doors.native.nodes import decision_of
 from tmqp_server.doors.native.parameters import BadRequestError
-from tmqp_server.engine.commands import Command
-from tmqp_server.engine.node_commands import ReportMaster
+from tmqp_server.engine.commands import Command, ReportMaster
 
 __all__ = ["Backoff", "Link", "LinkState"]
 

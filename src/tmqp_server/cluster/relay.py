@@ -1,7 +1,7 @@
 """Owns this server's part in a cluster: who is a node, what goes to masters, what slaves may bring.
 
 Theory of operation.  The hub shows it every command of every session before the broker gets it
-(:class:`tmqp_server.relaying.Relay`).
+(:class:`tmqp_server.hub.relaying.Relay`).
 
 * A *Connect* of type ``server`` is a slave's.  It is let in as a node if this server takes slaves
   and the token is right, and refused otherwise: nobody else may bear that type in a cluster (F133).
@@ -27,10 +27,16 @@ from tmqp_server.cluster.filters import NodeFilter, Passing, PatternFilter, pass
 from tmqp_server.cluster.link import Link, LinkState
 from tmqp_server.doors.native.nodes import decision_frame
 from tmqp_server.doors.port import Door
-from tmqp_server.engine.client_commands import Decline, SendDirect
-from tmqp_server.engine.commands import Batch, Command, Connect, Disconnect
+from tmqp_server.engine.commands import (
+    ApplyDecision,
+    Batch,
+    Command,
+    Connect,
+    Decline,
+    Disconnect,
+    SendDirect,
+)
 from tmqp_server.engine.effects import Effect, Refuse, Reply, TellNodes
-from tmqp_server.engine.node_commands import ApplyDecision
 
 __all__ = ["HOST_PROPERTY", "ClusterRelay", "ClusterStatistics"]
 

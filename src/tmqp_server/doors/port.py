@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 
 from tmqp._compat import mypyc_attr
 from tmqp_server.engine.commands import Command
-from tmqp_server.engine.effects import Deliver, Effect, Forward, Inform
-from tmqp_server.engine.message import Message
-from tmqp_server.engine.run_effects import DeliverRun
+from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Forward, Inform
+from tmqp_server.engine.model.message import Message
 
 __all__ = ["Door", "DoorSession", "IdSource"]
 

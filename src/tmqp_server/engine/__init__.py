@@ -1,7 +1,7 @@
 """The broker's engine: a pure state machine that takes commands and the time and gives effects.
 
 ``Broker`` is the machine; ``commands`` and ``effects`` are all that doors need to know;
-``delivery`` is for those who write delivery handlers.
+``model.delivery`` is for those who write delivery handlers.
 """
 
 from __future__ import annotations

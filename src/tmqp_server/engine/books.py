@@ -22,8 +22,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp_server.engine.options import ChannelOptions, QueueOptions
-from tmqp_server.engine.router_commands import BindingOptions
+from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueOptions
 
 __all__ = [
     "CONNECTION_BYTES",

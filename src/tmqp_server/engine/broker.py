@@ -33,84 +33,81 @@ from collections.abc import Sequence
 from typing import Final
 
 from tmqp.constants import RESULT_OK
-from tmqp_server.engine.administration import Administration
-from tmqp_server.engine.asking import Questions
-from tmqp_server.engine.client_commands import SubscribeEvent
-from tmqp_server.engine.clients import Clients
 from tmqp_server.engine.commands import (
     Acknowledge,
+    AcknowledgeRun,
+    AddBinding,
+    ApplyDecision,
     Batch,
     ClearMessages,
     Command,
     Connect,
     CreateChannel,
     CreateQueue,
-    Grant,
-    Join,
-    Leave,
-    Pull,
-    Push,
-    RemoveChannel,
-    RemoveQueue,
-    SessionCommand,
-    UpdateChannel,
-    UpdateQueue,
-)
-from tmqp_server.engine.core import Core
-from tmqp_server.engine.cursors import Cursors
-from tmqp_server.engine.custom_routers import CustomRouter
-from tmqp_server.engine.delivery import HandlerRegistry
-from tmqp_server.engine.direct import Direct
-from tmqp_server.engine.directory import Directory
-from tmqp_server.engine.effects import Effect
-from tmqp_server.engine.group_commands import GroupCommand
-from tmqp_server.engine.groups import Groups
-from tmqp_server.engine.handlers import built_in_handlers
-from tmqp_server.engine.information import Information
-from tmqp_server.engine.intake import Intake
-from tmqp_server.engine.keeping import Keeper
-from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.looking_commands import (
+    CreateRouter,
     DescribeChannel,
     DescribeQueue,
+    Grant,
+    GroupCommand,
+    HttpAnswered,
+    Join,
+    Leave,
+    ListBindings,
     ListChannels,
     ListClients,
     ListConsumers,
     ListNodes,
     ListQueues,
-)
-from tmqp_server.engine.message import MARK_SAVED, MARK_SAVING
-from tmqp_server.engine.node_commands import ApplyDecision, ReportMaster
-from tmqp_server.engine.nodes import Nodes
-from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.engine.outcomes import Outcomes
-from tmqp_server.engine.performing import Performers
-from tmqp_server.engine.publishing import Publishing
-from tmqp_server.engine.pulls import Puller
-from tmqp_server.engine.pump import Pump
-from tmqp_server.engine.push_runs import Runs
-from tmqp_server.engine.queues import Queue, QueueTimer
-from tmqp_server.engine.readers import Readers
-from tmqp_server.engine.router_commands import (
-    AddBinding,
-    CreateRouter,
-    HttpAnswered,
-    ListBindings,
     ListRouters,
     Publish,
+    Pull,
+    Push,
+    PushRun,
     RemoveBinding,
+    RemoveChannel,
+    RemoveQueue,
     RemoveRouter,
+    ReportMaster,
+    SessionCommand,
     SetRouterEnabled,
+    SubscribeEvent,
+    UpdateChannel,
+    UpdateQueue,
 )
-from tmqp_server.engine.routing import Routing
-from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
-from tmqp_server.engine.sending import Sender
-from tmqp_server.engine.snapshots import BrokerStatistics
-from tmqp_server.engine.subscribing import Subscribing
-from tmqp_server.engine.times import NEVER
-from tmqp_server.engine.transactions import Transactions, TransactionTimer
-from tmqp_server.engine.watching import Watching
-from tmqp_server.engine.workflow import Workflow
+from tmqp_server.engine.core import Core, Performers
+from tmqp_server.engine.delivery.direct import Direct
+from tmqp_server.engine.delivery.intake import Intake
+from tmqp_server.engine.delivery.outcomes import Outcomes
+from tmqp_server.engine.delivery.pulls import Puller
+from tmqp_server.engine.delivery.pump import Pump
+from tmqp_server.engine.delivery.push_runs import Runs
+from tmqp_server.engine.delivery.sending import Sender
+from tmqp_server.engine.delivery.workflow import Workflow
+from tmqp_server.engine.directory import Directory
+from tmqp_server.engine.effects import Effect
+from tmqp_server.engine.keeping import Keeper
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.delivery import HandlerRegistry
+from tmqp_server.engine.model.handlers import built_in_handlers
+from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING
+from tmqp_server.engine.model.queues import Queue, QueueTimer
+from tmqp_server.engine.model.snapshots import BrokerStatistics
+from tmqp_server.engine.model.times import NEVER
+from tmqp_server.engine.operations.administration import Administration
+from tmqp_server.engine.operations.clients import Clients
+from tmqp_server.engine.operations.information import Information
+from tmqp_server.engine.operations.nodes import Nodes
+from tmqp_server.engine.operations.subscribing import Subscribing
+from tmqp_server.engine.options import BrokerOptions
+from tmqp_server.engine.reading.asking import Questions
+from tmqp_server.engine.reading.cursors import Cursors
+from tmqp_server.engine.reading.groups import Groups
+from tmqp_server.engine.reading.readers import Readers
+from tmqp_server.engine.reading.watching import Watching
+from tmqp_server.engine.routing.custom import CustomRouter
+from tmqp_server.engine.routing.publishing import Publishing
+from tmqp_server.engine.routing.routers import Routing
+from tmqp_server.engine.transactions.transactions import Transactions, TransactionTimer
 
 __all__ = ["Broker"]
 

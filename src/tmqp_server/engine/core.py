@@ -9,13 +9,12 @@ When the budget is used up, whoever has work left puts it into ``runnable``, ``a
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from tmqp_server.engine.books import HUSK_BYTES, PENDING_BYTES, Books, text_bytes
-from tmqp_server.engine.channels import Channel, ChannelTable
-from tmqp_server.engine.client import Client, Origin
-from tmqp_server.engine.delivery import HandlerRegistry, QueueFacts
-from tmqp_server.engine.effects import Effect, Reply
+from tmqp_server.engine.commands import Command
+from tmqp_server.engine.effects import Effect, Fetch, Reply, StoredChange
 from tmqp_server.engine.events import (
     CLIENT_CONNECTED,
     NODE_CONNECTED,
@@ -28,14 +27,16 @@ from tmqp_server.engine.events import (
     SubscriptionFact,
 )
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.message import Message
+from tmqp_server.engine.model.channels import Channel, ChannelTable
+from tmqp_server.engine.model.client import Client, Origin
+from tmqp_server.engine.model.delivery import HandlerRegistry, QueueFacts
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.queues import Queue, Trash
+from tmqp_server.engine.model.sessions import Audience, Pulling, Session
+from tmqp_server.engine.model.tails import Tail
+from tmqp_server.engine.model.timers import Wakeups
 from tmqp_server.engine.notices import Notices
 from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.engine.queues import Queue, Trash
-from tmqp_server.engine.sessions import Audience, Pulling, Session
-from tmqp_server.engine.storage_effects import Fetch, StoredChange
-from tmqp_server.engine.tails import Tail
-from tmqp_server.engine.timers import Wakeups
 
 __all__ = [
     "Core",
@@ -45,6 +46,7 @@ __all__ = [
     "PendingFetch",
     "PendingRun",
     "PendingSave",
+    "Performers",
     "Removal",
 ]
 
@@ -53,6 +55,9 @@ _FETCH_MESSAGES: Final = 1_000
 _FETCH_BYTES: Final = 1_048_576
 #: Names that are compared with a filter for one unit of work.
 _NAMES_PER_UNIT: Final = 16
+
+#: Which method of a service serves which command of a session.
+Performers: TypeAlias = dict[type[Command], Callable[[Command, Session], None]]
 
 
 class Master:

@@ -7,12 +7,12 @@ failed opening which result code says why.
 from __future__ import annotations
 
 from tmqp.constants import RESULT_NOT_FOUND, RESULT_OK
-from tmqp_server.engine.channels import Channel
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.effects import StoreChannel, StoreQueue
 from tmqp_server.engine.events import CHANNEL_CREATED, QUEUE_CREATED
+from tmqp_server.engine.model.channels import Channel
+from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.options import ChannelOptions, QueueChanges, QueueOptions
-from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.storage_effects import StoreChannel, StoreQueue
 
 __all__ = ["Directory"]
 

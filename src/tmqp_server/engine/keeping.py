@@ -17,12 +17,27 @@ from __future__ import annotations
 
 from tmqp.constants import NACK_ERROR, RESULT_BUSY
 from tmqp_server.engine.books import PENDING_BYTES
-from tmqp_server.engine.client import Origin
-from tmqp_server.engine.commands import Command, Synced
+from tmqp_server.engine.commands import (
+    Command,
+    Fetched,
+    KeptMessage,
+    RestoreChannel,
+    RestoreKeys,
+    RestoreMark,
+    RestoreQueue,
+    RestoreRouter,
+    StorageState,
+    Synced,
+)
 from tmqp_server.engine.core import Core, PendingChange, PendingFetch, PendingRun, PendingSave
-from tmqp_server.engine.effects import Confirm, Erase
+from tmqp_server.engine.delivery.outcomes import Outcomes
+from tmqp_server.engine.delivery.pump import Pump
+from tmqp_server.engine.delivery.saving import tell_apart
+from tmqp_server.engine.delivery.sharing import reindex, share
+from tmqp_server.engine.effects import Confirm, ConfirmRun, Erase
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
-from tmqp_server.engine.message import (
+from tmqp_server.engine.model.client import Origin
+from tmqp_server.engine.model.message import (
     MARK_CONFIRMED,
     MARK_FAILED,
     MARK_GONE,
@@ -33,27 +48,12 @@ from tmqp_server.engine.message import (
     MARK_WANTS,
     Message,
 )
-from tmqp_server.engine.outcomes import Outcomes
-from tmqp_server.engine.pump import Pump
-from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.routing import Routing
-from tmqp_server.engine.run_effects import ConfirmRun
-from tmqp_server.engine.saving import tell_apart
-from tmqp_server.engine.sharing import reindex, share
-from tmqp_server.engine.staging import PendingCommit
-from tmqp_server.engine.storage_commands import (
-    Fetched,
-    KeptMessage,
-    RestoreChannel,
-    RestoreKeys,
-    RestoreQueue,
-    RestoreRouter,
-    StorageState,
-)
-from tmqp_server.engine.tails import Tail
-from tmqp_server.engine.times import AT_ONCE, NEVER
-from tmqp_server.engine.transaction_commands import RestoreMark
-from tmqp_server.engine.transactions import Transactions
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.tails import Tail
+from tmqp_server.engine.model.times import AT_ONCE, NEVER
+from tmqp_server.engine.routing.routers import Routing
+from tmqp_server.engine.transactions.staging import PendingCommit
+from tmqp_server.engine.transactions.transactions import Transactions
 
 __all__ = ["Keeper"]
 

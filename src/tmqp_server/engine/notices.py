@@ -19,10 +19,10 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.engine.books import Books, listening_bytes
-from tmqp_server.engine.delivery import QueueFacts
 from tmqp_server.engine.effects import Effect, Inform, Notify, TellHandler
 from tmqp_server.engine.events import MESSAGE_PRODUCED, Fact
-from tmqp_server.engine.sessions import EventSubscription, Session
+from tmqp_server.engine.model.delivery import QueueFacts
+from tmqp_server.engine.model.sessions import EventSubscription, Session
 
 __all__ = ["NO_QUEUE", "Notices", "Place"]
 

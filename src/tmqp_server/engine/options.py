@@ -22,14 +22,35 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.records import Record
 
 __all__ = [
+    "ASKS_ACKNOWLEDGE",
+    "ASKS_NOTHING",
+    "ASKS_RESPONSE",
     "DEFAULT_HANDLER",
     "DEFAULT_PUT_BACK_LIMIT",
+    "TO_CLIENTS",
+    "TO_QUEUE",
+    "TO_TAG",
+    "TO_URL",
+    "BindingOptions",
     "BrokerOptions",
     "ChannelChanges",
     "ChannelOptions",
     "QueueChanges",
     "QueueOptions",
 ]
+
+#: What a binding sends to (F120).
+TO_CLIENTS: Final = 0
+TO_QUEUE: Final = 1
+TO_URL: Final = 2
+TO_TAG: Final = 3
+
+#: A binding that asks nothing of the receivers (F120).
+ASKS_NOTHING: Final = 0
+#: A binding whose receivers are to acknowledge (F120).
+ASKS_ACKNOWLEDGE: Final = 1
+#: A binding whose receivers are to respond (F120).
+ASKS_RESPONSE: Final = 2
 
 #: The delivery handler of a queue that names none.
 DEFAULT_HANDLER: Final = "ack-if-asked"
@@ -415,3 +436,32 @@ class BrokerOptions(Record):
         return (not channel.authenticator or channel.authenticator in self.authenticators) and (
             not channel.event_handler or channel.event_handler in self.event_handlers
         )
+
+
+class BindingOptions(Record):
+    """One binding (F121).  ``method`` and ``interaction`` are the protocol's numbers (F120).
+
+    ``content_type`` is the queue of a queue binding, and what a direct binding sends on; None
+    leaves the message's own.  An HTTP binding has its method there, 0 to 4 for GET, POST, PUT,
+    PATCH and DELETE; None is POST, for a message has something to say.
+    """
+
+    __slots__ = ("name", "kind", "target", "content_type", "priority", "interaction", "method")
+
+    def __init__(
+        self,
+        name: str,
+        kind: int,
+        target: str,
+        content_type: int | None,
+        priority: int,
+        interaction: int,
+        method: int,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.target = target
+        self.content_type = content_type
+        self.priority = priority
+        self.interaction = interaction
+        self.method = method

@@ -26,14 +26,12 @@ from contextlib import contextmanager
 import anyio
 import anyio.lowlevel
 
-from tmqp_server.custom import ClientGone
+from tmqp_server.access.custom import ClientGone
+from tmqp_server.access.gate import Question
 from tmqp_server.doors.port import Door
-from tmqp_server.engine.commands import Command
-from tmqp_server.engine.effects import TellHandler
-from tmqp_server.engine.router_commands import HttpAnswered
-from tmqp_server.engine.router_effects import CallHttp
-from tmqp_server.gate import Question
-from tmqp_server.hub import Hub
+from tmqp_server.engine.commands import Command, HttpAnswered
+from tmqp_server.engine.effects import CallHttp, TellHandler
+from tmqp_server.hub.hub import Hub
 from tmqp_server.io.event_loop import clock
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.session import Session

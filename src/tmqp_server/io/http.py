@@ -21,8 +21,8 @@ import anyio
 import httpx
 
 import tmqp
-from tmqp_server.engine.router_commands import HttpAnswered
-from tmqp_server.engine.router_effects import CallHttp
+from tmqp_server.engine.commands import HttpAnswered
+from tmqp_server.engine.effects import CallHttp
 from tmqp_server.settings.http import HttpSettings
 
 __all__ = ["HttpCaller"]

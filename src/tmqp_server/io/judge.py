@@ -19,16 +19,10 @@ import anyio
 from tmqp.constants import ResultCode
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
-from tmqp_server.auth import Access, Admission, Answer, Applicant, Identity
-from tmqp_server.custom import ClientGone, CustomMessage, MessageHook, SendPort
-from tmqp_server.engine.client import Client
-from tmqp_server.engine.commands import Connect
-from tmqp_server.engine.effects import HandOver
-from tmqp_server.engine.events import event_name
-from tmqp_server.engine.looking_commands import ListChannels
-from tmqp_server.engine.reading_commands import ListOffsets
-from tmqp_server.gate import AUTHENTICATE, Decision, Question
-from tmqp_server.rights import (
+from tmqp_server.access.auth import Access, Admission, Answer, Applicant, Identity
+from tmqp_server.access.custom import ClientGone, CustomMessage, MessageHook, SendPort
+from tmqp_server.access.gate import AUTHENTICATE, Decision, Question
+from tmqp_server.access.rights import (
     ANSWER,
     CLEAR_MESSAGES,
     CREATE_CHANNEL,
@@ -52,6 +46,10 @@ from tmqp_server.rights import (
     UPDATE_CHANNEL,
     UPDATE_QUEUE,
 )
+from tmqp_server.engine.commands import Connect, ListChannels, ListOffsets
+from tmqp_server.engine.effects import HandOver
+from tmqp_server.engine.events import event_name
+from tmqp_server.engine.model.client import Client
 
 __all__ = ["RIGHT_CALLS", "Judge", "Place"]
 

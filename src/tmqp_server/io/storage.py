@@ -27,13 +27,11 @@ from functools import partial
 import anyio
 
 from tmqp.constants import RESULT_BUSY
-from tmqp_server.engine.commands import Command
-from tmqp_server.engine.reading_effects import ReadStored
-from tmqp_server.engine.storage_commands import StorageState
-from tmqp_server.engine.storage_effects import Fetch
-from tmqp_server.hub import Hub, StorageQuestion
+from tmqp_server.engine.commands import Command, StorageState
+from tmqp_server.engine.effects import Fetch, ReadStored
+from tmqp_server.hub.hub import Hub, StorageQuestion
+from tmqp_server.hub.recovery import answer_of, refusal_of
 from tmqp_server.io.worker import Worker
-from tmqp_server.recovery import answer_of, refusal_of
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.port import Store, StoreError
 

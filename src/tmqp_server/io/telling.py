@@ -14,7 +14,7 @@ from typing import Any, Final, final
 
 import anyio
 
-from tmqp_server.channel_hooks import EVENT_METHODS, ChannelEventHandler
+from tmqp_server.access.channel_hooks import EVENT_METHODS, ChannelEventHandler
 from tmqp_server.engine.effects import TellHandler
 
 __all__ = ["MOST_WAITING", "Teller"]

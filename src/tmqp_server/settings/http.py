@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from tmqp_server.engine.http_rules import HttpRules
+from tmqp_server.engine.routing.http_rules import HttpRules
 from tmqp_server.settings.checks import ConfigError, known, positive, texts_of, whole
 
 __all__ = ["HttpSettings", "http_settings"]

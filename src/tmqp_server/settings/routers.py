@@ -14,7 +14,7 @@ from tmqp.constants import (
     BindingType,
     RouteMethod,
 )
-from tmqp_server.engine.router_commands import BindingOptions
+from tmqp_server.engine.options import BindingOptions
 from tmqp_server.settings.checks import (
     ConfigError,
     flag_of,

@@ -9,8 +9,8 @@ from array import array
 from typing import Protocol
 
 from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_WANTS, StoredMessage
-from tmqp_server.engine.message import Message
-from tmqp_server.engine.transaction_commands import Bundle
+from tmqp_server.engine.commands import Bundle
+from tmqp_server.engine.model.message import Message
 from tmqp_server.storage.port import Portion
 from tmqp_server.storage.stored_runs import StoredRun
 

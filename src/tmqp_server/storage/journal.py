@@ -27,24 +27,27 @@ from collections.abc import Iterable, Sequence
 from typing import final
 
 from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_TRANSIENT, FLAG_WANTS, StoredMessage
-from tmqp_server.engine.commands import Synced
-from tmqp_server.engine.effects import Append, Erase
-from tmqp_server.engine.message import MARK_HIGH, MARK_WANTS, Message
-from tmqp_server.engine.reading_effects import ForgetCursor, StoreCursor
-from tmqp_server.engine.run_effects import AppendRun, EraseRun
-from tmqp_server.engine.storage_commands import KeptMessage
-from tmqp_server.engine.storage_effects import (
+from tmqp_server.engine.commands import KeptMessage, Synced
+from tmqp_server.engine.effects import (
+    Append,
+    AppendRun,
     ClearStored,
+    CommitStored,
+    Erase,
+    EraseRun,
     ForgetChannel,
+    ForgetCursor,
+    ForgetMark,
     ForgetQueue,
     ForgetRouter,
     StoreChannel,
+    StoreCursor,
     StoredChange,
     StoreQueue,
     StoreRouter,
 )
-from tmqp_server.engine.times import AT_ONCE, NEVER
-from tmqp_server.engine.transaction_effects import CommitStored, ForgetMark
+from tmqp_server.engine.model.message import MARK_HIGH, MARK_WANTS, Message
+from tmqp_server.engine.model.times import AT_ONCE, NEVER
 from tmqp_server.storage.gathered import BodyCodec, Bundled, Gathered, Sealed
 from tmqp_server.storage.port import (
     HIGH_ONLY,

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from tmqp_server.engine.options import ChannelOptions, QueueOptions
+from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueOptions
 from tmqp_server.engine.records import Record, field_names
-from tmqp_server.engine.router_commands import BindingOptions
 from tmqp_server.storage.port import Retention, StoreError
 
 __all__ = [

@@ -14,8 +14,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from tmqp_server.app import Server, running
-from tmqp_server.config import ServerConfig, parse_config
+from tmqp_server import Server, ServerConfig, parse_config, running
 
 __all__ = ["Served"]
 

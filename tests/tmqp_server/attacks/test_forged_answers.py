@@ -23,8 +23,7 @@ from tmqp_client import (
     OperationTimeout,
     connect,
 )
-from tmqp_server.app import running
-from tmqp_server.config import ServerConfig
+from tmqp_server import ServerConfig, running
 
 #: How often each forgery is tried.
 TRIES = 10

@@ -13,7 +13,7 @@ from tmqp_server.cluster.filters import KINDS, NodeFilter, PatternFilter
 from tmqp_server.cluster.link import Backoff, Link, LinkState
 from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.cluster.relay import HOST_PROPERTY, ClusterRelay
-from tmqp_server.engine.delivery import DeliveryHandler
+from tmqp_server.engine.model.delivery import DeliveryHandler
 from tmqp_server.engine.options import BrokerOptions
 
 __all__ = ["TOKEN", "Net", "Node"]

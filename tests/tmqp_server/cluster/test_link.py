@@ -18,8 +18,7 @@ from tmqp.models import NodeDecision
 from tmqp.state import Role
 from tmqp_server.cluster.link import Backoff, Link, LinkState
 from tmqp_server.cluster.outbox import Outbox
-from tmqp_server.engine.commands import Command
-from tmqp_server.engine.node_commands import ApplyDecision, ReportMaster
+from tmqp_server.engine.commands import ApplyDecision, Command, ReportMaster
 
 WHO = ConnectionInformation("slave", "slave", "server", "token")
 LIMITS = Limits(handshake_timeout_s=3.0, ping_interval_s=10.0)

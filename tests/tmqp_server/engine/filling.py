@@ -23,68 +23,65 @@ from tmqp.frames import Frame
 from tmqp_server.engine import commands as c
 from tmqp_server.engine import events
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.client_commands import (
+from tmqp_server.engine.commands import (
     BY_NAME,
     BY_TYPE,
-    Decline,
-    PassAnswer,
-    SendCustom,
-    SendDirect,
-    SubscribeEvent,
-)
-from tmqp_server.engine.effects import Effect, EndPull, Refuse, Reply
-from tmqp_server.engine.group_commands import (
+    AbortTransaction,
+    AcknowledgeRun,
+    AddBinding,
+    CommitCursor,
     CommitGroup,
-    DropGroup,
-    GroupPlace,
-    ListGroups,
-    OpenGroup,
-    ResetGroup,
-)
-from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.looking_commands import (
+    CommitTransaction,
+    CreateRouter,
+    Decline,
     DescribeChannel,
     DescribeQueue,
+    DropGroup,
+    GroupPlace,
+    ListBindings,
     ListChannels,
     ListClients,
     ListConsumers,
-    ListNodes,
-    ListQueues,
-)
-from tmqp_server.engine.options import BrokerOptions, ChannelChanges, QueueChanges
-from tmqp_server.engine.reading_commands import (
-    CommitCursor,
     ListCursors,
+    ListGroups,
+    ListNodes,
     ListOffsets,
+    ListQueues,
+    ListRouters,
+    ListTransactions,
     OpenCursor,
+    OpenGroup,
+    OpenTransaction,
+    Parcel,
+    PassAnswer,
+    Publish,
+    PushRun,
+    PushTransaction,
     ReadIndex,
     ReadRange,
+    RemoveBinding,
     RemoveCursor,
+    RemoveRouter,
+    ResetGroup,
+    RunNotes,
+    RunWire,
+    SendCustom,
+    SendDirect,
+    SetRouterEnabled,
     SplitRange,
+    SubscribeEvent,
 )
-from tmqp_server.engine.router_commands import (
+from tmqp_server.engine.effects import Effect, EndPull, Refuse, Reply
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.options import (
     ASKS_NOTHING,
     ASKS_RESPONSE,
     TO_QUEUE,
     TO_TAG,
-    AddBinding,
     BindingOptions,
-    CreateRouter,
-    ListBindings,
-    ListRouters,
-    Publish,
-    RemoveBinding,
-    RemoveRouter,
-    SetRouterEnabled,
-)
-from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun, RunNotes, RunWire
-from tmqp_server.engine.transaction_commands import (
-    AbortTransaction,
-    CommitTransaction,
-    ListTransactions,
-    OpenTransaction,
-    Parcel,
-    PushTransaction,
+    BrokerOptions,
+    ChannelChanges,
+    QueueChanges,
 )
 
 __all__ = ["CASES", "MOST_BYTES", "figures", "kinds"]

@@ -9,17 +9,15 @@ from __future__ import annotations
 from tests.tmqp_server.engine.world import World
 from tests.tmqp_server.line_door import LineDoor
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Synced
-from tmqp_server.engine.delivery import DeliveryHandler
-from tmqp_server.engine.effects import Append, Effect, Erase
+from tmqp_server.engine.commands import Fetched, StorageState, Synced
+from tmqp_server.engine.effects import Append, Effect, Erase, Fetch, StoredChange
 from tmqp_server.engine.events import NO_EVENTS
-from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.delivery import DeliveryHandler
+from tmqp_server.engine.model.handlers import built_in_handlers
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
-from tmqp_server.engine.storage_commands import Fetched, StorageState
-from tmqp_server.engine.storage_effects import Fetch, StoredChange
-from tmqp_server.hub import Hub
-from tmqp_server.recovery import fetched, recover
+from tmqp_server.hub.hub import Hub
+from tmqp_server.hub.recovery import fetched, recover
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import StoreError

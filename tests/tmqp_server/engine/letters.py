@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from tmqp_server.engine.client_commands import BY_ID, BY_NAME, SendDirect
-from tmqp_server.engine.commands import Push
-from tmqp_server.engine.router_commands import (
-    ASKS_ACKNOWLEDGE,
-    ASKS_NOTHING,
-    Envelope,
-    HttpMessage,
-)
+from tmqp_server.engine.commands import BY_ID, BY_NAME, Envelope, HttpMessage, Push, SendDirect
+from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_NOTHING
 
 __all__ = ["Letter"]
 

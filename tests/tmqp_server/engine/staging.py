@@ -8,18 +8,18 @@ from tests.tmqp_server.engine.world import World
 from tmqp.constants import (
     STATUS_PUSH,
 )
-from tmqp_server.engine.delivery import DeliveryHandler
-from tmqp_server.engine.effects import Reply
-from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.options import QueueChanges
-from tmqp_server.engine.transaction_commands import (
+from tmqp_server.engine.commands import (
     CommitTransaction,
     ListTransactions,
     OpenTransaction,
     Parcel,
     PushTransaction,
 )
-from tmqp_server.engine.transaction_effects import TransactionSnapshot
+from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.delivery import DeliveryHandler
+from tmqp_server.engine.model.snapshots import TransactionSnapshot
+from tmqp_server.engine.options import QueueChanges
 
 DURABLE = QueueChanges(durable=True, status=STATUS_PUSH)
 

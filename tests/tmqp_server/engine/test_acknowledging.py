@@ -9,7 +9,7 @@ from tmqp.constants import STATUS_BROADCAST, STATUS_STOPPED
 from tmqp_server.engine.commands import Acknowledge
 from tmqp_server.engine.effects import Deliver
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
-from tmqp_server.engine.message import Message
+from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.options import QueueChanges
 
 

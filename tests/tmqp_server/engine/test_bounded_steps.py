@@ -21,19 +21,24 @@ from tmqp_server.engine.commands import (
     Grant,
     Join,
     Leave,
+    ListChannels,
     Push,
     PushExtras,
     RemoveChannel,
     Unblock,
     UpdateQueue,
 )
-from tmqp_server.engine.delivery import PUT_BACK_AT_START, Decision, DeliveryHandler, QueueFacts
 from tmqp_server.engine.effects import Deliver, Effect, Notify, Reply
 from tmqp_server.engine.events import LIFECYCLE_EVENTS, ChannelFact
-from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.looking_commands import ListChannels
-from tmqp_server.engine.message import Message
+from tmqp_server.engine.model.delivery import (
+    PUT_BACK_AT_START,
+    Decision,
+    DeliveryHandler,
+    QueueFacts,
+)
+from tmqp_server.engine.model.handlers import built_in_handlers
+from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.options import BrokerOptions, ChannelChanges, QueueChanges
 
 SMALL = EngineLimits(max_work_per_step=10)

@@ -10,23 +10,8 @@ import pytest
 from tests.tmqp_server.engine.letters import Letter
 from tests.tmqp_server.engine.world import World
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.custom_routers import (
-    CustomRouter,
-    RoutedMessage,
-    Target,
-    to_clients,
-    to_queue,
-    to_tag,
-    to_url,
-)
-from tmqp_server.engine.effects import Reply
-from tmqp_server.engine.events import NO_EVENTS
-from tmqp_server.engine.options import BrokerOptions, QueueChanges
-from tmqp_server.engine.router_commands import (
-    ASKS_RESPONSE,
-    TO_QUEUE,
+from tmqp_server.engine.commands import (
     AddBinding,
-    BindingOptions,
     CreateRouter,
     HttpAnswered,
     ListBindings,
@@ -35,6 +20,24 @@ from tmqp_server.engine.router_commands import (
     RemoveBinding,
     RemoveRouter,
     SetRouterEnabled,
+)
+from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.events import NO_EVENTS
+from tmqp_server.engine.options import (
+    ASKS_RESPONSE,
+    TO_QUEUE,
+    BindingOptions,
+    BrokerOptions,
+    QueueChanges,
+)
+from tmqp_server.engine.routing.custom import (
+    CustomRouter,
+    RoutedMessage,
+    Target,
+    to_clients,
+    to_queue,
+    to_tag,
+    to_url,
 )
 
 OPTIONS = BrokerOptions(events=NO_EVENTS, http_prefixes=("http://h/",))

@@ -18,9 +18,9 @@ from tmqp.constants import (
     STATUS_BROADCAST,
     STATUS_PAUSED,
 )
-from tmqp_server.engine.client import Client
 from tmqp_server.engine.commands import Block
-from tmqp_server.engine.delivery import (
+from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.model.delivery import (
     ACKNOWLEDGE,
     ALLOW,
     HOOK_CAN_RECEIVE,
@@ -37,7 +37,7 @@ from tmqp_server.engine.delivery import (
     combine,
     hooks_of,
 )
-from tmqp_server.engine.message import Message
+from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.options import QueueChanges
 
 HOOKS_OF_A_SENDING = [

@@ -25,15 +25,16 @@ from tmqp_server.engine.commands import (
     CreateQueue,
     Join,
     Leave,
+    OpenCursor,
     Pull,
     Push,
     PushExtras,
+    RemoveCursor,
     RemoveQueue,
     UpdateChannel,
 )
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
-from tmqp_server.engine.reading_commands import OpenCursor, RemoveCursor
 
 
 def fleeting(world: World, changes: QueueChanges | None = None, *more: int) -> World:

@@ -13,7 +13,6 @@ import pytest
 from tests.project import ROOT
 from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.client import Client
 from tmqp_server.engine.commands import (
     Acknowledge,
     Batch,
@@ -26,6 +25,8 @@ from tmqp_server.engine.commands import (
     Grant,
     Join,
     Leave,
+    ListClients,
+    ListQueues,
     Push,
     PushExtras,
     RemoveChannel,
@@ -33,12 +34,12 @@ from tmqp_server.engine.commands import (
     Unblock,
     UpdateQueue,
 )
-from tmqp_server.engine.delivery import ALLOW, Decision, DeliveryHandler, QueueFacts
 from tmqp_server.engine.events import ALL_EVENTS
-from tmqp_server.engine.handlers import AllowAll, built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.looking_commands import ListClients, ListQueues
-from tmqp_server.engine.message import Message
+from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.model.delivery import ALLOW, Decision, DeliveryHandler, QueueFacts
+from tmqp_server.engine.model.handlers import AllowAll, built_in_handlers
+from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.options import BrokerOptions, QueueChanges
 
 LIMITS = EngineLimits(max_work_per_step=50, max_in_flight_per_session=20)

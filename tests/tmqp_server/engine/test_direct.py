@@ -6,10 +6,20 @@ import pytest
 
 from tests.tmqp_server.engine.test_nodes import enter_node
 from tests.tmqp_server.engine.world import World
-from tmqp_server.engine.client_commands import BY_ID, BY_NAME, BY_TYPE, PassAnswer, SendDirect
-from tmqp_server.engine.commands import Acknowledge, Block, Connect, CreateChannel, Unblock
+from tmqp_server.engine.commands import (
+    BY_ID,
+    BY_NAME,
+    BY_TYPE,
+    Acknowledge,
+    Block,
+    Connect,
+    CreateChannel,
+    PassAnswer,
+    SendDirect,
+    Unblock,
+)
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.router_commands import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
+from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
 
 
 def crew(limits: EngineLimits | None = None) -> World:

@@ -8,22 +8,30 @@ from tests.tmqp_server.engine.kept import DURABLE, KeptWorld
 from tests.tmqp_server.engine.world import World
 from tmqp.constants import STATUS_CACHE, STATUS_PAUSED, STATUS_PULL
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.client import Client
-from tmqp_server.engine.client_commands import SubscribeEvent
-from tmqp_server.engine.commands import ClearMessages, PushExtras, RemoveChannel, RemoveQueue
-from tmqp_server.engine.delivery import Decision, DeliveryHandler, QueueFacts
+from tmqp_server.engine.commands import (
+    AddBinding,
+    ClearMessages,
+    CreateRouter,
+    ListBindings,
+    PushExtras,
+    RemoveChannel,
+    RemoveQueue,
+    RemoveRouter,
+    SubscribeEvent,
+)
 from tmqp_server.engine.effects import Effect, Inform, Reply
 from tmqp_server.engine.events import MESSAGE_PRODUCED, MessageFact
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.message import Message
-from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
-from tmqp_server.engine.router_commands import (
+from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.model.delivery import Decision, DeliveryHandler, QueueFacts
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.options import (
     TO_QUEUE,
-    AddBinding,
     BindingOptions,
-    CreateRouter,
-    ListBindings,
-    RemoveRouter,
+    BrokerOptions,
+    ChannelOptions,
+    QueueChanges,
+    QueueOptions,
 )
 
 

@@ -6,28 +6,28 @@ from typing import Any
 
 from tests.tmqp_server.engine.kept import KeptWorld
 from tests.tmqp_server.engine.world import World
-from tmqp_server.engine.commands import Command, Disconnect, RemoveQueue
-from tmqp_server.engine.effects import Reply
-from tmqp_server.engine.group_commands import (
+from tmqp_server.engine.commands import (
+    Command,
+    CommitCursor,
     CommitGroup,
+    Disconnect,
     DropGroup,
     GroupPlace,
-    ListGroups,
-    OpenGroup,
-    ResetGroup,
-    StoredMeasured,
-)
-from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.options import QueueChanges
-from tmqp_server.engine.reading_commands import (
-    CommitCursor,
-    KeptOffsets,
     KeptPart,
+    ListGroups,
     NameStore,
     OffsetsFound,
+    OpenGroup,
     RangeSplit,
+    RemoveQueue,
+    ResetGroup,
     SplitRange,
+    StoredMeasured,
 )
+from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.snapshots import KeptOffsets
+from tmqp_server.engine.options import QueueChanges
 
 NOTHING = KeptOffsets(0, 0, 0, 0, 0)
 KEPT = QueueChanges(durable=True, retain_for_readers=True)

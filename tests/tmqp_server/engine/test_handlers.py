@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.tmqp_server.engine.world import World
-from tmqp_server.engine.client import Origin
 from tmqp_server.engine.commands import Synced
-from tmqp_server.engine.delivery import REFUSE, Decision, QueueFacts
 from tmqp_server.engine.effects import Confirm
-from tmqp_server.engine.handlers import AckIfAsked, built_in_handlers, receipt_of
-from tmqp_server.engine.message import MARK_WANTS, Message
+from tmqp_server.engine.model.client import Origin
+from tmqp_server.engine.model.delivery import REFUSE, Decision, QueueFacts
+from tmqp_server.engine.model.handlers import AckIfAsked, built_in_handlers, receipt_of
+from tmqp_server.engine.model.message import MARK_WANTS, Message
 from tmqp_server.engine.options import DEFAULT_HANDLER, QueueChanges, QueueOptions
 
 

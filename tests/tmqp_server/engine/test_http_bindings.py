@@ -6,27 +6,29 @@ import pytest
 
 from tests.tmqp_server.engine.letters import Letter
 from tests.tmqp_server.engine.world import World
-from tmqp_server.engine.commands import Disconnect
-from tmqp_server.engine.events import NO_EVENTS
-from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.engine.router_commands import (
-    ASKS_ACKNOWLEDGE,
-    ASKS_NOTHING,
-    ASKS_RESPONSE,
-    TO_CLIENTS,
-    TO_QUEUE,
-    TO_URL,
+from tmqp_server.engine.commands import (
     AddBinding,
-    BindingOptions,
     CreateRouter,
+    Disconnect,
     HttpAnswered,
     Publish,
     RemoveBinding,
     RemoveRouter,
     SetRouterEnabled,
 )
-from tmqp_server.engine.router_effects import CallHttp
+from tmqp_server.engine.effects import CallHttp
+from tmqp_server.engine.events import NO_EVENTS
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.options import (
+    ASKS_ACKNOWLEDGE,
+    ASKS_NOTHING,
+    ASKS_RESPONSE,
+    TO_CLIENTS,
+    TO_QUEUE,
+    TO_URL,
+    BindingOptions,
+    BrokerOptions,
+)
 
 DISTRIBUTE, ROUND_ROBIN, ONLY_FIRST = 0, 1, 2
 ALLOWED = BrokerOptions(events=NO_EVENTS, http_prefixes=("http://h/",))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tmqp_server.engine.http_rules import MAX_URL_BYTES, HttpRules
+from tmqp_server.engine.routing.http_rules import MAX_URL_BYTES, HttpRules
 
 RULES = HttpRules(("http://hooks.example/in", "https://h:8443/", "http://[::1]:80/a/"))
 

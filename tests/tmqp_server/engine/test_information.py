@@ -6,20 +6,23 @@ import pytest
 
 from tests.tmqp_server.engine.world import World
 from tmqp.constants import STATUS_BROADCAST
-from tmqp_server.engine.channels import matches
-from tmqp_server.engine.commands import Block, Command, CreateChannel, PushExtras
-from tmqp_server.engine.effects import Reply
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
-from tmqp_server.engine.looking_commands import (
+from tmqp_server.engine.commands import (
+    Block,
+    Command,
+    CreateChannel,
     DescribeChannel,
     DescribeQueue,
     ListChannels,
     ListClients,
     ListConsumers,
     ListQueues,
+    PushExtras,
 )
+from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.model.channels import matches
+from tmqp_server.engine.model.snapshots import ChannelSnapshot, ClientSnapshot, QueueSnapshot
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
-from tmqp_server.engine.snapshots import ChannelSnapshot, ClientSnapshot, QueueSnapshot
 
 
 def ask(world: World, command: Command) -> object:

@@ -11,22 +11,32 @@ import pytest
 from tests.tmqp_server.engine.letters import Letter
 from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_PULL
-from tmqp_server.engine.client_commands import BY_ID, PassAnswer, SendDirect, SubscribeEvent
-from tmqp_server.engine.commands import Batch, Block, Connect, CreateChannel, Push
+from tmqp_server.engine.commands import (
+    BY_ID,
+    AddBinding,
+    Batch,
+    Block,
+    Connect,
+    CreateChannel,
+    CreateRouter,
+    ListChannels,
+    PassAnswer,
+    Publish,
+    Push,
+    SendDirect,
+    SubscribeEvent,
+)
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
-from tmqp_server.engine.looking_commands import ListChannels
-from tmqp_server.engine.options import BrokerOptions, QueueChanges
-from tmqp_server.engine.router_commands import (
+from tmqp_server.engine.options import (
     ASKS_NOTHING,
     ASKS_RESPONSE,
     TO_CLIENTS,
     TO_QUEUE,
     TO_TAG,
     TO_URL,
-    AddBinding,
     BindingOptions,
-    CreateRouter,
-    Publish,
+    BrokerOptions,
+    QueueChanges,
 )
 
 Case = tuple[EngineLimits, Callable[[World, int], list[str]], str]

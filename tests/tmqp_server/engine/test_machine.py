@@ -53,12 +53,12 @@ from tmqp_server.engine.effects import (
     EndPull,
     Reply,
 )
-from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.message import MARK_ANSWERED, MARK_BACK
+from tmqp_server.engine.model.handlers import built_in_handlers
+from tmqp_server.engine.model.message import MARK_ANSWERED, MARK_BACK
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.options import QueueChanges
-from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.sessions import Session
 
 LIMITS = EngineLimits(
     max_work_per_step=12,

@@ -16,8 +16,7 @@ import tmqp
 from tests.project import ROOT
 from tests.tmqp_server.engine.filling import CASES, MOST_BYTES, kinds
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Acknowledge, Connect, Push
-from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun
+from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, Connect, Push, PushRun
 
 #: Resident memory for each byte in the books, and what a process takes anyway.
 FACTOR = 1.5

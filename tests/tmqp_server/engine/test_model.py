@@ -22,50 +22,50 @@ from tests.tmqp_server.engine.model.things import (
     ROUND_ROBIN,
     STOPPED,
 )
-from tmqp_server.engine.client_commands import (
+from tmqp_server.engine.commands import (
     BY_ID,
     BY_NAME,
     BY_TYPE,
-    PassAnswer,
-    SendDirect,
-    SubscribeEvent,
-)
-from tmqp_server.engine.commands import (
     Acknowledge,
+    AddBinding,
     Block,
     ClearMessages,
     Command,
     Connect,
     CreateChannel,
     CreateQueue,
+    CreateRouter,
+    DescribeChannel,
+    DescribeQueue,
     Disconnect,
+    Envelope,
     Grant,
     Join,
     Leave,
+    ListBindings,
+    PassAnswer,
+    Publish,
     Pull,
     Push,
     PushExtras,
+    RemoveBinding,
     RemoveChannel,
     RemoveQueue,
+    RemoveRouter,
+    SendDirect,
+    SubscribeEvent,
     Unblock,
     UpdateQueue,
 )
-from tmqp_server.engine.looking_commands import DescribeChannel, DescribeQueue
-from tmqp_server.engine.options import ChannelChanges, QueueChanges
-from tmqp_server.engine.router_commands import (
+from tmqp_server.engine.options import (
     ASKS_ACKNOWLEDGE,
     ASKS_RESPONSE,
     TO_CLIENTS,
     TO_QUEUE,
     TO_TAG,
-    AddBinding,
     BindingOptions,
-    CreateRouter,
-    Envelope,
-    ListBindings,
-    Publish,
-    RemoveBinding,
-    RemoveRouter,
+    ChannelChanges,
+    QueueChanges,
 )
 
 #: Bounds small enough to be reached; but no step is too small for its work, because what is put

@@ -27,14 +27,17 @@ from tests.tmqp_server.engine.model.things import (
 from tests.tmqp_server.engine.test_model import Parcel
 from tmqp_server.engine.commands import (
     Acknowledge,
+    AddBinding,
     Block,
     ClearMessages,
     Connect,
     CreateQueue,
+    CreateRouter,
     Disconnect,
     Grant,
     Join,
     Leave,
+    Publish,
     Pull,
     Push,
     PushExtras,
@@ -42,14 +45,7 @@ from tmqp_server.engine.commands import (
     Unblock,
     UpdateQueue,
 )
-from tmqp_server.engine.options import QueueChanges
-from tmqp_server.engine.router_commands import (
-    TO_QUEUE,
-    AddBinding,
-    BindingOptions,
-    CreateRouter,
-    Publish,
-)
+from tmqp_server.engine.options import TO_QUEUE, BindingOptions, QueueChanges
 
 STATUSES = range(7)
 CONSUMERS = (2, 3, 4)

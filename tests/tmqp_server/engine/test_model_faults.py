@@ -13,14 +13,14 @@ from hypothesis.stateful import run_state_machine_as_test
 
 import tmqp
 from tests.tmqp_server.engine.test_model import Machine
+from tmqp_server.engine.delivery.outcomes import Outcomes
+from tmqp_server.engine.delivery.pulls import Puller
+from tmqp_server.engine.delivery.sending import Sender
+from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.effects import Deliver, EndPull
-from tmqp_server.engine.message import MARK_ANSWERED, MARK_BACK, MARK_CONFIRMED, Message
-from tmqp_server.engine.outcomes import Outcomes
-from tmqp_server.engine.pulls import Puller
-from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.sending import Sender
-from tmqp_server.engine.sessions import Audience, Pulling, Subscription
-from tmqp_server.engine.workflow import Workflow
+from tmqp_server.engine.model.message import MARK_ANSWERED, MARK_BACK, MARK_CONFIRMED, Message
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Audience, Pulling, Subscription
 
 pytestmark = [
     pytest.mark.cold,

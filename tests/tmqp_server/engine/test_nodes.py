@@ -16,18 +16,27 @@ from tests.tmqp_server.engine.test_machine import (
 )
 from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_CACHE, STATUS_PAUSED, STATUS_PULL
-from tmqp_server.engine.client_commands import BY_ID, PassAnswer, SendDirect, SubscribeEvent
-from tmqp_server.engine.commands import Acknowledge, ClearMessages, Connect, PushExtras
-from tmqp_server.engine.delivery import DeliveryHandler, QueueFacts
+from tmqp_server.engine.commands import (
+    BY_ID,
+    Acknowledge,
+    ApplyDecision,
+    ClearMessages,
+    Connect,
+    ListClients,
+    ListNodes,
+    PassAnswer,
+    PushExtras,
+    ReportMaster,
+    SendDirect,
+    SubscribeEvent,
+)
 from tmqp_server.engine.effects import Accept, Reply
 from tmqp_server.engine.events import NODE_CONNECTED, NODE_DISCONNECTED
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
-from tmqp_server.engine.looking_commands import ListClients, ListNodes
-from tmqp_server.engine.message import Message
-from tmqp_server.engine.node_commands import ApplyDecision, ReportMaster
-from tmqp_server.engine.options import BrokerOptions, QueueChanges
-from tmqp_server.engine.router_commands import ASKS_RESPONSE
-from tmqp_server.engine.snapshots import NodeSnapshot
+from tmqp_server.engine.model.delivery import DeliveryHandler, QueueFacts
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.snapshots import NodeSnapshot
+from tmqp_server.engine.options import ASKS_RESPONSE, BrokerOptions, QueueChanges
 
 
 def sharing(options: BrokerOptions | None = None, **handlers: DeliveryHandler) -> World:

@@ -6,12 +6,12 @@ import pytest
 
 from tests.tmqp_server.engine.world import World
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.client_commands import SubscribeEvent
 from tmqp_server.engine.commands import (
     Block,
     CreateChannel,
     RemoveChannel,
     RemoveQueue,
+    SubscribeEvent,
     Unblock,
 )
 from tmqp_server.engine.effects import Inform, TellHandler

@@ -13,9 +13,10 @@ from tmqp.constants import (
     STATUS_ROUND_ROBIN,
     STATUS_STOPPED,
 )
-from tmqp_server.engine.client import Client
 from tmqp_server.engine.commands import Block, ClearMessages, Pull, Push, RemoveQueue, Unblock
-from tmqp_server.engine.delivery import (
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.model.delivery import (
     ALLOW,
     PUT_BACK_AT_START,
     REFUSE,
@@ -23,8 +24,7 @@ from tmqp_server.engine.delivery import (
     DeliveryHandler,
     QueueFacts,
 )
-from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.message import Message
+from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.options import QueueChanges
 
 PULL = QueueChanges(status=STATUS_PULL)

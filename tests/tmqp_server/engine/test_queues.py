@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmqp_server.engine.client import Client, Origin
-from tmqp_server.engine.disciplines import DISCIPLINES
-from tmqp_server.engine.handlers import AllowAll
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.message import MARK_GONE, MARK_HIGH, Message
+from tmqp_server.engine.model.client import Client, Origin
+from tmqp_server.engine.model.disciplines import DISCIPLINES
+from tmqp_server.engine.model.handlers import AllowAll
+from tmqp_server.engine.model.message import MARK_GONE, MARK_HIGH, Message
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Audience
+from tmqp_server.engine.model.times import NEVER
+from tmqp_server.engine.model.waiting import WaitingList
 from tmqp_server.engine.options import QueueOptions
-from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.sessions import Audience
-from tmqp_server.engine.times import NEVER
-from tmqp_server.engine.waiting import WaitingList
 
 PRODUCER = Origin(1, "p", None, None, "")
 

@@ -6,26 +6,29 @@ import pytest
 
 from tests.tmqp_server.engine.kept import KeptWorld
 from tests.tmqp_server.engine.world import World
-from tmqp_server.engine.commands import Block, Disconnect, Push, RemoveQueue, Unblock
-from tmqp_server.engine.effects import Reply
-from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.options import QueueChanges
-from tmqp_server.engine.reading_commands import (
+from tmqp_server.engine.commands import (
+    Block,
     Blocks,
     CommitCursor,
-    KeptOffsets,
+    Disconnect,
     ListCursors,
     ListOffsets,
     NameStore,
     OffsetsFound,
     OpenCursor,
+    Push,
     RangeRead,
     ReadIndex,
     ReadRange,
     RemoveCursor,
+    RemoveQueue,
     SplitRange,
+    Unblock,
 )
-from tmqp_server.engine.snapshots import CursorSnapshot, OffsetsSnapshot
+from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.snapshots import CursorSnapshot, KeptOffsets, OffsetsSnapshot
+from tmqp_server.engine.options import QueueChanges
 
 NOTHING = KeptOffsets(0, 0, 0, 0, 0)
 KEPT = QueueChanges(durable=True, retain_for_readers=True)

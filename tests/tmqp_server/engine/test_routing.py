@@ -6,26 +6,31 @@ import pytest
 
 from tests.tmqp_server.engine.letters import Letter
 from tests.tmqp_server.engine.world import World
-from tmqp_server.engine.commands import Block, Connect, RemoveChannel, RemoveQueue
+from tmqp_server.engine.commands import (
+    AddBinding,
+    Block,
+    Connect,
+    CreateRouter,
+    ListBindings,
+    ListRouters,
+    Publish,
+    RemoveBinding,
+    RemoveChannel,
+    RemoveQueue,
+    RemoveRouter,
+    SetRouterEnabled,
+)
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.options import QueueChanges
-from tmqp_server.engine.router_commands import (
+from tmqp_server.engine.options import (
     ASKS_ACKNOWLEDGE,
     ASKS_NOTHING,
     ASKS_RESPONSE,
     TO_CLIENTS,
     TO_QUEUE,
     TO_TAG,
-    AddBinding,
     BindingOptions,
-    CreateRouter,
-    ListBindings,
-    ListRouters,
-    Publish,
-    RemoveBinding,
-    RemoveRouter,
-    SetRouterEnabled,
+    QueueChanges,
 )
 
 DISTRIBUTE, ROUND_ROBIN, ONLY_FIRST = 0, 1, 2

@@ -12,11 +12,17 @@ from tmqp.constants import (
     PUT_BACK_NO,
     STATUS_BROADCAST,
 )
-from tmqp_server.engine.client import Client
 from tmqp_server.engine.commands import ClearMessages, Synced
-from tmqp_server.engine.delivery import ACKNOWLEDGE, ALLOW, Decision, DeliveryHandler, QueueFacts
 from tmqp_server.engine.effects import Append
-from tmqp_server.engine.message import Message
+from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.model.delivery import (
+    ACKNOWLEDGE,
+    ALLOW,
+    Decision,
+    DeliveryHandler,
+    QueueFacts,
+)
+from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.options import QueueChanges
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmqp_server.engine.message import SubscriptionFilter
-from tmqp_server.engine.sessions import Audience, Session, Subscription
+from tmqp_server.engine.model.message import SubscriptionFilter
+from tmqp_server.engine.model.sessions import Audience, Session, Subscription
 
 
 def session(number: int) -> Session:

@@ -8,7 +8,7 @@ from tests.tmqp_server.engine.world import World
 from tmqp.constants import STATUS_BROADCAST, STATUS_ROUND_ROBIN
 from tmqp_server.engine.commands import Block, Grant, Unblock
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.message import Message, SubscriptionFilter
+from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_server.engine.options import QueueChanges
 
 

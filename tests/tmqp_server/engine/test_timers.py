@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmqp_server.engine.client import Origin
-from tmqp_server.engine.message import Message
-from tmqp_server.engine.timers import TICK_S, ExpiryWheel, Sleeper, Wakeups
-from tmqp_server.engine.times import NEVER
+from tmqp_server.engine.model.client import Origin
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.timers import TICK_S, ExpiryWheel, Sleeper, Wakeups
+from tmqp_server.engine.model.times import NEVER
 
 PRODUCER = Origin(1, "p", None, None, "")
 

@@ -15,13 +15,9 @@ from tests.tmqp_server.engine.staging import (
     t,
 )
 from tests.tmqp_server.engine.world import World
+from tmqp_server.engine.commands import AbortTransaction, CommitTransaction, OpenTransaction
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.engine.transaction_commands import (
-    AbortTransaction,
-    CommitTransaction,
-    OpenTransaction,
-)
 
 # --- Work ----------------------------------------------------------------------------------------
 

@@ -26,17 +26,18 @@ from tmqp.constants import (
     STATUS_PUSH,
     STATUS_STOPPED,
 )
-from tmqp_server.engine.client import Client
-from tmqp_server.engine.commands import ClearMessages, RemoveQueue
-from tmqp_server.engine.delivery import ALLOW, Decision, DeliveryHandler, QueueFacts
-from tmqp_server.engine.message import Message
-from tmqp_server.engine.options import QueueChanges
-from tmqp_server.engine.transaction_commands import (
+from tmqp_server.engine.commands import (
     AbortTransaction,
+    ClearMessages,
     CommitTransaction,
     OpenTransaction,
     PushTransaction,
+    RemoveQueue,
 )
+from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.model.delivery import ALLOW, Decision, DeliveryHandler, QueueFacts
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.options import QueueChanges
 
 # --- The way through -----------------------------------------------------------------------------
 

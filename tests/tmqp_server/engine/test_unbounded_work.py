@@ -20,13 +20,14 @@ from tmqp_server.engine.commands import (
     CreateQueue,
     Disconnect,
     Join,
+    ListChannels,
+    ListQueues,
     Push,
 )
 from tmqp_server.engine.effects import Deliver, Effect, Reply
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.looking_commands import ListChannels, ListQueues
+from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.options import QueueChanges
-from tmqp_server.engine.queues import Queue
 
 pytestmark = pytest.mark.alone
 

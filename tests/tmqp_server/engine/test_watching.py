@@ -9,19 +9,21 @@ import pytest
 from tests.tmqp_server.engine.kept import KeptWorld
 from tests.tmqp_server.engine.staging import commit, opened, parcel, push
 from tests.tmqp_server.engine.world import World
-from tmqp_server.engine.commands import Acknowledge, Disconnect, RemoveChannel, RemoveQueue
-from tmqp_server.engine.effects import Reply
-from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.options import QueueChanges
-from tmqp_server.engine.reading_commands import (
+from tmqp_server.engine.commands import (
+    Acknowledge,
     CommitCursor,
-    KeptOffsets,
+    Disconnect,
     KnownQueue,
     ListOffsets,
     NameStore,
     OffsetsFound,
+    RemoveChannel,
+    RemoveQueue,
 )
-from tmqp_server.engine.reading_effects import FindOffsets
+from tmqp_server.engine.effects import FindOffsets, Reply
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.snapshots import KeptOffsets
+from tmqp_server.engine.options import QueueChanges
 
 NOTHING = KeptOffsets(0, 0, 0, 0, 0)
 KEPT = QueueChanges(durable=True, retain_for_readers=True)

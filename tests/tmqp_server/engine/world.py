@@ -7,7 +7,6 @@ sessions and queues agree about what is in flight, and no message was confirmed 
 from __future__ import annotations
 
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.client import Client
 from tmqp_server.engine.commands import (
     Acknowledge,
     Command,
@@ -22,12 +21,12 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.core import PendingSave
-from tmqp_server.engine.custom_routers import CustomRouter
-from tmqp_server.engine.delivery import DeliveryHandler
 from tmqp_server.engine.effects import (
     Accept,
     AnswerPull,
+    AnswerRouted,
     Append,
+    CallHttp,
     CloseSession,
     Confirm,
     Deliver,
@@ -35,25 +34,32 @@ from tmqp_server.engine.effects import (
     Effect,
     EndPull,
     Erase,
+    Fetch,
+    FindOffsets,
     Forward,
     Inform,
+    MeasureStored,
     Notify,
+    ReadStored,
     Refuse,
     Reply,
+    RouterFailed,
+    SplitStored,
+    StoredChange,
     TellHandler,
     TellNodes,
 )
 from tmqp_server.engine.events import NO_EVENTS, event_name
-from tmqp_server.engine.handlers import built_in_handlers
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
-from tmqp_server.engine.message import MARK_SHARED, Message, SubscriptionFilter
+from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.model.delivery import DeliveryHandler
+from tmqp_server.engine.model.handlers import built_in_handlers
+from tmqp_server.engine.model.message import MARK_SHARED, Message, SubscriptionFilter
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.snapshots import QueueSnapshot
+from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
-from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.reading_effects import FindOffsets, MeasureStored, ReadStored, SplitStored
-from tmqp_server.engine.router_effects import AnswerRouted, CallHttp, RouterFailed
-from tmqp_server.engine.snapshots import QueueSnapshot
-from tmqp_server.engine.storage_effects import Fetch, StoredChange
-from tmqp_server.engine.times import NEVER
+from tmqp_server.engine.routing.custom import CustomRouter
 from tmqp_sim.books import state_of
 
 __all__ = ["World", "holders_of", "queue_defaults"]

@@ -15,8 +15,8 @@ from tests.tmqp_server.io.stand_ins import Pipe
 from tests.tmqp_server.line_door import LineDoor, LineSession
 from tmqp_server.config import OutboundLimits
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.router_commands import HttpAnswered
-from tmqp_server.hub import Hub
+from tmqp_server.engine.commands import HttpAnswered
+from tmqp_server.hub.hub import Hub
 from tmqp_server.io import driver as driver_module
 from tmqp_server.io.driver import Driver
 from tmqp_server.io.session import Session

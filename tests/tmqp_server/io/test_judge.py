@@ -15,15 +15,14 @@ from tmqp.constants import MessageType
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
-from tmqp_server.auth import Access, Admission, Answer, Applicant, Identity
-from tmqp_server.custom import ClientGone, CustomMessage
-from tmqp_server.engine.client import Client
-from tmqp_server.engine.commands import Connect, Push
+from tmqp_server.access.auth import Access, Admission, Answer, Applicant, Identity
+from tmqp_server.access.custom import ClientGone, CustomMessage
+from tmqp_server.access.gate import AUTHENTICATE, MESSAGE, Decision, Question
+from tmqp_server.access.needs import NO_QUEUE
+from tmqp_server.engine.commands import Connect, ListChannels, Push
 from tmqp_server.engine.effects import HandOver
-from tmqp_server.engine.looking_commands import ListChannels
-from tmqp_server.gate import AUTHENTICATE, MESSAGE, Decision, Question
+from tmqp_server.engine.model.client import Client
 from tmqp_server.io.judge import Judge
-from tmqp_server.needs import NO_QUEUE
 
 pytestmark = pytest.mark.anyio
 

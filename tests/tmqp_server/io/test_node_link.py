@@ -15,14 +15,14 @@ from tests.tmqp_server.peers import greeting, push
 from tests.tmqp_server.wires import serving, wire
 from tmqp.address import Address
 from tmqp.constants import MessageType, Operation
-from tmqp_server.app import Server, running
-from tmqp_server.auth import Access, Applicant, Identity
+from tmqp_server.access.auth import Access, Applicant, Identity
 from tmqp_server.cluster.filters import NodeFilter, Passing
 from tmqp_server.cluster.link import LinkState
-from tmqp_server.clustering import Membership, load_filter
 from tmqp_server.config import OutboundLimits, ServerConfig
 from tmqp_server.settings.checks import ConfigError
 from tmqp_server.settings.cluster import ClusterConfig
+from tmqp_server.wiring.app import Server, running
+from tmqp_server.wiring.clustering import Membership, load_filter
 
 pytestmark = pytest.mark.anyio
 

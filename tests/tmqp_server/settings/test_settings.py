@@ -9,22 +9,21 @@ import pytest
 
 from tests.project import ROOT
 from tmqp.constants import STATUS_PULL, STATUS_ROUND_ROBIN
-from tmqp_server.assembly import broker_options, build_broker, declare, summary
-from tmqp_server.config import ConfigError, ServerConfig, parse_config
-from tmqp_server.engine.commands import Connect
-from tmqp_server.engine.custom_routers import CustomRouter
-from tmqp_server.engine.delivery import DeliveryHandler
-from tmqp_server.engine.effects import Reply
-from tmqp_server.engine.options import (
-    BrokerOptions,
+from tmqp_server import (
     ChannelChanges,
-    ChannelOptions,
+    ConfigError,
+    CustomRouter,
+    DeliveryHandler,
     QueueChanges,
-    QueueOptions,
+    ServerConfig,
+    parse_config,
 )
+from tmqp_server.engine.commands import Connect, ListBindings, ListRouters
+from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 from tmqp_server.engine.records import field_names
-from tmqp_server.engine.router_commands import ListBindings, ListRouters
 from tmqp_server.settings.options import CHANNEL_KEYS, QUEUE_KEYS
+from tmqp_server.wiring.assembly import broker_options, build_broker, declare, summary
 
 CLASSES = "tests.tmqp_server.settings.users_classes"
 

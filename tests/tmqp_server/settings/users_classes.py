@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from tmqp_server.engine.custom_routers import CustomRouter, RoutedMessage, Target, to_queue
-from tmqp_server.engine.delivery import ACKNOWLEDGE, ALLOW, Decision, DeliveryHandler, QueueFacts
-from tmqp_server.engine.message import Message
+from tmqp_server import (
+    ACKNOWLEDGE,
+    ALLOW,
+    CustomRouter,
+    Decision,
+    DeliveryHandler,
+    Message,
+    QueueFacts,
+    RoutedMessage,
+    Target,
+    to_queue,
+)
 
 __all__ = ["Broken", "Everywhere", "Failing", "Loud", "number"]
 

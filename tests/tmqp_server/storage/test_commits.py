@@ -8,11 +8,17 @@ import pytest
 
 from tests.tmqp_server.storage.test_journal import Gathering
 from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_WANTS
+from tmqp_server.engine.commands import Bundle, Parcel
+from tmqp_server.engine.effects import (
+    ClearStored,
+    CommitPart,
+    CommitStored,
+    ForgetMark,
+    ForgetQueue,
+    StoreQueue,
+)
+from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import QueueOptions
-from tmqp_server.engine.storage_effects import ClearStored, ForgetQueue, StoreQueue
-from tmqp_server.engine.times import NEVER
-from tmqp_server.engine.transaction_commands import Bundle, Parcel
-from tmqp_server.engine.transaction_effects import CommitPart, CommitStored, ForgetMark
 from tmqp_server.storage.journal import Writing
 from tmqp_server.storage.port import DropMark, KeepMark, KeepQueue
 

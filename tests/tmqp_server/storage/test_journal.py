@@ -5,19 +5,20 @@ from __future__ import annotations
 import pytest
 
 from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_TRANSIENT, FLAG_WANTS
-from tmqp_server.engine.client import Origin
 from tmqp_server.engine.commands import Synced
-from tmqp_server.engine.effects import Append, Erase
-from tmqp_server.engine.message import MARK_HIGH, MARK_WANTS, Message
-from tmqp_server.engine.options import ChannelOptions, QueueOptions
-from tmqp_server.engine.storage_effects import (
+from tmqp_server.engine.effects import (
+    Append,
     ClearStored,
+    Erase,
     ForgetQueue,
     StoreChannel,
     StoredChange,
     StoreQueue,
 )
-from tmqp_server.engine.times import AT_ONCE, NEVER
+from tmqp_server.engine.model.client import Origin
+from tmqp_server.engine.model.message import MARK_HIGH, MARK_WANTS, Message
+from tmqp_server.engine.model.times import AT_ONCE, NEVER
+from tmqp_server.engine.options import ChannelOptions, QueueOptions
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.port import REGULAR_ONLY, DropQueue, KeepChannel, KeepQueue, SettleAll
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmqp_server.engine.options import ChannelOptions, QueueOptions
+from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueOptions
 from tmqp_server.engine.records import field_names
-from tmqp_server.engine.router_commands import BindingOptions
 from tmqp_server.storage.port import StoreError
 from tmqp_server.storage.topology import (
     channel_from_bytes,

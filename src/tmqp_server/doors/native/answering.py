@@ -24,16 +24,16 @@ from tmqp_server.doors.native.information import AnswerTooLargeError, rendered
 from tmqp_server.doors.native.parameters import number_header
 from tmqp_server.doors.native.pulls import end_of_pull, pull_answer, pulled_message
 from tmqp_server.doors.port import DoorSession
+from tmqp_server.engine.commands import Blocks
 from tmqp_server.engine.effects import (
     AnswerPull,
+    AnswerRouted,
     Confirm,
     DeliverPulled,
     Effect,
     EndPull,
     Reply,
 )
-from tmqp_server.engine.reading_commands import Blocks
-from tmqp_server.engine.router_effects import AnswerRouted
 
 __all__ = ["AnsweringSession"]
 

@@ -16,8 +16,7 @@ from tmqp.constants import (
     ResultCode,
 )
 from tmqp.frames import Frame, without_payload
-from tmqp_server.engine.effects import Confirm
-from tmqp_server.engine.run_effects import ConfirmRun
+from tmqp_server.engine.effects import Confirm, ConfirmRun
 
 __all__ = [
     "ConfirmWriter",

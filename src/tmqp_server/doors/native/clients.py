@@ -29,23 +29,20 @@ from tmqp.frames import Frame
 from tmqp_server.doors.native.http import http_message
 from tmqp_server.doors.native.parameters import BadRequestError, queue_id_header
 from tmqp_server.doors.port import IdSource
-from tmqp_server.engine.client_commands import (
+from tmqp_server.engine.commands import (
     BY_ID,
     BY_NAME,
     BY_TYPE,
-    SendDirect,
-    SubscribeEvent,
-)
-from tmqp_server.engine.commands import Command, Push
-from tmqp_server.engine.events import ALL_EVENTS, event_name
-from tmqp_server.engine.router_commands import (
-    ASKS_ACKNOWLEDGE,
-    ASKS_NOTHING,
-    ASKS_RESPONSE,
+    Command,
     Envelope,
     HttpMessage,
     Publish,
+    Push,
+    SendDirect,
+    SubscribeEvent,
 )
+from tmqp_server.engine.events import ALL_EVENTS, event_name
+from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_NOTHING, ASKS_RESPONSE
 
 __all__ = [
     "RouterEnvelope",

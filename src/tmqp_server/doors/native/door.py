@@ -68,15 +68,31 @@ from tmqp_server.doors.native.transactions import (
     unpacked,
 )
 from tmqp_server.doors.port import Door, IdSource
-from tmqp_server.engine.client_commands import Decline, PassAnswer, SendCustom
-from tmqp_server.engine.commands import Acknowledge, Command, Connect, Disconnect, Push, PushExtras
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    Command,
+    Connect,
+    Decline,
+    Disconnect,
+    ListCommand,
+    PassAnswer,
+    Push,
+    PushExtras,
+    ReadIndex,
+    ReadRange,
+    RunNotes,
+    SendCustom,
+)
 from tmqp_server.engine.effects import (
     Accept,
     AnswerPull,
+    AnswerRouted,
     CloseSession,
     Confirm,
+    ConfirmRun,
     Deliver,
     DeliverPulled,
+    DeliverRun,
     Effect,
     EndPull,
     Forward,
@@ -84,13 +100,8 @@ from tmqp_server.engine.effects import (
     Refuse,
     Reply,
 )
-from tmqp_server.engine.looking_commands import ListCommand
-from tmqp_server.engine.message import Message
-from tmqp_server.engine.reading_commands import ReadIndex, ReadRange
-from tmqp_server.engine.router_commands import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
-from tmqp_server.engine.router_effects import AnswerRouted
-from tmqp_server.engine.run_commands import RunNotes
-from tmqp_server.engine.run_effects import ConfirmRun, DeliverRun
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
 
 __all__ = ["NativeDoor", "NativeSession"]
 

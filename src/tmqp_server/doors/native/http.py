@@ -12,8 +12,9 @@ from typing import Final
 from tmqp.constants import RESULT_LIMIT_EXCEEDED
 from tmqp.frames import Frame
 from tmqp_server.doors.native.answers import acknowledge_frame, response_frame
-from tmqp_server.engine.router_commands import ASKS_ACKNOWLEDGE, HttpMessage
-from tmqp_server.engine.router_effects import AnswerRouted
+from tmqp_server.engine.commands import HttpMessage
+from tmqp_server.engine.effects import AnswerRouted
+from tmqp_server.engine.options import ASKS_ACKNOWLEDGE
 
 __all__ = ["MAX_HTTP_HEADERS", "http_answer", "http_message"]
 

@@ -38,8 +38,8 @@ from tmqp_server.engine.events import (
     SubscriptionFact,
     event_name,
 )
-from tmqp_server.engine.router_commands import BindingOptions
-from tmqp_server.engine.snapshots import NodeSnapshot, RouterSnapshot
+from tmqp_server.engine.model.snapshots import NodeSnapshot, RouterSnapshot
+from tmqp_server.engine.options import BindingOptions
 
 __all__ = ["AnswerTooLargeError", "event_frame", "rendered"]
 

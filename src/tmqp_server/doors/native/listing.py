@@ -24,23 +24,23 @@ from tmqp.models import (
 )
 from tmqp.models._json import dump
 from tmqp.models._model import properties_of
-from tmqp_server.engine.looking_commands import (
+from tmqp_server.engine.commands import (
+    KeptPart,
     ListChannels,
     ListClients,
     ListCommand,
     ListConsumers,
     ListQueues,
 )
-from tmqp_server.engine.options import DEFAULT_PUT_BACK_LIMIT
-from tmqp_server.engine.reading_commands import KeptPart
-from tmqp_server.engine.snapshots import (
+from tmqp_server.engine.model.snapshots import (
     ChannelSnapshot,
     ClientSnapshot,
     CursorSnapshot,
     OffsetsSnapshot,
     QueueSnapshot,
+    TransactionSnapshot,
 )
-from tmqp_server.engine.transaction_effects import TransactionSnapshot
+from tmqp_server.engine.options import DEFAULT_PUT_BACK_LIMIT
 
 __all__ = ["most_items", "unix_ms", "written"]
 

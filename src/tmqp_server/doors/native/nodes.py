@@ -8,11 +8,16 @@ from tmqp.models import ModelError, NodeDecision
 from tmqp_server.doors.native.answers import forwarded
 from tmqp_server.doors.native.clients import RouterEnvelope
 from tmqp_server.doors.native.parameters import BadRequestError
-from tmqp_server.engine.client_commands import PassAnswer, SendDirect
-from tmqp_server.engine.commands import Acknowledge, Command, Push
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    ApplyDecision,
+    Command,
+    PassAnswer,
+    Publish,
+    Push,
+    SendDirect,
+)
 from tmqp_server.engine.effects import TellNodes
-from tmqp_server.engine.node_commands import ApplyDecision
-from tmqp_server.engine.router_commands import Publish
 
 __all__ = ["decision_frame", "decision_of", "passed_on"]
 

@@ -43,38 +43,33 @@ from tmqp.models import BindingInformation, ChannelOptions, ModelError, QueueOpt
 from tmqp_server.doors.native.parameters import BadRequestError, queue_id_of
 from tmqp_server.doors.native.reading import READING
 from tmqp_server.engine.commands import (
+    AddBinding,
     ClearMessages,
     Command,
     CreateChannel,
     CreateQueue,
-    Join,
-    Leave,
-    PushExtras,
-    RemoveChannel,
-    RemoveQueue,
-    UpdateChannel,
-    UpdateQueue,
-)
-from tmqp_server.engine.looking_commands import (
+    CreateRouter,
     DescribeChannel,
     DescribeQueue,
+    Join,
+    Leave,
+    ListBindings,
     ListChannels,
     ListClients,
     ListConsumers,
     ListNodes,
     ListQueues,
-)
-from tmqp_server.engine.options import ChannelChanges, QueueChanges
-from tmqp_server.engine.router_commands import (
-    AddBinding,
-    BindingOptions,
-    CreateRouter,
-    ListBindings,
     ListRouters,
+    PushExtras,
     RemoveBinding,
+    RemoveChannel,
+    RemoveQueue,
     RemoveRouter,
     SetRouterEnabled,
+    UpdateChannel,
+    UpdateQueue,
 )
+from tmqp_server.engine.options import BindingOptions, ChannelChanges, QueueChanges
 
 __all__ = ["OPERATIONS", "command_of", "push_extras"]
 

@@ -40,24 +40,22 @@ from tmqp_server.doors.native.parameters import (
     queue_id_header,
     queue_id_of,
 )
-from tmqp_server.engine.commands import Command
-from tmqp_server.engine.group_commands import (
+from tmqp_server.engine.commands import (
+    Command,
+    CommitCursor,
     CommitGroup,
     DropGroup,
     GroupPlace,
-    ListGroups,
-    OpenGroup,
-    ResetGroup,
-)
-from tmqp_server.engine.reading_commands import (
-    CommitCursor,
     KnownQueue,
     ListCursors,
+    ListGroups,
     ListOffsets,
     OpenCursor,
+    OpenGroup,
     ReadIndex,
     ReadRange,
     RemoveCursor,
+    ResetGroup,
     SplitRange,
 )
 

@@ -6,9 +6,15 @@ from typing import final
 
 from tmqp.constants import TYPE_QUEUE_MESSAGE
 from tmqp.runs import FrameRun
-from tmqp_server.engine.commands import Acknowledge, Push
-from tmqp_server.engine.run_commands import AcknowledgeRun, PushRun, RunNotes, RunWire
-from tmqp_server.engine.run_effects import DeliverRun
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    AcknowledgeRun,
+    Push,
+    PushRun,
+    RunNotes,
+    RunWire,
+)
+from tmqp_server.engine.effects import DeliverRun
 
 __all__ = ["NativeRun", "run_bytes", "run_command"]
 

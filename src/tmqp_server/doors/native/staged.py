@@ -18,7 +18,7 @@ from typing import Final, final
 from tmqp._compat import i64
 from tmqp.constants import TYPE_QUEUE_MESSAGE
 from tmqp.limits import Limits
-from tmqp_server.engine.transaction_commands import Parcel
+from tmqp_server.engine.commands import Parcel
 
 __all__ = ["quick_parcels"]
 

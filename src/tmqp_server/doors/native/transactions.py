@@ -34,16 +34,16 @@ from tmqp_server.doors.native.operations import push_extras
 from tmqp_server.doors.native.parameters import BadRequestError, number_header
 from tmqp_server.doors.native.staged import quick_parcels
 from tmqp_server.doors.port import IdSource
-from tmqp_server.engine.commands import Command
-from tmqp_server.engine.options import QueueChanges
-from tmqp_server.engine.transaction_commands import (
+from tmqp_server.engine.commands import (
     AbortTransaction,
+    Command,
     CommitTransaction,
     ListTransactions,
     OpenTransaction,
     Parcel,
     PushTransaction,
 )
+from tmqp_server.engine.options import QueueChanges
 
 __all__ = [
     "TRANSACTION_OPERATIONS",

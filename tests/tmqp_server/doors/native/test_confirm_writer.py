@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from tmqp import Frame, MessageType
 from tmqp_server.doors.native.answers import ConfirmWriter, confirm_frame
-from tmqp_server.engine.effects import Confirm
-from tmqp_server.engine.run_effects import ConfirmRun
+from tmqp_server.engine.effects import Confirm, ConfirmRun
 
 names = st.sampled_from(["", "m", "é" * 127, "x" * 255, "id-1"])
 channels = st.sampled_from(["c", "Ünïcode", "y" * 255])

@@ -24,8 +24,8 @@ from tmqp.models import (
     parse_list,
 )
 from tmqp_server.doors.native.information import AnswerTooLargeError, rendered
+from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.engine.snapshots import QueueSnapshot
 
 TOKEN = "not to be shown"
 

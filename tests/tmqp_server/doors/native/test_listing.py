@@ -22,24 +22,30 @@ from tmqp.models import (
 from tmqp_server.doors.native.information import rendered
 from tmqp_server.doors.native.listing import written
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.channels import Channel
-from tmqp_server.engine.commands import Connect, CreateQueue
+from tmqp_server.engine.commands import (
+    Connect,
+    CreateQueue,
+    KeptPart,
+    ListChannels,
+    ListClients,
+    ListQueues,
+)
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.looking_commands import ListChannels, ListClients, ListQueues
-from tmqp_server.engine.options import ChannelOptions, QueueChanges, QueueOptions
-from tmqp_server.engine.queues import Queue
-from tmqp_server.engine.reading_commands import KeptOffsets, KeptPart
-from tmqp_server.engine.sessions import Session
-from tmqp_server.engine.snapshots import (
+from tmqp_server.engine.model.channels import Channel
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.model.snapshots import (
     ChannelSnapshot,
     ClientSnapshot,
     CursorSnapshot,
+    KeptOffsets,
     NodeSnapshot,
     OffsetsSnapshot,
     QueueSnapshot,
+    TransactionSnapshot,
 )
-from tmqp_server.engine.transaction_effects import TransactionSnapshot
+from tmqp_server.engine.options import ChannelOptions, QueueChanges, QueueOptions
 
 OFFSET_S = 1_700_000_000.0
 #: Whatever a client may call itself: quotes, line separators, control characters.

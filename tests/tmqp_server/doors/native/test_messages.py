@@ -11,8 +11,8 @@ from tests.tmqp_server.world import World
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
 from tmqp_server.doors.native.answers import acknowledge_frame
-from tmqp_server.engine.delivery import Decision, DeliveryHandler, QueueFacts
-from tmqp_server.engine.message import Message
+from tmqp_server.engine.model.delivery import Decision, DeliveryHandler, QueueFacts
+from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 
 

@@ -10,9 +10,9 @@ from tmqp.connection import Connection
 from tmqp.hello import ConnectionInformation
 from tmqp.state import Role
 from tmqp_server.doors.native.pulls import pull_of, pulled_message
-from tmqp_server.engine.client import Origin
 from tmqp_server.engine.effects import DeliverPulled
-from tmqp_server.engine.message import MARK_HIGH, Message
+from tmqp_server.engine.model.client import Origin
+from tmqp_server.engine.model.message import MARK_HIGH, Message
 
 MAX_BLOCK = 65_535
 

@@ -13,7 +13,7 @@ from tmqp.constants import TYPE_QUEUE_MESSAGE
 from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp_server.doors.native.staged import quick_parcels
-from tmqp_server.engine.transaction_commands import Parcel
+from tmqp_server.engine.commands import Parcel
 
 LIMITS = Limits(max_payload_bytes=100_000, max_name_bytes=40)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.tmqp_server.guarded import stage
+from tests.tmqp_server.hub.test_reading_hub import written
 from tests.tmqp_server.peers import Peer, operation, push
-from tests.tmqp_server.test_reading_hub import written
 from tests.tmqp_server.world import World
 from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_WANTS
 from tmqp.codec import FrameDecoder
@@ -23,11 +23,11 @@ from tmqp.extensions import (
 )
 from tmqp.frames import Frame
 from tmqp.limits import Limits
-from tmqp_server import rights
+from tmqp_server.access import rights
+from tmqp_server.access.gate import Decision
+from tmqp_server.access.needs import NO_QUEUE
 from tmqp_server.doors.native.transactions import unpacked
 from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.gate import Decision
-from tmqp_server.needs import NO_QUEUE
 
 EPOCH = [("Epoch", "1")]
 DURABLE = b'{"Durable":true,"Status":1}'

@@ -14,17 +14,17 @@ from tests.tmqp_server.world import World
 from tmqp.address import Address
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
-from tmqp_server.app import running
 from tmqp_server.config import ServerConfig
-from tmqp_server.engine.delivery import (
+from tmqp_server.engine.model.delivery import (
     ALLOW,
     PUT_BACK_AT_END,
     Decision,
     DeliveryHandler,
     QueueFacts,
 )
-from tmqp_server.engine.message import Message
+from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChanges, QueueOptions
+from tmqp_server.wiring.app import running
 
 
 def world_without(**options: Any) -> World:

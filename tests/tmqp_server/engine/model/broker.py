@@ -10,9 +10,10 @@ from typing import cast
 from tests.tmqp_server.engine.model.desk import Settings
 from tests.tmqp_server.engine.model.routers import Routers
 from tests.tmqp_server.engine.model.things import BROADCAST, Client, Letter, Line, Word
-from tmqp_server.engine import client_commands, commands, looking_commands, router_commands
+from tmqp_server.engine import commands
 from tmqp_server.engine.books import listening_bytes
 from tmqp_server.engine.events import event_name
+from tmqp_server.engine.options import ASKS_ACKNOWLEDGE
 from tmqp_server.engine.records import Record, field_names
 
 __all__ = ["ModelBroker"]
@@ -105,15 +106,15 @@ class ModelBroker(Routers):
             self.push(client, command)
         elif isinstance(command, commands.Acknowledge):
             self.acknowledge(client, command)
-        elif isinstance(command, client_commands.SendDirect):
+        elif isinstance(command, commands.SendDirect):
             self.send_direct(client, command)
-        elif isinstance(command, client_commands.PassAnswer):
+        elif isinstance(command, commands.PassAnswer):
             self.pass_answer(
                 command.client_id, command.message_id, client.number, command.kind, command.wire
             )
-        elif isinstance(command, client_commands.SubscribeEvent):
+        elif isinstance(command, commands.SubscribeEvent):
             self.subscribe(client, command)
-        elif isinstance(command, router_commands.Publish):
+        elif isinstance(command, commands.Publish):
             self.publish(client, command)
         elif not self.operate_on_routers(command, client):
             self.operate(command, client)
@@ -135,9 +136,9 @@ class ModelBroker(Routers):
             self.clear_messages(client, request, name, command.queue_id, *both)
         elif isinstance(command, commands.RemoveQueue):
             self.remove_queue(client, request, name, command.queue_id)
-        elif isinstance(command, looking_commands.DescribeQueue):
+        elif isinstance(command, commands.DescribeQueue):
             self.describe_queue(client, request, name, command.queue_id)
-        elif isinstance(command, looking_commands.DescribeChannel):
+        elif isinstance(command, commands.DescribeChannel):
             self.describe_channel(client, request, name)
         elif isinstance(command, commands.CreateChannel):
             self.create_channel(client, request, name, given["changes"])
@@ -201,7 +202,7 @@ class ModelBroker(Routers):
         """F95, F116."""
         if self.channel(command.channel) is None:
             answer = (command.channel, command.message_id, client.number)
-            kind = router_commands.ASKS_ACKNOWLEDGE
+            kind = ASKS_ACKNOWLEDGE
             if command.wire is None or not self.pass_answer(*answer, kind, command.wire):
                 client.unknown_acks += 1
             return
@@ -244,7 +245,7 @@ class ModelBroker(Routers):
 
     # --- Events ----------------------------------------------------------------------------------
 
-    def subscribe(self, client: Client, command: client_commands.SubscribeEvent) -> None:
+    def subscribe(self, client: Client, command: commands.SubscribeEvent) -> None:
         """F127, F128."""
         event = event_name(command.event)
         of_server = event in {

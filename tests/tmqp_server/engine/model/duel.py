@@ -17,8 +17,8 @@ from tmqp_server.engine.commands import Command, Synced
 from tmqp_server.engine.effects import Deliver, DeliverPulled, Effect
 from tmqp_server.engine.events import NO_EVENTS
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
-from tmqp_server.engine.snapshots import QueueSnapshot
 
 __all__ = ["Duel", "limits_of"]
 

@@ -6,9 +6,14 @@ from dataclasses import dataclass, field
 
 from tests.tmqp_server.engine.model.operating import Operating
 from tests.tmqp_server.engine.model.things import Client, Letter, Line, Question
-from tmqp_server.engine import client_commands, commands, router_commands
+from tmqp_server.engine import commands
 from tmqp_server.engine.books import binding_bytes, question_bytes, router_bytes
-from tmqp_server.engine.router_commands import BindingOptions
+from tmqp_server.engine.options import (
+    ASKS_RESPONSE,
+    TO_QUEUE,
+    TO_TAG,
+    BindingOptions,
+)
 
 __all__ = ["Router", "Routers"]
 
@@ -43,9 +48,9 @@ class Routers(Operating):
 
     # --- Client to client ------------------------------------------------------------------------
 
-    def named(self, command: client_commands.SendDirect) -> list[Client]:
+    def named(self, command: commands.SendDirect) -> list[Client]:
         """The clients a direct message is for, in the order they connected (F113, F114)."""
-        by_id, by_name = client_commands.BY_ID, client_commands.BY_NAME
+        by_id, by_name = commands.BY_ID, commands.BY_NAME
         found = []
         for client in self.clients.values():
             name = client.client_id if command.by == by_id else client.kind
@@ -55,7 +60,7 @@ class Routers(Operating):
                 found.append(client)
         return found
 
-    def send_direct(self, client: Client, command: client_commands.SendDirect) -> None:
+    def send_direct(self, client: Client, command: commands.SendDirect) -> None:
         """F113-F115, C68."""
         named = self.named(command)
         able = [each for each in named if not each.blocked]
@@ -68,9 +73,7 @@ class Routers(Operating):
             if not brought:
                 self.reply(client, command.request, 503)
 
-    def bring(
-        self, client: Client, command: client_commands.SendDirect, able: list[Client]
-    ) -> bool:
+    def bring(self, client: Client, command: commands.SendDirect, able: list[Client]) -> bool:
         """Bring it, and expect answers to what asks for them, for ten minutes; whether there was
         memory for that."""
         numbers = {each.number for each in able}
@@ -80,7 +83,7 @@ class Routers(Operating):
             self.say("forward", each.number, command.wire)
         if not command.asks or not able:
             return True
-        asks_response = bool(command.asks & router_commands.ASKS_RESPONSE)
+        asks_response = bool(command.asks & ASKS_RESPONSE)
         for other in client.questions:
             if other.message_id == command.message_id and other.until > self.now:
                 other.acknowledges = numbers | (other.acknowledges - numbers)
@@ -109,7 +112,7 @@ class Routers(Operating):
         for question in [] if client is None else client.questions:
             if question.message_id != message_id or question.until <= self.now:
                 continue
-            is_response = kind == router_commands.ASKS_RESPONSE
+            is_response = kind == ASKS_RESPONSE
             allowed = question.responses if is_response else question.acknowledges
             if by not in allowed:
                 return False
@@ -128,7 +131,7 @@ class Routers(Operating):
 
     def operate_on_routers(self, command: commands.SessionCommand, client: Client) -> bool:
         """F60, F61; whether it was one of these."""
-        if isinstance(command, router_commands.CreateRouter):
+        if isinstance(command, commands.CreateRouter):
             missing = command.router not in self.routers
             code = 0
             if missing and not self.has_room(router_bytes(command.router)):
@@ -136,18 +139,18 @@ class Routers(Operating):
             if missing and not code:
                 self.routers[command.router] = Router(command.method)
             self.reply(client, command.request, code)
-        elif isinstance(command, router_commands.RemoveRouter):
+        elif isinstance(command, commands.RemoveRouter):
             self.routers.pop(command.router, None)
             self.reply(client, command.request, 0)
-        elif isinstance(command, router_commands.AddBinding):
+        elif isinstance(command, commands.AddBinding):
             router = self.routers.get(command.router)
             code = 404 if router is None else self.bind(router, command.binding)
             self.reply(client, command.request, code)
-        elif isinstance(command, router_commands.RemoveBinding):
+        elif isinstance(command, commands.RemoveBinding):
             router = self.routers.get(command.router)
             gone = router is not None and self.unbind(router, command.binding)
             self.reply(client, command.request, 0 if gone else 404)
-        elif isinstance(command, router_commands.ListBindings):
+        elif isinstance(command, commands.ListBindings):
             router = self.routers.get(command.router)
             names = [] if router is None else [bound.options.name for bound in router.bindings]
             code, body = (404, None) if router is None else (0, names)
@@ -185,7 +188,7 @@ class Routers(Operating):
 
     # --- Publishing ------------------------------------------------------------------------------
 
-    def publish(self, client: Client, command: router_commands.Publish) -> None:
+    def publish(self, client: Client, command: commands.Publish) -> None:
         """F123."""
         router = self.routers.get(command.router)
         if command.size > self.settings.message_bytes:
@@ -197,9 +200,7 @@ class Routers(Operating):
         elif all(bound.options.interaction == 0 for bound in took):
             self.reply(client, command.request, 0)
 
-    def route(
-        self, router: Router, client: Client, envelope: router_commands.Envelope
-    ) -> list[Bound]:
+    def route(self, router: Router, client: Client, envelope: commands.Envelope) -> list[Bound]:
         """Offer a message to bindings by the router's method; those that took it."""
         if router.method == DISTRIBUTE:
             return [each for each in router.bindings if self.offer(each, client, envelope)]
@@ -212,13 +213,13 @@ class Routers(Operating):
                 return [router.bindings[place]]
         return []
 
-    def offer(self, bound: Bound, client: Client, envelope: router_commands.Envelope) -> bool:
+    def offer(self, bound: Bound, client: Client, envelope: commands.Envelope) -> bool:
         """Whether somebody behind a binding takes the message (F124-F126)."""
         options = bound.options
         asks = options.interaction
-        if options.kind == router_commands.TO_QUEUE:
+        if options.kind == TO_QUEUE:
             return self.copy(envelope.as_push(options.target, options.content_type, asks), client)
-        if options.kind == router_commands.TO_TAG:
+        if options.kind == TO_TAG:
             tagged = [line for line in self.lines() if line.options["tag"] == options.target]
             pushes = [
                 envelope.as_push(line.channel.name, line.queue_id, asks)

@@ -12,8 +12,8 @@ from collections import Counter
 from tests.tmqp_server.engine.model.things import COUNTS, DEFAULTS, Word
 from tmqp_server.engine import effects as told
 from tmqp_server.engine.events import event_name
+from tmqp_server.engine.model.snapshots import ChannelSnapshot, QueueSnapshot
 from tmqp_server.engine.records import Record, field_names
-from tmqp_server.engine.snapshots import ChannelSnapshot, QueueSnapshot
 
 __all__ = ["Translator", "differences", "queue_shown"]
 

@@ -1,0 +1,382 @@
+"""Owns the hooks about who may connect and who may do what: ``Access``, and the one from a table.
+
+A server asks one ``Access`` object.  All its methods are coroutines, so they may ask a database or
+another service; the client who waits for the answer waits alone.  A method that raises, or takes
+longer than ``hook_timeout_s``, has refused; its client stays connected, and the fault is logged.
+
+Everything is refused that no method allows::
+
+    class ShopAccess(Access):
+        async def authenticate(self, applicant):
+            user = await find_user(applicant.token)
+            return user is not None and Admission(client_id=user.name, data=user)
+
+        async def may_push(self, who, channel, queue_id):
+            return channel == "orders" or who.data.is_clerk
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import anyio
+import anyio.to_thread
+
+from tmqp_server.access.rights import (
+    ANSWER,
+    CLEAR_MESSAGES,
+    CREATE_CHANNEL,
+    CREATE_QUEUE,
+    CUSTOM,
+    DIRECT,
+    JOIN,
+    MANAGE_ROUTERS,
+    PUBLISH,
+    PULL,
+    PUSH,
+    REMOVE_CHANNEL,
+    REMOVE_QUEUE,
+    SEE_CHANNEL,
+    SEE_CLIENTS,
+    SEE_CONSUMERS,
+    SEE_NODES,
+    SEE_ROUTERS,
+    SUBSCRIBE,
+    TRANSACT,
+    UPDATE_CHANNEL,
+    UPDATE_QUEUE,
+)
+from tmqp_server.access.roles import OPEN, TABLE, AccessConfig, Entry, Role, fits
+from tmqp_server.access.tokens import find_token
+from tmqp_server.settings.checks import ConfigError
+from tmqp_server.settings.extensions import load_object
+
+__all__ = [
+    "NO_QUEUE",
+    "Access",
+    "Admission",
+    "Answer",
+    "Applicant",
+    "Identity",
+    "TableAccess",
+    "load_access",
+]
+
+logger = logging.getLogger("tmqp_server.access")
+
+#: Stands for no queue in particular.
+NO_QUEUE = -1
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Applicant:
+    """A client that wants to connect, as it describes itself (F29).
+
+    ``client_id`` is empty when it leaves the choice to the server.  ``properties`` are those that
+    have no meaning in the protocol.  ``peer`` is where the connection comes from, ``secure``
+    whether it is encrypted, ``door`` the protocol it speaks.
+    """
+
+    session: int
+    client_id: str = ""
+    name: str = ""
+    client_type: str = ""
+    token: str = field(default="", repr=False)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    peer: str = ""
+    secure: bool = False
+    door: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A client may connect.
+
+    :param client_id: the id it gets; None for the one it asks for, or a new one.
+    :param name: its name; None for the one it gives.  ``client_type`` likewise.
+    :param authenticated: what lists of clients say of it (F69).
+    :param node: it is a node of the cluster, which speaks for clients of its own: nothing is asked
+        about it any more.
+    :param data: whatever should be known of it later, see :class:`Identity`.
+    """
+
+    client_id: str | None = None
+    name: str | None = None
+    client_type: str | None = None
+    authenticated: bool = True
+    node: bool = False
+    data: Any = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A connected client.  ``session`` is its connection's number, never used twice; ``data`` is
+    the :class:`Admission`'s."""
+
+    session: int
+    client_id: str
+    name: str = ""
+    client_type: str = ""
+    authenticated: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    peer: str = ""
+    secure: bool = False
+    door: str = ""
+    data: Any = field(default=None, repr=False)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Yes or no, and for how many seconds that holds for this client and this very question."""
+
+    allowed: bool
+    keep_s: float = 0.0
+
+
+class Access:
+    """Who may connect, and who may do what; override what you allow.
+
+    Each ``may_`` method returns True, False or an :class:`Answer`.  By default it asks
+    :meth:`may`, which allows nothing.
+
+    Attributes of a class: ``authenticates``, False if it lets everybody in, so that the server
+    must not be reached from other machines unless ``allow_remote`` is set; ``keep_s``, for how many
+    seconds a plain True or False holds.  With 0 each single push is asked about.
+    """
+
+    authenticates: bool = True
+    keep_s: float = 0.0
+
+    _forgetters: tuple[Callable[[int | None], None], ...] = ()
+
+    def attach(self, forget_answers: Callable[[int | None], None]) -> None:
+        """A server asks this object from now on; called by the server."""
+        self._forgetters = (*self._forgetters, forget_answers)
+
+    def detach(self, forget_answers: Callable[[int | None], None]) -> None:
+        """A server has stopped; called by the server."""
+        self._forgetters = tuple(each for each in self._forgetters if each != forget_answers)
+
+    @final
+    def forget_answers(self, who: Identity | None = None) -> None:
+        """Let no answer given so far hold any longer, for one client or for all."""
+        for forget in self._forgetters:
+            forget(None if who is None else who.session)
+
+    async def authenticate(self, applicant: Applicant) -> bool | Admission:
+        """May this client connect?  False is told as 401, and the connection ends (F33)."""
+        return False
+
+    async def may(self, who: Identity, right: str, subject: str, queue_id: int) -> bool | Answer:
+        """What every other method asks that is not overridden.
+
+        :param right: its name, one of ``tmqp_server.access.rights``.
+        :param subject: the name of the channel, router or client it is about, or nothing.
+        :param queue_id: the queue it is about, or ``NO_QUEUE``.
+        """
+        return False
+
+    # -- channels and queues --------------------------------------------------------------------
+
+    async def may_create_channel(self, who: Identity, channel: str) -> bool | Answer:
+        """Create a channel by an operation.  Channels that pushing or joining creates are a matter
+        of pushing and joining."""
+        return await self.may(who, CREATE_CHANNEL, channel, NO_QUEUE)
+
+    async def may_update_channel(self, who: Identity, channel: str) -> bool | Answer:
+        """Change a channel's options, its authenticator and its event handler among them."""
+        return await self.may(who, UPDATE_CHANNEL, channel, NO_QUEUE)
+
+    async def may_remove_channel(self, who: Identity, channel: str) -> bool | Answer:
+        """Remove a channel with all that is in it."""
+        return await self.may(who, REMOVE_CHANNEL, channel, NO_QUEUE)
+
+    async def may_join(self, who: Identity, channel: str) -> bool | Answer:
+        """Join a channel, and get what its queues deliver."""
+        return await self.may(who, JOIN, channel, NO_QUEUE)
+
+    async def may_create_queue(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
+        """Create a queue by an operation, and its channel if that is missing."""
+        return await self.may(who, CREATE_QUEUE, channel, queue_id)
+
+    async def may_update_queue(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
+        """Change a queue's options."""
+        return await self.may(who, UPDATE_QUEUE, channel, queue_id)
+
+    async def may_remove_queue(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
+        """Remove a queue with its messages."""
+        return await self.may(who, REMOVE_QUEUE, channel, queue_id)
+
+    async def may_clear_messages(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
+        """Remove a queue's messages."""
+        return await self.may(who, CLEAR_MESSAGES, channel, queue_id)
+
+    # -- messages -------------------------------------------------------------------------------
+
+    async def may_push(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
+        """Push into a queue; copies into other queues are asked about as well (F82)."""
+        return await self.may(who, PUSH, channel, queue_id)
+
+    async def may_pull(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
+        """Take messages out of a pull queue, or read a cache queue; it must have joined, too."""
+        return await self.may(who, PULL, channel, queue_id)
+
+    async def may_send_direct(self, who: Identity, target: str) -> bool | Answer:
+        """Send to clients: ``target`` is an id, ``@name:`` or ``@type:`` and a name (F113)."""
+        return await self.may(who, DIRECT, target, NO_QUEUE)
+
+    async def may_answer(self, who: Identity, client_id: str) -> bool | Answer:
+        """Send another client a response, or the acknowledge of a direct message (F116, F117)."""
+        return await self.may(who, ANSWER, client_id, NO_QUEUE)
+
+    async def may_send_custom(self, who: Identity) -> bool | Answer:
+        """Send custom messages to the server's own code (F17)."""
+        return await self.may(who, CUSTOM, "", NO_QUEUE)
+
+    # -- routers and events ---------------------------------------------------------------------
+
+    async def may_publish(self, who: Identity, router: str) -> bool | Answer:
+        """Send to a router.  Where its bindings lead is not asked about."""
+        return await self.may(who, PUBLISH, router, NO_QUEUE)
+
+    async def may_transact(self, who: Identity, application: str) -> bool | Answer:
+        """Open, fill, commit and give up transactions of an application; with an empty name, list
+        those of all.  What is pushed in them needs the right to push besides."""
+        return await self.may(who, TRANSACT, application, NO_QUEUE)
+
+    async def may_manage_router(self, who: Identity, router: str) -> bool | Answer:
+        """Create and remove a router and its bindings; so a message may be led anywhere."""
+        return await self.may(who, MANAGE_ROUTERS, router, NO_QUEUE)
+
+    async def may_see_routers(self, who: Identity, router: str) -> bool | Answer:
+        """See the bindings of a router, or the list of all routers if ``router`` is empty."""
+        return await self.may(who, SEE_ROUTERS, router, NO_QUEUE)
+
+    async def may_subscribe(
+        self, who: Identity, event: str, channel: str, queue_id: int
+    ) -> bool | Answer:
+        """Be told of an event; ``channel`` is empty for those of the whole server (F127)."""
+        return await self.may(who, SUBSCRIBE, channel, queue_id)
+
+    # -- information ----------------------------------------------------------------------------
+
+    async def may_see_channel(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
+        """See a channel's information or its list of queues (``NO_QUEUE``), or that of a queue."""
+        return await self.may(who, SEE_CHANNEL, channel, queue_id)
+
+    async def may_see_consumers(self, who: Identity, channel: str) -> bool | Answer:
+        """See who has joined a channel."""
+        return await self.may(who, SEE_CONSUMERS, channel, NO_QUEUE)
+
+    async def may_see_clients(self, who: Identity) -> bool | Answer:
+        """See the list of all clients."""
+        return await self.may(who, SEE_CLIENTS, "", NO_QUEUE)
+
+    async def may_see_nodes(self, who: Identity) -> bool | Answer:
+        """See the list of the cluster's nodes."""
+        return await self.may(who, SEE_NODES, "", NO_QUEUE)
+
+    async def visible_channels(self, who: Identity, names: Sequence[str]) -> Collection[str] | None:
+        """Which of these channels a list may show (F52); None refuses the list itself.
+
+        By default those of which :meth:`may_see_channel` says so, one by one.  When it refuses
+        them all, so is the list; where there are none, it is asked about no channel at all.
+        """
+        seen: list[str] = []
+        for name in names or [""]:
+            answer = await self.may_see_channel(who, name, NO_QUEUE)
+            if answer.allowed if isinstance(answer, Answer) else answer:
+                seen.append(name)
+        return (seen if names else []) if seen else None
+
+
+@final
+class TableAccess(Access):
+    """What the table ``[access]`` of the configuration says."""
+
+    keep_s = math.inf
+
+    def __init__(self, config: AccessConfig) -> None:
+        self._tokens = config.tokens
+        self._hashes = [entry.hash for entry in config.tokens if entry.hash is not None]
+        self._anonymous = config.anonymous
+        self._slow = any(each.slow for each in self._hashes)
+        self._turn = anyio.Lock()
+
+    async def authenticate(self, applicant: Applicant) -> bool | Admission:
+        """The entry of the token, or the one for who brings none; its roles are the ``data``."""
+        entry = self._anonymous
+        if applicant.token:
+            place = await self._find(applicant.token)
+            entry = self._tokens[place] if place >= 0 else None
+        if entry is None or not _may_be_called(applicant, entry):
+            return False
+        logger.info("%s: connects as %s", applicant.peer, entry.name)
+        return Admission(
+            authenticated=entry is not self._anonymous, node=entry.node, data=entry.roles
+        )
+
+    async def _find(self, token: str) -> int:
+        if not self._slow:
+            return find_token(token, self._hashes)
+        # One at a time: whoever guesses shall not have all the machine's processors for it.
+        async with self._turn:
+            return await anyio.to_thread.run_sync(find_token, token, self._hashes)
+
+    async def may(self, who: Identity, right: str, subject: str, queue_id: int) -> bool | Answer:
+        """Whether one of its roles allows it."""
+        roles: tuple[Role, ...] = who.data
+        return any(role.allows(right, subject, queue_id) for role in roles)
+
+    async def visible_channels(self, who: Identity, names: Sequence[str]) -> Collection[str] | None:
+        """Those that one of its roles allows to see; no list for who may see none at all."""
+        roles: tuple[Role, ...] = who.data
+        if not any(SEE_CHANNEL in role.rights for role in roles):
+            return None
+        return [
+            name
+            for name in names
+            if any(role.allows(SEE_CHANNEL, name, NO_QUEUE) for role in roles)
+        ]
+
+
+def _may_be_called(applicant: Applicant, entry: Entry) -> bool:
+    """Whether the entry allows the names it gives itself; a new id is nobody's."""
+    return (
+        (not applicant.client_id or fits(applicant.client_id, entry.client_ids))
+        and (not applicant.name or fits(applicant.name, entry.client_names))
+        and (not applicant.client_type or fits(applicant.client_type, entry.client_types))
+    )
+
+
+def load_access(config: AccessConfig) -> Access | None:
+    """The object that a configuration describes; None where everybody may do everything.
+
+    :raises ConfigError: when it cannot be made.
+    """
+    if config.kind == OPEN:
+        return None
+    if config.kind == TABLE:
+        return TableAccess(config)
+    made = load_object("access.kind", config.kind)
+    if isinstance(made, type) or config.arguments:
+        made = _called("access.kind", config.kind, functools.partial(made, **config.arguments))
+    if not isinstance(made, Access):
+        raise ConfigError(f"access.kind: {config.kind} is no tmqp_server.Access")
+    return made
+
+
+def _called(key: str, path: str, make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except Exception as error:
+        raise ConfigError(f"{key}: {path} cannot be made: {error!r}") from error

@@ -1,0 +1,303 @@
+"""Owns the table of needs: which command needs which right.
+
+A command that is not in it is refused by the gate: what is added to the engine later is closed to
+everybody until somebody has decided what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from tmqp.constants import (
+    TARGET_NAME_PREFIX,
+    TARGET_TYPE_PREFIX,
+)
+from tmqp_server.access.rights import (
+    ANSWER,
+    CLEAR_MESSAGES,
+    CREATE_CHANNEL,
+    CREATE_QUEUE,
+    CUSTOM,
+    DIRECT,
+    JOIN,
+    MANAGE_ROUTERS,
+    PUBLISH,
+    PULL,
+    PUSH,
+    REMOVE_CHANNEL,
+    REMOVE_QUEUE,
+    SEE_CHANNEL,
+    SEE_CLIENTS,
+    SEE_CONSUMERS,
+    SEE_NODES,
+    SEE_ROUTERS,
+    SUBSCRIBE,
+    TRANSACT,
+    UPDATE_CHANNEL,
+    UPDATE_QUEUE,
+)
+from tmqp_server.engine.commands import (
+    BY_NAME,
+    BY_TYPE,
+    AbortTransaction,
+    Acknowledge,
+    AcknowledgeRun,
+    AddBinding,
+    Block,
+    ClearMessages,
+    Command,
+    CommitCursor,
+    CommitGroup,
+    CommitTransaction,
+    CreateChannel,
+    CreateQueue,
+    CreateRouter,
+    Decline,
+    DescribeChannel,
+    DescribeQueue,
+    Disconnect,
+    DropGroup,
+    Grant,
+    GroupCommand,
+    Join,
+    Leave,
+    ListBindings,
+    ListChannels,
+    ListClients,
+    ListConsumers,
+    ListCursors,
+    ListGroups,
+    ListNodes,
+    ListOffsets,
+    ListQueues,
+    ListRouters,
+    ListTransactions,
+    OpenCursor,
+    OpenGroup,
+    OpenTransaction,
+    PassAnswer,
+    Publish,
+    Pull,
+    Push,
+    PushRun,
+    PushTransaction,
+    ReadIndex,
+    ReadRange,
+    RemoveBinding,
+    RemoveChannel,
+    RemoveCursor,
+    RemoveQueue,
+    RemoveRouter,
+    ResetGroup,
+    SendCustom,
+    SendDirect,
+    SetRouterEnabled,
+    SplitRange,
+    SubscribeEvent,
+    Unblock,
+    UpdateChannel,
+    UpdateQueue,
+)
+
+__all__ = [
+    "FREE",
+    "NEEDS",
+    "NO_QUEUE",
+    "OF_CHANNELS",
+    "Need",
+    "need_of_parcel",
+    "need_of_place",
+    "needed",
+]
+
+#: Stands for no queue in particular.
+NO_QUEUE: Final = -1
+
+#: A right, the name of what it is about, a queue or NO_QUEUE, and one bit of ``events.py`` or 0.
+Need: TypeAlias = tuple[str, str, int, int]
+
+
+def needed(command: Command) -> Need | None:
+    """What a client must be allowed for a command of its own.
+
+    The right is empty when anybody may; None when nobody has decided that.  A batch needs what its
+    parts need, and connecting is another question.
+    """
+    if type(command) in FREE:
+        return _NOTHING
+    need = NEEDS.get(type(command))
+    return None if need is None else need(command)
+
+
+_NOTHING: Final[Need] = ("", "", NO_QUEUE, 0)
+
+#: Needs no right: these give up what the client has, or are the server's own words about it.
+FREE: Final[frozenset[type[Command]]] = frozenset(
+    {Disconnect, Block, Unblock, Leave, Grant, Decline}
+)
+
+#: What a channel's own authenticator is asked about.  Not about creating it: whoever creates a
+#: channel chooses its authenticator, so that is for the server-wide one to allow.  Changing it may
+#: replace the authenticator, so that is for the one which it has.
+OF_CHANNELS: Final = frozenset(
+    {
+        CLEAR_MESSAGES,
+        CREATE_QUEUE,
+        JOIN,
+        PULL,
+        PUSH,
+        REMOVE_CHANNEL,
+        REMOVE_QUEUE,
+        SEE_CHANNEL,
+        SEE_CONSUMERS,
+        SUBSCRIBE,
+        UPDATE_CHANNEL,
+        UPDATE_QUEUE,
+    }
+)
+
+_Needing: TypeAlias = Callable[[Command], Need]
+
+
+def _on_channel(right: str) -> _Needing:
+    def need(command: Command) -> Need:
+        channel: str = getattr(command, "channel")  # noqa: B009 - one of several classes
+        return (right, channel, NO_QUEUE, 0)
+
+    return need
+
+
+def _on_queue(right: str) -> _Needing:
+    def need(command: Command) -> Need:
+        channel: str = getattr(command, "channel")  # noqa: B009 - one of several classes
+        queue_id: int = getattr(command, "queue_id")  # noqa: B009
+        return (right, channel, queue_id, 0)
+
+    return need
+
+
+def _on_router(right: str) -> _Needing:
+    def need(command: Command) -> Need:
+        router: str = getattr(command, "router")  # noqa: B009 - one of several classes
+        return (right, router, NO_QUEUE, 0)
+
+    return need
+
+
+def _on_everything(right: str) -> _Needing:
+    def need(_command: Command) -> Need:
+        return (right, "", NO_QUEUE, 0)
+
+    return need
+
+
+def _on_application(command: Command) -> Need:
+    application: str = getattr(command, "application")  # noqa: B009 - one of several classes
+    return (TRANSACT, application, NO_QUEUE, 0)
+
+
+def _direct(command: Command) -> Need:
+    """The target as the client writes it (F113)."""
+    assert isinstance(command, SendDirect)
+    prefix = ""
+    if command.by == BY_NAME:
+        prefix = TARGET_NAME_PREFIX
+    elif command.by == BY_TYPE:
+        prefix = TARGET_TYPE_PREFIX
+    return (DIRECT, prefix + command.who, NO_QUEUE, 0)
+
+
+def _pass_answer(command: Command) -> Need:
+    assert isinstance(command, PassAnswer)
+    return (ANSWER, command.client_id, NO_QUEUE, 0)
+
+
+def _acknowledge(command: Command) -> Need:
+    assert isinstance(command, (Acknowledge, AcknowledgeRun))
+    return (ANSWER, command.channel, NO_QUEUE, 0)
+
+
+def _group(command: Command) -> Need:
+    """Each queue needs the right; this is the first one's."""
+    assert isinstance(command, GroupCommand)
+    return need_of_place(command, 0) if command.places else _NOTHING
+
+
+def _subscribe(command: Command) -> Need:
+    """To be told no more is always allowed."""
+    assert isinstance(command, SubscribeEvent)
+    if not command.wanted:
+        return _NOTHING
+    queue_id = NO_QUEUE if command.queue_id is None else command.queue_id
+    return (SUBSCRIBE, command.channel, queue_id, command.event)
+
+
+NEEDS: Final[dict[type[Command], _Needing]] = {
+    AbortTransaction: _on_application,
+    Acknowledge: _acknowledge,
+    AcknowledgeRun: _acknowledge,
+    AddBinding: _on_router(MANAGE_ROUTERS),
+    ClearMessages: _on_queue(CLEAR_MESSAGES),
+    CommitCursor: _on_queue(PULL),
+    CommitTransaction: _on_application,
+    CommitGroup: _group,
+    CreateChannel: _on_channel(CREATE_CHANNEL),
+    CreateQueue: _on_queue(CREATE_QUEUE),
+    CreateRouter: _on_router(MANAGE_ROUTERS),
+    DescribeChannel: _on_channel(SEE_CHANNEL),
+    DescribeQueue: _on_queue(SEE_CHANNEL),
+    DropGroup: _group,
+    Join: _on_channel(JOIN),
+    ListBindings: _on_router(SEE_ROUTERS),
+    ListChannels: _on_everything(SEE_CHANNEL),
+    ListClients: _on_everything(SEE_CLIENTS),
+    ListConsumers: _on_channel(SEE_CONSUMERS),
+    ListCursors: _on_queue(SEE_CHANNEL),
+    ListGroups: _on_everything(SEE_CHANNEL),
+    ListNodes: _on_everything(SEE_NODES),
+    ListOffsets: _on_everything(SEE_CHANNEL),
+    ListQueues: _on_channel(SEE_CHANNEL),
+    ListRouters: _on_everything(SEE_ROUTERS),
+    ListTransactions: _on_everything(TRANSACT),
+    OpenCursor: _on_queue(PULL),
+    OpenGroup: _group,
+    OpenTransaction: _on_application,
+    PassAnswer: _pass_answer,
+    Publish: _on_router(PUBLISH),
+    Pull: _on_queue(PULL),
+    Push: _on_queue(PUSH),
+    PushRun: _on_queue(PUSH),
+    PushTransaction: _on_application,
+    ReadIndex: _on_queue(PULL),
+    ReadRange: _on_queue(PULL),
+    RemoveBinding: _on_router(MANAGE_ROUTERS),
+    RemoveChannel: _on_channel(REMOVE_CHANNEL),
+    RemoveCursor: _on_queue(PULL),
+    RemoveQueue: _on_queue(REMOVE_QUEUE),
+    RemoveRouter: _on_router(MANAGE_ROUTERS),
+    ResetGroup: _group,
+    SetRouterEnabled: _on_router(MANAGE_ROUTERS),
+    SendCustom: _on_everything(CUSTOM),
+    SendDirect: _direct,
+    SplitRange: _on_queue(PULL),
+    SubscribeEvent: _subscribe,
+    UpdateChannel: _on_channel(UPDATE_CHANNEL),
+    UpdateQueue: _on_queue(UPDATE_QUEUE),
+}
+
+
+def need_of_parcel(command: PushTransaction, place: int) -> Need:
+    """What a push into a transaction needs in one place: the first is the transaction, then come
+    the parcels."""
+    if place == 0:
+        return (TRANSACT, command.application, NO_QUEUE, 0)
+    parcel = command.parcels[place - 1]
+    return (PUSH, parcel.channel, parcel.queue_id, 0)
+
+
+def need_of_place(command: GroupCommand, place: int) -> Need:
+    """What a command about a group needs in one place: each is a queue."""
+    assert command.places is not None, "the queues are found first"
+    each = command.places[place]
+    return (PULL, each.channel, each.queue_id, 0)

@@ -1,0 +1,328 @@
+"""Owns the table of who may do what: tokens, the roles they bring, and what a role allows.
+
+Nothing is allowed that no role allows.  A role is a set of rights, each for the channels, queues,
+clients or routers whose names fit one of its patterns.  Patterns are those of the protocol's lists
+(F53), but for their case, which counts where it counts in the look-up of what they name (F46): for
+clients and routers, and never for channels.  A pattern of channels that told cases apart could be
+walked around by writing the same channel in another way.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from tmqp.constants import MAX_QUEUE_ID
+from tmqp_server.access.rights import (
+    CREATE_CHANNEL,
+    JOIN,
+    OF_APPLICATIONS,
+    OF_CHANNELS,
+    OF_CLIENTS,
+    OF_NOTHING,
+    REMOVE_CHANNEL,
+    RIGHTS,
+    SEE_CONSUMERS,
+)
+from tmqp_server.access.tokens import TokenHash, hash_token
+
+__all__ = [
+    "ADMIN",
+    "OPEN",
+    "TABLE",
+    "AccessConfig",
+    "AccessError",
+    "Entry",
+    "Role",
+    "fits",
+    "parse_access",
+]
+
+#: Kinds of access: everybody may do everything, the table decides, or the class of that path.
+OPEN: Final = "open"
+TABLE: Final = "table"
+
+_ALL: Final = "all"
+_EVERYTHING: Final = ("*",)
+#: Tokens whose comparison is slow: all of them are compared for every client that brings one.
+_MAX_SLOW: Final = 4
+#: These are about a whole channel; with some queues only they would never be allowed.
+_WHOLE_CHANNEL: Final = (JOIN, CREATE_CHANNEL, REMOVE_CHANNEL, SEE_CONSUMERS)
+
+
+class AccessError(ValueError):
+    """The table ``[access]`` cannot be used; the text says why."""
+
+
+def fits(name: str, patterns: Sequence[str], *, any_case: bool = False) -> bool:
+    """Whether a name fits one of the patterns: ``*x*`` contains, ``*x`` ends with, ``x*`` begins
+    with, anything else equals; ``*`` takes everything."""
+    if any_case:
+        name = name.lower()
+    for each in patterns:
+        pattern = each.lower() if any_case else each
+        if pattern == "*":
+            return True
+        if pattern.startswith("*"):
+            if pattern.endswith("*"):
+                if pattern[1:-1] in name:
+                    return True
+            elif name.endswith(pattern[1:]):
+                return True
+        elif pattern.endswith("*"):
+            if name.startswith(pattern[:-1]):
+                return True
+        elif name == pattern:
+            return True
+    return False
+
+
+@attrs.frozen
+class Role:
+    """What somebody may do.
+
+    ``queues`` are pairs of the first and the last id; none for all.
+    """
+
+    name: str
+    rights: frozenset[str]
+    channels: tuple[str, ...] = ()
+    queues: tuple[tuple[int, int], ...] = ()
+    clients: tuple[str, ...] = ()
+    routers: tuple[str, ...] = ()
+    applications: tuple[str, ...] = ()
+
+    def allows(self, right: str, subject: str, queue_id: int) -> bool:
+        """Whether it allows this.  What is about no name in particular (a list, an event of the
+        whole server) needs the pattern ``*``."""
+        if right not in self.rights:
+            return False
+        of = RIGHTS[right]
+        if of == OF_CHANNELS:
+            if self.queues and not any(low <= queue_id <= high for low, high in self.queues):
+                return False
+            return fits(subject, self.channels, any_case=True)
+        if of == OF_CLIENTS:
+            return fits(subject, self.clients)
+        if of == OF_APPLICATIONS:
+            return fits(subject, self.applications)
+        return of == OF_NOTHING or fits(subject, self.routers)
+
+
+#: The role that allows everything; it is there without being declared.
+ADMIN: Final = Role(
+    "admin", frozenset(RIGHTS), _EVERYTHING, (), _EVERYTHING, _EVERYTHING, _EVERYTHING
+)
+
+
+@attrs.frozen
+class Entry:
+    """One who may connect: by a token, or without one.
+
+    ``client_ids``, ``client_names`` and ``client_types`` are patterns of what he may call himself,
+    since others send direct messages to these names.
+    """
+
+    name: str
+    roles: tuple[Role, ...]
+    hash: TokenHash | None = None
+    client_ids: tuple[str, ...] = _EVERYTHING
+    client_names: tuple[str, ...] = _EVERYTHING
+    client_types: tuple[str, ...] = _EVERYTHING
+    node: bool = False
+
+
+@attrs.frozen
+class AccessConfig:
+    """Who may connect, and who may do what.
+
+    ``kind`` is ``open``, ``table``, or the path ``module:Class`` of the user's own
+    :class:`tmqp_server.Access`, made with ``arguments``.  ``anonymous`` is for who brings no
+    token; None keeps him out.
+    """
+
+    kind: str = OPEN
+    tokens: tuple[Entry, ...] = ()
+    anonymous: Entry | None = None
+    arguments: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+def parse_access(table: Mapping[str, Any]) -> AccessConfig:
+    """Read the table ``[access]`` of a configuration.
+
+    :raises AccessError: with one sentence about what is wrong.
+    """
+    _check_keys(table, ("kind", "roles", "tokens", "anonymous", "arguments"), "")
+    kind = table.get("kind", TABLE)
+    if not isinstance(kind, str) or not kind:
+        raise AccessError("kind is 'open', 'table' or 'module:Class'")
+    if kind != TABLE:
+        for key in ("roles", "tokens", "anonymous"):
+            if key in table:
+                raise AccessError(f"{key} belongs to the kind 'table', not to {kind!r}")
+        arguments = _table_of(table, "arguments")
+        if kind == OPEN and arguments:
+            raise AccessError("arguments belong to a class of your own")
+        if kind != OPEN and not _is_path(kind):
+            raise AccessError(f"kind is 'open', 'table' or 'module:Class', got {kind!r}")
+        return AccessConfig(kind, arguments=dict(arguments))
+    if "arguments" in table:
+        raise AccessError("arguments belong to a class of your own, not to the kind 'table'")
+    roles = {ADMIN.name: ADMIN}
+    for name, fields in _table_of(table, "roles").items():
+        if name == ADMIN.name:
+            raise AccessError("the role 'admin' is there already, and allows everything")
+        roles[name] = _role(name, fields)
+    listed = table.get("tokens", [])
+    if not isinstance(listed, list):
+        raise AccessError("tokens is a list of tables: [[access.tokens]]")
+    tokens = [_entry(f"tokens[{place}]", each, roles) for place, each in enumerate(listed)]
+    if sum(entry.hash is not None and entry.hash.slow for entry in tokens) > _MAX_SLOW:
+        raise AccessError(f"at most {_MAX_SLOW} tokens may have a scrypt hash; use sha256")
+    anonymous = None
+    if "anonymous" in table:
+        anonymous = _entry("anonymous", table["anonymous"], roles, token=False)
+    if not tokens and anonymous is None:
+        raise AccessError("nobody could connect: give [[access.tokens]] or [access.anonymous]")
+    return AccessConfig(kind, tuple(tokens), anonymous)
+
+
+def _is_path(text: str) -> bool:
+    module, _, name = text.partition(":")
+    return all(part.isidentifier() for part in (*module.split("."), name))
+
+
+def _role(name: str, fields: object) -> Role:
+    where = f"roles.{name}"
+    if not isinstance(fields, dict):
+        raise AccessError(f"{where} is a table: [access.{where}]")
+    known = ("rights", "channels", "queues", "clients", "routers", "applications")
+    _check_keys(fields, known, f"{where}.")
+    rights = frozenset(_texts(fields, "rights", where))
+    if _ALL in rights:
+        rights = frozenset(RIGHTS)
+    for right in sorted(rights):
+        if right not in RIGHTS:
+            near = difflib.get_close_matches(right, RIGHTS, 1)
+            raise AccessError(f"{where}: {right!r} is no right{_hint(near)}")
+    if not rights:
+        raise AccessError(f"{where}.rights is missing: a list of rights, or ['all']")
+    queues = _ranges(fields.get("queues", []), where)
+    if queues:
+        for right in _WHOLE_CHANNEL:
+            if right in rights:
+                raise AccessError(
+                    f"{where}: {right} is about a whole channel; a role with queues cannot have it"
+                )
+    return Role(
+        name,
+        rights,
+        _patterns(fields, "channels", where),
+        queues,
+        _patterns(fields, "clients", where),
+        _patterns(fields, "routers", where),
+        _patterns(fields, "applications", where),
+    )
+
+
+def _entry(where: str, fields: object, roles: Mapping[str, Role], *, token: bool = True) -> Entry:
+    if not isinstance(fields, dict):
+        raise AccessError(f"{where} is a table")
+    keys = ["roles", "client_ids", "client_names", "client_types"]
+    if token:
+        keys += ["name", "token", "hash", "node"]
+    _check_keys(fields, keys, f"{where}.")
+    names = _texts(fields, "roles", where)
+    for name in names:
+        if name not in roles:
+            near = difflib.get_close_matches(name, roles, 1)
+            raise AccessError(f"{where}: there is no role {name!r}{_hint(near)}")
+    node = fields.get("node", False)
+    if not isinstance(node, bool):
+        raise AccessError(f"{where}.node is true or false")
+    if not names and not node:
+        raise AccessError(f"{where}.roles is missing: a list of roles")
+    name = fields.get("name", "" if token else "anonymous")
+    if not isinstance(name, str):
+        raise AccessError(f"{where}.name is a text")
+    return Entry(
+        name or where,
+        tuple(roles[each] for each in names),
+        _hash(fields, where) if token else None,
+        _patterns(fields, "client_ids", where, _EVERYTHING),
+        _patterns(fields, "client_names", where, _EVERYTHING),
+        _patterns(fields, "client_types", where, _EVERYTHING),
+        node,
+    )
+
+
+def _hash(fields: Mapping[str, Any], where: str) -> TokenHash:
+    given = [key for key in ("token", "hash") if key in fields]
+    if len(given) != 1:
+        raise AccessError(f"{where} needs either a token or its hash")
+    value = fields[given[0]]
+    if not isinstance(value, str):
+        raise AccessError(f"{where}.{given[0]} is a text")
+    try:
+        return TokenHash(value if given[0] == "hash" else hash_token(value))
+    except ValueError as error:
+        raise AccessError(f"{where}: {error}") from None
+
+
+def _patterns(
+    fields: Mapping[str, Any], key: str, where: str, missing: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    if key not in fields:
+        return missing
+    found = _texts(fields, key, where)
+    for pattern in found:
+        if not pattern or "*" in pattern[1:-1]:
+            raise AccessError(
+                f"{where}.{key}: a star stands at the beginning, at the end or at both,"
+                f" got {pattern!r}"
+            )
+    return found
+
+
+def _texts(fields: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+    value = fields.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise AccessError(f"{where}.{key} is a list of texts")
+    return tuple(value)
+
+
+def _ranges(value: object, where: str) -> tuple[tuple[int, int], ...]:
+    found: list[tuple[int, int]] = []
+    for each in value if isinstance(value, list) else [value]:
+        low, _, high = str(each).partition("-")
+        ends = (low, high or low)
+        if isinstance(each, bool) or not all(end.isascii() and end.isdigit() for end in ends):
+            raise AccessError(f"{where}.queues: 7 or '7-9' are queues, got {each!r}")
+        pair = (int(ends[0]), int(ends[1]))
+        if not pair[0] <= pair[1] <= MAX_QUEUE_ID:
+            raise AccessError(
+                f"{where}.queues: {each!r} are no queues between 0 and {MAX_QUEUE_ID}"
+            )
+        found.append(pair)
+    return tuple(found)
+
+
+def _table_of(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = table.get(key, {})
+    if not isinstance(value, dict):
+        raise AccessError(f"{key} is a table: [access.{key}]")
+    return value
+
+
+def _check_keys(table: Mapping[str, Any], known: Sequence[str], prefix: str) -> None:
+    for key in table:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, 1)
+            raise AccessError(f"unknown key {prefix}{key}{_hint([prefix + each for each in near])}")
+
+
+def _hint(near: Sequence[str]) -> str:
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,154 @@
+"""Owns the commands about groups: the cursors of one name, over many queues.
+
+Which queues are meant stands in ``places``: those that the client names, or those that pass a
+filter, which ``Broker.resolve`` finds.
+"""
+
+from __future__ import annotations
+
+from tmqp_server.engine.commands.base import Command, SessionCommand
+from tmqp_server.engine.commands.reading import KeptPart, ListOffsets
+from tmqp_server.engine.records import Record
+
+__all__ = [
+    "CommitGroup",
+    "DropGroup",
+    "GroupCommand",
+    "GroupPlace",
+    "ListGroups",
+    "OpenGroup",
+    "ResetGroup",
+    "StoredMeasured",
+]
+
+
+class GroupPlace(Record):
+    """A queue, and how far a reader is with it; one that is not ``allowed`` is passed over.
+
+    With an ``incarnation``: this very queue.
+    """
+
+    __slots__ = ("channel", "queue_id", "sequence", "incarnation", "allowed")
+
+    def __init__(
+        self, channel: str, queue_id: int, sequence: int = 0, incarnation: str = ""
+    ) -> None:
+        self.channel = channel
+        self.queue_id = queue_id
+        self.sequence = sequence
+        self.incarnation = incarnation
+        self.allowed = True
+
+
+class GroupCommand(SessionCommand):
+    """About the cursors called ``cursor``.
+
+    With a ``filter`` of channels (F53), of queues with that id if one is given: then ``places`` is
+    None until they are found, and stays so when they are too many.
+    """
+
+    __slots__ = ("request", "cursor", "filter", "queue_id", "places", "too_many")
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        cursor: str,
+        filter: str | None = None,
+        queue_id: int | None = None,
+        places: list[GroupPlace] | None = None,
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.cursor = cursor
+        self.filter = filter
+        self.queue_id = queue_id
+        self.places = places
+        self.too_many = False
+
+
+class OpenGroup(GroupCommand):
+    """A named reader begins in all queues that pass a filter; where it is already it stays.
+
+    At the ``earliest`` that is kept, or with what came at ``timestamp_ms`` (Unix time, negative for
+    none) or later, or behind the latest.
+    """
+
+    __slots__ = ("earliest", "timestamp_ms")
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        cursor: str,
+        filter: str,
+        queue_id: int | None,
+        earliest: bool,
+        timestamp_ms: int = -1,
+    ) -> None:
+        super().__init__(session, request, cursor, filter, queue_id)
+        self.earliest = earliest
+        self.timestamp_ms = timestamp_ms
+
+
+class CommitGroup(GroupCommand):
+    """A named reader is done with these places; it never goes back."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, session: int, request: object, cursor: str, places: list[GroupPlace]
+    ) -> None:
+        super().__init__(session, request, cursor, None, None, places)
+
+
+class ResetGroup(GroupCommand):
+    """A named reader goes where it is told, back as well: to ``places``, or as in OpenGroup.
+
+    Only where it is already.
+    """
+
+    __slots__ = ("earliest", "timestamp_ms")
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        cursor: str,
+        filter: str | None,
+        queue_id: int | None,
+        places: list[GroupPlace] | None,
+        earliest: bool = False,
+        timestamp_ms: int = -1,
+    ) -> None:
+        super().__init__(session, request, cursor, filter, queue_id, places)
+        self.earliest = earliest
+        self.timestamp_ms = timestamp_ms
+
+
+class DropGroup(GroupCommand):
+    """A named reader is no more, in all queues that pass a filter."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, session: int, request: object, cursor: str, filter: str, queue_id: int | None
+    ) -> None:
+        super().__init__(session, request, cursor, filter, queue_id)
+
+
+class ListGroups(ListOffsets):
+    """The cursors of all queues that pass a filter, of one name if one is given, and their lag."""
+
+    __slots__ = ()
+
+
+class StoredMeasured(Command):
+    """The answer to MeasureStored, in its order; with another code than 0 there is none."""
+
+    __slots__ = ("number", "code", "parts")
+
+    def __init__(self, number: int, code: int, parts: list[KeptPart]) -> None:
+        self.number = number
+        self.code = code
+        self.parts = parts

@@ -1,0 +1,110 @@
+"""Commands that look at channels, queues, clients and nodes and change nothing."""
+
+from __future__ import annotations
+
+from tmqp_server.engine.commands.base import SessionCommand
+
+__all__ = [
+    "DescribeChannel",
+    "DescribeQueue",
+    "ListChannels",
+    "ListClients",
+    "ListCommand",
+    "ListConsumers",
+    "ListNodes",
+    "ListQueues",
+]
+
+
+class DescribeChannel(SessionCommand):
+    """Answered with a ChannelSnapshot (F52).  404."""
+
+    __slots__ = ("request", "channel")
+
+    def __init__(self, session: int, request: object, channel: str) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channel = channel
+
+
+class ListCommand(SessionCommand):
+    """Answered with a list, or with 482 if it has more than ``most_items``; 0 is no bound.
+
+    Whoever writes the answer sets it: more items cannot fit, so they are not collected.
+    """
+
+    __slots__ = ("request", "most_items")
+
+    def __init__(self, session: int, request: object) -> None:
+        super().__init__(session)
+        self.request = request
+        self.most_items = 0
+
+
+class ListChannels(ListCommand):
+    """Answered with a list of ChannelSnapshot, those whose name passes ``filter`` (F52, F53).
+
+    ``visible`` are the channels that may be seen; None for all.
+    """
+
+    __slots__ = ("filter", "visible")
+
+    def __init__(self, session: int, request: object, filter: str = "") -> None:
+        super().__init__(session, request)
+        self.filter = filter
+        self.visible: frozenset[str] | None = None
+
+
+class ListConsumers(ListCommand):
+    """Answered with a list of ClientSnapshot, in join order; ages count since joining (F52).
+
+    404: unlike the original, asking creates no channel.
+    """
+
+    __slots__ = ("channel",)
+
+    def __init__(self, session: int, request: object, channel: str) -> None:
+        super().__init__(session, request)
+        self.channel = channel
+
+
+class DescribeQueue(SessionCommand):
+    """Answered with a QueueSnapshot (F57, F68).  404."""
+
+    __slots__ = ("request", "channel", "queue_id")
+
+    def __init__(self, session: int, request: object, channel: str, queue_id: int) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channel = channel
+        self.queue_id = queue_id
+
+
+class ListQueues(ListCommand):
+    """Answered with a list of QueueSnapshot, in the order of creation (F57).  404."""
+
+    __slots__ = ("channel",)
+
+    def __init__(self, session: int, request: object, channel: str) -> None:
+        super().__init__(session, request)
+        self.channel = channel
+
+
+class ListNodes(SessionCommand):
+    """Answered with a list of NodeSnapshot: the masters, then the slaves connected (F59, F69)."""
+
+    __slots__ = ("request",)
+
+    def __init__(self, session: int, request: object) -> None:
+        super().__init__(session)
+        self.request = request
+
+
+class ListClients(ListCommand):
+    """Answered with a list of ClientSnapshot, those whose type passes ``filter`` (F53, F59)."""
+
+    __slots__ = ("filter",)
+
+    def __init__(self, session: int, request: object, filter: str = "") -> None:
+        super().__init__(session, request)
+        self.filter = filter

@@ -1,0 +1,183 @@
+"""The commands about messages: push, pull, acknowledge, and several commands as one."""
+
+from __future__ import annotations
+
+from tmqp._compat import mypyc_attr
+from tmqp_server.engine.commands.base import Command, SessionCommand
+from tmqp_server.engine.options import QueueChanges
+from tmqp_server.engine.records import Record
+
+__all__ = [
+    "Acknowledge",
+    "Batch",
+    "Pull",
+    "Push",
+    "PushExtras",
+]
+
+
+class PushExtras(Record):
+    """What few pushes carry.
+
+    ``changes`` are options for a queue that has to be created (F74).  ``expires_in_ms`` is the
+    message's own time-out, 0 for the queue's.  ``delay_ms`` keeps it from being sent that long.
+    ``silent`` keeps errors from being answered, for copies nobody waits for (F82).  ``nameless`` is
+    the ``wire`` as it came, where the door has made the id: for queues that want none made.
+    """
+
+    __slots__ = ("changes", "expires_in_ms", "delay_ms", "silent", "nameless")
+
+    def __init__(
+        self,
+        changes: QueueChanges | None = None,
+        expires_in_ms: int = 0,
+        delay_ms: int = 0,
+        silent: bool = False,
+        nameless: object = None,
+    ) -> None:
+        self.changes = changes
+        self.expires_in_ms = expires_in_ms
+        self.delay_ms = delay_ms
+        self.silent = silent
+        self.nameless = nameless
+
+
+@mypyc_attr(acyclic=True)
+class Push(SessionCommand):
+    """Put a message into a queue; channel and queue are created if that is allowed (F74).
+
+    Answered only when it fails: a Reply whose ``request`` is ``wire``, and when the producer asked
+    to be told also a negative Confirm whose reason says the same (F75, contradiction 22).  404,
+    401 for a stopped queue, 482, 503, 400 and 406.  ``size`` is what the message costs, in bytes.
+    """
+
+    __slots__ = (
+        "message_id",
+        "channel",
+        "queue_id",
+        "high_priority",
+        "wants_confirm",
+        "size",
+        "wire",
+        "extras",
+    )
+
+    def __init__(
+        self,
+        session: int,
+        message_id: str,
+        channel: str,
+        queue_id: int,
+        high_priority: bool,
+        wants_confirm: bool,
+        size: int,
+        wire: object,
+        extras: PushExtras | None = None,
+    ) -> None:
+        self.session = session  # not by super(): a push must not cost one more call
+        self.message_id = message_id
+        self.channel = channel
+        self.queue_id = queue_id
+        self.high_priority = high_priority
+        self.wants_confirm = wants_confirm
+        self.size = size
+        self.wire = wire
+        self.extras = extras
+
+
+class Pull(SessionCommand):
+    """Take messages out of a pull queue, or read a cache queue (F104-F112).
+
+    A pull queue sends up to ``count`` DeliverPulled, then one EndPull with ``End``; or, when there
+    is nothing to send, one EndPull that says why.  What waits longest comes first, with
+    ``newest_first`` what came last; high priority before both.  ``clear_high`` and
+    ``clear_regular`` remove what is left of these priorities afterwards; ``info`` asks to be told
+    what is left.  A cache queue needs only ``request`` and answers with one AnswerPull or Reply.
+    Nothing is created by asking.  A ``count`` that makes no sense is 0.  ``size`` is what the
+    request costs while the pull waits, in bytes.
+    """
+
+    __slots__ = (
+        "request",
+        "channel",
+        "queue_id",
+        "count",
+        "newest_first",
+        "clear_high",
+        "clear_regular",
+        "info",
+        "size",
+    )
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        channel: str,
+        queue_id: int,
+        count: int,
+        newest_first: bool = False,
+        clear_high: bool = False,
+        clear_regular: bool = False,
+        info: bool = False,
+        size: int = 0,
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channel = channel
+        self.queue_id = queue_id
+        self.count = count
+        self.newest_first = newest_first
+        self.clear_high = clear_high
+        self.clear_regular = clear_regular
+        self.info = info
+        self.size = size
+
+
+@mypyc_attr(acyclic=True)
+class Acknowledge(SessionCommand):
+    """A consumer's answer to a delivery (F95).  Never answered itself.
+
+    One for a message the session has not in its hands is ignored and counted.  ``wire`` is what
+    the door wants back when the acknowledge is passed on to the producer (F79).  One whose
+    ``channel`` is none goes to the client of that id, if it has a ``wire`` (F116); ``size`` is what
+    it costs, in bytes.
+    """
+
+    __slots__ = ("message_id", "channel", "queue_id", "positive", "reason", "wire", "size")
+
+    def __init__(
+        self,
+        session: int,
+        message_id: str,
+        channel: str,
+        queue_id: int,
+        positive: bool = True,
+        reason: str = "",
+        wire: object = None,
+        size: int = 0,
+    ) -> None:
+        self.session = session  # as in Push
+        self.message_id = message_id
+        self.channel = channel
+        self.queue_id = queue_id
+        self.positive = positive
+        self.reason = reason
+        self.wire = wire
+        self.size = size
+
+
+class Batch(SessionCommand):
+    """Apply pushes and acknowledges of one session at once, or none of them.
+
+    Everything that can be refused is checked before anything is applied; the first problem is the
+    batch's answer.  406 when it holds another kind of command or another session's, 482 when it is
+    too long.  Answered 0 after its effects.
+    """
+
+    __slots__ = ("request", "commands")
+
+    def __init__(self, session: int, request: object, commands: list[Command]) -> None:
+        super().__init__(session)
+        self.request = request
+        self.commands = commands

@@ -1,0 +1,322 @@
+"""Owns the commands of reading what is kept: offsets, ranges, cursors, and the storage's answers.
+
+Numbers are sequences: a message's place in what is kept of its queue.  The bytes of messages pass
+through the engine unseen.
+"""
+
+from __future__ import annotations
+
+from tmqp_server.engine.commands.base import Command, SessionCommand
+from tmqp_server.engine.model.snapshots import KeptOffsets
+from tmqp_server.engine.records import Record
+
+__all__ = [
+    "Blocks",
+    "CommitCursor",
+    "CursorCommand",
+    "KeptPart",
+    "KnownQueue",
+    "ListCursors",
+    "ListOffsets",
+    "NameStore",
+    "OffsetsFound",
+    "OpenCursor",
+    "RangeRead",
+    "RangeSplit",
+    "ReadIndex",
+    "ReadRange",
+    "RemoveCursor",
+    "RestoreCursor",
+    "SplitRange",
+]
+
+
+class KeptPart(Record):
+    """A part of what is kept of a queue: ``count`` messages from ``first`` to ``last``."""
+
+    __slots__ = ("first", "last", "count", "bytes")
+
+    def __init__(self, first: int, last: int, count: int, bytes: int) -> None:
+        self.first = first
+        self.last = last
+        self.count = count
+        self.bytes = bytes
+
+
+class KnownQueue(Record):
+    """A queue that whoever asks knows already, up to ``latest``.
+
+    With an ``incarnation``: this very one.
+    """
+
+    __slots__ = ("channel", "queue_id", "latest", "incarnation")
+
+    def __init__(self, channel: str, queue_id: int, latest: int, incarnation: str = "") -> None:
+        self.channel = channel
+        self.queue_id = queue_id
+        self.latest = latest
+        self.incarnation = incarnation
+
+
+# --- What clients ask ----------------------------------------------------------------------------
+
+
+class ListOffsets(SessionCommand):
+    """What can be read of the queues of all channels whose name passes a filter (F53).
+
+    Of queues with that id only, if one is given.  ``visible`` are the channels that may be seen;
+    None for all.  With a ``cursor`` the answer says where it is in each queue; with a
+    ``timestamp_ms`` (Unix time, negative for none) which message was the first to come then or
+    later.  With ``wait_ms`` the answer is held for so long, or until there is something else than
+    what is ``known``.
+    """
+
+    __slots__ = (
+        "request",
+        "filter",
+        "queue_id",
+        "visible",
+        "cursor",
+        "timestamp_ms",
+        "wait_ms",
+        "known",
+    )
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        filter: str,
+        queue_id: int | None = None,
+        visible: frozenset[str] | None = None,
+        cursor: str = "",
+        timestamp_ms: int = -1,
+        wait_ms: int = 0,
+        known: list[KnownQueue] | None = None,
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.filter = filter
+        self.queue_id = queue_id
+        self.visible = visible
+        self.cursor = cursor
+        self.timestamp_ms = timestamp_ms
+        self.wait_ms = wait_ms
+        self.known = [] if known is None else known
+
+
+class ReadRange(SessionCommand):
+    """What is kept of a queue from ``first`` to ``last``, whoever consumed it.
+
+    0 stands for the earliest, for the latest, and for as many and as much as the server gives.
+    With an ``incarnation`` it must be that very queue, not another of its name.
+    """
+
+    __slots__ = (
+        "request",
+        "channel",
+        "queue_id",
+        "first",
+        "last",
+        "limit",
+        "max_bytes",
+        "incarnation",
+    )
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        channel: str,
+        queue_id: int,
+        first: int = 0,
+        last: int = 0,
+        limit: int = 0,
+        max_bytes: int = 0,
+        incarnation: str = "",
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channel = channel
+        self.queue_id = queue_id
+        self.first = first
+        self.last = last
+        self.limit = limit
+        self.max_bytes = max_bytes
+        self.incarnation = incarnation
+
+
+class ReadIndex(ReadRange):
+    """What is known of the messages of such a range, without the messages themselves."""
+
+    __slots__ = ()
+
+
+class SplitRange(ReadRange):
+    """Which parts such a range has, each with ``limit`` messages or ``max_bytes`` at most."""
+
+    __slots__ = ()
+
+
+class CursorCommand(SessionCommand):
+    """About the cursors of a queue; ``incarnation`` as in :class:`ReadRange`."""
+
+    __slots__ = ("request", "channel", "queue_id", "incarnation")
+
+    def __init__(
+        self, session: int, request: object, channel: str, queue_id: int, incarnation: str
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channel = channel
+        self.queue_id = queue_id
+        self.incarnation = incarnation
+
+
+class OpenCursor(CursorCommand):
+    """A named reader begins at what is kept, or behind it; one that is there stays where it is."""
+
+    __slots__ = ("cursor", "earliest")
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        channel: str,
+        queue_id: int,
+        cursor: str,
+        earliest: bool,
+        incarnation: str = "",
+    ) -> None:
+        super().__init__(session, request, channel, queue_id, incarnation)
+        self.cursor = cursor
+        self.earliest = earliest
+
+
+class CommitCursor(CursorCommand):
+    """A named reader is done with everything up to ``sequence``; it never goes back."""
+
+    __slots__ = ("cursor", "sequence")
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        channel: str,
+        queue_id: int,
+        cursor: str,
+        sequence: int,
+        incarnation: str = "",
+    ) -> None:
+        super().__init__(session, request, channel, queue_id, incarnation)
+        self.cursor = cursor
+        self.sequence = sequence
+
+
+class ListCursors(CursorCommand):
+    """The cursors of a queue."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, session: int, request: object, channel: str, queue_id: int, incarnation: str = ""
+    ) -> None:
+        super().__init__(session, request, channel, queue_id, incarnation)
+
+
+class RemoveCursor(CursorCommand):
+    """A named reader is no more."""
+
+    __slots__ = ("cursor",)
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        channel: str,
+        queue_id: int,
+        cursor: str,
+        incarnation: str = "",
+    ) -> None:
+        super().__init__(session, request, channel, queue_id, incarnation)
+        self.cursor = cursor
+
+
+# --- What the storage says -----------------------------------------------------------------------
+
+
+class NameStore(Command):
+    """Before any session: what the storage calls itself, which is a part of each incarnation."""
+
+    __slots__ = ("store_id",)
+
+    def __init__(self, store_id: str) -> None:
+        self.store_id = store_id
+
+
+class RestoreCursor(Command):
+    """A cursor that was there; nothing happens if its queue is not."""
+
+    __slots__ = ("channel", "queue_id", "cursor", "sequence")
+
+    def __init__(self, channel: str, queue_id: int, cursor: str, sequence: int) -> None:
+        self.channel = channel
+        self.queue_id = queue_id
+        self.cursor = cursor
+        self.sequence = sequence
+
+
+class OffsetsFound(Command):
+    """The answer to FindOffsets, in its order; with another code than 0 there are none."""
+
+    __slots__ = ("number", "code", "offsets")
+
+    def __init__(self, number: int, code: int, offsets: list[KeptOffsets]) -> None:
+        self.number = number
+        self.code = code
+        self.offsets = offsets
+
+
+class Blocks(Record):
+    """What is kept of a queue, in pieces that follow one another; nobody has put them together."""
+
+    __slots__ = ("pieces", "size")
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self.pieces = pieces
+        self.size = sum([len(piece) for piece in pieces])
+
+
+class RangeRead(Command):
+    """The answer to ReadStored.
+
+    With the code 416 ``offsets`` are what is there instead.
+    """
+
+    __slots__ = ("number", "code", "blocks", "offsets")
+
+    def __init__(
+        self,
+        number: int,
+        code: int,
+        blocks: Blocks | None = None,
+        offsets: KeptOffsets | None = None,
+    ) -> None:
+        self.number = number
+        self.code = code
+        self.blocks = blocks
+        self.offsets = offsets
+
+
+class RangeSplit(Command):
+    """The answer to SplitStored; with the code 416 ``offsets`` are what is there instead."""
+
+    __slots__ = ("number", "code", "parts", "offsets")
+
+    def __init__(
+        self, number: int, code: int, parts: list[KeptPart], offsets: KeptOffsets | None = None
+    ) -> None:
+        self.number = number
+        self.code = code
+        self.parts = parts
+        self.offsets = offsets

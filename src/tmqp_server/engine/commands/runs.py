@@ -1,0 +1,159 @@
+"""Owns the commands for pushes and acknowledges in a row, and what a door gives with them."""
+
+from __future__ import annotations
+
+from tmqp._compat import mypyc_attr
+from tmqp_server.engine.commands.base import SessionCommand
+from tmqp_server.engine.commands.messages import Acknowledge, Push
+
+__all__ = ["AcknowledgeRun", "PushRun", "RunNotes", "RunWire"]
+
+
+class RunNotes:
+    """What the engine says to a door about its runs; ``divided`` is set when one was.
+
+    The door that reads it may well bring the next ones singly.
+    """
+
+    __slots__ = ("divided",)
+
+    def __init__(self) -> None:
+        self.divided = False
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class RunWire:
+    """What a door makes of a run; it gets it back when the run is delivered."""
+
+    def pushes(self, run: PushRun) -> list[Push]:
+        """The same as single pushes."""
+        raise NotImplementedError
+
+    def contents(self) -> tuple[list[str], list[int], list[object]]:
+        """Of each push in order: the message's id, its bytes, and its own ``wire``."""
+        raise NotImplementedError
+
+    def stored(self) -> tuple[bytes, list[int], list[int]] | None:
+        """What is to be kept of all messages, one after another, the size of each, and where in
+        each its payload begins, which reaches to its end; a single number stands for all.
+
+        None where each is to be kept by itself, as its door has it.
+        """
+        return None
+
+    def acknowledges(self, run: AcknowledgeRun) -> list[Acknowledge]:
+        """The same as single acknowledges."""
+        raise NotImplementedError
+
+
+@mypyc_attr(acyclic=True)
+class PushRun(SessionCommand):
+    """Put messages, all of regular or all of high priority, into one queue, in their order.
+
+    None of them brings extras; all of them ask to be told, or none.  ``count`` is how many there
+    are, ``size`` what they cost together, in bytes, and ``largest`` what the largest does.
+
+    ``left`` are the pushes still to be carried out of a run that is divided, the next one last.
+    """
+
+    __slots__ = (
+        "channel",
+        "queue_id",
+        "high_priority",
+        "wants_confirm",
+        "count",
+        "size",
+        "largest",
+        "wire",
+        "notes",
+        "left",
+    )
+
+    def __init__(
+        self,
+        session: int,
+        channel: str,
+        queue_id: int,
+        high_priority: bool,
+        wants_confirm: bool,
+        count: int,
+        size: int,
+        largest: int,
+        wire: RunWire,
+        notes: RunNotes,
+    ) -> None:
+        self.session = session
+        self.channel = channel
+        self.queue_id = queue_id
+        self.high_priority = high_priority
+        self.wants_confirm = wants_confirm
+        self.count = count
+        self.size = size
+        self.largest = largest
+        self.wire = wire
+        self.notes = notes
+        self.left: list[Push] = []
+
+    def pushes(self) -> list[Push]:
+        """The same as single pushes: the run will be divided."""
+        self.notes.divided = True
+        return self.wire.pushes(self)
+
+    def singles(self) -> list[Push]:
+        """Those still to be carried out, as single pushes."""
+        return self.left[::-1] if self.left else self.pushes()
+
+    def is_over(self) -> bool:
+        """Whether nothing is left of it, once it was begun."""
+        return not self.left
+
+    def divide(self) -> None:
+        """Have the pushes carried out one by one."""
+        self.left = self.pushes()
+        self.left.reverse()
+
+
+@mypyc_attr(acyclic=True)
+class AcknowledgeRun(SessionCommand):
+    """Positive answers of a consumer about messages of one queue, in their order (F95).
+
+    ``at`` is how many of ``message_ids`` have been taken; ``left`` are the answers still to be
+    taken of a run that is divided, the next one last.
+    """
+
+    __slots__ = ("channel", "queue_id", "message_ids", "wire", "notes", "at", "left")
+
+    def __init__(
+        self,
+        session: int,
+        channel: str,
+        queue_id: int,
+        message_ids: list[str],
+        wire: RunWire,
+        notes: RunNotes,
+    ) -> None:
+        self.session = session
+        self.channel = channel
+        self.queue_id = queue_id
+        self.message_ids = message_ids
+        self.wire = wire
+        self.notes = notes
+        self.at = 0
+        self.left: list[Acknowledge] = []
+
+    def singles(self) -> list[Acknowledge]:
+        """Those still to be taken, as single acknowledges."""
+        if self.left:
+            return self.left[::-1]
+        self.notes.divided = True
+        return self.wire.acknowledges(self)[self.at :]
+
+    def divide(self) -> None:
+        """Have the acknowledges taken one by one."""
+        self.left = self.singles()
+        self.left.reverse()
+        self.at = len(self.message_ids)
+
+    def is_over(self) -> bool:
+        """Whether nothing is left of it."""
+        return not self.left and self.at >= len(self.message_ids)

@@ -1,0 +1,152 @@
+"""The commands about connections, and about what a session is subscribed to."""
+
+from __future__ import annotations
+
+from tmqp_server.engine.commands.base import Command, SessionCommand
+from tmqp_server.engine.model.message import SubscriptionFilter
+
+__all__ = [
+    "Block",
+    "Connect",
+    "Disconnect",
+    "Grant",
+    "Join",
+    "Leave",
+    "Unblock",
+]
+
+
+class Connect(Command):
+    """Make a session known.  Answered by Accept or Refuse.
+
+    Refusals: 400 for an empty or too long client id, 503 for one that is in use (F32), 482 when
+    there are too many sessions (F33).  With ``take_over`` a client that has the id already is
+    closed instead (CloseSession), and its deliveries are returned like those of one that vanished.
+    The door makes an id when the peer has none (F30) and trims what it read (F29).  Who may
+    connect has been decided before, ``authenticated`` and ``node`` with it: that it is a slave of
+    this server (F133), on the machine named ``host``; it counts only where the broker takes nodes.
+    ``properties`` is what the door read, for those who decide; ``kept`` is the part of it that the
+    session keeps for user code.
+    """
+
+    __slots__ = (
+        "session",
+        "request",
+        "client_id",
+        "name",
+        "client_type",
+        "door",
+        "properties",
+        "authenticated",
+        "take_over",
+        "node",
+        "host",
+        "kept",
+    )
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        client_id: str,
+        name: str | None = None,
+        client_type: str | None = None,
+        door: str = "",
+        properties: object = None,
+        authenticated: bool = False,
+        take_over: bool = False,
+        node: bool = False,
+        host: str = "",
+        kept: dict[str, str] | None = None,
+    ) -> None:
+        self.session = session
+        self.request = request
+        self.client_id = client_id
+        self.name = name
+        self.client_type = client_type
+        self.door = door
+        self.properties = properties
+        self.authenticated = authenticated
+        self.take_over = take_over
+        self.node = node
+        self.host = host
+        self.kept = kept
+
+
+class Disconnect(SessionCommand):
+    """The connection has ended, however.
+
+    What the client had in flight is returned at each delivery's acknowledge time-out, not before
+    (F99), and never lost: see ``Workflow.time_out``.
+    """
+
+    __slots__ = ()
+
+
+class Block(SessionCommand):
+    """The session's outbound buffer is full: send it no more until Unblock.
+
+    Queues that keep their messages hold them; a broadcast passes the session over.
+    """
+
+    __slots__ = ()
+
+
+class Unblock(SessionCommand):
+    """The session's outbound buffer has drained; what was held goes on."""
+
+    __slots__ = ()
+
+
+class Join(SessionCommand):
+    """Subscribe to a channel, and with it to all its queues (F48).
+
+    Stored messages are delivered before the Reply, as far as one step carries.  Joining again is
+    answered 0 and sets ``credit`` and ``filter`` anew.  ``credit`` is the number of deliveries
+    that may be sent, -1 for no bound.  404 when there is no such channel and none is created,
+    482 for the channel's client limit or the session's number of subscriptions.
+    """
+
+    __slots__ = ("request", "channel", "credit", "filter")
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        channel: str,
+        credit: int = -1,
+        filter: SubscriptionFilter | None = None,
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channel = channel
+        self.credit = credit
+        self.filter = filter
+
+
+class Leave(SessionCommand):
+    """End a subscription (F49).  404 when there is no such channel or it was not joined.
+
+    Deliveries in flight stay in flight and can still be acknowledged.
+    """
+
+    __slots__ = ("request", "channel")
+
+    def __init__(self, session: int, request: object, channel: str) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channel = channel
+
+
+class Grant(SessionCommand):
+    """Set the delivery credit of a subscription: so many more may be sent, -1 for no bound.
+
+    Replaces what was left.  Ignored when the session has not joined the channel.
+    """
+
+    __slots__ = ("channel", "credit")
+
+    def __init__(self, session: int, channel: str, credit: int) -> None:
+        super().__init__(session)
+        self.channel = channel
+        self.credit = credit

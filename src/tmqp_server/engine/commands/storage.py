@@ -1,0 +1,202 @@
+"""The commands of the storage: what is safe, what comes back from it, and how it is.
+
+``Restore...`` commands come before any session connects: they make what was there before.  They
+are in the order in which things were created, and tell the storage nothing it does not know.
+"""
+
+from __future__ import annotations
+
+from tmqp._compat import mypyc_attr
+from tmqp_server.engine.commands.base import Command
+from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueOptions
+from tmqp_server.engine.records import Record
+
+__all__ = [
+    "Fetched",
+    "KeptMessage",
+    "RestoreChannel",
+    "RestoreKeys",
+    "RestoreQueue",
+    "RestoreRouter",
+    "StorageState",
+    "Synced",
+]
+
+
+@mypyc_attr(acyclic=True)
+class Synced(Command):
+    """The storage's answer: what has this ticket is safe, or could not be saved.
+
+    Tickets are those of Append and of the topology effects; ``count`` of them, one after the
+    other, share this answer.  Only this releases a confirm for a message that is being saved, or
+    the reply to an operation that changed the topology (rule 1).
+    """
+
+    __slots__ = ("ticket", "ok", "count")
+
+    def __init__(self, ticket: int, ok: bool, count: int = 1) -> None:
+        self.ticket = ticket
+        self.ok = ok
+        self.count = count
+
+
+@mypyc_attr(acyclic=True)
+class KeptMessage(Record):
+    """A message as the storage had it, read by its door.
+
+    ``expires_at`` and ``due_at`` are monotonic seconds, or NEVER and AT_ONCE, and may be in the
+    past.  ``door`` is the name of the one that can read it.  ``channel`` is its producer's
+    spelling; None for a dead letter, which bears the address of the queue it is in.  A
+    ``transient`` one was on disk to save memory only.
+    """
+
+    __slots__ = (
+        "sequence",
+        "message_id",
+        "source",
+        "door",
+        "channel",
+        "size",
+        "wire",
+        "wants_confirm",
+        "transient",
+        "attempts",
+        "put_backs",
+        "hops",
+        "expires_at",
+        "due_at",
+    )
+
+    def __init__(
+        self,
+        sequence: int,
+        message_id: str,
+        source: str,
+        door: str,
+        channel: str | None,
+        size: int,
+        wire: object,
+        wants_confirm: bool,
+        transient: bool,
+        attempts: int,
+        put_backs: int,
+        hops: int,
+        expires_at: float,
+        due_at: float,
+    ) -> None:
+        self.sequence = sequence
+        self.message_id = message_id
+        self.source = source
+        self.door = door
+        self.channel = channel
+        self.size = size
+        self.wire = wire
+        self.wants_confirm = wants_confirm
+        self.transient = transient
+        self.attempts = attempts
+        self.put_backs = put_backs
+        self.hops = hops
+        self.expires_at = expires_at
+        self.due_at = due_at
+
+
+class Fetched(Command):
+    """The answer to Fetch: the messages, in rising sequence.
+
+    ``up_to`` is how far the storage has looked: every message up to there that is not among them
+    is not owed any more, or could not be read.
+    """
+
+    __slots__ = ("number", "messages", "up_to")
+
+    def __init__(self, number: int, messages: list[KeptMessage], up_to: int) -> None:
+        self.number = number
+        self.messages = messages
+        self.up_to = up_to
+
+
+class StorageState(Command):
+    """Whether the storage can save.  While it cannot, pushes that need it get 503."""
+
+    __slots__ = ("ok",)
+
+    def __init__(self, ok: bool) -> None:
+        self.ok = ok
+
+
+class RestoreKeys(Command):
+    """The highest key that a queue ever had."""
+
+    __slots__ = ("last_key",)
+
+    def __init__(self, last_key: int) -> None:
+        self.last_key = last_key
+
+
+class RestoreChannel(Command):
+    """A channel that was there.
+
+    :raises ValueError: by ``Broker.step``, when there is one of that name.
+    """
+
+    __slots__ = ("channel", "options")
+
+    def __init__(self, channel: str, options: ChannelOptions) -> None:
+        self.channel = channel
+        self.options = options
+
+
+class RestoreQueue(Command):
+    """A queue that was there, whose messages are on disk.
+
+    ``sequence`` is the last one used, the counts are of messages owed.  Messages up to ``suspect``
+    may have been sent although nobody took that down.
+
+    :raises ValueError: by ``Broker.step``, when there is no such channel, or there is such a
+        queue, or its delivery handler is not registered.
+    """
+
+    __slots__ = (
+        "key",
+        "channel",
+        "queue_id",
+        "options",
+        "sequence",
+        "high_count",
+        "regular_count",
+        "suspect",
+    )
+
+    def __init__(
+        self,
+        key: int,
+        channel: str,
+        queue_id: int,
+        options: QueueOptions,
+        sequence: int,
+        high_count: int,
+        regular_count: int,
+        suspect: int,
+    ) -> None:
+        self.key = key
+        self.channel = channel
+        self.queue_id = queue_id
+        self.options = options
+        self.sequence = sequence
+        self.high_count = high_count
+        self.regular_count = regular_count
+        self.suspect = suspect
+
+
+class RestoreRouter(Command):
+    """A router that was there."""
+
+    __slots__ = ("router", "method", "bindings", "enabled")
+
+    def __init__(
+        self, router: str, method: int, bindings: list[BindingOptions], enabled: bool = True
+    ) -> None:
+        self.router = router
+        self.method = method
+        self.bindings = bindings
+        self.enabled = enabled

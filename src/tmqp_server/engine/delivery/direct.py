@@ -1,0 +1,169 @@
+"""Owns what clients say to each other: direct messages, their acknowledges, and responses.
+
+Theory of operation.  Nothing is kept: a message is passed on in the step that brings it, or it is
+not passed on at all.  So what a slow client costs must be bounded here.  A direct message goes to
+nobody whose outbound buffer is full; a sender that waits for an answer is told 503.  An answer
+(a response or an acknowledge) was asked for and must not be lost for a moment's delay, so those go
+on, up to ``max_answer_bytes_while_blocked`` until the buffer has drained; what is beyond that is
+dropped and counted.  An answer is passed on only to a client that asked for it, from a client that
+was asked (``questions.py``); others are dropped and counted too.
+"""
+
+from __future__ import annotations
+
+from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_NOT_FOUND
+from tmqp_server.engine.books import question_bytes
+from tmqp_server.engine.commands import (
+    BY_ID,
+    BY_NAME,
+    Acknowledge,
+    Command,
+    Decline,
+    PassAnswer,
+    SendCustom,
+    SendDirect,
+)
+from tmqp_server.engine.core import Core, Performers
+from tmqp_server.engine.effects import Forward, HandOver, Reply
+from tmqp_server.engine.model.questions import Questions
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.options import ASKS_ACKNOWLEDGE
+
+__all__ = ["Direct"]
+
+
+class Direct:
+    """Passes messages from client to client."""
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def performers(self) -> Performers:
+        """Which method serves which command."""
+        return {
+            SendDirect: self.send,
+            PassAnswer: self.pass_answer,
+            SendCustom: self.hand_over,
+            Decline: self.decline,
+        }
+
+    def send(self, command: Command, session: Session) -> None:
+        """Bring a message to those it names, or say why not (F113-F115)."""
+        assert isinstance(command, SendDirect)
+        core = self._core
+        if command.size > core.limits.max_message_bytes:
+            core.out.append(Reply(session.number, command.request, RESULT_LIMIT_EXCEEDED))
+            return
+        receivers = self.receivers(command.by, command.who)
+        if receivers:
+            if command.first_only:
+                receivers = receivers[:1]
+            if not self.bring(receivers, command, session):
+                core.out.append(Reply(session.number, command.request, RESULT_BUSY))
+        else:
+            found = self._named(command.by, command.who)
+            if not found and command.elsewhere:
+                self._expect([], command, session)
+                return
+            code = RESULT_BUSY if found else RESULT_NOT_FOUND
+            core.out.append(Reply(session.number, command.request, code))
+
+    def bring(self, receivers: list[int], command: SendDirect, session: Session) -> bool:
+        """Bring a message to some clients, and expect their answers if it asks for any; False when
+        there is no memory for that."""
+        if command.asks and not session.node:
+            size = question_bytes(command.message_id, len(receivers))
+            if not self._core.has_room(size):
+                return False
+        self._core.out.append(Forward(receivers, command.wire))
+        self._expect(receivers, command, session)
+        return True
+
+    def _expect(self, receivers: list[int], command: SendDirect, session: Session) -> None:
+        # What a node brings was asked on another server, which knows who waits.
+        if command.asks and not session.node:
+            core = self._core
+            until = core.now + core.limits.max_answer_wait_ms / 1000
+            if session.asked is None:
+                session.asked = Questions(core.limits.max_questions_per_session, core)
+            session.asked.ask(command.message_id, receivers, command.asks, command.elsewhere, until)
+
+    def receivers(self, by: int, who: str) -> list[int]:
+        """The sessions of those named that can take a message; the others are counted."""
+        receivers: list[int] = []
+        named = self._named(by, who)
+        self._core.work += len(named)
+        for client in named:
+            if client.blocked:
+                self._core.directs_skipped += 1
+            else:
+                receivers.append(client.number)
+        return receivers
+
+    def count(self, by: int, who: str) -> int:
+        """How many clients are named, whether or not they can take a message."""
+        core = self._core
+        if by == BY_ID:
+            return 1
+        group = (core.by_name if by == BY_NAME else core.by_type).get(who)
+        return 0 if group is None else len(group)
+
+    def _named(self, by: int, who: str) -> list[Session]:
+        """The clients of an id, a name or a type, in the order of connecting."""
+        core = self._core
+        if by == BY_ID:
+            client = core.clients.get(who)
+            return [] if client is None or client.node else [client]
+        groups = core.by_name if by == BY_NAME else core.by_type
+        group = groups.get(who)
+        return [] if group is None else list(group.values())
+
+    def pass_answer(self, command: Command, session: Session) -> None:
+        """Bring an answer to the client that waits for it (F116, F117)."""
+        assert isinstance(command, PassAnswer)
+        client = self._core.clients.get(command.client_id)
+        if client is None or not self._waits(client, command.message_id, command.kind, session):
+            self._core.answers_dropped += 1
+        else:
+            self._pass(client, command.size, command.wire)
+
+    def _waits(self, client: Session, message_id: str, kind: int, session: Session) -> bool:
+        """Whether a client waits for an answer of this kind from a session; it is counted then."""
+        asked = client.asked
+        return asked is not None and asked.takes(
+            message_id, session.number, kind, session.node, self._core.now
+        )
+
+    def decline(self, command: Command, session: Session) -> None:
+        """Answer what nobody could make sense of."""
+        assert isinstance(command, Decline)
+        self._core.out.append(Reply(session.number, command.request, command.code))
+
+    def hand_over(self, command: Command, session: Session) -> None:
+        """Give a custom message to whoever knows what it means (F17)."""
+        assert isinstance(command, SendCustom)
+        self._core.out.append(HandOver(session.number, session, command.wire))
+
+    def pass_acknowledge(self, command: Acknowledge, session: Session) -> bool:
+        """Bring an acknowledge that names no channel to the client of that name (F116).
+
+        :returns: False when there is no such client, or it does not wait for that.
+        """
+        client = self._core.clients.get(command.channel)
+        if client is None or command.wire is None:
+            return False
+        if not self._waits(client, command.message_id, ASKS_ACKNOWLEDGE, session):
+            return False
+        self._pass(client, command.size, command.wire)
+        return True
+
+    def _pass(self, client: Session, size: int, wire: object) -> None:
+        core = self._core
+        if client.blocked:
+            if client.answer_bytes + size > core.limits.max_answer_bytes_while_blocked:
+                core.answers_dropped += 1
+                return
+            client.answer_bytes += size
+        core.out.append(Forward([client.number], wire))

@@ -1,0 +1,485 @@
+"""Owns what decisions lead to: confirms, saving, putting back, giving up, settling.
+
+Theory of operation.  Three promises are kept here and nowhere else.
+
+*A confirm at most once.*  ``confirm`` marks the message; whatever comes later is passed over.
+
+*Rule 1: no confirm before the storage has answered.*  While a message is being saved, a positive
+confirm is made but held; ``keeping.py`` releases it, or turns it into a negative one.
+
+*Nothing is forgotten.*  Every message that leaves a queue for good goes through ``settle``, which
+keeps the books about bytes and tells the storage.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import (
+    DECIDE_ACK_IF_SAVED,
+    DECIDE_ACK_NEGATIVE,
+    DECIDE_ACK_NONE,
+    NACK_ERROR,
+    NACK_NONE,
+    NACK_TIMEOUT,
+    PUT_BACK_END,
+    PUT_BACK_NO,
+    PUT_BACK_START,
+    RESULT_BUSY,
+    RESULT_LIMIT_EXCEEDED,
+    RESULT_OK,
+    RESULT_UNAUTHORIZED,
+)
+from tmqp_server.engine.commands import Acknowledge
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.saving import Saver
+from tmqp_server.engine.delivery.sharing import forget, reindex, tell
+from tmqp_server.engine.directory import Directory
+from tmqp_server.engine.effects import Confirm
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.model.delivery import (
+    HOOK_ACKNOWLEDGED,
+    HOOK_BEGIN_SEND,
+    HOOK_CAN_RECEIVE,
+    HOOK_CONSUMER_FAILED,
+    HOOK_CONSUMER_RECEIVED,
+    HOOK_DEQUEUED,
+    HOOK_END_SEND,
+    HOOK_MESSAGE_TIMEOUT,
+    HOOK_RECEIVED,
+    HOOK_SAVE,
+    HOOK_TIMED_OUT,
+    Decision,
+)
+from tmqp_server.engine.model.message import (
+    MARK_ANSWERED,
+    MARK_BACK,
+    MARK_BACK_END,
+    MARK_BACK_START,
+    MARK_CONFIRMED,
+    MARK_DECIDED,
+    MARK_GONE,
+    MARK_HIGH,
+    MARK_NEGATIVE,
+    MARK_SAVED,
+    MARK_SAVING,
+    MARK_SHARED,
+    MARK_WANTS,
+    Message,
+)
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.times import NEVER
+
+__all__ = ["NACK_STORAGE", "Outcomes"]
+
+_NOT_A_DECISION: Final = "a delivery handler must return a Decision"
+#: The reason of the negative confirm of a message that the storage cannot save now.
+NACK_STORAGE: Final = "storage"
+#: The reason told when an ephemeral queue has no room.
+_NO_ROOM: Final = "limit-exceeded"
+
+
+class Outcomes:
+    """Asks handlers and carries their decisions out."""
+
+    __slots__ = ("saver", "_core", "_directory", "_limits")
+
+    def __init__(self, core: Core, directory: Directory) -> None:
+        self.saver = Saver(core)
+        self._core = core
+        self._directory = directory
+        self._limits = core.limits
+
+    # --- Asking ----------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        hook: int,
+        queue: Queue,
+        message: Message,
+        consumer: Client | None,
+        ack: Acknowledge | None,
+    ) -> Decision:
+        """The decision of the queue's handler at one step, whatever the handler does."""
+        handler = queue.handler
+        try:
+            if hook == HOOK_RECEIVED:
+                decision = handler.received_from_producer(queue, message)
+            elif hook == HOOK_BEGIN_SEND:
+                decision = handler.begin_send(queue, message)
+            elif hook == HOOK_END_SEND:
+                decision = handler.end_send(queue, message)
+            elif hook == HOOK_MESSAGE_TIMEOUT:
+                decision = handler.message_timed_out(queue, message)
+            else:
+                assert consumer is not None
+                decision = self._ask_about(hook, queue, message, consumer, ack)
+            if not isinstance(decision, Decision):
+                raise TypeError(_NOT_A_DECISION)
+        except Exception as error:  # noqa: BLE001 - user code hurts its own message only
+            return self._failed(queue, message, error)
+        return decision
+
+    def _ask_about(
+        self,
+        hook: int,
+        queue: Queue,
+        message: Message,
+        consumer: Client,
+        ack: Acknowledge | None,
+    ) -> Decision:
+        handler = queue.handler
+        if hook == HOOK_ACKNOWLEDGED:
+            assert ack is not None
+            return handler.acknowledge_received(queue, message, consumer, ack.positive, ack.reason)
+        if hook == HOOK_TIMED_OUT:
+            return handler.acknowledge_timed_out(queue, message, consumer)
+        if hook == HOOK_CAN_RECEIVE:
+            return handler.can_consumer_receive(queue, message, consumer)
+        if hook == HOOK_CONSUMER_RECEIVED:
+            return handler.consumer_received(queue, message, consumer)
+        assert hook == HOOK_CONSUMER_FAILED
+        return handler.consumer_receive_failed(queue, message, consumer)
+
+    def _failed(self, queue: Queue, message: Message, error: Exception) -> Decision:
+        """What stands for a decision that a handler failed to make."""
+        queue.errors += 1
+        try:
+            decision = queue.handler.exception_thrown(queue, message, error)
+            if not isinstance(decision, Decision):
+                raise TypeError(_NOT_A_DECISION)
+        except Exception:  # noqa: BLE001 - its own rescue failed as well
+            queue.errors += 1
+            acknowledge = DECIDE_ACK_NEGATIVE if message.marks & MARK_WANTS else DECIDE_ACK_NONE
+            return Decision(False, False, PUT_BACK_NO, acknowledge, NACK_ERROR)
+        return decision
+
+    def dequeued(self, queue: Queue, message: Message) -> None:
+        """Count a message that leaves the lists without being put back, and tell the handler."""
+        queue.removed += 1
+        if queue.hooks & HOOK_DEQUEUED:
+            try:
+                queue.handler.message_dequeued(queue, message)
+            except Exception as error:  # noqa: BLE001 - user code hurts its own message only
+                self.apply(queue, message, self._failed(queue, message, error))
+
+    # --- Saving and telling the producer ---------------------------------------------------------
+
+    def apply(self, queue: Queue, message: Message, decision: Decision) -> None:
+        """Carry out the parts *save* and *acknowledge* of a decision, in this order (F103)."""
+        saves = not decision.save or self._save(queue, message)
+        acknowledge = decision.acknowledge
+        if acknowledge == DECIDE_ACK_NONE:
+            return
+        if acknowledge == DECIDE_ACK_NEGATIVE:
+            self.confirm(message, False, decision.reason, "", None)
+        elif not saves:
+            self.confirm(message, False, NACK_STORAGE, "", None)
+        elif acknowledge != DECIDE_ACK_IF_SAVED or message.marks & (MARK_SAVED | MARK_SAVING):
+            self.confirm(message, True, "", "", None)
+
+    def apply_answer(
+        self,
+        queue: Queue,
+        message: Message,
+        decision: Decision,
+        consumer: Client,
+        ack: Acknowledge,
+    ) -> None:
+        """The same for a consumer's answer, which is passed on as the consumer gave it (F79)."""
+        saves = not decision.save or self._save(queue, message)
+        acknowledge = decision.acknowledge
+        if acknowledge == DECIDE_ACK_NONE:
+            return
+        if not saves and ack.positive:
+            self.confirm(message, False, NACK_STORAGE, "", None)
+            return
+        if acknowledge == DECIDE_ACK_IF_SAVED and not message.marks & (MARK_SAVED | MARK_SAVING):
+            return
+        source = "" if queue.options.hide_client_names else consumer.client_id
+        self.confirm(message, ack.positive, ack.reason, source, ack.wire)
+
+    def apply_silence(self, queue: Queue, message: Message, decision: Decision) -> None:
+        """The same for a time-out, whose reason is ``timeout`` unless the handler knows better."""
+        if decision.acknowledge == DECIDE_ACK_NEGATIVE and decision.reason == NACK_NONE:
+            if decision.save:
+                self._save(queue, message)
+            self.confirm(message, False, NACK_TIMEOUT, "", None)
+        else:
+            self.apply(queue, message, decision)
+
+    def confirm(
+        self, message: Message, positive: bool, reason: str, source: str, forwarded: object
+    ) -> None:
+        """Tell the producer, unless it was told or has gone (F77)."""
+        if message.marks & MARK_CONFIRMED:
+            return
+        message.marks |= MARK_CONFIRMED
+        producer = message.producer
+        if not producer.alive:
+            self._core.confirms_skipped += 1
+            return
+        effect = Confirm(
+            producer.number,
+            message.message_id,
+            message.channel,
+            message.queue_id,
+            positive,
+            reason,
+            message.attempts == 0,
+            source,
+            forwarded,
+        )
+        if positive and message.marks & MARK_SAVING:
+            message.rarely().held_confirm = effect
+        else:
+            self._core.out.append(effect)
+
+    def _save(self, queue: Queue, message: Message) -> bool:
+        """Ask the storage to keep a message, once; a queue that stores nothing saves nothing.
+
+        False when the storage cannot take it now: it fails, or has too much to do already.
+        """
+        if message.marks & (MARK_SAVED | MARK_SAVING) or not queue.discipline.stores:
+            return True
+        if queue.hooks & HOOK_SAVE:
+            try:
+                if not queue.handler.save_message(queue, message):
+                    return True
+            except Exception as error:  # noqa: BLE001 - user code hurts its own message only
+                self.apply(queue, message, self._failed(queue, message, error))
+                return True
+        if queue.options.ephemeral:
+            return True
+        if not self._core.has_room_to_save(message.size):
+            return False
+        self.saver.save(queue, message)
+        return True
+
+    # --- Entering and leaving the queue ----------------------------------------------------------
+
+    def problem_of_push(self, queue: Queue, size: int, more: int = 0, more_bytes: int = 0) -> int:
+        """0 when a message of *size* bytes can enter, else the result code to answer (F75).
+
+        *more* messages of *more_bytes* bytes are to enter before it.
+        """
+        problem = self._problem_of_queue(queue, size, more, more_bytes)
+        if problem == RESULT_OK:
+            memory = size + more_bytes + (more + 1) * MESSAGE_OVERHEAD_BYTES
+            if self._core.total_bytes + memory > self._limits.max_total_bytes:
+                problem = RESULT_BUSY
+        return problem
+
+    def _problem_of_queue(self, queue: Queue, size: int, more: int, more_bytes: int) -> int:
+        """As far as this queue is concerned: of a message that moves, memory is taken already."""
+        limits = self._limits
+        if queue.discipline.refuses:
+            return RESULT_UNAUTHORIZED
+        options = queue.options
+        if 0 < options.message_size_limit < size or size > limits.max_message_bytes:
+            return RESULT_LIMIT_EXCEEDED
+        if not queue.discipline.replaces:
+            waiting = queue.waiting_count() + queue.spilled + len(queue.deferred) + more
+            if 0 < options.message_limit <= waiting:
+                return RESULT_LIMIT_EXCEEDED
+        if queue.count + more >= limits.max_messages_per_queue:
+            return RESULT_LIMIT_EXCEEDED
+        size += more_bytes
+        if queue.bytes + size > limits.max_queue_bytes:
+            return RESULT_LIMIT_EXCEEDED
+        return self._problem_of_storage(queue, size)
+
+    def _problem_of_storage(self, queue: Queue, size: int) -> int:
+        """503 when a message must go to the storage, which fails or has too much to do already."""
+        if not queue.saves:
+            goes_to_disk = queue.bounded and not queue.options.ephemeral and queue.is_full()
+            if not goes_to_disk:
+                return RESULT_OK
+        return RESULT_OK if self._core.has_room_to_save(size) else RESULT_BUSY
+
+    def admit(self, queue: Queue, message: Message) -> None:
+        """Open the books on a message."""
+        size = message.size
+        queue.accepted += 1
+        queue.count += 1
+        queue.bytes += size
+        self._core.total_bytes += size + MESSAGE_OVERHEAD_BYTES
+
+    def settle(self, queue: Queue, message: Message) -> None:
+        """Close the books on a message; the caller has counted what became of it."""
+        size = message.size
+        queue.count -= 1
+        queue.bytes -= size
+        self._core.total_bytes -= size + MESSAGE_OVERHEAD_BYTES
+        message.marks |= MARK_GONE
+        if queue.fleeting and queue.count == 0:
+            self._core.note_emptied(queue)
+        if message.marks & MARK_SHARED:
+            forget(queue, message)
+        if message.marks & (MARK_SAVED | MARK_SAVING):
+            self.saver.erase(queue, message)
+
+    def wait_last(self, queue: Queue, message: Message) -> None:
+        """Let a message wait behind all of its priority: in memory, or on disk if it is full.
+
+        While the storage fails the memory takes more, and order may suffer: nothing is lost.
+        """
+        if not queue.bounded or not queue.is_over(message, True):
+            queue.put_last(message)
+        elif queue.options.ephemeral:
+            queue.overflowed += 1
+            if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
+                self.confirm(message, False, _NO_ROOM, "", None)
+            self.drop(queue, message)
+        elif self._core.storage_ok and self._core.stores:
+            self.saver.spill(queue, message)
+        else:
+            queue.put_last(message)
+
+    def finish(self, queue: Queue, message: Message) -> None:
+        """Settle a message that was consumed, and tell the nodes that have it too (F63)."""
+        queue.done += 1
+        if message.marks & MARK_SHARED:
+            tell(self._core.out, queue, message)
+        self.settle(queue, message)
+
+    def settle_elsewhere(self, queue: Queue, message: Message, positive: bool) -> None:
+        """Settle a message that another node is done with.
+
+        A producer that asked and has not heard is told here, for this is the node it asked.
+        """
+        queue.done += 1
+        if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
+            self.confirm(message, positive, NACK_NONE, "", None)
+        self.settle(queue, message)
+
+    def drop(self, queue: Queue, message: Message) -> None:
+        """Give a message up."""
+        queue.dropped += 1
+        self.settle(queue, message)
+
+    def forget(self, queue: Queue, message: Message) -> None:
+        """Close the books on a message that never entered: only the storage may know it."""
+        message.marks |= MARK_GONE
+        if message.marks & (MARK_SAVED | MARK_SAVING):
+            self.saver.erase(queue, message)
+
+    def expire(self, queue: Queue, message: Message) -> bool:
+        """Settle a message that is too old (F97); False when its handler lets it wait on.
+
+        It then waits without a time-out; letting it counts as a put-back (F98).
+        """
+        if queue.hooks & HOOK_MESSAGE_TIMEOUT:
+            decision = self.ask(HOOK_MESSAGE_TIMEOUT, queue, message, None, None)
+            self.apply_silence(queue, message, decision)
+            rare = message.rarely()
+            if decision.put_back != PUT_BACK_NO and rare.put_backs < queue.put_back_limit:
+                rare.put_backs += 1
+                rare.expires_at = NEVER
+                queue.requeued += 1
+                return False
+        queue.expired += 1
+        self.settle(queue, message)
+        return True
+
+    def put_back(self, queue: Queue, message: Message, where: int) -> None:
+        """Let a message wait again, unless it was put back too often (F98).
+
+        The limit counts put-backs, so a message is sent at most once more than that.
+        """
+        if message.marks & MARK_DECIDED:
+            self.settle_elsewhere(queue, message, not message.marks & MARK_NEGATIVE)
+            return
+        message.marks &= ~(MARK_BACK | MARK_ANSWERED | MARK_NEGATIVE)
+        rare = message.rarely()
+        if rare.put_backs >= queue.put_back_limit:
+            self._give_up(queue, message)
+            return
+        if queue.discipline.replaces:
+            latest = queue.latest()
+            if latest is not None and latest.sequence > message.sequence:
+                queue.cleared += 1
+                self.settle(queue, message)
+                return
+            self.make_way(queue, message)
+        rare.put_backs += 1
+        queue.requeued += 1
+        if where == PUT_BACK_START:
+            queue.put_first(message)
+        else:
+            self.saver.save_again(queue, message)
+            self.wait_last(queue, message)
+        self._core.arm(queue)
+
+    def make_way(self, queue: Queue, coming: Message) -> None:
+        """Let go of what waits, for a message that takes its place (contradiction 28)."""
+        if not queue.discipline.replaces:
+            return
+        if queue.waiting_count() != 0:
+            self._core.trash.append(queue.clear_waiting())
+            reindex(queue, coming)
+        if queue.spilled:
+            self.saver.clear_tails(queue, True, True)
+
+    def put_back_marked(self, queue: Queue, message: Message) -> None:
+        """Put back a message whose marks say where."""
+        where = PUT_BACK_START if message.marks & MARK_BACK_START else PUT_BACK_END
+        self.put_back(queue, message, where)
+
+    def mark_put_back(self, message: Message, put_back: int) -> None:
+        """Note that a message goes back when its last delivery is closed."""
+        if put_back != PUT_BACK_NO:
+            mark = MARK_BACK_START if put_back == PUT_BACK_START else MARK_BACK_END
+            message.marks |= mark
+
+    def _give_up(self, queue: Queue, message: Message) -> None:
+        """Move a message to the queue's dead letters, or drop it when that cannot be.
+
+        No handler is asked, so a producer that asked and has not heard is told here.
+        """
+        if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
+            self.confirm(message, False, NACK_ERROR, "", None)
+        target_name = queue.options.dead_letter
+        hops = message.rarely().hops + 1
+        if target_name is None or hops > self._core.limits.max_dead_letter_hops:
+            self.drop(queue, message)
+            return
+        target = self._directory.open_queue(target_name[0], target_name[1], None)
+        if target is None or target is queue or not target.discipline.stores:
+            self.drop(queue, message)
+            return
+        if self._problem_of_queue(target, message.size, 0, 0) != RESULT_OK:
+            self.drop(queue, message)
+            return
+        queue.dead += 1
+        self._core.dead_lettered += 1
+        letter = self._readdressed(message, target)
+        letter.rarely().hops = hops
+        self.admit(target, letter)
+        if message.marks & (MARK_SAVED | MARK_SAVING):
+            self.saver.move(queue, message, letter)
+            self.saver.save(target, letter)
+        elif target.saves:
+            self.saver.save(target, letter)
+        self.settle(queue, message)
+        self.make_way(target, letter)
+        self.wait_last(target, letter)
+        self._core.arm(target)
+        self._core.schedule(target)
+
+    def _readdressed(self, message: Message, target: Queue) -> Message:
+        """A copy of *message* for another queue, with nobody left to tell."""
+        target.sequence += 1
+        if not message.message_id:
+            target.expect_nameless()
+        return Message(
+            message.message_id,
+            message.producer,
+            target.channel_name,
+            target.queue_id,
+            message.size,
+            message.wire,
+            (message.marks & (MARK_HIGH | MARK_WANTS)) | MARK_CONFIRMED,
+            target.sequence,
+        )

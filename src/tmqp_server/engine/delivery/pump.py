@@ -1,0 +1,138 @@
+"""Owns the pump: moving what waits to those who can take it, in portions that fit into a step.
+
+Theory of operation.  ``pump`` drains one queue until it is empty, must wait, or the portion is
+used up.  A queue that waits is always found again by what it waits for:
+
+=====================  ============================================================================
+it waits for           and is pumped again by
+=====================  ============================================================================
+an acknowledge         the acknowledge or its time-out (``queue.held``, F96)
+what is on disk only   ``Fetched`` (``queue.spilled``)
+its audience           a join, an Unblock, a Grant, an answer: the audience's ``line`` is *awake*
+a status that sends    the update of its options
+the rest of a portion  the next ``on_deadline``: it is *runnable*, and the deadline is at once
+=====================  ============================================================================
+
+``go_on`` works on awake lines, runnable queues and trash within one budget; queues take turns of a
+bounded share, so that one with a million messages does not keep the others waiting.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.outcomes import Outcomes
+from tmqp_server.engine.delivery.sending import Sender
+from tmqp_server.engine.model.queues import Queue
+
+__all__ = ["Pump"]
+
+#: Work units a runnable queue gets in one turn.
+_SHARE: Final = 100
+#: A stored message costs one more unit for so many bytes: 2 ** 10.
+_UNIT_SHIFT: Final = 10
+
+
+class Pump:
+    """Drains queues."""
+
+    __slots__ = ("_core", "_outcomes", "_sender")
+
+    def __init__(self, core: Core, outcomes: Outcomes, sender: Sender) -> None:
+        self._core = core
+        self._outcomes = outcomes
+        self._sender = sender
+
+    def pump(self, queue: Queue, now: float, floor: int = 0) -> None:
+        """Send what waits in *queue* until the budget is down to *floor*."""
+        core = self._core
+        while queue.high_count or queue.regular_count:
+            if queue.spilled:
+                core.refill(queue)
+                if queue.high_tail is not None and not queue.high_count:
+                    return  # the high-priority ones are on their way
+            if queue.held is not None or not queue.discipline.sends or queue.closed:
+                return
+            if not queue.audience.can_take(queue.exclusive):
+                if not queue.waiting:
+                    queue.waiting = True
+                    queue.audience.line.append(queue)
+                return
+            if core.budget <= floor:
+                core.schedule(queue)
+                return
+            message = queue.take()
+            rare = message.rare
+            if rare is not None and rare.expires_at <= now:
+                core.budget -= 1
+                # Too old within this tick, and the timer has not come round yet.
+                if not self._outcomes.expire(queue, message):
+                    queue.put_first(message)
+                continue
+            # A step may fill consumers' buffers, and only after it can they say that they are full.
+            core.budget -= message.size >> _UNIT_SHIFT
+            self._sender.send(queue, message, now)
+        if queue.spilled:
+            core.refill(queue)
+
+    def resume(self, queue: Queue, now: float) -> None:
+        """Send what waits, unless that is about to be done anyway."""
+        if not queue.runnable:
+            self.pump(queue, now)
+
+    def rouse(self, now: float) -> None:
+        """Let queues try whose audience can take messages again."""
+        core = self._core
+        awake = core.awake
+        while awake and core.budget > 0:
+            line = awake[0]
+            if not line:
+                awake.popleft()
+                continue
+            queue = line.popleft()
+            assert isinstance(queue, Queue)
+            queue.waiting = False
+            core.budget -= 1
+            if not queue.runnable:
+                self.pump(queue, now)
+
+    def go_on(self, now: float) -> None:
+        """Go on with what earlier steps had no budget for."""
+        core = self._core
+        # Cleared messages count against the limits until they are disposed of: some go each time.
+        self._dispose(max(core.budget - _SHARE, 0))
+        self.rouse(now)
+        runnable = core.runnable
+        while runnable and core.budget > 0:
+            queue = runnable.popleft()
+            queue.runnable = False
+            self.pump(queue, now, max(core.budget - _SHARE, 0))
+        self._dispose(0)
+
+    def has_work(self) -> bool:
+        """Whether anything is left for ``go_on``, this one or that of pulls and removals."""
+        core = self._core
+        return bool(core.runnable or core.awake or core.pulls or core.trash or core.removals)
+
+    def _dispose(self, floor: int) -> None:
+        """Settle cleared messages until the budget is down to *floor*."""
+        core = self._core
+        trash = core.trash
+        while trash and core.budget > floor:
+            heap = trash[0]
+            message = heap.take()
+            core.budget -= 1
+            if message is None:
+                trash.popleft()
+                continue
+            client = message.holder
+            if client is not None:
+                message.holder = None
+                self._sender.give_up_one(client)
+            elif message.holders is not None:
+                for client in message.holders.values():
+                    core.budget -= 1
+                    self._sender.give_up_one(client)
+                core.release(message)
+            self._outcomes.settle(heap.queue, message)

@@ -1,0 +1,283 @@
+"""Owns runs: pushes, or answers, in a row about one queue, taken as one where that is possible.
+
+Theory of operation.  A queue that keeps nothing and waits for nobody (a broadcast, or any queue
+without acknowledges whose consumers take everything at once) has nothing to do for each message but
+to count it.  So a door may bring messages that differ in id and payload only as one ``PushRun``,
+and :class:`Runs` takes all of them in one go where each would be sent at once: one or two
+``DeliverRun`` carry them out, and the books say what they would say after as many pushes.  Where
+the only consumer is to acknowledge, each message is noted as in flight, and that is all; where the
+queue is durable as well, the storage is asked to keep them by one ``AppendRun`` with one ticket,
+whose ``Synced`` releases one ``ConfirmRun`` (rule 1).
+
+Where a single one of them might need another look (a limit that is near, somebody who must be told
+or asked, a consumer that is slow) nothing is taken in one go: the run is *divided*, and its pushes
+are carried out one by one as if they had come so.
+
+Answers (``AcknowledgeRun``) are looked at one by one in any case; what they have in common, from
+whom they are and about which queue, is looked up once, and what of that was kept is told to the
+storage by one ``EraseRun``.
+"""
+
+from __future__ import annotations
+
+from tmqp.constants import DECIDE_ACK_NEGATIVE, DECIDE_ACK_NONE
+from tmqp_server.engine.commands import AcknowledgeRun, PushRun
+from tmqp_server.engine.core import Core, PendingRun
+from tmqp_server.engine.delivery.workflow import Workflow
+from tmqp_server.engine.effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
+from tmqp_server.engine.events import MESSAGE_PRODUCED
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.model.delivery import (
+    ACKNOWLEDGE,
+    ALLOW,
+    HOOK_ACKNOWLEDGED,
+    HOOK_SAVE,
+    Decision,
+)
+from tmqp_server.engine.model.message import (
+    MARK_CONFIRMED,
+    MARK_HIGH,
+    MARK_SAVING,
+    MARK_TOGETHER,
+    MARK_WANTS,
+    Message,
+)
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+
+__all__ = ["Runs"]
+
+
+class Runs:
+    """Takes runs."""
+
+    __slots__ = ("_core", "_max_queue_bytes", "_max_total_bytes", "_window", "_workflow")
+
+    def __init__(self, core: Core, workflow: Workflow) -> None:
+        self._core = core
+        self._workflow = workflow
+        self._window = core.limits.max_in_flight_per_session
+        self._max_queue_bytes = core.limits.max_queue_bytes
+        self._max_total_bytes = core.limits.max_total_bytes
+
+    def push(self, run: PushRun, now: float) -> bool:
+        """Carry a run out in one go; False, with nothing done, when that is not possible.
+
+        The same as so many pushes: each would enter the queue, be sent to all and be settled before
+        the next, so at no time would there be more than the largest beside what is there already.
+        """
+        core = self._core
+        session = core.sessions.get(run.session)
+        channel = core.channels.find(run.channel)
+        queue = None if channel is None else channel.queues.get(run.queue_id)
+        if session is None or queue is None:
+            return False
+        decision = queue.receipt_asked if run.wants_confirm else queue.receipt
+        if not self._has_room(queue, run) or not self._goes_through(queue):
+            return False
+        audience = queue.audience
+        confirms = decision is ACKNOWLEDGE
+        if queue.saves:
+            if decision is None or not self._can_keep(queue, run, decision):
+                return False
+            confirms = decision.acknowledge != DECIDE_ACK_NONE
+        elif confirms:
+            if session.number in audience.subscriptions:
+                return False  # each confirm is to stand before the producer's own delivery
+        elif decision is not ALLOW:
+            return False
+        if audience.stale:
+            audience.refresh()
+        if queue.options.request_acknowledge and audience.everyone:
+            only = audience.only
+            if only is None or not self._track(queue, session, only, run, confirms, now):
+                return False
+        elif queue.saves:
+            return False
+        elif confirms:
+            ids, _, _ = run.wire.contents()
+            core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id))
+        self._send(queue, session, run, now)
+        return True
+
+    def _has_room(self, queue: Queue, run: PushRun) -> bool:
+        """Whether each message fits, with those before it that may still be there."""
+        core = self._core
+        count, size = 0, run.largest
+        if queue.options.request_acknowledge:
+            count, size = run.count - 1, run.size
+        memory = size + (count + 1) * MESSAGE_OVERHEAD_BYTES
+        return (
+            run.largest <= queue.size_cap
+            and queue.count + queue.spilled + count < queue.count_cap
+            and queue.bytes + size <= self._max_queue_bytes
+            and core.total_bytes + memory <= self._max_total_bytes
+        )
+
+    def _goes_through(self, queue: Queue) -> bool:
+        """Whether each message would be sent to all at once."""
+        core = self._core
+        audience = queue.audience
+        discipline = queue.discipline
+        return (
+            queue.plain
+            and audience.stalled == 0
+            and audience.special == 0
+            and not queue.options.hide_client_names
+            and (queue.saves or not queue.bounded)
+            and not core.shares_decisions
+            and not core.notices.mask & MESSAGE_PRODUCED
+            and not (queue.high_count or queue.regular_count or queue.spilled)
+            and (
+                not discipline.stores
+                or (
+                    discipline.sends
+                    and queue.held is None
+                    and not queue.waits
+                    and not queue.runnable
+                    and len(audience.subscriptions) > 0
+                )
+            )
+        )
+
+    def _can_keep(self, queue: Queue, run: PushRun, decision: Decision) -> bool:
+        """Whether the storage would be asked to keep each message, and nobody else be asked."""
+        return (
+            decision.allow
+            and decision.acknowledge != DECIDE_ACK_NEGATIVE
+            and not queue.hooks & HOOK_SAVE
+            and queue.high_tail is None
+            and queue.regular_tail is None
+            and queue.bytes + run.size < queue.memory_bytes
+            and self._core.has_room_to_save(run.size)
+        )
+
+    def _track(
+        self,
+        queue: Queue,
+        session: Session,
+        only: Client,
+        run: PushRun,
+        confirms: bool,
+        now: float,
+    ) -> bool:
+        """Note that the only consumer has each message of a run; the storage is asked to keep them,
+        if their queue is durable, and the producer told when it may be.
+
+        False, with nothing done, when one of them would be a twin, or too much unanswered.
+        """
+        core = self._core
+        if queue.twins or only.in_flight + run.count >= self._window:
+            return False
+        if queue.message_timeout_s > 0.0 and queue.discipline.stores:
+            return False
+        marks = MARK_HIGH if run.high_priority else 0
+        if run.wants_confirm:
+            marks |= MARK_WANTS
+        if confirms:
+            marks |= MARK_CONFIRMED
+        saves = queue.saves
+        if saves:
+            marks |= MARK_SAVING | MARK_TOGETHER if confirms else MARK_SAVING
+        channel, queue_id = run.channel, run.queue_id
+        ids, sizes, wires = run.wire.contents()
+        origin = session.origin
+        messages: list[Message] = []
+        flights = queue.flights
+        sequence = queue.sequence
+        for place in range(len(ids)):
+            message_id = ids[place]
+            if message_id in flights:
+                for earlier in range(place):
+                    del flights[ids[earlier]]
+                return False
+            sequence += 1
+            size, wire = sizes[place], wires[place]
+            message = Message(message_id, origin, channel, queue_id, size, wire, marks, sequence)
+            message.attempts = 1
+            message.sent_at = now
+            message.holder = only
+            flights[message_id] = message
+            if saves:
+                messages.append(message)
+        only.in_flight += run.count
+        queue.count += run.count
+        queue.bytes += run.size
+        core.total_bytes += run.size + run.count * MESSAGE_OVERHEAD_BYTES
+        if now + queue.ack_timeout_s < queue.timer.wake_at:
+            core.wakeups.arm(queue.timer, now + queue.ack_timeout_s)
+        if saves:
+            self._keep(queue, session, run, messages)
+        elif confirms:
+            core.out.append(ConfirmRun(session.number, ids, channel, queue_id))
+        return True
+
+    def _keep(self, queue: Queue, session: Session, run: PushRun, messages: list[Message]) -> None:
+        """Ask the storage to keep the messages of a run: what Saver does for each."""
+        core = self._core
+        core.last_ticket += 1
+        ticket = core.last_ticket
+        core.tickets[ticket] = PendingRun(messages, queue, session.origin, run.size)
+        core.unsynced_bytes += run.size
+        first = queue.sequence + 1
+        queue.appended = queue.sequence + run.count
+        core.out.append(AppendRun(ticket, run, messages, queue.channel_name, queue.key, first))
+
+    def _send(self, queue: Queue, session: Session, run: PushRun, now: float) -> None:
+        """What Intake, Workflow and Sender do for each message, and Outcomes at its end."""
+        audience = queue.audience
+        count = run.count
+        sequence = queue.sequence + 1
+        queue.sequence += count
+        session.pushed += count
+        queue.received += count
+        queue.last_received = now
+        queue.accepted += count
+        queue.removed += count
+        consumers = len(audience.everyone)
+        if consumers == 0:
+            queue.dropped += count
+            return
+        out = self._core.out
+        name = queue.channel_name
+        wants = queue.options.request_acknowledge
+        origin = session.origin
+        out.append(DeliverRun(audience.first, run, origin, sequence, name, True, wants))
+        if consumers > 1:
+            out.append(DeliverRun(audience.rest, run, origin, sequence, name, False, wants))
+        audience.fanouts += count
+        queue.sent += count
+        queue.deliveries += count * consumers
+        queue.last_sent = now
+        if not wants:
+            queue.done += count
+
+    # --- Answers ---------------------------------------------------------------------------------
+
+    def acknowledge(self, run: AcknowledgeRun, now: float, budget: int, most_effects: int) -> bool:
+        """Take answers, each with this budget, to the end or until one has much to follow: somebody
+        can take messages again, or there are so many effects.
+
+        False, with nothing done, when each must be looked at by itself.
+        """
+        core = self._core
+        session = core.sessions.get(run.session)
+        channel = core.channels.find(run.channel)
+        queue = None if channel is None else channel.queues.get(run.queue_id)
+        if session is None or queue is None or session.node or queue.hooks & HOOK_ACKNOWLEDGED:
+            return False
+        workflow = self._workflow
+        ids = run.message_ids
+        at = run.at
+        erased: list[int] = []
+        while at < len(ids):
+            core.budget = budget
+            workflow.take_answer(queue, session, ids[at], True, None, now, erased)
+            at += 1
+            if core.awake or len(core.out) >= most_effects:
+                break
+        run.at = at
+        if erased:
+            core.out.append(EraseRun(queue.key, erased))
+        return True

@@ -1,0 +1,184 @@
+"""Owns asking the storage to keep messages, and to forget them.
+
+Theory of operation.  A message is kept under a key, its queue's, and a sequence that rises from one
+asking to the next of the same queue: that order is the order after a restart.  Most messages are
+kept when they arrive, under their own sequence.  One that is saved later, or goes to the end of
+its queue, gets a new one.  If the storage has it already, that older copy stays owed until the
+new one is safe: both are told to the storage at once (``Append.old``).
+
+Where a message is kept stands in its ``Rare`` record (``stored``; ``old`` and ``old_key``), or,
+while it has none, is its own sequence.
+
+Messages of a run (``push_runs.py``) are asked for together, under one ticket.  One of them that is
+asked for anew gets a ticket of its own, and its confirm waits for that one.
+"""
+
+from __future__ import annotations
+
+from tmqp_server.engine.core import Core, PendingSave
+from tmqp_server.engine.delivery.sharing import forget
+from tmqp_server.engine.effects import Append, ClearStored, Confirm, Erase
+from tmqp_server.engine.model.message import (
+    MARK_HIGH,
+    MARK_SAVED,
+    MARK_SAVING,
+    MARK_SHARED,
+    MARK_TOGETHER,
+    Message,
+)
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.tails import Tail
+
+__all__ = ["Saver", "tell_apart"]
+
+
+class Saver:
+    """Tells the storage what to keep."""
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def save(self, queue: Queue, message: Message) -> None:
+        """Have a message kept that is not yet, where it stands."""
+        message.rarely()  # which notes where it is kept now, if it is
+        sequence = message.sequence
+        if sequence <= queue.appended:
+            sequence = queue.sequence + 1
+            queue.sequence = sequence
+        self._append(queue, message, sequence, False)
+        tail = queue.tail_of(message)
+        if tail is not None:
+            tail.skip[sequence] = None
+
+    def save_again(self, queue: Queue, message: Message) -> None:
+        """Let the copy of a message that goes to the end of its queue stand at the end as well."""
+        if message.marks & (MARK_SAVED | MARK_SAVING):
+            self.save(queue, message)
+
+    def spill(self, queue: Queue, message: Message) -> None:
+        """Let a message wait on disk only, behind all of its priority."""
+        rare = message.rarely()
+        marks = message.marks & (MARK_SAVED | MARK_SAVING)
+        if not marks & MARK_SAVING or rare.stored != queue.sequence or rare.ticket == 0:
+            queue.sequence += 1
+            message.sequence = queue.sequence
+            self._append(queue, message, queue.sequence, marks == 0 and not queue.saves)
+        tail = queue.tail_of(message)
+        if tail is None:
+            tail = Tail(rare.stored - 1, rare.stored - 1, 0)
+            queue.set_tail(message.marks & MARK_HIGH != 0, tail)
+        tail.skip.pop(rare.stored, None)
+        if message.marks & MARK_SHARED:
+            # What other nodes decide does not reach what is on disk only.
+            message.marks &= ~MARK_SHARED
+            forget(queue, message)
+        tail.count += 1
+        tail.unsynced += 1
+        queue.spilled += 1
+        pending = self._core.tickets[rare.ticket]
+        assert isinstance(pending, PendingSave)
+        pending.tail = tail
+
+    def _append(self, queue: Queue, message: Message, sequence: int, transient: bool) -> None:
+        core = self._core
+        rare = message.rarely()
+        tell_apart(message)
+        if rare.stored and message.marks & (MARK_SAVED | MARK_SAVING):
+            if message.marks & MARK_SAVING:
+                # That copy was not answered for, and nobody has been promised anything by it.
+                core.out.append(Erase(rare.ticket, queue.key, rare.stored))
+            else:
+                rare.old_key = queue.key
+                rare.old = rare.stored
+        core.last_ticket += 1
+        ticket = core.last_ticket
+        message.marks |= MARK_SAVING
+        rare.ticket = ticket
+        rare.stored = sequence
+        queue.appended = sequence
+        core.tickets[ticket] = PendingSave(message, queue, transient)
+        core.unsynced_bytes += message.size
+        core.out.append(
+            Append(
+                ticket,
+                message,
+                queue.channel_name,
+                queue.queue_id,
+                queue.key,
+                sequence,
+                transient,
+                rare.old_key,
+                rare.old,
+            )
+        )
+
+    def move(self, source: Queue, message: Message, letter: Message) -> None:
+        """Let the copy of *message* be owed until its dead letter is safe elsewhere."""
+        rare = message.rarely()
+        moved = letter.rarely()
+        if rare.old and rare.old_key != source.key:
+            moved.old_key = rare.old_key  # with the claim on that queue
+        else:
+            moved.old_key = source.key
+            self._core.claim(source)
+        moved.old = rare.old or rare.stored
+        letter.marks |= message.marks & MARK_SAVED
+        if rare.old and rare.stored:
+            self._core.out.append(Erase(rare.ticket, source.key, rare.stored))
+        message.marks &= ~(MARK_SAVED | MARK_SAVING)
+
+    def erase(self, queue: Queue, message: Message) -> None:
+        """Have every copy of a message forgotten."""
+        out = self._core.out
+        rare = message.rare
+        if rare is None:
+            if not queue.closed:
+                out.append(Erase(0, queue.key, message.sequence))
+            return
+        if rare.old and not (queue.closed and rare.old_key == queue.key):
+            out.append(Erase(0, rare.old_key, rare.old))
+            if rare.old_key != queue.key:
+                rare.old = 0
+                self._core.release_claim(rare.old_key)
+        if rare.stored and not queue.closed:
+            out.append(Erase(rare.ticket, queue.key, rare.stored))
+
+    def clear_tails(self, queue: Queue, high_priority: bool, regular: bool) -> None:
+        """Settle what waits on disk only; it counts as cleared."""
+        if high_priority and queue.high_tail is not None:
+            self._clear_tail(queue, queue.high_tail, True)
+        if regular and queue.regular_tail is not None:
+            self._clear_tail(queue, queue.regular_tail, False)
+
+    def _clear_tail(self, queue: Queue, tail: Tail, high_priority: bool) -> None:
+        queue.cleared += tail.count
+        queue.spilled -= tail.count
+        queue.set_tail(high_priority, None)
+        if queue.closed:
+            return
+        first = tail.after + 1
+        for kept in sorted(tail.skip):
+            if kept > first:
+                self._core.keep(ClearStored(queue.key, high_priority, first, kept - 1))
+            first = max(first, kept + 1)
+        if first <= queue.sequence:
+            self._core.keep(ClearStored(queue.key, high_priority, first, queue.sequence))
+
+
+def tell_apart(message: Message) -> None:
+    """Let the confirm of a message wait by itself, if it waits with those of its run."""
+    if message.marks & MARK_TOGETHER:
+        message.marks &= ~MARK_TOGETHER
+        message.rarely().held_confirm = Confirm(
+            message.producer.number,
+            message.message_id,
+            message.channel,
+            message.queue_id,
+            True,
+            "",
+            True,
+            "",
+            None,
+        )

@@ -1,0 +1,443 @@
+"""Owns the send pass: one message goes out once, to all who are to get it this time.
+
+Theory of operation (specification, "Delivery Workflow").  Begin send decides once a message.  Then
+each consumer: can it receive?  One that cannot take it fails; one that can is sent to, and the
+message is registered as in flight if the queue wants acknowledges.  End send closes the pass, the
+decisions about all consumers are combined into one and carried out, and the message is in flight,
+put back, settled or dropped.
+
+Most queues have handlers that decide none of this and an audience of which all can take all.  Then
+the pass is one or two effects with ready-made lists of recipients (``_send_to_all``); otherwise it
+goes the long way (``_send_deciding``).  A message that is pulled has one consumer, the one who
+asked; for it the pass is the long way with that consumer alone (``send_pulled``).
+
+A message without an id (F41) cannot be acknowledged: no consumer is asked to, and it is done when
+it was sent.  Queues that have had one go the long way.
+
+The first receiver of a message that was never sent gets the first-acquirer flag (F87); effects
+come before the confirm that a decision makes (seen: delivery, then acknowledge).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import PUT_BACK_NO
+from tmqp_server.engine.books import holders_bytes
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.outcomes import Outcomes
+from tmqp_server.engine.effects import Deliver, DeliverPulled
+from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.model.delivery import (
+    ALLOW,
+    HOOK_BEGIN_SEND,
+    HOOK_CAN_RECEIVE,
+    HOOK_CONSUMER_FAILED,
+    HOOK_CONSUMER_RECEIVED,
+    HOOK_END_SEND,
+    Decision,
+    combine,
+)
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Audience, Pulling, Session, Subscription
+
+__all__ = ["Sender"]
+
+#: Bytes of a pulled message that count as one unit of work: it is written anew for its request.
+_PULLED_BYTES_PER_UNIT: Final = 16_384
+
+
+class Sender:
+    """Carries out send passes."""
+
+    __slots__ = ("_core", "_outcomes", "_window")
+
+    def __init__(self, core: Core, outcomes: Outcomes) -> None:
+        self._core = core
+        self._outcomes = outcomes
+        self._window = core.limits.max_in_flight_per_session
+
+    def send(self, queue: Queue, message: Message, now: float) -> None:
+        """Send *message*, which is in no list any more; takes its work from the budget."""
+        self._core.budget -= 1
+        audience = queue.audience
+        if queue.plain and audience.stalled == 0 and audience.special == 0:
+            self._send_to_all(queue, message, audience, now)
+        else:
+            self._send_deciding(queue, message, now)
+
+    def _send_deciding(self, queue: Queue, message: Message, now: float) -> None:
+        """The long way: every step is asked about, every consumer looked at."""
+        hooks = queue.hooks
+        decision = ALLOW
+        if hooks & HOOK_BEGIN_SEND:
+            decision = self._outcomes.ask(HOOK_BEGIN_SEND, queue, message, None, None)
+            self._outcomes.apply(queue, message, decision)
+            if not decision.allow:
+                self._close_unsent(queue, message, decision, now)
+                return
+        sent, decision = self._send_to_some(queue, message, decision, now)
+        if hooks & HOOK_END_SEND:
+            closing = self._outcomes.ask(HOOK_END_SEND, queue, message, None, None)
+            decision = combine(decision, closing)
+        if decision is not ALLOW:
+            self._outcomes.apply(queue, message, decision)
+        if not sent:
+            self._close_unsent(queue, message, decision, now)
+        else:
+            self._close_sent(queue, message, decision, now)
+
+    def _send_to_all(self, queue: Queue, message: Message, audience: Audience, now: float) -> None:
+        """The short way: nothing is decided and everybody takes everything.
+
+        Nearly all messages go this way, so it is one function from the delivery to the books.  It
+        comes to the same as the long way with a handler that allows all; a test compares them.
+        """
+        if audience.stale:
+            audience.refresh()
+        everyone = audience.everyone
+        count = len(everyone)
+        queue.removed += 1
+        if count == 0:
+            self._outcomes.drop(queue, message)
+            return
+        options = queue.options
+        wants = options.request_acknowledge
+        hides = options.hide_client_names
+        name = queue.channel_name
+        out = self._core.out
+        if message.attempts:
+            out.append(Deliver(everyone, message, name, False, wants, True, hides))
+        else:
+            out.append(Deliver(audience.first, message, name, True, wants, False, hides))
+            if count > 1:
+                out.append(Deliver(audience.rest, message, name, False, wants, False, hides))
+        audience.fanouts += 1
+        message.attempts += 1
+        message.sent_at = now
+        queue.sent += 1
+        queue.deliveries += count
+        queue.last_sent = now
+        if wants:
+            only = audience.only
+            flights = queue.flights
+            if (
+                only is not None
+                and only.in_flight + 1 < self._window
+                and message.message_id not in flights
+                and not queue.twins
+            ):
+                # What _give and _take_off would do, in place: most messages end here.
+                only.in_flight += 1
+                message.holder = only
+                flights[message.message_id] = message
+                if now + queue.ack_timeout_s < queue.timer.wake_at:
+                    self._core.wakeups.arm(queue.timer, now + queue.ack_timeout_s)
+                if queue.waits:
+                    queue.held = message
+                return
+            if only is not None:
+                self._give(queue, message, only)
+            else:
+                self._give_all(queue, message, audience.clients)
+            if message.holder is not None or message.holders is not None:
+                self._take_off(queue, message, now)
+                return
+        self._outcomes.finish(queue, message)
+
+    def _send_to_some(
+        self,
+        queue: Queue,
+        message: Message,
+        decision: Decision,
+        now: float,
+    ) -> tuple[bool, Decision]:
+        """Look at each consumer; return whether any got it, and all decisions in one."""
+        outcomes = self._outcomes
+        hooks = queue.hooks
+        chosen: dict[int, Client] = {}
+        for subscription in self._candidates(queue, queue.audience):
+            session = subscription.session
+            if subscription.filter is not None and not self._passes(queue, subscription, message):
+                continue
+            if hooks & HOOK_CAN_RECEIVE:
+                answer = outcomes.ask(HOOK_CAN_RECEIVE, queue, message, session, None)
+                decision = combine(decision, answer)
+                if not answer.allow:
+                    continue
+            # A broadcast goes on past the limit of unanswered deliveries, see _give.
+            able = not subscription.stalled or (
+                not queue.discipline.stores and subscription.can_take()
+            )
+            if not able:
+                queue.skipped += 1
+                if hooks & HOOK_CONSUMER_FAILED:
+                    answer = outcomes.ask(HOOK_CONSUMER_FAILED, queue, message, session, None)
+                    decision = combine(decision, answer)
+                continue
+            self._spend(subscription)
+            session.delivered += 1
+            chosen[session.number] = session
+            if queue.exclusive:
+                break
+        if not chosen:
+            return False, decision
+        self._emit(queue, message, chosen, now)
+        if hooks & HOOK_CONSUMER_RECEIVED:
+            for client in chosen.values():
+                answer = outcomes.ask(HOOK_CONSUMER_RECEIVED, queue, message, client, None)
+                decision = combine(decision, answer)
+        return True, decision
+
+    def _candidates(self, queue: Queue, audience: Audience) -> list[Subscription]:
+        """The subscriptions to look at, in order: join order, or for round robin whose turn it is.
+
+        The turn is a position, which nobody adjusts when a client leaves; past the last one the
+        first is next (F90).
+        """
+        everybody = list(audience.subscriptions.values())
+        if not queue.discipline.exclusive or not everybody:
+            return everybody
+        count = len(everybody)
+        start = queue.turn + 1 if queue.turn + 1 < count else 0
+        for step in range(count):
+            position = (start + step) % count
+            if not everybody[position].stalled:
+                queue.turn = position
+                return everybody[position:] + everybody[:position]
+        return []
+
+    def _passes(self, queue: Queue, subscription: Subscription, message: Message) -> bool:
+        try:
+            chooser = subscription.filter
+            return chooser is None or chooser.accepts(message)
+        except Exception:  # noqa: BLE001 - a door's filter hurts its own subscription only
+            queue.errors += 1
+            return False
+
+    def _emit(self, queue: Queue, message: Message, chosen: dict[int, Client], now: float) -> None:
+        """Make the effects for chosen consumers and register what is in flight."""
+        options = queue.options
+        wants = options.request_acknowledge and message.message_id != ""
+        hides = options.hide_client_names
+        name = queue.channel_name
+        out = self._core.out
+        numbers = list(chosen)
+        if message.attempts:
+            out.append(Deliver(numbers, message, name, False, wants, True, hides))
+        else:
+            out.append(Deliver(numbers[:1], message, name, True, wants, False, hides))
+            if len(numbers) > 1:
+                rest = numbers[1:]
+                out.append(Deliver(rest, message, name, False, wants, False, hides))
+        message.attempts += 1
+        message.sent_at = now
+        queue.sent += 1
+        queue.deliveries += len(numbers)
+        queue.last_sent = now
+        if wants:
+            if len(numbers) == 1:
+                self._give(queue, message, chosen[numbers[0]])
+            else:
+                self._give_all(queue, message, chosen)
+
+    def send_pulled(self, queue: Queue, message: Message, pulling: Pulling, now: float) -> bool:
+        """Send *message*, which is in no list any more, to the one who pulls.
+
+        False when the handler keeps it from this consumer and does not put it back: the caller
+        must, for what this one may not have is not lost for the others (F109).
+        """
+        outcomes = self._outcomes
+        hooks = queue.hooks
+        session = pulling.session
+        self._core.budget -= 1 + message.size // _PULLED_BYTES_PER_UNIT
+        decision = ALLOW
+        if hooks & HOOK_BEGIN_SEND:
+            decision = outcomes.ask(HOOK_BEGIN_SEND, queue, message, None, None)
+            outcomes.apply(queue, message, decision)
+            if not decision.allow:
+                self._close_unsent(queue, message, decision, now)
+                return True
+        if hooks & HOOK_CAN_RECEIVE:
+            answer = outcomes.ask(HOOK_CAN_RECEIVE, queue, message, session, None)
+            if not answer.allow:
+                outcomes.apply(queue, message, answer)
+                if answer.put_back == PUT_BACK_NO:
+                    return False
+                outcomes.put_back(queue, message, answer.put_back)
+                return True
+            decision = combine(decision, answer)
+        self._emit_pulled(queue, message, pulling, now)
+        decision = self.decide_sent(queue, message, session, decision)
+        self._close_sent(queue, message, decision, now)
+        return True
+
+    def decide_sent(
+        self, queue: Queue, message: Message, session: Session, decision: Decision
+    ) -> Decision:
+        """What the handler says of a message that was sent to the one who asked for it.
+
+        Returns it together with the *decision* before, and carries it out.
+        """
+        outcomes = self._outcomes
+        hooks = queue.hooks
+        if hooks & HOOK_CONSUMER_RECEIVED:
+            answer = outcomes.ask(HOOK_CONSUMER_RECEIVED, queue, message, session, None)
+            decision = combine(decision, answer)
+        if hooks & HOOK_END_SEND:
+            closing = outcomes.ask(HOOK_END_SEND, queue, message, None, None)
+            decision = combine(decision, closing)
+        if decision is not ALLOW:
+            outcomes.apply(queue, message, decision)
+        return decision
+
+    def _emit_pulled(self, queue: Queue, message: Message, pulling: Pulling, now: float) -> None:
+        """Make the effect for the one who pulls and register what is in flight."""
+        options = queue.options
+        wants = options.request_acknowledge and message.message_id != ""
+        session = pulling.session
+        pulling.index += 1
+        self._core.out.append(
+            DeliverPulled(
+                session.number,
+                pulling.request,
+                message,
+                pulling.index,
+                pulling.count,
+                message.attempts == 0,
+                wants,
+                options.hide_client_names,
+                queue.high_in_all() if pulling.info else -1,
+                queue.regular_in_all() if pulling.info else -1,
+            )
+        )
+        session.delivered += 1
+        message.attempts += 1
+        message.sent_at = now
+        queue.sent += 1
+        queue.deliveries += 1
+        queue.last_sent = now
+        if wants:
+            self._give(queue, message, session)
+
+    # --- In flight -------------------------------------------------------------------------------
+
+    def _give(self, queue: Queue, message: Message, client: Client) -> None:
+        """Register the one consumer that has the message."""
+        in_flight = client.in_flight
+        if in_flight >= self._window:
+            # Only a broadcast comes here, for it waits for nobody.
+            queue.untracked += 1
+            return
+        message.holder = client
+        client.in_flight = in_flight + 1
+        if in_flight + 1 >= self._window:
+            self.mark_full(client)
+
+    def _give_all(self, queue: Queue, message: Message, clients: dict[int, Client]) -> None:
+        """Register several consumers."""
+        self._core.budget -= len(clients)
+        window = self._window
+        holders = clients.copy()
+        for client in clients.values():
+            in_flight = client.in_flight
+            if in_flight >= window:
+                queue.untracked += 1
+                del holders[client.number]
+                continue
+            client.in_flight = in_flight + 1
+            if in_flight + 1 >= window:
+                self.mark_full(client)
+        if holders:
+            message.holders = holders
+            message.held = holders_bytes(len(clients))
+            self._core.charge(message.held)
+
+    def mark_full(self, client: Client) -> None:
+        """Let no queue that keeps its messages send to *client* before it has answered some."""
+        client.full = True
+        session = self._core.sessions.get(client.number)
+        if session is not None:
+            self._recount(session)
+
+    def give_up_one(self, client: Client) -> None:
+        """Note that *client* has one delivery less in flight."""
+        client.in_flight -= 1
+        if not client.alive and client.in_flight == 0:
+            self._core.forget_husk(client)
+        if client.full:
+            self.relieve(client)
+
+    def relieve(self, client: Client) -> None:
+        """Let queues send again to a client that was full, if a quarter of its window is free.
+
+        Otherwise a busy session would be counted to and fro at every message.
+        """
+        if client.in_flight <= self._window - (self._window + 3) // 4:
+            client.full = False
+            session = self._core.sessions.get(client.number)
+            if session is not None:
+                self._recount(session)
+
+    def _recount(self, session: Session) -> None:
+        """Count a session anew in all its audiences; wake those that can take more now."""
+        core = self._core
+        for subscription in session.subscriptions.values():
+            audience = subscription.audience
+            audience.recount(subscription)
+            if not subscription.stalled:
+                core.wake_audience(audience)
+        if not session.blocked and not session.full:
+            for pulling in session.pulls:
+                if not pulling.parked:
+                    core.schedule_pull(pulling)
+
+    def block(self, session: Session, blocked: bool) -> None:
+        """Note whether a session's outbound buffer is full."""
+        if session.blocked != blocked:
+            session.blocked = blocked
+            session.answer_bytes = 0
+            self._recount(session)
+
+    def _spend(self, subscription: Subscription) -> None:
+        """Take one delivery from the credit."""
+        if subscription.credit > 0:
+            subscription.credit -= 1
+            if subscription.credit == 0:
+                subscription.audience.recount(subscription)
+
+    def _take_off(self, queue: Queue, message: Message, now: float) -> None:
+        """Note that a message is in flight, and have its time-out watched."""
+        queue.enter_flight(message)
+        due = now + queue.ack_timeout_s
+        if due < queue.timer.wake_at:
+            self._core.wakeups.arm(queue.timer, due)
+        if queue.waits:
+            queue.held = message
+
+    # --- Closing the pass ------------------------------------------------------------------------
+
+    def _close_sent(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
+        """After somebody got it: in flight, back into the queue, or done."""
+        outcomes = self._outcomes
+        back = decision.put_back if queue.discipline.stores else PUT_BACK_NO
+        if message.holder is not None or message.holders is not None:
+            outcomes.mark_put_back(message, back)
+            self._take_off(queue, message, now)
+            if back == PUT_BACK_NO:
+                outcomes.dequeued(queue, message)
+        elif back != PUT_BACK_NO:
+            outcomes.put_back(queue, message, back)
+        else:
+            outcomes.dequeued(queue, message)
+            outcomes.finish(queue, message)
+
+    def _close_unsent(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
+        """After nobody got it: back into the queue if that was decided, else gone (F89)."""
+        outcomes = self._outcomes
+        if decision.put_back != PUT_BACK_NO and queue.discipline.stores:
+            outcomes.put_back(queue, message, decision.put_back)
+            return
+        outcomes.dequeued(queue, message)
+        outcomes.drop(queue, message)

@@ -1,0 +1,72 @@
+"""Owns what a queue knows of messages that other nodes have too: finding one, letting it go.
+
+Theory of operation.  Where decisions are shared (F63), a message that its queue keeps is *shared*:
+marked, and found by its id in ``Queue.shared`` until it is settled.  When the queue is done with
+it, the other nodes are told; when another node is done with it, it is withdrawn here.  A withdrawn
+message stays in its list as a husk, like one that expired, so withdrawing costs the same wherever
+it stands.
+
+Ids are the producers' choice and may repeat: of several with one id only the first is shared.
+"""
+
+from __future__ import annotations
+
+from tmqp_server.engine.effects import Effect, TellNodes
+from tmqp_server.engine.model.message import MARK_HIGH, MARK_NEGATIVE, MARK_SHARED, Message
+from tmqp_server.engine.model.queues import Queue
+
+__all__ = ["forget", "reindex", "share", "tell", "withdraw"]
+
+
+def share(queue: Queue, message: Message) -> None:
+    """Note that other nodes have *message* too; a queue that keeps nothing shares nothing, and
+    what has no id cannot be spoken of."""
+    message_id = message.message_id
+    if queue.discipline.stores and message_id and message_id not in queue.shared:
+        queue.shared[message_id] = message
+        message.marks |= MARK_SHARED
+
+
+def forget(queue: Queue, message: Message) -> None:
+    """A shared message is settled."""
+    if queue.shared.get(message.message_id) is message:
+        del queue.shared[message.message_id]
+
+
+def reindex(queue: Queue, in_hand: Message | None = None) -> None:
+    """Leave out what has been cleared and only waits to be disposed of; looks at what is left.
+
+    *in_hand* is a message of the queue that stands nowhere at this moment.
+    """
+    if not queue.shared:
+        return
+    left: dict[str, Message] = {}
+    if in_hand is not None and in_hand.marks & MARK_SHARED:
+        left[in_hand.message_id] = in_hand
+    for messages in (queue.high.messages(), queue.regular.messages()):
+        for message in messages:
+            if message.marks & MARK_SHARED:
+                left[message.message_id] = message
+    for entry in queue.deferred:
+        if entry[2].marks & MARK_SHARED:
+            left[entry[2].message_id] = entry[2]
+    for message in queue.flights.values():
+        if message.marks & MARK_SHARED:
+            left[message.message_id] = message
+    queue.shared = left
+
+
+def withdraw(queue: Queue, message: Message) -> None:
+    """Take out a message that waits, wherever it stands.  The caller must settle it."""
+    if message.marks & MARK_HIGH:
+        queue.high_count -= 1
+        queue.high.remove(message)
+    else:
+        queue.regular_count -= 1
+        queue.regular.remove(message)
+
+
+def tell(out: list[Effect], queue: Queue, message: Message) -> None:
+    """Tell the other nodes that this queue is done with a shared message."""
+    positive = not message.marks & MARK_NEGATIVE
+    out.append(TellNodes(queue.channel_name, queue.queue_id, message.message_id, positive))

@@ -1,0 +1,423 @@
+"""Owns a message's way through the broker: pushed, answered for, timed out, expired, cleared.
+
+Theory of operation.  ``receive`` takes a message in and sends it at once when nothing is in its
+way; otherwise it waits and the pump brings it out later.  ``acknowledge`` and ``time_out`` close
+deliveries.  All deliveries of one sending are judged together: when the last of them is closed,
+the message goes back if any decision wanted that, and is settled otherwise.  So a message is never
+waiting and in flight at once, and three consumers that refuse it cost one put-back, not three.
+
+*The consumer that vanished.*  Deliveries stay in flight when their consumer disconnects, until
+their acknowledge time-out (F99): the client may be back by then and answer nothing twice.  At the
+time-out the handler decides as always.  But if nobody answered, all who had the message have gone,
+and the handler neither puts it back nor tells the producer that it failed, then it goes back to
+the front: nobody was there who could have dealt with it, so it is not lost.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import (
+    DECIDE_ACK_NEGATIVE,
+    PUT_BACK_NO,
+    PUT_BACK_START,
+)
+from tmqp_server.engine.commands import Acknowledge
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.outcomes import Outcomes
+from tmqp_server.engine.delivery.pump import Pump
+from tmqp_server.engine.delivery.sending import Sender
+from tmqp_server.engine.delivery.sharing import reindex, share
+from tmqp_server.engine.events import MESSAGE_PRODUCED
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.model.delivery import (
+    ALLOW,
+    HOOK_ACKNOWLEDGED,
+    HOOK_RECEIVED,
+    HOOK_TIMED_OUT,
+    SAVE,
+    Decision,
+)
+from tmqp_server.engine.model.handlers import saving
+from tmqp_server.engine.model.message import (
+    MARK_ANSWERED,
+    MARK_BACK,
+    MARK_BACK_START,
+    MARK_DECIDED,
+    MARK_GONE,
+    MARK_NEGATIVE,
+    MARK_SAVED,
+    MARK_SAVING,
+    MARK_SHARED,
+    MARK_TWIN,
+    MARK_WANTS,
+    Message,
+)
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.model.times import AT_ONCE
+
+__all__ = ["Workflow"]
+
+_REFUSED: Final = MARK_ANSWERED | MARK_NEGATIVE
+#: With one of these a message takes the long way out.
+_NOT_PLAIN: Final = MARK_BACK | MARK_TWIN | MARK_SHARED
+#: With one of these the storage has it, or was asked to keep it.
+_KEPT: Final = MARK_SAVED | MARK_SAVING
+
+
+class Workflow:
+    """Takes messages in and sees them through."""
+
+    __slots__ = ("_core", "_outcomes", "_pump", "_sender")
+
+    def __init__(self, core: Core, outcomes: Outcomes, sender: Sender, pump: Pump) -> None:
+        self._core = core
+        self._outcomes = outcomes
+        self._sender = sender
+        self._pump = pump
+
+    # --- Pushed ----------------------------------------------------------------------------------
+
+    def receive(self, queue: Queue, message: Message, now: float) -> None:
+        """Take a message in that the queue has room for."""
+        outcomes = self._outcomes
+        queue.received += 1
+        queue.last_received = now
+        decision = queue.receipt_asked if message.marks & MARK_WANTS else queue.receipt
+        if decision is None:
+            decision = outcomes.ask(HOOK_RECEIVED, queue, message, None, None)
+            if queue.saves:
+                decision = saving(decision)
+                assert decision is not None
+        if queue.bounded and decision.allow and queue.is_over(message, False):
+            self._receive_over(queue, message, decision, now)
+            return
+        if decision is not ALLOW:
+            outcomes.apply(queue, message, decision)
+            if not decision.allow:
+                self._refused(queue, message, decision, now)
+                return
+        queue.accepted += 1
+        queue.count += 1
+        queue.bytes += message.size
+        self._core.total_bytes += message.size + MESSAGE_OVERHEAD_BYTES
+        if self._core.shares_decisions:
+            share(queue, message)
+        if self._core.notices.mask & MESSAGE_PRODUCED:
+            self._produced(queue, message)
+        rare = message.rare
+        if rare is not None and rare.due_at > now:
+            queue.defer(message, rare.due_at)
+            self._core.arm(queue)
+            return
+        self._arrive(queue, message, now)
+
+    def _receive_over(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
+        """The same for a queue that has no room for the message in memory.
+
+        What is to go to disk is on its way before the producer is told, so that a positive confirm
+        waits until it is there.
+        """
+        outcomes = self._outcomes
+        rare = message.rare
+        outcomes.admit(queue, message)
+        if rare is not None and rare.due_at > now:
+            outcomes.apply(queue, message, decision)
+            if self._core.shares_decisions:
+                share(queue, message)
+            queue.defer(message, rare.due_at)
+            self._core.arm(queue)
+        elif queue.options.ephemeral:
+            outcomes.wait_last(queue, message)
+        else:
+            if decision.save:
+                outcomes.apply(queue, message, SAVE)
+            outcomes.wait_last(queue, message)
+            outcomes.apply(queue, message, decision)
+        if self._core.notices.mask & MESSAGE_PRODUCED:
+            self._produced(queue, message)
+        self._pump.resume(queue, now)
+
+    def _arrive(self, queue: Queue, message: Message, now: float) -> None:
+        """Send a message now if nothing is before it and somebody can take it; else let it wait."""
+        discipline = queue.discipline
+        if queue.high_count or queue.regular_count or queue.spilled:
+            self._outcomes.make_way(queue, message)
+            self._outcomes.wait_last(queue, message)
+            if not queue.waiting and not queue.runnable:
+                self._pump.pump(queue, now)
+        elif not discipline.stores or (
+            discipline.sends
+            and queue.held is None
+            and not queue.runnable
+            and queue.audience.can_take(queue.exclusive)
+        ):
+            self._sender.send(queue, message, now)
+            if queue.waiting_count() != 0:
+                self._pump.pump(queue, now)  # a decision has put it back at once
+            elif queue.fleeting and message.attempts == 0:
+                # A broadcast that nobody was there for never was in the queue.
+                self._core.emptied.pop(queue.key, None)
+            return
+        else:
+            self._outcomes.wait_last(queue, message)
+            if discipline.sends and queue.held is None:
+                self._pump.pump(queue, now)
+        if message.rare is not None:
+            self._core.arm(queue)
+
+    def _refused(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
+        """The handler does not allow a push: forget it, or let it wait if it is put back."""
+        outcomes = self._outcomes
+        if decision.put_back == PUT_BACK_NO or not queue.discipline.stores:
+            queue.refused += 1
+            outcomes.dequeued(queue, message)
+            outcomes.forget(queue, message)
+            return
+        outcomes.admit(queue, message)
+        if self._core.shares_decisions:
+            share(queue, message)
+        outcomes.make_way(queue, message)
+        if decision.put_back == PUT_BACK_START:
+            queue.put_first(message)
+        else:
+            outcomes.wait_last(queue, message)
+        if not queue.runnable:
+            self._pump.pump(queue, now)
+        self._core.arm(queue)
+
+    def _produced(self, queue: Queue, message: Message) -> None:
+        """Tell of a message produced; of one that is being saved when that is known (F130)."""
+        if message.marks & MARK_SAVING:
+            message.rarely().untold = True
+        else:
+            self._core.notify_message(queue, message)
+
+    # --- Answered for ----------------------------------------------------------------------------
+
+    def acknowledge(self, queue: Queue, session: Session, command: Acknowledge, now: float) -> None:
+        """A consumer's answer (F95)."""
+        self.take_answer(queue, session, command.message_id, command.positive, command, now)
+
+    def take_answer(
+        self,
+        queue: Queue,
+        session: Session,
+        message_id: str,
+        positive: bool,
+        command: Acknowledge | None,
+        now: float,
+        erased: list[int] | None = None,
+    ) -> None:
+        """The same; *command* may be missing where the handler is not asked.
+
+        *erased* takes the sequences that the storage may forget; the caller tells the storage.
+        """
+        if positive:
+            queue.acks += 1
+            session.acknowledged += 1
+        else:
+            queue.negative_acks += 1
+            session.negative_acks += 1
+        message = queue.flights.get(message_id)
+        if message is not None and message.holder is session:
+            message.holder = None
+            session.in_flight -= 1
+            if session.full:
+                self._sender.relieve(session)
+        elif session.node and message is not None and positive:
+            self._take_from_all(message)
+        else:
+            if message is None or not message.is_held_by(session):
+                message = queue.twin_held_by(message_id, session)
+                if message is None:
+                    queue.unknown_acks += 1
+                    session.unknown_acks += 1
+                    return
+            self._take_from(message, session)
+        message.marks |= MARK_ANSWERED if positive else _REFUSED
+        if queue.hooks & HOOK_ACKNOWLEDGED and command is not None:
+            outcomes = self._outcomes
+            decision = outcomes.ask(HOOK_ACKNOWLEDGED, queue, message, session, command)
+            if decision is not ALLOW:
+                outcomes.apply_answer(queue, message, decision, session, command)
+                outcomes.mark_put_back(message, decision.put_back)
+        if message.holder is None and not message.holders:
+            marks = message.marks
+            if (
+                message.rare is not None
+                or marks & _NOT_PLAIN
+                or ((marks & _KEPT and erased is None) or queue.fleeting)
+            ):
+                self._close(queue, message, now)
+            else:
+                # What _close and settle would do, in place: most messages end here.
+                del queue.flights[message.message_id]
+                if queue.held is message:
+                    queue.held = None
+                queue.done += 1
+                queue.count -= 1
+                queue.bytes -= message.size
+                self._core.total_bytes -= message.size + MESSAGE_OVERHEAD_BYTES
+                message.marks = marks | MARK_GONE
+                if marks & _KEPT and erased is not None:
+                    erased.append(message.sequence)
+        elif queue.held is message and not message.marks & MARK_BACK:
+            # The first answer releases the queue (F96), unless the message is to come first again.
+            queue.held = None
+        if (queue.high_count or queue.regular_count) and not queue.runnable:
+            self._pump.pump(queue, now)
+        if queue.parked:
+            self._core.release_pull(queue)
+
+    def _take_from_all(self, message: Message) -> None:
+        """A consumer of another node accepted the message: that stands for all who have it here."""
+        if message.holder is not None:
+            self._take_from(message, message.holder)
+            return
+        holders = message.holders
+        if holders is not None:
+            for client in list(holders.values()):
+                self._core.budget -= 1
+                self._take_from(message, client)
+
+    def _take_from(self, message: Message, client: Client) -> None:
+        """Note that *client*, which has the message, has it no longer."""
+        if message.holder is client:
+            message.holder = None
+        else:
+            holders = message.holders
+            assert holders is not None
+            del holders[client.number]
+            if not holders:
+                self._core.release(message)
+        self._sender.give_up_one(client)
+
+    def _close(self, queue: Queue, message: Message, now: float) -> None:
+        """The last delivery of this sending is closed: back into the queue, or settled."""
+        queue.leave_flight(message)
+        if queue.held is message:
+            queue.held = None
+        marks = message.marks
+        if marks & MARK_BACK and queue.discipline.stores:
+            self._outcomes.put_back_marked(queue, message)
+        elif marks & MARK_ANSWERED:
+            self._outcomes.finish(queue, message)
+        else:
+            self._outcomes.drop(queue, message)
+
+    # --- Time ------------------------------------------------------------------------------------
+
+    def wake(self, queue: Queue, now: float) -> None:
+        """Do what has become due in a queue, as far as the budget carries."""
+        core = self._core
+        if queue.closed:
+            return
+        for message in queue.overdue(now, core.budget):
+            core.budget -= 1
+            self.time_out(queue, message, now)
+        if core.budget > 0:
+            self._expire_due(queue, now)
+        while core.budget > 0:
+            deferred = queue.take_deferred(now)
+            if deferred is None:
+                break
+            core.budget -= 1
+            rare = deferred.rarely()
+            rare.due_at = AT_ONCE
+            if deferred.marks & MARK_DECIDED:
+                self._outcomes.settle_elsewhere(queue, deferred, True)
+                continue
+            if rare.expires_at <= now and self._outcomes.expire(queue, deferred):
+                continue
+            self._arrive(queue, deferred, now)
+        if not queue.runnable:
+            self._pump.pump(queue, now)
+        core.release_pull(queue)
+        if not queue.flights:
+            queue.flights = {}  # one that was full once keeps its size, though it is empty
+        core.arm(queue)
+        if queue.spilled:
+            core.refill(queue)
+
+    def time_out(self, queue: Queue, message: Message, now: float) -> None:
+        """Nobody who still has the message answered in time (F94, F99)."""
+        holders: list[Client] = []
+        if message.holder is not None:
+            holders.append(message.holder)
+        elif message.holders is not None:
+            holders.extend(message.holders.values())
+        all_gone = True
+        told = False
+        outcomes = self._outcomes
+        for client in holders:
+            self._core.budget -= 1
+            queue.negative_acks += 1
+            queue.ack_timeouts += 1
+            client.ack_timeouts += 1
+            self._take_from(message, client)
+            if client.alive:
+                all_gone = False
+            if queue.hooks & HOOK_TIMED_OUT:
+                decision = outcomes.ask(HOOK_TIMED_OUT, queue, message, client, None)
+                if decision is not ALLOW:
+                    outcomes.apply_silence(queue, message, decision)
+                    outcomes.mark_put_back(message, decision.put_back)
+                    told = told or decision.acknowledge == DECIDE_ACK_NEGATIVE
+        if all_gone and not told and not message.marks & (MARK_BACK | MARK_ANSWERED):
+            message.marks |= MARK_BACK_START
+        self._close(queue, message, now)
+
+    def _expire_due(self, queue: Queue, now: float) -> None:
+        """Remove waiting messages that are too old (F97)."""
+        core = self._core
+        expired = queue.take_expired(now, core.budget)
+        if not expired:
+            return
+        for message in expired:
+            core.budget -= 1
+            if not self._outcomes.expire(queue, message):
+                queue.keep(message)
+        queue.tidy()
+
+    # --- Cleared ---------------------------------------------------------------------------------
+
+    def clear(self, queue: Queue, high_priority: bool, regular: bool, in_flight: bool) -> None:
+        """Remove messages from a queue; they are disposed of in portions (F58, F92)."""
+        if queue.spilled:
+            self._outcomes.saver.clear_tails(queue, high_priority, regular)
+            if queue.fleeting:
+                self._core.note_emptied(queue)
+        trash = queue.clear(high_priority, regular, in_flight)
+        self._core.trash.append(trash)
+        reindex(queue)
+        self._core.release_pull(queue)
+
+    def reconfigured(self, queue: Queue, was: int, now: float) -> None:
+        """Let changed options take effect on what is stored and in flight (F92)."""
+        if queue.discipline.refuses and queue.options.status != was:
+            self.clear(queue, True, True, True)
+        if not queue.waits:
+            queue.held = None
+        if queue.discipline.replaces and queue.options.status != was:
+            self._keep_latest(queue)
+        if not queue.runnable:
+            self._pump.pump(queue, now)
+        self._core.release_pull(queue)
+        self._core.arm(queue)
+        self._core.refill(queue)
+
+    def _keep_latest(self, queue: Queue) -> None:
+        """Of what waits let only the message stay that came last (F112)."""
+        latest = queue.latest()
+        if latest is None or queue.waiting_count() == 1:
+            return
+        if latest.high_priority or not queue.high_count:
+            queue.take_newest()
+        else:
+            queue.regular_count -= 1
+            queue.regular.take_newest()
+        self._outcomes.make_way(queue, latest)
+        queue.put_last(latest)

@@ -1,0 +1,114 @@
+"""Everything that the engine tells the world to do, a module for each subject.
+
+Doors and everybody else import effects from here; only the modules of this folder name each other.
+"""
+
+from __future__ import annotations
+
+from tmqp_server.engine.effects.base import (
+    Effect,
+)
+from tmqp_server.engine.effects.events import (
+    Inform,
+    Notify,
+    TellHandler,
+)
+from tmqp_server.engine.effects.messages import (
+    AnswerPull,
+    Confirm,
+    Deliver,
+    DeliverPulled,
+    EndPull,
+    Forward,
+    HandOver,
+    TellNodes,
+)
+from tmqp_server.engine.effects.reading import (
+    FindOffsets,
+    ForgetCursor,
+    MeasureStored,
+    ReadStored,
+    SplitStored,
+    StoreCursor,
+)
+from tmqp_server.engine.effects.routers import (
+    AnswerRouted,
+    CallHttp,
+    RouterFailed,
+)
+from tmqp_server.engine.effects.runs import (
+    AppendRun,
+    ConfirmRun,
+    DeliverRun,
+    EraseRun,
+)
+from tmqp_server.engine.effects.sessions import (
+    Accept,
+    CloseSession,
+    Refuse,
+    Reply,
+)
+from tmqp_server.engine.effects.storage import (
+    Append,
+    ClearStored,
+    Erase,
+    Fetch,
+    ForgetChannel,
+    ForgetQueue,
+    ForgetRouter,
+    StoreChannel,
+    StoredChange,
+    StoreQueue,
+    StoreRouter,
+)
+from tmqp_server.engine.effects.transactions import (
+    CommitPart,
+    CommitStored,
+    ForgetMark,
+)
+
+__all__ = [
+    "Accept",
+    "AnswerPull",
+    "AnswerRouted",
+    "Append",
+    "AppendRun",
+    "CallHttp",
+    "ClearStored",
+    "CloseSession",
+    "CommitPart",
+    "CommitStored",
+    "Confirm",
+    "ConfirmRun",
+    "Deliver",
+    "DeliverPulled",
+    "DeliverRun",
+    "Effect",
+    "EndPull",
+    "Erase",
+    "EraseRun",
+    "Fetch",
+    "FindOffsets",
+    "ForgetChannel",
+    "ForgetCursor",
+    "ForgetMark",
+    "ForgetQueue",
+    "ForgetRouter",
+    "Forward",
+    "HandOver",
+    "Inform",
+    "MeasureStored",
+    "Notify",
+    "ReadStored",
+    "Refuse",
+    "Reply",
+    "RouterFailed",
+    "SplitStored",
+    "StoreChannel",
+    "StoreCursor",
+    "StoreQueue",
+    "StoreRouter",
+    "StoredChange",
+    "TellHandler",
+    "TellNodes",
+]

@@ -1,0 +1,159 @@
+"""Owns the effects of reading what is kept, and of keeping where readers are.
+
+Cursors are kept like the topology, with a ticket.  A question is answered in its place among all
+that is written: what was appended before it was asked is found.
+"""
+
+from __future__ import annotations
+
+from tmqp._compat import mypyc_attr
+from tmqp_server.engine.effects.base import Effect
+from tmqp_server.engine.effects.storage import StoredChange
+
+__all__ = [
+    "FindOffsets",
+    "ForgetCursor",
+    "MeasureStored",
+    "ReadStored",
+    "SplitStored",
+    "StoreCursor",
+]
+
+
+class StoreCursor(StoredChange):
+    """A reader is done with everything up to ``sequence``, or begins behind it."""
+
+    __slots__ = ("key", "cursor", "sequence")
+
+    def __init__(self, key: int, cursor: str, sequence: int) -> None:
+        super().__init__()
+        self.key = key
+        self.cursor = cursor
+        self.sequence = sequence
+
+
+class ForgetCursor(StoredChange):
+    """A reader is gone."""
+
+    __slots__ = ("key", "cursor")
+
+    def __init__(self, key: int, cursor: str) -> None:
+        super().__init__()
+        self.key = key
+        self.cursor = cursor
+
+
+@mypyc_attr(acyclic=True)
+class FindOffsets(Effect):
+    """What is kept of these queues; answered by ``OffsetsFound``.
+
+    And, unless ``timestamp_us`` (Unix time) is negative, what came then or later.
+    """
+
+    __slots__ = ("number", "keys", "timestamp_us")
+
+    def __init__(self, number: int, keys: list[int], timestamp_us: int = -1) -> None:
+        self.number = number
+        self.keys = keys
+        self.timestamp_us = timestamp_us
+
+
+@mypyc_attr(acyclic=True)
+class ReadStored(Effect):
+    """Read what is kept of a queue from ``first`` (0 the earliest) to ``last``.
+
+    Up to ``limit`` messages and about ``max_bytes`` of them; with ``index_only`` what is known of
+    them, without themselves.  ``end`` is the last sequence that the queue has used.  Answered by
+    ``RangeRead``: 416 when ``first`` is more than one behind ``end``, or before all that is kept;
+    unless it is ``held``: a cursor keeps everything from there on, so that what is missing never
+    was there.
+    """
+
+    __slots__ = (
+        "number",
+        "key",
+        "first",
+        "last",
+        "limit",
+        "max_bytes",
+        "end",
+        "held",
+        "index_only",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        key: int,
+        first: int,
+        last: int,
+        limit: int,
+        max_bytes: int,
+        end: int,
+        held: bool,
+        index_only: bool = False,
+    ) -> None:
+        self.number = number
+        self.key = key
+        self.first = first
+        self.last = last
+        self.limit = limit
+        self.max_bytes = max_bytes
+        self.end = end
+        self.held = held
+        self.index_only = index_only
+
+
+@mypyc_attr(acyclic=True)
+class SplitStored(Effect):
+    """Split what is kept of a queue from ``first`` to ``last`` into ``most_parts`` at most.
+
+    Each with ``limit`` messages and ``max_bytes`` at most, 0 for any number of them.  Answered by
+    ``RangeSplit``; ``end``, ``held`` and 416 as in :class:`ReadStored`.
+    """
+
+    __slots__ = (
+        "number",
+        "key",
+        "first",
+        "last",
+        "limit",
+        "max_bytes",
+        "most_parts",
+        "end",
+        "held",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        key: int,
+        first: int,
+        last: int,
+        limit: int,
+        max_bytes: int,
+        most_parts: int,
+        end: int,
+        held: bool,
+    ) -> None:
+        self.number = number
+        self.key = key
+        self.first = first
+        self.last = last
+        self.limit = limit
+        self.max_bytes = max_bytes
+        self.most_parts = most_parts
+        self.end = end
+        self.held = held
+
+
+@mypyc_attr(acyclic=True)
+class MeasureStored(Effect):
+    """How much is kept of some queues behind a sequence of each; answered by ``StoredMeasured``."""
+
+    __slots__ = ("number", "keys", "after")
+
+    def __init__(self, number: int, keys: list[int], after: list[int]) -> None:
+        self.number = number
+        self.keys = keys
+        self.after = after

@@ -1,0 +1,171 @@
+"""Owns the effects that stand for those of a run: deliveries, confirms, and what is kept of it."""
+
+from __future__ import annotations
+
+from tmqp._compat import mypyc_attr
+from tmqp_server.engine.commands import PushRun
+from tmqp_server.engine.effects.base import Effect
+from tmqp_server.engine.effects.messages import Confirm, Deliver
+from tmqp_server.engine.effects.storage import Append, Erase
+from tmqp_server.engine.model.client import Origin
+from tmqp_server.engine.model.message import MARK_HIGH, Message
+
+__all__ = ["AppendRun", "ConfirmRun", "DeliverRun", "EraseRun"]
+
+
+@mypyc_attr(acyclic=True)
+class DeliverRun(Effect):
+    """Send the messages of a run to all of ``sessions``, which get the very same bytes.
+
+    As so many ``Deliver`` of messages of ``producer``, from ``sequence`` on, that hide nothing, and
+    were never sent.  The list may be shared with other effects: never change it.
+    """
+
+    __slots__ = (
+        "sessions",
+        "run",
+        "producer",
+        "sequence",
+        "channel",
+        "first_acquirer",
+        "wants_acknowledge",
+    )
+
+    def __init__(
+        self,
+        sessions: list[int],
+        run: PushRun,
+        producer: Origin,
+        sequence: int,
+        channel: str,
+        first_acquirer: bool,
+        wants_acknowledge: bool,
+    ) -> None:
+        self.sessions = sessions
+        self.run = run
+        self.producer = producer
+        self.sequence = sequence
+        self.channel = channel
+        self.first_acquirer = first_acquirer
+        self.wants_acknowledge = wants_acknowledge
+
+    def deliveries(self) -> list[Deliver]:
+        """The same as single deliveries, for who needs a look at each message."""
+        found: list[Deliver] = []
+        run = self.run
+        ids, sizes, wires = run.wire.contents()
+        marks = MARK_HIGH if run.high_priority else 0
+        for place in range(len(ids)):
+            message = Message(
+                ids[place],
+                self.producer,
+                run.channel,
+                run.queue_id,
+                sizes[place],
+                wires[place],
+                marks,
+                self.sequence + place,
+            )
+            found.append(
+                Deliver(
+                    self.sessions,
+                    message,
+                    self.channel,
+                    self.first_acquirer,
+                    self.wants_acknowledge,
+                    False,
+                    False,
+                )
+            )
+        return found
+
+
+@mypyc_attr(acyclic=True)
+class ConfirmRun(Effect):
+    """Tell a producer that the messages of its run were taken in; for the door that brought it.
+
+    As so many positive ``Confirm`` of messages that were not sent yet.
+    """
+
+    __slots__ = ("session", "message_ids", "channel", "queue_id")
+
+    def __init__(self, session: int, message_ids: list[str], channel: str, queue_id: int) -> None:
+        self.session = session
+        self.message_ids = message_ids
+        self.channel = channel
+        self.queue_id = queue_id
+
+    def confirms(self) -> list[Confirm]:
+        """The same as single confirms."""
+        found: list[Confirm] = []
+        for name in self.message_ids:
+            found.append(
+                Confirm(self.session, name, self.channel, self.queue_id, True, "", True, "", None)
+            )
+        return found
+
+
+@mypyc_attr(acyclic=True)
+class AppendRun(Effect):
+    """Save the messages of a run; all have one ticket, answered by one ``Synced`` (rule 1).
+
+    As so many ``Append`` under sequences from ``sequence`` on, of messages that are kept nowhere
+    yet.  Never change the list.
+    """
+
+    __slots__ = ("ticket", "run", "messages", "channel", "key", "sequence")
+
+    def __init__(
+        self,
+        ticket: int,
+        run: PushRun,
+        messages: list[Message],
+        channel: str,
+        key: int,
+        sequence: int,
+    ) -> None:
+        self.ticket = ticket
+        self.run = run
+        self.messages = messages
+        self.channel = channel
+        self.key = key
+        self.sequence = sequence
+
+    def appends(self) -> list[Append]:
+        """The same as single ones, all with the one ticket."""
+        found: list[Append] = []
+        sequence = self.sequence
+        for message in self.messages:
+            found.append(
+                Append(
+                    self.ticket,
+                    message,
+                    self.channel,
+                    message.queue_id,
+                    self.key,
+                    sequence,
+                    False,
+                    0,
+                    0,
+                )
+            )
+            sequence += 1
+        return found
+
+
+@mypyc_attr(acyclic=True)
+class EraseRun(Effect):
+    """Messages of one queue are settled and need not be kept.
+
+    As so many ``Erase`` in their order.  Their ``Append`` has been told before.
+    """
+
+    __slots__ = ("key", "sequences")
+
+    def __init__(self, key: int, sequences: list[int]) -> None:
+        self.key = key
+        self.sequences = sequences
+
+    def erases(self) -> list[Erase]:
+        """The same as single ones."""
+        return [Erase(0, self.key, sequence) for sequence in self.sequences]

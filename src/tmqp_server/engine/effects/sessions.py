@@ -1,0 +1,72 @@
+"""The effects about connections: let in, turned away, answered, closed."""
+
+from __future__ import annotations
+
+from tmqp._compat import mypyc_attr
+from tmqp_server.engine.effects.base import Effect
+
+__all__ = [
+    "Accept",
+    "CloseSession",
+    "Refuse",
+    "Reply",
+]
+
+
+@mypyc_attr(acyclic=True)
+class Accept(Effect):
+    """The session is connected; ``client_id`` is its name from now on (F31).
+
+    ``node`` says that it brings what clients of another server said, under their names (F133).
+    """
+
+    __slots__ = ("session", "request", "client_id", "node")
+
+    def __init__(self, session: int, request: object, client_id: str, node: bool = False) -> None:
+        self.session = session
+        self.request = request
+        self.client_id = client_id
+        self.node = node
+
+
+@mypyc_attr(acyclic=True)
+class Refuse(Effect):
+    """The session is not connected: tell it ``code`` and close it (F32, F33).
+
+    The engine knows nothing of the session; no Disconnect need follow.
+    """
+
+    __slots__ = ("session", "request", "code")
+
+    def __init__(self, session: int, request: object, code: int) -> None:
+        self.session = session
+        self.request = request
+        self.code = code
+
+
+@mypyc_attr(acyclic=True)
+class Reply(Effect):
+    """The answer to an operation, or the refusal of a push (F44, F75).
+
+    ``code`` is a result code, 0 for success; ``body`` a snapshot, a list of snapshots or None.
+    Whether the peer asked for an answer is the door's to know, from ``request``.
+    """
+
+    __slots__ = ("session", "request", "code", "body")
+
+    def __init__(self, session: int, request: object, code: int, body: object = None) -> None:
+        self.session = session
+        self.request = request
+        self.code = code
+        self.body = body
+
+
+@mypyc_attr(acyclic=True)
+class CloseSession(Effect):
+    """Close a session that the engine has already forgotten; ``reason`` is for the log."""
+
+    __slots__ = ("session", "reason")
+
+    def __init__(self, session: int, reason: str) -> None:
+        self.session = session
+        self.reason = reason

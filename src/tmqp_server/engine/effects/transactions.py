@@ -1,0 +1,60 @@
+"""Owns the effects of transactions, and what is told of them.
+
+``CommitStored`` is one effect, with one ticket: whoever carries it out cannot take half of it.
+"""
+
+from __future__ import annotations
+
+from tmqp_server.engine.commands import Bundle
+from tmqp_server.engine.effects.storage import StoredChange
+from tmqp_server.engine.records import Record
+
+__all__ = [
+    "CommitPart",
+    "CommitStored",
+    "ForgetMark",
+]
+
+
+class CommitPart(Record):
+    """What goes into one queue: ``count`` messages, from the sequence ``first`` on without a gap.
+
+    ``expires_at`` is in monotonic seconds, or NEVER.
+    """
+
+    __slots__ = ("key", "first", "count", "bundles", "expires_at")
+
+    def __init__(
+        self, key: int, first: int, count: int, bundles: list[Bundle], expires_at: float
+    ) -> None:
+        self.key = key
+        self.first = first
+        self.count = count
+        self.bundles = bundles
+        self.expires_at = expires_at
+
+
+class CommitStored(StoredChange):
+    """Keep all these messages and the mark that they are committed, or none of it.
+
+    Answered by ``Synced``.  The mark is void with the messages.
+    """
+
+    __slots__ = ("application", "epoch", "at", "parts")
+
+    def __init__(self, application: str, epoch: int, at: float, parts: list[CommitPart]) -> None:
+        super().__init__()
+        self.application = application
+        self.epoch = epoch
+        self.at = at
+        self.parts = parts
+
+
+class ForgetMark(StoredChange):
+    """Nobody is to know any more which epoch an application committed last."""
+
+    __slots__ = ("application",)
+
+    def __init__(self, application: str) -> None:
+        super().__init__()
+        self.application = application

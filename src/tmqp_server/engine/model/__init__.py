@@ -1,0 +1,5 @@
+"""What the engine is made of: queues, messages, sessions, channels, delivery handlers."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,408 @@
+"""Owns channels and the table that finds them: names, look-up, limits, creation and removal.
+
+A channel is an audience and the queues it shares (specification, "Features and Limitations":
+clients join channels, not queues).  Look-up ignores case (F46) and is needed for every message,
+so the table also remembers the spellings that were used, a bounded number of them for each
+channel: finding a channel is then one dict access.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import (
+    FORBIDDEN_NAME_CHARACTERS,
+    MAX_QUEUE_ID,
+    RESULT_BAD_REQUEST,
+    RESULT_BUSY,
+    RESULT_DUPLICATE,
+    RESULT_LIMIT_EXCEEDED,
+    RESULT_OK,
+    RESULT_UNACCEPTABLE,
+)
+from tmqp.names import fault_of_name
+from tmqp_server.engine.books import MAX_SPELLINGS, Books, channel_bytes, queue_bytes
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.delivery import HandlerRegistry
+from tmqp_server.engine.model.disciplines import DISCIPLINES
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Audience
+from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
+
+__all__ = ["Channel", "ChannelTable", "is_channel_name", "is_disposable", "matches"]
+
+#: Queues in the remembered answers to questions for tags.
+_TAGGED: Final = 65_536
+#: Stars of a filter with one inside; a filter with more fits nothing, for each costs time.
+_MOST_STARS: Final = 8
+
+
+def is_channel_name(name: str, max_bytes: int) -> bool:
+    """Whether a channel may have this name (F47).
+
+    Control characters and their like are refused as well (``tmqp.names``): names travel in header
+    lines, where a line break would start another header, and are shown in terminals.
+    """
+    if not name or len(name.encode("utf-8", "surrogatepass")) > max_bytes:
+        return False
+    for character in name:
+        if character in FORBIDDEN_NAME_CHARACTERS:
+            return False
+    return not fault_of_name(name)
+
+
+def matches(text: str, pattern: str) -> bool:
+    """Whether *text* passes the filter *pattern* (F53); an empty filter lets everything pass.
+
+    ``*x*`` contains, ignoring case; ``*x`` ends and ``x*`` starts with x, in this case; ``a*b``
+    does both, and any text may be between.  Anything else is equal, ignoring case.
+    """
+    if not pattern:
+        return True
+    if "*" in pattern[1:-1]:
+        return text.lower() == pattern.lower() or _has_pieces(text, pattern)
+    if pattern.startswith("*"):
+        if pattern.endswith("*"):
+            return pattern[1:-1].lower() in text.lower()
+        return text.endswith(pattern[1:])
+    if pattern.endswith("*"):
+        return text.startswith(pattern[:-1])
+    return text.lower() == pattern.lower()
+
+
+def is_disposable(queue: Queue) -> bool:
+    """Whether destroying a queue loses nothing: it has no message, and nothing needs it to stay."""
+    needed = queue.claims or queue.cursors or queue.options.retains()
+    return not needed and queue.is_empty()
+
+
+def _has_pieces(text: str, pattern: str) -> bool:
+    """Whether *text* has what is between the stars of a pattern, in this order."""
+    if pattern.count("*") > _MOST_STARS:
+        return False
+    if pattern.startswith("*") and pattern.endswith("*"):
+        text, pattern = text.lower(), pattern.lower()
+    pieces = pattern.split("*")
+    at = len(pieces[0])
+    if not text.startswith(pieces[0]):
+        return False
+    for piece in pieces[1:-1]:
+        found = text.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return len(text) - at >= len(pieces[-1]) and text.endswith(pieces[-1])
+
+
+class Channel:
+    """One channel: its audience and its queues, in the order of creation."""
+
+    __slots__ = (
+        "name",
+        "key",
+        "options",
+        "audience",
+        "queues",
+        "spellings",
+        "memory",
+        "leaving",
+        "_busy",
+    )
+
+    def __init__(self, name: str, key: str, options: ChannelOptions) -> None:
+        #: As spelt by whoever created it.
+        self.name = name
+        #: As the table has it.
+        self.key = key
+        self.options = options
+        self.audience = Audience()
+        self.queues: dict[int, Queue] = {}
+        #: Remembered spellings.
+        self.spellings: list[str] = []
+        #: What it is charged in the broker's books, for its spellings too.
+        self.memory = channel_bytes(name, options)
+        #: A queue that could not be destroyed when it was last looked at; looked at first.
+        self._busy: Queue | None = None
+        #: The queues that its removal, or all of its removals, will close, the next one last.
+        self.leaving: list[Queue] = []
+
+    def is_disposable(self) -> bool:
+        """Whether nobody has joined and every queue can be destroyed (F101)."""
+        if self.audience.subscriptions:
+            return False
+        busy = self._busy
+        if busy is not None and not busy.closed and not is_disposable(busy):
+            return False
+        self._busy = None
+        for queue in self.queues.values():
+            if not is_disposable(queue):
+                self._busy = queue
+                return False
+        return True
+
+
+class ChannelTable:
+    """All channels, found by name."""
+
+    __slots__ = (
+        "by_key",
+        "by_spelling",
+        "generation",
+        "authenticator_changes",
+        "last_key",
+        "compared",
+        "_bearers",
+        "_books",
+        "_handlers",
+        "_limits",
+        "_options",
+        "_tagged",
+        "_tagged_queues",
+    )
+
+    def __init__(
+        self, limits: EngineLimits, handlers: HandlerRegistry, options: BrokerOptions, books: Books
+    ) -> None:
+        #: In the order of creation.
+        self.by_key: dict[str, Channel] = {}
+        #: Some of the spellings by which channels were asked for; a shortcut, not the truth.
+        self.by_spelling: dict[str, Channel] = {}
+        #: Rises whenever a queue comes, goes or changes its options.
+        self.generation = 0
+        #: Rises whenever another authenticator is to be asked about some name than before.
+        self.authenticator_changes = 0
+        #: The key of the queue created last; none is given twice.
+        self.last_key = 0
+        self._books = books
+        self._limits = limits
+        self._handlers = handlers
+        self._options = options
+        #: The queues that were found by a filter of tags, and how many these are in all.
+        self._tagged: dict[str, list[Queue]] = {}
+        self._tagged_queues = 0
+        #: All queues with a tag; None if that is not known any more.
+        self._bearers: list[Queue] | None = None
+        #: Tags that were compared with filters so far.
+        self.compared = 0
+
+    def find(self, name: str) -> Channel | None:
+        """The channel of that name in any case, or None."""
+        channel = self.by_spelling.get(name)
+        if channel is not None:
+            return channel
+        channel = self.by_key.get(name.lower())
+        if channel is not None and len(channel.spellings) < MAX_SPELLINGS:
+            channel.spellings.append(name)
+            self.by_spelling[name] = channel
+        return channel
+
+    def tagged(self, filter: str) -> list[Queue]:
+        """The queues whose tag passes a filter (F53), in the order of creation, up to one more than
+        ``max_queues_per_publish``; one without a tag passes none.  Not to be changed."""
+        found = self._tagged.get(filter)
+        if found is not None:
+            return found
+        found = []
+        most = self._limits.max_queues_per_publish
+        known: dict[str, bool] = {}
+        for queue in self._with_tags():
+            self.compared += 1
+            tag = queue.options.tag or ""
+            fits = known.get(tag)
+            if fits is None:
+                fits = matches(tag, filter)
+                known[tag] = fits
+            if fits:
+                found.append(queue)
+                if len(found) > most:
+                    break
+        size = 1 + len(found)
+        if self._tagged_queues + size > _TAGGED:
+            self._tagged = {}
+            self._tagged_queues = 0
+        if size <= _TAGGED:
+            self._tagged[filter] = found
+            self._tagged_queues += size
+        return found
+
+    def _with_tags(self) -> list[Queue]:
+        """The queues that have a tag, channel by channel in the order of creation."""
+        if self._bearers is None:
+            self._bearers = [
+                queue
+                for channel in self.by_key.values()
+                for queue in channel.queues.values()
+                if queue.options.tag
+            ]
+        return self._bearers
+
+    def renew(self) -> None:
+        """A queue has come or gone, or has other options."""
+        self.generation += 1
+        self._bearers = None
+        if self._tagged_queues:
+            self._tagged = {}
+            self._tagged_queues = 0
+
+    def problem_of_new(self, name: str, options: ChannelOptions) -> int:
+        """0 when such a channel can be created, else the result code to answer."""
+        if not is_channel_name(name, self._limits.max_name_bytes):
+            return RESULT_BAD_REQUEST
+        if name.lower() in self.by_key:
+            return RESULT_DUPLICATE
+        problem = self.problem_of_rules(options)
+        if problem != RESULT_OK:
+            return problem
+        if len(self.by_key) >= self._limits.max_channels:
+            return RESULT_LIMIT_EXCEEDED
+        if not self._books.has_room(channel_bytes(name, options)):
+            return RESULT_BUSY
+        return RESULT_OK
+
+    def problem_of_change(self, channel: Channel, options: ChannelOptions) -> int:
+        """0 when a channel's options can become these, else the result code to answer."""
+        problem = self.problem_of_rules(options)
+        if problem == RESULT_OK:
+            more = channel_bytes(channel.name, options) - channel_bytes(
+                channel.name, channel.options
+            )
+            if more > 0 and not self._books.has_room(more):
+                return RESULT_BUSY
+        return problem
+
+    def problem_of_rules(self, options: ChannelOptions) -> int:
+        """0 when a channel can have these options, else the result code to answer."""
+        problem = options.problem(self._limits)
+        if problem != RESULT_OK:
+            return problem
+        if self._handlers.find(options.queue.delivery_handler) is None or (
+            not self._options.knows(options)
+        ):
+            return RESULT_UNACCEPTABLE
+        if options.queue.needs_storage() and not self._options.storage:
+            return RESULT_UNACCEPTABLE
+        return RESULT_OK
+
+    def create(self, name: str, options: ChannelOptions) -> Channel:
+        """Create a channel; ``problem_of_new`` must have said 0."""
+        channel = Channel(name, name.lower(), options)
+        self._books.charge(channel.memory)
+        self.by_key[channel.key] = channel
+        self._note_authenticator(options)
+        return channel
+
+    def change_rules(self, channel: Channel, options: ChannelOptions) -> None:
+        """Give a channel other options; ``problem_of_change`` must have said 0."""
+        if options.authenticator != channel.options.authenticator:
+            self.authenticator_changes += 1
+        more = channel_bytes(channel.name, options) - channel_bytes(channel.name, channel.options)
+        self._books.charge(more)
+        channel.memory += more
+        changes = options.destroy_when_empty != channel.options.destroy_when_empty
+        channel.options = options
+        if changes:
+            for queue in channel.queues.values():
+                queue.fleeting = options.destroy_when_empty
+
+    def _note_authenticator(self, options: ChannelOptions) -> None:
+        """A channel came or went; nothing changes if it has the authenticator that all have."""
+        if options.authenticator != self._options.channel.authenticator:
+            self.authenticator_changes += 1
+
+    def authenticator_of(self, name: str) -> str:
+        """Who is to be asked about a channel: its authenticator, or that of a new one if it is
+        missing; empty for none of its own."""
+        channel = self.find(name)
+        options = self._options.channel if channel is None else channel.options
+        return options.authenticator
+
+    def remove(self, channel: Channel) -> None:
+        """Forget a channel; its queues must have been removed."""
+        self._books.refund(channel.memory)
+        self._note_authenticator(channel.options)
+        del self.by_key[channel.key]
+        for spelling in channel.spellings:
+            del self.by_spelling[spelling]
+
+    def knows_handler(self, name: str) -> bool:
+        """Whether a delivery handler of that name is registered."""
+        return self._handlers.find(name) is not None
+
+    def problem_of_options(self, options: QueueOptions) -> int:
+        """0 when a queue can have these options, else the result code to answer."""
+        problem = options.problem(self._limits)
+        if problem == RESULT_OK and self._handlers.find(options.delivery_handler) is None:
+            return RESULT_UNACCEPTABLE
+        if problem == RESULT_OK and options.needs_storage() and not self._options.storage:
+            return RESULT_UNACCEPTABLE
+        return problem
+
+    def problem_of_new_queue(
+        self,
+        name: str,
+        channel: Channel | None,
+        rules: ChannelOptions,
+        queue_id: int,
+        options: QueueOptions,
+    ) -> int:
+        """0 when such a queue can be created, else the result code to answer.
+
+        *channel* is None when one of this *name* is to be created too, with *rules* as its options.
+        """
+        if not 0 <= queue_id <= MAX_QUEUE_ID:
+            return RESULT_BAD_REQUEST
+        there = 0
+        if channel is not None:
+            if queue_id in channel.queues:
+                return RESULT_DUPLICATE
+            there = len(channel.queues)
+        # None and the empty list both allow all (specification, "Channel Information").
+        if rules.allowed_queues and queue_id not in rules.allowed_queues:
+            return RESULT_UNACCEPTABLE
+        if there and not rules.allow_multiple_queues:
+            return RESULT_LIMIT_EXCEEDED
+        if (rules.queue_limit and there >= rules.queue_limit) or (
+            there >= self._limits.max_queues_per_channel
+        ):
+            return RESULT_LIMIT_EXCEEDED
+        problem = self.problem_of_options(options)
+        if problem == RESULT_OK:
+            size = queue_bytes(options)
+            if channel is None:
+                size += channel_bytes(name, rules)
+            if not self._books.has_room(size):
+                return RESULT_BUSY
+        return problem
+
+    def create_queue(self, channel: Channel, queue_id: int, options: QueueOptions) -> Queue:
+        """Create a queue; ``problem_of_new_queue`` must have said 0."""
+        handler = self._handlers.find(options.delivery_handler)
+        assert handler is not None
+        discipline = DISCIPLINES[options.status]
+        queue = Queue(
+            channel.name, queue_id, channel.audience, discipline, handler, options, self._limits
+        )
+        self.last_key += 1
+        queue.key = self.last_key
+        queue.memory = queue_bytes(options)
+        self._books.charge(queue.memory)
+        queue.fleeting = channel.options.destroy_when_empty
+        channel.queues[queue_id] = queue
+        self.renew()
+        return queue
+
+    def remove_queue(self, channel: Channel, queue: Queue) -> None:
+        """Forget a queue."""
+        del channel.queues[queue.queue_id]
+        self._books.refund(queue.memory)
+        self.renew()
+
+    def reconfigure(self, queue: Queue, options: QueueOptions) -> None:
+        """Give a queue new options; ``problem_of_options`` must have said 0."""
+        handler = self._handlers.find(options.delivery_handler)
+        assert handler is not None
+        self.renew()
+        more = queue_bytes(options) - queue_bytes(queue.options)
+        queue.memory += more
+        self._books.charge(more)
+        queue.configure(options, DISCIPLINES[options.status], handler, self._limits)

@@ -1,0 +1,220 @@
+"""Owns the built-in delivery handlers, each a few lines of policy with a name for the wire.
+
+===============  ==================================================================================
+name             what it does
+===============  ==================================================================================
+allow-all        sends everything, tells producers nothing
+ack-if-asked     tells a producer that asked as soon as the message is accepted; what was promised
+                 that way is sent again, from the end of the queue, when a consumer lets it time out
+ack-received     tells every producer as soon as the message is accepted
+ack-sent         tells every producer when the message has been sent to a consumer
+ack-consumer     passes the consumer's own answer on; its silence becomes a negative one
+ack-ifsaved      saves, and tells the producer when the storage has the message
+reject           takes nothing and says nothing
+reject-nack      takes nothing and says so
+putback-start    a negative answer, or none in time, puts the message back at the front
+putback-end      the same, at the end
+===============  ==================================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp._compat import mypyc_attr
+from tmqp.constants import (
+    DECIDE_ACK_IF_SAVED,
+    DECIDE_ACK_NEGATIVE,
+    PUT_BACK_END,
+    PUT_BACK_NO,
+    PUT_BACK_START,
+)
+from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.model.delivery import (
+    ACKNOWLEDGE,
+    ALLOW,
+    HOOK_RECEIVED,
+    NEGATIVE,
+    PUT_BACK_AT_END,
+    PUT_BACK_AT_START,
+    REFUSE,
+    Decision,
+    DeliveryHandler,
+    HandlerRegistry,
+    QueueFacts,
+    hooks_of,
+)
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.options import DEFAULT_HANDLER
+
+__all__ = [
+    "AckConsumer",
+    "AckIfAsked",
+    "AckIfSaved",
+    "AckReceived",
+    "AckSent",
+    "AllowAll",
+    "PutBack",
+    "Reject",
+    "RejectNack",
+    "built_in_handlers",
+    "receipt_of",
+    "saving",
+]
+
+_SAVE_AND_ACKNOWLEDGE: Final = Decision(True, True, PUT_BACK_NO, DECIDE_ACK_IF_SAVED)
+_REFUSE_NEGATIVELY: Final = Decision(False, False, PUT_BACK_NO, DECIDE_ACK_NEGATIVE)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class AllowAll(DeliveryHandler):
+    """Overrides nothing: every message is sent, no producer hears of it."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class AckIfAsked(DeliveryHandler):
+    """The default.  Whoever asks is told on receipt; whatever was promised is owed.
+
+    A message whose producer did not ask is sent once, as the original's plainest handler does it.
+    """
+
+    def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
+        """Acknowledge when asked."""
+        return ACKNOWLEDGE if message.wants_confirm else ALLOW
+
+    def acknowledge_timed_out(
+        self, queue: QueueFacts, message: Message, consumer: Client
+    ) -> Decision:
+        """Send again what was promised; at the end, so that one bad message blocks no other."""
+        return PUT_BACK_AT_END if message.wants_confirm else ALLOW
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class AckReceived(DeliveryHandler):
+    """Every producer is told, asked or not (F77)."""
+
+    def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
+        """Acknowledge."""
+        return ACKNOWLEDGE
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class AckSent(DeliveryHandler):
+    """Every producer is told when its message has been sent."""
+
+    def end_send(self, queue: QueueFacts, message: Message) -> Decision:
+        """Acknowledge if anybody got it."""
+        return ACKNOWLEDGE if message.attempts else ALLOW
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class AckConsumer(DeliveryHandler):
+    """The consumer's answer goes to the producer, positive or not (F79)."""
+
+    def acknowledge_received(
+        self, queue: QueueFacts, message: Message, consumer: Client, positive: bool, reason: str
+    ) -> Decision:
+        """Pass it on."""
+        return ACKNOWLEDGE
+
+    def acknowledge_timed_out(
+        self, queue: QueueFacts, message: Message, consumer: Client
+    ) -> Decision:
+        """Tell the producer that nobody answered (F80)."""
+        return NEGATIVE
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class AckIfSaved(DeliveryHandler):
+    """Durable: the producer hears nothing before the storage has the message."""
+
+    def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
+        """Save, and acknowledge when saved."""
+        return _SAVE_AND_ACKNOWLEDGE
+
+    def acknowledge_timed_out(
+        self, queue: QueueFacts, message: Message, consumer: Client
+    ) -> Decision:
+        """Send again; a saved message is owed until somebody answers for it."""
+        return PUT_BACK_AT_END
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Reject(DeliveryHandler):
+    """Takes nothing."""
+
+    def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
+        """Refuse."""
+        return REFUSE
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class RejectNack(DeliveryHandler):
+    """Takes nothing, and every producer is told."""
+
+    def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
+        """Refuse with a negative acknowledge."""
+        return _REFUSE_NEGATIVELY
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class PutBack(DeliveryHandler):
+    """Sends a message again until a consumer accepts it or the put-back limit is reached (F98)."""
+
+    def __init__(self, where: int) -> None:
+        self._decision = PUT_BACK_AT_END if where == PUT_BACK_END else PUT_BACK_AT_START
+
+    def acknowledge_received(
+        self, queue: QueueFacts, message: Message, consumer: Client, positive: bool, reason: str
+    ) -> Decision:
+        """Put it back when the consumer refused it."""
+        return ALLOW if positive else self._decision
+
+    def acknowledge_timed_out(
+        self, queue: QueueFacts, message: Message, consumer: Client
+    ) -> Decision:
+        """Put it back."""
+        return self._decision
+
+
+#: What the built-in handlers answer to a push: when the producer did not ask, when it did.  For
+#: these the answer needs no call, and a push is the one step that every message goes through.
+_RECEIPTS: Final[dict[type, tuple[Decision, Decision]]] = {
+    AckIfAsked: (ALLOW, ACKNOWLEDGE),
+    AckReceived: (ACKNOWLEDGE, ACKNOWLEDGE),
+    AckIfSaved: (_SAVE_AND_ACKNOWLEDGE, _SAVE_AND_ACKNOWLEDGE),
+    Reject: (REFUSE, REFUSE),
+    RejectNack: (_REFUSE_NEGATIVELY, _REFUSE_NEGATIVELY),
+}
+
+
+def receipt_of(handler: DeliveryHandler) -> tuple[Decision, Decision] | None:
+    """What *handler* answers to every push, not asked and asked; None if it must be called."""
+    if not hooks_of(handler) & HOOK_RECEIVED:
+        return (ALLOW, ALLOW)
+    return _RECEIPTS.get(type(handler))
+
+
+def saving(decision: Decision | None) -> Decision | None:
+    """The same decision about a push into a queue that saves whatever it takes in."""
+    if decision is None or decision.save:
+        return decision
+    if not decision.allow and decision.put_back == PUT_BACK_NO:
+        return decision
+    return Decision(decision.allow, True, decision.put_back, decision.acknowledge, decision.reason)
+
+
+def built_in_handlers() -> HandlerRegistry:
+    """A new registry with every built-in handler."""
+    registry = HandlerRegistry()
+    registry.register(DEFAULT_HANDLER, AckIfAsked())
+    registry.register("allow-all", AllowAll())
+    registry.register("ack-received", AckReceived())
+    registry.register("ack-sent", AckSent())
+    registry.register("ack-consumer", AckConsumer())
+    registry.register("ack-ifsaved", AckIfSaved())
+    registry.register("reject", Reject())
+    registry.register("reject-nack", RejectNack())
+    registry.register("putback-start", PutBack(PUT_BACK_START))
+    registry.register("putback-end", PutBack(PUT_BACK_END))
+    return registry

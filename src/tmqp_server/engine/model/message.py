@@ -1,0 +1,255 @@
+"""Owns ``Message``: one message as the engine knows it, from push to settlement.
+
+The engine never looks into a message.  ``wire`` is whatever the door that received it wants to
+have back when it is delivered, usually the received bytes, so that nothing is encoded twice.
+
+A message is made once a push, so it holds what every message needs in as few fields as it can:
+yes/no facts share one integer of marks, and what only some messages need (an expiry, a count of
+put-backs, a saved copy) stands in a ``Rare`` record that is made on demand.
+
+A message is always in exactly one place: waiting in its queue, deferred, in flight with one or
+several consumers, or settled.  Whoever moves it keeps the queue's books (``queues.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp._compat import mypyc_attr
+from tmqp_server.engine.model.client import Client, Origin
+from tmqp_server.engine.model.times import AT_ONCE, NEVER
+from tmqp_server.engine.records import Record
+
+__all__ = [
+    "MARK_ANSWERED",
+    "MARK_BACK",
+    "MARK_BACK_END",
+    "MARK_BACK_START",
+    "MARK_CONFIRMED",
+    "MARK_DECIDED",
+    "MARK_FAILED",
+    "MARK_GONE",
+    "MARK_HIGH",
+    "MARK_NEGATIVE",
+    "MARK_SAVED",
+    "MARK_SAVING",
+    "MARK_SHARED",
+    "MARK_TOGETHER",
+    "MARK_TWIN",
+    "MARK_WANTS",
+    "Message",
+    "Rare",
+    "SubscriptionFilter",
+]
+
+#: It stands in the high-priority list (F85).
+MARK_HIGH: Final = 1
+#: Its producer asked to be told what became of it.
+MARK_WANTS: Final = 2
+#: Its producer has been told, or will be by a confirm that waits for the storage (F77).
+MARK_CONFIRMED: Final = 4
+#: The storage has it and has said so.
+MARK_SAVED: Final = 8
+#: The storage has been asked to keep it and has not answered.
+MARK_SAVING: Final = 16
+#: Some consumer answered for it since it was last sent.
+MARK_ANSWERED: Final = 32
+#: It goes back to the front, or the end, when its last delivery is closed.
+MARK_BACK_START: Final = 64
+MARK_BACK_END: Final = 128
+MARK_BACK: Final = 192
+#: It is settled; a list that still holds it must pass over it.
+MARK_GONE: Final = 256
+#: Another message with the same id was in flight in its queue when it was sent.
+MARK_TWIN: Final = 512
+#: Other nodes have it too and are told when this queue is done with it; it is in ``Queue.shared``.
+MARK_SHARED: Final = 1_024
+#: Another node is done with it, so it is not sent again.
+MARK_DECIDED: Final = 2_048
+#: A consumer refused it since it was last sent (noted for shared messages only).
+MARK_NEGATIVE: Final = 4_096
+#: It could not be saved although its queue promises that; it is about to be dropped.
+MARK_FAILED: Final = 8_192
+#: Its confirm waits for the storage's answer with those of the run it came in.
+MARK_TOGETHER: Final = 16_384
+
+
+@mypyc_attr(acyclic=True)
+class Rare(Record):
+    """What only some messages need."""
+
+    __slots__ = (
+        "put_backs",
+        "hops",
+        "expires_at",
+        "due_at",
+        "ticket",
+        "stored",
+        "old_key",
+        "old",
+        "key",
+        "held_confirm",
+        "untold",
+    )
+
+    def __init__(self) -> None:
+        self.put_backs = 0
+        #: Queues it has gone through as a dead letter.
+        self.hops = 0
+        #: Monotonic seconds, or NEVER.
+        self.expires_at = NEVER
+        #: Not to be sent before this time; monotonic seconds, or AT_ONCE.
+        self.due_at = AT_ONCE
+        #: The number under which the storage was asked last to keep it; 0 is never.
+        self.ticket = 0
+        #: The sequence under which the storage has it in its queue, or was asked to; 0 is none.
+        self.stored = 0
+        #: A copy that is owed until that one is safe, and the key of the queue it is in; 0 is none.
+        self.old_key = 0
+        self.old = 0
+        #: Its key among the messages in flight, when it is a twin.
+        self.key = ""
+        #: The confirm that waits for the storage's answer.
+        self.held_confirm: Record | None = None
+        #: Its event MessageProduced waits for it too.
+        self.untold = False
+
+
+@mypyc_attr(acyclic=True)
+class Message:
+    """One message.  ``channel`` is the producer's spelling of the channel's name (F76).
+    ``message_id`` is empty only where a queue wants no ids made; nobody can acknowledge it then.
+
+    ``sequence`` counts the messages of one queue from 1 and is never used twice; ``attempts``
+    counts the times it was sent; ``size`` is in bytes, as the door counts them.
+    """
+
+    __slots__ = (
+        "message_id",
+        "producer",
+        "channel",
+        "queue_id",
+        "size",
+        "wire",
+        "marks",
+        "sequence",
+        "attempts",
+        "sent_at",
+        "holder",
+        "holders",
+        "held",
+        "rare",
+    )
+
+    def __init__(
+        self,
+        message_id: str,
+        producer: Origin,
+        channel: str,
+        queue_id: int,
+        size: int,
+        wire: object,
+        marks: int,
+        sequence: int,
+    ) -> None:
+        self.message_id = message_id
+        self.producer = producer
+        self.channel = channel
+        self.queue_id = queue_id
+        self.size = size
+        self.wire = wire
+        self.marks = marks
+        self.sequence = sequence
+        self.attempts = 0
+        #: Monotonic seconds of the last sending.
+        self.sent_at = 0.0
+        #: The one consumer that has it, or None.
+        self.holder: Client | None = None
+        #: The consumers that have it, by number, when they are several; a closed one is taken out.
+        self.holders: dict[int, Client] | None = None
+        #: What these are charged in the broker's books.
+        self.held = 0
+        self.rare: Rare | None = None
+
+    @property
+    def source(self) -> str:
+        """The producer's client id."""
+        return self.producer.client_id
+
+    @property
+    def high_priority(self) -> bool:
+        """Whether it goes before every regular message of its queue (F85)."""
+        return self.marks & MARK_HIGH != 0
+
+    @property
+    def wants_confirm(self) -> bool:
+        """Whether its producer asked to be told (the flag PendingAcknowledge on the push)."""
+        return self.marks & MARK_WANTS != 0
+
+    @property
+    def saved(self) -> bool:
+        """Whether the storage has it."""
+        return self.marks & MARK_SAVED != 0
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether its producer has been told what became of it."""
+        return self.marks & MARK_CONFIRMED != 0
+
+    @property
+    def expires_at(self) -> float:
+        """When it is too old, in monotonic seconds, or NEVER (F97)."""
+        rare = self.rare
+        return NEVER if rare is None else rare.expires_at
+
+    @property
+    def put_backs(self) -> int:
+        """How often it has been put back into its queue (F98)."""
+        rare = self.rare
+        return 0 if rare is None else rare.put_backs
+
+    @property
+    def readdressed(self) -> bool:
+        """Whether its channel and queue are no longer those that ``wire`` names.
+
+        True for a dead letter: the door must write the real address (contradiction 19).
+        """
+        rare = self.rare
+        return rare is not None and rare.hops > 0
+
+    def rarely(self) -> Rare:
+        """The record of its rarer properties, made now if there is none."""
+        rare = self.rare
+        if rare is None:
+            rare = Rare()
+            if self.marks & (MARK_SAVED | MARK_SAVING):
+                rare.stored = self.sequence  # one of a run that is being saved has no record either
+            self.rare = rare
+        return rare
+
+    def is_held_by(self, client: Client) -> bool:
+        """Whether *client* has it and has not answered."""
+        if self.holder is client:
+            return True
+        holders = self.holders
+        return holders is not None and client.number in holders
+
+    def __repr__(self) -> str:
+        return (
+            f"Message({self.message_id!r} of {self.source!r} in {self.channel!r}/{self.queue_id},"
+            f" sequence={self.sequence}, attempts={self.attempts}, size={self.size},"
+            f" marks={self.marks}, wire={self.wire!r})"
+        )
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class SubscriptionFilter:
+    """Chooses which of a channel's messages one subscription gets; made by a door.
+
+    A filter is pure and answers the same for the same message.  One that raises takes the message
+    as refused.
+    """
+
+    def accepts(self, message: Message) -> bool:
+        """Whether the subscription wants *message*; this base wants every one."""
+        return True

@@ -1,0 +1,127 @@
+"""Which direct messages wait for an answer, and from whom.
+
+A client learns the id of whatever reaches it, so an id alone proves nothing: an answer (an
+acknowledge or a response) is passed on only if its sender was brought a message of that id, and the
+one it is for asked for an answer.  Each receiver may acknowledge once and respond once.
+
+Questions belong to the session that asks and end with it.  An old one makes room for a new one:
+nobody waits for ever, and answers are passed on for a limited time.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.engine.books import Books, question_bytes
+from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_RESPONSE
+
+__all__ = ["Questions"]
+
+_EITHER: Final = ASKS_ACKNOWLEDGE | ASKS_RESPONSE
+
+
+class _Question:
+    """One direct message: the answers that may still come, by the number of the receiver.
+
+    With ``elsewhere`` other nodes have it too, so that any node may bring an answer.
+    """
+
+    __slots__ = ("asks_response", "elsewhere", "memory", "open", "until")
+
+    def __init__(self, receivers: list[int], asks: int, elsewhere: bool, until: float) -> None:
+        self.asks_response = asks & ASKS_RESPONSE != 0
+        # Whoever is to respond may acknowledge before.
+        self.open = dict.fromkeys(receivers, _EITHER if self.asks_response else ASKS_ACKNOWLEDGE)
+        self.elsewhere = elsewhere
+        self.until = until
+        #: What it is charged in the broker's books.
+        self.memory = 0
+
+
+class Questions:
+    """The direct messages of one session that wait for an answer, by id, the oldest first.
+
+    :param most: how many there may be; the oldest is forgotten for one more.
+    :param books: counts the memory that they take.
+    """
+
+    __slots__ = ("_books", "_by_id", "_most")
+
+    def __init__(self, most: int, books: Books) -> None:
+        self._books = books
+        self._by_id: dict[str, _Question] = {}
+        self._most = most
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def ask(
+        self, message_id: str, receivers: list[int], asks: int, elsewhere: bool, until: float
+    ) -> None:
+        """Remember who was brought a message and may answer it.
+
+        :param receivers: the numbers of their sessions.
+        :param asks: one or both of ASKS_ACKNOWLEDGE and ASKS_RESPONSE.
+        :param elsewhere: whether it was given to other nodes as well.
+        :param until: when it is forgotten, in monotonic seconds; never less than before.
+        """
+        by_id = self._by_id
+        before = self._forget(message_id)
+        question = _Question(receivers, asks, elsewhere, until)
+        if before is not None:
+            # A router brings one message to the receivers of several bindings, one after another.
+            for number, allowed in before.open.items():
+                question.open.setdefault(number, allowed)
+            question.elsewhere = elsewhere or before.elsewhere
+        by_id[message_id] = question
+        question.memory = question_bytes(message_id, len(question.open))
+        self._books.charge(question.memory)
+        if len(by_id) > self._most:
+            self._forget(next(iter(by_id)))
+
+    def _forget(self, message_id: str) -> _Question | None:
+        question = self._by_id.pop(message_id, None)
+        if question is not None:
+            self._books.refund(question.memory)
+        return question
+
+    def memory(self) -> int:
+        """What they are charged in the broker's books."""
+        return sum([question.memory for question in self._by_id.values()])
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._books.refund(self.memory())
+        self._by_id = {}
+
+    def takes(self, message_id: str, number: int, answer: int, node: bool, now: float) -> bool:
+        """Whether an answer may be passed on; it is counted then, and not taken again.
+
+        :param number: the session that answers.
+        :param answer: ASKS_ACKNOWLEDGE or ASKS_RESPONSE, what it is.
+        :param node: whether that session is another node's.
+        """
+        self._forget_old(now)
+        question = self._by_id.get(message_id)
+        if question is None:
+            return False
+        if node:
+            return question.elsewhere
+        allowed = question.open.get(number, 0)
+        if not allowed & answer:
+            return False
+        if answer == ASKS_RESPONSE or not question.asks_response:
+            del question.open[number]
+            if not question.open and not question.elsewhere:
+                self._forget(message_id)
+        else:
+            question.open[number] = allowed & ~answer
+        return True
+
+    def _forget_old(self, now: float) -> None:
+        by_id = self._by_id
+        while by_id:
+            message_id = next(iter(by_id))
+            if by_id[message_id].until > now:
+                return
+            self._forget(message_id)

@@ -1,0 +1,599 @@
+"""Owns queues: where the messages of a queue are at any moment, and the books about it.
+
+Theory of operation.  A message that a queue has accepted is in exactly one of four places, or it
+is settled:
+
+* waiting, in the high-priority or the regular ``WaitingList`` (F85: the high one first, first in
+  first out in each; a put-back goes to either end, F98), or behind one in its ``Tail`` on disk;
+* deferred, in a heap, until its not-before time;
+* in flight, in ``flights``, from the sending until every consumer that has it has answered or
+  timed out.  A dict keeps them in the order of sending, which is the order of their time-outs.
+
+Settled messages are only counted: *done* (answered for, or sent where nobody need answer),
+*expired*, *dead* (moved to the dead-letter queue), *cleared* (by an operation), *dropped* (given
+up).  ``imbalance`` checks that accepted = waiting + deferred + in flight + settled; it must be 0
+after every step.
+
+``flights`` is keyed by message id, as acknowledges name messages (F95).  Ids are the producers'
+choice and may repeat: a second message with an id in flight is a *twin*, kept under a key of its
+own and found through ``twins``; an acknowledge closes the oldest its sender has in hand.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.model.delivery import (
+    SEND_HOOKS,
+    Decision,
+    DeliveryHandler,
+    QueueFacts,
+    hooks_of,
+)
+from tmqp_server.engine.model.disciplines import Discipline
+from tmqp_server.engine.model.handlers import receipt_of, saving
+from tmqp_server.engine.model.message import MARK_FAILED, MARK_GONE, MARK_HIGH, MARK_TWIN, Message
+from tmqp_server.engine.model.sessions import Audience, Pulling
+from tmqp_server.engine.model.tails import Tail
+from tmqp_server.engine.model.timers import Sleeper
+from tmqp_server.engine.model.waiting import WaitingList
+from tmqp_server.engine.options import QueueOptions
+
+__all__ = ["Queue", "QueueTimer", "Trash"]
+
+
+class Trash:
+    """Messages cleared from a queue and not yet disposed of, one by one.
+
+    Disposing of a million messages takes a while, so the scheduler does it in portions.
+    """
+
+    __slots__ = ("queue", "lists", "deferred", "flights")
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.lists: list[deque[Message]] = []
+        self.deferred: list[tuple[float, int, Message]] = []
+        self.flights: dict[str, Message] = {}
+
+    def take(self) -> Message | None:
+        """The next message to dispose of, or None when nothing is left."""
+        for messages in self.lists:
+            while messages:
+                message = messages.popleft()
+                if not message.marks & MARK_GONE:  # a husk was settled when it expired
+                    return message
+        if self.deferred:
+            return self.deferred.pop()[2]
+        if self.flights:
+            return self.flights.popitem()[1]
+        return None
+
+
+class QueueTimer(Sleeper):
+    """Wakes one queue: the heap of wake-ups holds this, and this knows its queue."""
+
+    __slots__ = ("queue",)
+
+    def __init__(self, queue: Queue) -> None:
+        super().__init__()
+        #: None when the queue was removed.
+        self.queue: Queue | None = queue
+
+
+class Queue(QueueFacts):
+    """One queue of a channel.  Changed only by the engine's modules; handlers see its facts.
+
+    ``held`` is the message whose acknowledge the queue waits for before it sends another
+    (WaitForAcknowledge, F96).  ``waiting`` says that it stands in its audience's line,
+    ``runnable`` that it has work left for the next ``on_deadline``.
+    """
+
+    __slots__ = (
+        "key",
+        "memory",
+        "audience",
+        "handler",
+        "hooks",
+        "discipline",
+        "exclusive",
+        "plain",
+        "nameless",
+        "saves",
+        "bounded",
+        "memory_limit",
+        "memory_bytes",
+        "waits",
+        "receipt",
+        "receipt_asked",
+        "size_cap",
+        "count_cap",
+        "turn",
+        "high",
+        "regular",
+        "deferred",
+        "flights",
+        "twins",
+        "shared",
+        "held",
+        "timer",
+        "waiting",
+        "runnable",
+        "reserved",
+        "parked",
+        "closed",
+        "fleeting",
+        "claims",
+        "high_tail",
+        "regular_tail",
+        "spilled",
+        "appended",
+        "safe",
+        "watched",
+        "cursors",
+        "cursor_ticket",
+        "suspect",
+        "sequence",
+        "count",
+        "bytes",
+        "ack_timeout_s",
+        "message_timeout_s",
+        "put_back_limit",
+        "accepted",
+        "done",
+        "expired",
+        "dead",
+        "cleared",
+        "dropped",
+        "received",
+        "sent",
+        "deliveries",
+        "acks",
+        "negative_acks",
+        "unknown_acks",
+        "ack_timeouts",
+        "saved",
+        "removed",
+        "errors",
+        "refused",
+        "requeued",
+        "skipped",
+        "untracked",
+        "overflowed",
+        "damaged",
+        "last_received",
+        "last_sent",
+    )
+
+    def __init__(
+        self,
+        channel_name: str,
+        queue_id: int,
+        audience: Audience,
+        discipline: Discipline,
+        handler: DeliveryHandler,
+        options: QueueOptions,
+        limits: EngineLimits,
+    ) -> None:
+        super().__init__(channel_name, queue_id, options)
+        #: Its number, which no other queue ever has.
+        self.key = 0
+        #: What it is charged in the broker's books, without messages and cursors.
+        self.memory = 0
+        self.audience = audience
+        self.high = WaitingList()
+        self.regular = WaitingList()
+        #: (not-before time, sequence, message)
+        self.deferred: list[tuple[float, int, Message]] = []
+        self.flights: dict[str, Message] = {}
+        self.twins: dict[str, list[Message]] = {}
+        #: Messages that other nodes have too, by their ids, see ``sharing.py``.
+        self.shared: dict[str, Message] = {}
+        self.held: Message | None = None
+        self.timer = QueueTimer(self)
+        self.waiting = False
+        self.runnable = False
+        #: Messages that pulls under way have promised to send.
+        self.reserved = 0
+        #: Pulls that wait until ``held`` is answered for.
+        self.parked: deque[Pulling] = deque()
+        #: The queue is removed from its channel.
+        self.closed = False
+        #: Its channel is destroyed when it is empty, and the queue with it (F101).
+        self.fleeting = False
+        #: How many things outside the queue need it to stay: see ``Core.claim``.
+        self.claims = 0
+        #: What waits on disk only, of either priority, and how many messages that is.
+        self.high_tail: Tail | None = None
+        self.regular_tail: Tail | None = None
+        self.spilled = 0
+        #: The last sequence under which the storage was asked to keep a message.
+        self.appended = 0
+        #: The last sequence that is safe on the disk, and whether somebody waits for it to rise.
+        self.safe = 0
+        self.watched = False
+        #: Readers of what is kept: their names, and up to which sequence each is done.
+        self.cursors: dict[str, int] = {}
+        #: The ticket of the last change of a cursor.
+        self.cursor_ticket = 0
+        #: Messages up to this sequence may have been sent before a restart.
+        self.suspect = 0
+        #: Position in the audience of the consumer served last (F90).
+        self.turn = -1
+        #: The last sequence number given to a message.
+        self.sequence = 0
+        #: Messages in memory: not settled, or cleared and not yet disposed of; and their bytes.
+        self.count = 0
+        self.bytes = 0
+        #: A message without an id has been here (F41).
+        self.nameless = False
+        self.configure(options, discipline, handler, limits)
+        self._reset_counters()
+
+    def _reset_counters(self) -> None:
+        self.accepted = 0
+        self.done = 0
+        self.expired = 0
+        self.dead = 0
+        self.cleared = 0
+        self.dropped = 0
+        # The protocol's counters (F68, F100).
+        self.received = 0
+        self.sent = 0
+        self.deliveries = 0
+        self.acks = 0
+        self.negative_acks = 0
+        #: Acknowledges that matched nothing; counted in acks and negative_acks too (F95).
+        self.unknown_acks = 0
+        self.ack_timeouts = 0
+        self.saved = 0
+        self.removed = 0
+        self.errors = 0
+        #: Pushes not accepted: by a limit, by the status, or by the handler.
+        self.refused = 0
+        #: Put-backs.
+        self.requeued = 0
+        #: Deliveries of broadcasts that a blocked consumer missed.
+        self.skipped = 0
+        #: Deliveries of broadcasts to a consumer with too much unanswered: sent, not tracked.
+        self.untracked = 0
+        #: Messages of an ephemeral queue that there was no room for.
+        self.overflowed = 0
+        #: Messages that were on disk and cannot be read any more.
+        self.damaged = 0
+        #: Monotonic seconds; negative is never.
+        self.last_received = -1.0
+        self.last_sent = -1.0
+
+    def configure(
+        self,
+        options: QueueOptions,
+        discipline: Discipline,
+        handler: DeliveryHandler,
+        limits: EngineLimits,
+    ) -> None:
+        """Take over new options, with what has been looked up for them."""
+        self.options = options
+        self.discipline = discipline
+        self.handler = handler
+        self.hooks = hooks_of(handler)
+        self.exclusive = discipline.exclusive or options.send_only_first_acquirer
+        #: Nothing is decided in a send pass; see Sender.
+        self.plain = not (self.exclusive or self.nameless or self.hooks & SEND_HOOKS)
+        #: One message is out at a time (F96); a broadcast cannot be held back.
+        self.waits = (
+            options.wait_for_acknowledge and options.request_acknowledge and discipline.stores
+        )
+        #: The decision about a push whose producer did not ask to be told, and about one that
+        #: did; None where the handler must be called.
+        self.receipt: Decision | None = None
+        self.receipt_asked: Decision | None = None
+        receipt = receipt_of(handler)
+        if receipt is not None:
+            self.receipt, self.receipt_asked = receipt
+        #: Every message taken in is saved.
+        self.saves = options.durable and discipline.stores
+        if self.saves:
+            self.receipt = saving(self.receipt)
+            self.receipt_asked = saving(self.receipt_asked)
+        #: There may be too many messages for the memory, see ``is_over``.
+        self.bounded = (
+            (options.durable or options.overflow or options.ephemeral)
+            and discipline.stores
+            and not discipline.replaces
+        ) or self.spilled > 0
+        self.memory_limit = options.memory_limit or limits.max_messages_in_memory
+        self.memory_bytes = limits.max_queue_bytes // 2
+        # Within these a push fits without another look (Outcomes.problem_of_push looks closely).
+        self.size_cap = limits.max_message_bytes
+        if options.message_size_limit:
+            self.size_cap = min(self.size_cap, options.message_size_limit)
+        if discipline.refuses:
+            self.size_cap = -1
+        self.count_cap = limits.max_messages_per_queue
+        if options.message_limit:
+            self.count_cap = min(self.count_cap, options.message_limit)
+        timeout_ms = options.acknowledge_timeout_ms or limits.max_acknowledge_timeout_ms
+        self.ack_timeout_s = timeout_ms / 1000
+        self.message_timeout_s = options.message_timeout_ms / 1000
+        self.put_back_limit = options.put_back_limit or limits.max_put_backs
+
+    def expect_nameless(self) -> None:
+        """A message without an id comes in, which nobody can acknowledge: look at each from now on.
+
+        For good: it may wait longer than the options last that let it in.
+        """
+        self.nameless = True
+        self.plain = False
+
+    # --- Messages on disk only -------------------------------------------------------------------
+
+    def is_over(self, message: Message, entered: bool) -> bool:
+        """Whether *message*, if it is to wait behind all of its priority, has no room in memory.
+
+        *entered* says that it is counted among the queue's bytes already.
+        """
+        if message.marks & MARK_HIGH:
+            if self.high_tail is not None or self.high_count >= self.memory_limit:
+                return True
+        elif self.regular_tail is not None or self.regular_count >= self.memory_limit:
+            return True
+        others = self.bytes - message.size if entered else self.bytes
+        return others >= self.memory_bytes
+
+    def is_full(self) -> bool:
+        """Whether some message has no room in memory."""
+        return (
+            self.spilled > 0
+            or self.high_count >= self.memory_limit
+            or self.regular_count >= self.memory_limit
+            or self.bytes >= self.memory_bytes
+        )
+
+    def tail_of(self, message: Message) -> Tail | None:
+        """The tail of a message's priority, if there is one."""
+        return self.high_tail if message.marks & MARK_HIGH else self.regular_tail
+
+    def set_tail(self, high_priority: bool, tail: Tail | None) -> None:
+        """Let this be the tail of a priority."""
+        if high_priority:
+            self.high_tail = tail
+        else:
+            self.regular_tail = tail
+
+    def close_tail(self, tail: Tail, high_priority: bool) -> None:
+        """Forget a tail that has come back; what is missing then cannot be read any more."""
+        if tail.unsynced:
+            return
+        if tail.count and tail.after >= tail.last:
+            self.damaged += tail.count
+            self.dropped += tail.count
+            self.spilled -= tail.count
+            tail.count = 0
+        if tail.count == 0:
+            self.set_tail(high_priority, None)
+
+    def high_in_all(self) -> int:
+        """High-priority messages waiting, those on disk included."""
+        return self.high_count + (0 if self.high_tail is None else self.high_tail.count)
+
+    def regular_in_all(self) -> int:
+        """Regular messages waiting, those on disk included."""
+        return self.regular_count + (0 if self.regular_tail is None else self.regular_tail.count)
+
+    def take_failed(self) -> list[Message]:
+        """Take out waiting and deferred messages that could not be saved; settle each."""
+        failed = self.high.take_failed()
+        self.high_count -= len(failed)
+        more = self.regular.take_failed()
+        self.regular_count -= len(more)
+        late = [each for each in self.deferred if each[2].marks & MARK_FAILED]
+        if late:
+            self.deferred = [each for each in self.deferred if not each[2].marks & MARK_FAILED]
+            heapq.heapify(self.deferred)
+        return failed + more + [each[2] for each in late]
+
+    # --- Waiting and deferred messages -----------------------------------------------------------
+
+    def put_last(self, message: Message) -> None:
+        """Let *message* wait behind all of its priority."""
+        if message.marks & MARK_HIGH:
+            self.high.put_last(message)
+            self.high_count += 1
+        else:
+            self.regular.put_last(message)
+            self.regular_count += 1
+
+    def put_first(self, message: Message) -> None:
+        """Let *message* wait before all of its priority."""
+        if message.marks & MARK_HIGH:
+            self.high.put_first(message)
+            self.high_count += 1
+        else:
+            self.regular.put_first(message)
+            self.regular_count += 1
+
+    def take(self) -> Message:
+        """Take out the message that is next; there must be one waiting."""
+        if self.high_count:
+            self.high_count -= 1
+            return self.high.take()
+        self.regular_count -= 1
+        return self.regular.take()
+
+    def take_newest(self) -> Message:
+        """Take out the message that came last, of the high priority first; there must be one."""
+        if self.high_count:
+            self.high_count -= 1
+            return self.high.take_newest()
+        self.regular_count -= 1
+        return self.regular.take_newest()
+
+    def look(self, newest: bool) -> Message | None:
+        """The message that ``take``, or ``take_newest``, would take out; None if none waits."""
+        if self.high_count:
+            return self.high.look(newest)
+        if self.regular_count:
+            return self.regular.look(newest)
+        return None
+
+    def latest(self) -> Message | None:
+        """The message that came last, whatever its priority; None if none waits."""
+        if self.high_count and self.regular_count:
+            high = self.high.look(True)
+            regular = self.regular.look(True)
+            return high if high.sequence > regular.sequence else regular
+        return self.look(True)
+
+    def clear_waiting(self) -> Trash:
+        """Take out what waits, but for deferred messages; otherwise as ``clear``."""
+        trash = Trash(self)
+        self.cleared += self.high_count + self.regular_count
+        self.high_count = 0
+        self.regular_count = 0
+        trash.lists.append(self.high.detach())
+        trash.lists.append(self.regular.detach())
+        return trash
+
+    def take_expired(self, now: float, limit: int) -> list[Message]:
+        """Up to *limit* waiting messages that are too old.  The caller must settle each."""
+        expired = self.high.take_expired(now, limit)
+        self.high_count -= len(expired)
+        more = self.regular.take_expired(now, limit - len(expired))
+        self.regular_count -= len(more)
+        return expired + more
+
+    def keep(self, message: Message) -> None:
+        """Let one of the messages of ``take_expired`` wait on; it must have no expiry any more."""
+        if message.marks & MARK_HIGH:
+            self.high.keep()
+            self.high_count += 1
+        else:
+            self.regular.keep()
+            self.regular_count += 1
+
+    def tidy(self) -> None:
+        """Drop what ``take_expired`` left behind."""
+        self.high.tidy()
+        self.regular.tidy()
+
+    def defer(self, message: Message, due_at: float) -> None:
+        """Let *message* wait until *due_at* before it waits to be sent."""
+        heapq.heappush(self.deferred, (due_at, message.sequence, message))
+
+    def take_deferred(self, now: float) -> Message | None:
+        """The next deferred message whose time has come, or None."""
+        deferred = self.deferred
+        if not deferred or deferred[0][0] > now:
+            return None
+        return heapq.heappop(deferred)[2]
+
+    def clear(self, high_priority: bool, regular: bool, in_flight: bool) -> Trash:
+        """Take out what waits of these priorities, deferred ones too, and what is in flight.
+
+        All of it counts as cleared from now on; what is left to do for each message is the
+        trash's (see ``Trash``), so this takes no longer for a million than for one.
+        """
+        trash = Trash(self)
+        before = self.live()
+        if high_priority:
+            self.high_count = 0
+            trash.lists.append(self.high.detach())
+        if regular:
+            self.regular_count = 0
+            trash.lists.append(self.regular.detach())
+        if high_priority and regular:
+            trash.deferred = self.deferred
+            self.deferred = []
+        elif high_priority or regular:
+            wanted = MARK_HIGH if high_priority else 0
+            trash.deferred = [e for e in self.deferred if e[2].marks & MARK_HIGH == wanted]
+            self.deferred = [e for e in self.deferred if e[2].marks & MARK_HIGH != wanted]
+            heapq.heapify(self.deferred)
+        if in_flight:
+            trash.flights = self.flights
+            self.flights = {}
+            self.twins = {}
+            self.held = None
+        self.cleared += before - self.live()
+        return trash
+
+    def sent_before(self) -> list[Message]:
+        """The messages in memory that have been sent, or put back."""
+        found = self.high.sent_before() + self.regular.sent_before()
+        for entry in self.deferred:
+            if entry[2].attempts or entry[2].put_backs:
+                found.append(entry[2])
+        found.extend(self.flights.values())
+        return found
+
+    # --- Messages in flight ----------------------------------------------------------------------
+
+    def enter_flight(self, message: Message) -> None:
+        """Note that *message* has just been sent and is awaited."""
+        key = message.message_id
+        # Where a twin has outlived the first, this one must not pass for the oldest.
+        if key in self.flights or key in self.twins:
+            message.marks |= MARK_TWIN
+            key = f"{key}\x00{message.sequence}"
+            message.rarely().key = key
+            self.twins.setdefault(message.message_id, []).append(message)
+        self.flights[key] = message
+
+    def leave_flight(self, message: Message) -> None:
+        """Note that *message* is no longer awaited; it must have been in flight."""
+        if not message.marks & MARK_TWIN:
+            del self.flights[message.message_id]
+            return
+        message.marks &= ~MARK_TWIN
+        del self.flights[message.rarely().key]
+        twins = self.twins[message.message_id]
+        twins.remove(message)
+        if not twins:
+            del self.twins[message.message_id]
+
+    def twin_held_by(self, message_id: str, client: Client) -> Message | None:
+        """The oldest twin of that id which *client* has in hand, or None."""
+        for message in self.twins.get(message_id, ()):
+            if message.is_held_by(client):
+                return message
+        return None
+
+    def overdue(self, now: float, limit: int) -> list[Message]:
+        """Up to *limit* messages in flight whose time-out has come, oldest first."""
+        timeout_s = self.ack_timeout_s
+        found: list[Message] = []
+        for message in self.flights.values():
+            # The same sum as in next_due: rounding must not make them disagree.
+            if message.sent_at + timeout_s > now or len(found) >= limit:
+                break
+            found.append(message)
+        return found
+
+    # --- Time and books --------------------------------------------------------------------------
+
+    def next_due(self) -> float:
+        """When something must happen in this queue by itself, or NEVER."""
+        due = min(self.high.next_expiry(), self.regular.next_expiry())
+        if self.flights:
+            due = min(due, next(iter(self.flights.values())).sent_at + self.ack_timeout_s)
+        if self.deferred:
+            due = min(due, self.deferred[0][0])
+        return due
+
+    def live(self) -> int:
+        """Messages that are not settled."""
+        waiting = self.high_count + self.regular_count + self.spilled
+        return waiting + len(self.deferred) + len(self.flights)
+
+    def is_empty(self) -> bool:
+        """Whether every message is settled."""
+        return self.live() == 0
+
+    def imbalance(self) -> int:
+        """Accepted messages that are nowhere (positive) or counted twice; 0 when all is right."""
+        settled = self.done + self.expired + self.dead + self.cleared + self.dropped
+        return self.accepted - self.live() - settled

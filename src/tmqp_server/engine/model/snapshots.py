@@ -1,0 +1,420 @@
+"""Owns the snapshots: read-only copies of what the engine knows, the bodies of information replies.
+
+Field names are the specification's, in this language's spelling (F67-F69); units stand last.
+Times are monotonic seconds of the engine's clock, None for never: the world that owns the clock
+turns them into dates.  A snapshot never changes after it was taken.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.engine.model.channels import Channel
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.options import ChannelOptions, QueueOptions
+from tmqp_server.engine.records import Record
+
+__all__ = [
+    "BROKEN",
+    "COMMITTED",
+    "COMMITTING",
+    "OPEN",
+    "BrokerStatistics",
+    "ChannelSnapshot",
+    "ClientSnapshot",
+    "CursorSnapshot",
+    "KeptOffsets",
+    "NodeSnapshot",
+    "OffsetsSnapshot",
+    "QueueSnapshot",
+    "RouterSnapshot",
+    "TransactionSnapshot",
+]
+
+#: What a transaction, or an epoch, is.
+OPEN: Final = "open"
+COMMITTING: Final = "committing"
+COMMITTED: Final = "committed"
+#: A push into it was refused: it can only be aborted.
+BROKEN: Final = "broken"
+
+
+class ChannelSnapshot(Record):
+    """One channel (F67)."""
+
+    __slots__ = ("name", "queues", "options", "active_clients")
+
+    def __init__(self, channel: Channel) -> None:
+        self.name: str = channel.name
+        self.queues: tuple[int, ...] = tuple(channel.queues)
+        self.options: ChannelOptions = channel.options
+        self.active_clients: int = len(channel.audience.subscriptions)
+
+
+class QueueSnapshot(Record):
+    """One queue (F68): its own options (contradiction 44), its counters, and where messages are.
+
+    The counters from ``accepted`` to ``dropped`` balance: accepted = priority_messages + messages
+    + deferred + in_flight + done + expired + dead + cleared + dropped.  Of the waiting messages
+    ``spilled`` are on disk only; ``overflowed`` and ``damaged`` ones are among the dropped.
+    """
+
+    __slots__ = (
+        "channel",
+        "queue_id",
+        "options",
+        "priority_messages",
+        "messages",
+        "spilled",
+        "deferred",
+        "in_flight",
+        "bytes",
+        "accepted",
+        "done",
+        "expired",
+        "dead",
+        "cleared",
+        "dropped",
+        "received_messages",
+        "sent_messages",
+        "deliveries",
+        "negative_acks",
+        "acks",
+        "unknown_acks",
+        "ack_timeouts",
+        "timeout_messages",
+        "saved_messages",
+        "removed_messages",
+        "errors",
+        "refused",
+        "requeued",
+        "skipped",
+        "untracked",
+        "overflowed",
+        "damaged",
+        "last_message_received_s",
+        "last_message_sent_s",
+    )
+
+    def __init__(self, queue: Queue) -> None:
+        self.channel: str = queue.channel_name
+        self.queue_id: int = queue.queue_id
+        self.options: QueueOptions = queue.options
+        self.priority_messages: int = queue.high_in_all()
+        self.messages: int = queue.regular_in_all()
+        self.spilled: int = queue.spilled
+        self.deferred: int = len(queue.deferred)
+        self.in_flight: int = len(queue.flights)
+        self.bytes: int = queue.bytes
+        self.accepted: int = queue.accepted
+        self.done: int = queue.done
+        self.expired: int = queue.expired
+        self.dead: int = queue.dead
+        self.cleared: int = queue.cleared
+        self.dropped: int = queue.dropped
+        self.received_messages: int = queue.received
+        self.sent_messages: int = queue.sent
+        self.deliveries: int = queue.deliveries
+        self.negative_acks: int = queue.negative_acks
+        self.acks: int = queue.acks
+        self.unknown_acks: int = queue.unknown_acks
+        self.ack_timeouts: int = queue.ack_timeouts
+        self.timeout_messages: int = queue.expired
+        self.saved_messages: int = queue.saved
+        self.removed_messages: int = queue.removed
+        self.errors: int = queue.errors
+        self.refused: int = queue.refused
+        self.requeued: int = queue.requeued
+        self.skipped: int = queue.skipped
+        self.untracked: int = queue.untracked
+        self.overflowed: int = queue.overflowed
+        self.damaged: int = queue.damaged
+        self.last_message_received_s: float | None = _time(queue.last_received)
+        self.last_message_sent_s: float | None = _time(queue.last_sent)
+
+
+def _time(seconds: float) -> float | None:
+    return None if seconds < 0.0 else seconds
+
+
+class ClientSnapshot(Record):
+    """One client (F69).  ``online_ms`` counts from connecting, or from joining in a channel."""
+
+    __slots__ = (
+        "session",
+        "client_id",
+        "name",
+        "client_type",
+        "door",
+        "online_ms",
+        "is_authenticated",
+        "subscriptions",
+        "in_flight",
+        "pushed",
+        "delivered",
+        "acknowledged",
+        "negative_acks",
+        "ack_timeouts",
+        "unknown_acks",
+        "blocked",
+    )
+
+    def __init__(self, session: Session, since: float, now: float) -> None:
+        self.session: int = session.number
+        self.client_id: str = session.client_id
+        self.name: str | None = session.name
+        self.client_type: str | None = session.client_type
+        self.door: str = session.door
+        self.online_ms: int = max(int((now - since) * 1000), 0)
+        self.is_authenticated: bool = session.authenticated
+        self.subscriptions: int = len(session.subscriptions)
+        self.in_flight: int = session.in_flight
+        self.pushed: int = session.pushed
+        self.delivered: int = session.delivered_in_all()
+        self.acknowledged: int = session.acknowledged
+        self.negative_acks: int = session.negative_acks
+        self.ack_timeouts: int = session.ack_timeouts
+        self.unknown_acks: int = session.unknown_acks
+        self.blocked: bool = session.blocked
+
+
+class NodeSnapshot(Record):
+    """One other node of the cluster (F69); ``slave`` says that it connected to this server.
+
+    ``lifetime_ms`` counts from connecting and is 0 while it is not connected.
+    """
+
+    __slots__ = ("node_id", "name", "host", "slave", "connected", "lifetime_ms")
+
+    def __init__(
+        self,
+        node_id: str,
+        name: str | None,
+        host: str,
+        slave: bool,
+        connected: bool,
+        age_s: float,
+    ) -> None:
+        self.node_id = node_id
+        self.name = name
+        self.host = host
+        self.slave = slave
+        self.connected = connected
+        self.lifetime_ms: int = max(int(age_s * 1000), 0)
+
+
+class RouterSnapshot(Record):
+    """One router (F60)."""
+
+    __slots__ = ("name", "method", "enabled")
+
+    def __init__(self, name: str, method: int, enabled: bool = True) -> None:
+        self.name = name
+        self.method = method
+        self.enabled = enabled
+
+
+class BrokerStatistics(Record):
+    """The whole broker at one moment; ``bytes`` and ``state_bytes`` are the memory it takes."""
+
+    __slots__ = (
+        "sessions",
+        "channels",
+        "queues",
+        "messages",
+        "in_flight",
+        "bytes",
+        "unsynced",
+        "dead_lettered",
+        "confirms_skipped",
+        "stray_commands",
+        "unknown_acks",
+        "unknown_tickets",
+        "directs_skipped",
+        "answers_dropped",
+        "events_skipped",
+        "decisions_applied",
+        "decisions_unknown",
+        "state_bytes",
+    )
+
+    def __init__(
+        self,
+        sessions: int,
+        channels: int,
+        queues: int,
+        messages: int,
+        in_flight: int,
+        bytes_: int,
+        unsynced: int,
+        dead_lettered: int,
+        confirms_skipped: int,
+        stray_commands: int,
+        unknown_acks: int,
+        unknown_tickets: int,
+        directs_skipped: int,
+        answers_dropped: int,
+        events_skipped: int,
+        decisions_applied: int = 0,
+        decisions_unknown: int = 0,
+        state_bytes: int = 0,
+    ) -> None:
+        self.sessions = sessions
+        self.channels = channels
+        self.queues = queues
+        #: Waiting and deferred.
+        self.messages = messages
+        self.in_flight = in_flight
+        #: Memory charged for messages, and for everything else (see ``books.py``).
+        self.bytes = bytes_
+        self.state_bytes = state_bytes
+        #: Messages the storage was asked to keep and has not answered for.
+        self.unsynced = unsynced
+        self.dead_lettered = dead_lettered
+        #: Confirms not made because the producer had gone.
+        self.confirms_skipped = confirms_skipped
+        #: Commands of sessions that were not connected (any more).
+        self.stray_commands = stray_commands
+        #: Acknowledges for queues that do not exist.
+        self.unknown_acks = unknown_acks
+        #: Answers of the storage to nothing that was asked.
+        self.unknown_tickets = unknown_tickets
+        #: Direct messages not sent to a client because its outbound buffer was full.
+        self.directs_skipped = directs_skipped
+        #: Responses and acknowledges that were not passed on.
+        self.answers_dropped = answers_dropped
+        #: Events not told to a subscriber because its outbound buffer was full.
+        self.events_skipped = events_skipped
+        #: Decisions of other nodes about messages that were here, and that were not.
+        self.decisions_applied = decisions_applied
+        self.decisions_unknown = decisions_unknown
+
+
+class OffsetsSnapshot(Record):
+    """What can be read of a queue.
+
+    Where nothing is kept, ``latest`` is the last sequence that was used and ``earliest`` the next.
+    ``committed`` (-1: no such cursor) and ``at`` (behind ``latest``: none) are None when nobody
+    asked for them.
+    """
+
+    __slots__ = (
+        "channel",
+        "queue_id",
+        "incarnation",
+        "earliest",
+        "latest",
+        "count",
+        "bytes",
+        "oldest_us",
+        "committed",
+        "at",
+    )
+
+    def __init__(self, queue: Queue, incarnation: str, kept: KeptOffsets, end: int) -> None:
+        self.channel: str = queue.channel_name
+        self.queue_id: int = queue.queue_id
+        self.incarnation = incarnation
+        self.earliest: int = kept.earliest if kept.count else end + 1
+        self.latest: int = kept.latest if kept.count else end
+        self.count: int = kept.count
+        self.bytes: int = kept.bytes
+        self.oldest_us: int = kept.oldest_us
+        self.committed: int | None = None
+        self.at: int | None = None
+
+
+class CursorSnapshot(Record):
+    """Where a reader is: done with everything up to ``sequence``.
+
+    ``behind`` and ``behind_bytes`` are what is kept after that, None when nobody asked.
+    """
+
+    __slots__ = (
+        "name",
+        "channel",
+        "queue_id",
+        "incarnation",
+        "sequence",
+        "behind",
+        "behind_bytes",
+    )
+
+    def __init__(self, name: str, queue: Queue, incarnation: str, sequence: int) -> None:
+        self.name = name
+        self.channel: str = queue.channel_name
+        self.queue_id: int = queue.queue_id
+        self.incarnation = incarnation
+        self.sequence = sequence
+        self.behind: int | None = None
+        self.behind_bytes: int | None = None
+
+
+class KeptOffsets(Record):
+    """What is kept of a queue, as the storage says; all 0 for nothing.
+
+    ``earliest`` and ``latest`` are sequences, ``oldest_us`` is when the earliest came, in
+    microseconds of Unix time.  ``at`` is the first one that came at the time asked about or later.
+    """
+
+    __slots__ = ("earliest", "latest", "count", "bytes", "oldest_us", "at")
+
+    def __init__(
+        self,
+        earliest: int,
+        latest: int,
+        count: int,
+        bytes: int,
+        oldest_us: int,
+        at: int = 0,
+    ) -> None:
+        self.earliest = earliest
+        self.latest = latest
+        self.count = count
+        self.bytes = bytes
+        self.oldest_us = oldest_us
+        self.at = at
+
+
+class TransactionSnapshot(Record):
+    """A transaction, or (with the number 0) the last epoch that an application committed.
+
+    ``count`` and ``size`` are about the messages staged or committed; ``at`` is when the one
+    times out if nothing more is pushed, or when the other was committed; monotonic seconds, None
+    for unknown.
+    """
+
+    __slots__ = (
+        "number",
+        "application",
+        "epoch",
+        "part",
+        "attempt",
+        "state",
+        "count",
+        "size",
+        "at",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        application: str,
+        epoch: int,
+        part: int | None,
+        attempt: int,
+        state: str,
+        count: int,
+        size: int,
+        at: float | None,
+    ) -> None:
+        self.number = number
+        self.application = application
+        self.epoch = epoch
+        self.part = part
+        self.attempt = attempt
+        self.state = state
+        self.count = count
+        self.size = size
+        self.at = at

@@ -1,0 +1,155 @@
+"""Owns time inside the engine: what must happen when, without a timer for every message.
+
+Theory of operation.  The engine has no clock: each step gets ``now`` and the world asks for the
+next deadline.  Three structures keep that cheap.
+
+*Acknowledge time-outs* need none of their own: a queue's messages in flight stand in the order in
+which they were sent and share one time-out, so the oldest is always the next (``queues.py``).
+
+*Expiry* is an ``ExpiryWheel`` in each list of waiting messages: messages by the tick in which they
+become too old.  A message enters when it starts to wait and is taken out when it stops, so the
+wheel never holds what is gone; deadlines are kept to within one tick and never early (C8).
+
+*Wake-ups*: each queue that waits for a moment has one entry in one heap, for the earliest of its
+moments.  A queue that needs to be woken earlier gets a second entry and forgets the first, which
+is passed over when its time comes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Final
+
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.times import NEVER
+
+__all__ = ["TICK_S", "ExpiryWheel", "Sleeper", "Wakeups"]
+
+#: Messages that become too old are removed within this many seconds (the original: 1 s, F97).  A
+#: power of two, so that no rounding makes a tick early.
+TICK_S: Final = 0.125
+#: Forgotten entries beyond this number, and beyond those that count, are swept out.
+_SPARE_ENTRIES: Final = 256
+
+
+class ExpiryWheel:
+    """Messages by the tick in which they become too old."""
+
+    __slots__ = ("_order", "_ticks")
+
+    def __init__(self) -> None:
+        self._ticks: dict[int, dict[int, Message]] = {}
+        # A heap of ticks; one that _ticks no longer has is passed over.
+        self._order: list[int] = []
+
+    def add(self, message: Message, expires_at: float) -> None:
+        """Let *message* be due in the tick that ends at or after *expires_at*."""
+        tick = int(expires_at / TICK_S) + 1
+        bucket = self._ticks.get(tick)
+        if bucket is None:
+            bucket = {}
+            self._ticks[tick] = bucket
+            if len(self._order) > 64 and len(self._order) > 2 * len(self._ticks):
+                self._order = sorted(self._ticks)
+            else:
+                heapq.heappush(self._order, tick)
+        bucket[message.sequence] = message
+
+    def remove(self, message: Message, expires_at: float) -> None:
+        """Take *message* out again; it must be in."""
+        tick = int(expires_at / TICK_S) + 1
+        bucket = self._ticks[tick]
+        del bucket[message.sequence]
+        if not bucket:
+            del self._ticks[tick]
+
+    def next_due(self) -> float:
+        """When the next message is due, or NEVER."""
+        order = self._order
+        while order:
+            tick = order[0]
+            if tick in self._ticks:
+                return tick * TICK_S
+            heapq.heappop(order)
+        return NEVER
+
+    def take_due(self, now: float, limit: int) -> list[Message]:
+        """Take out up to *limit* messages that are due, earliest tick first."""
+        due: list[Message] = []
+        while len(due) < limit and self.next_due() <= now:
+            tick = self._order[0]
+            bucket = self._ticks[tick]
+            wanted = limit - len(due)
+            if len(bucket) <= wanted:
+                due.extend(bucket.values())
+                del self._ticks[tick]
+                continue
+            for sequence in list(bucket)[:wanted]:
+                due.append(bucket.pop(sequence))
+        return due
+
+
+class Sleeper:
+    """What can be woken: remembers when."""
+
+    __slots__ = ("wake_at",)
+
+    def __init__(self) -> None:
+        self.wake_at = NEVER
+
+
+class Wakeups:
+    """Who is to be woken when; earliest first, and in the order of asking at the same time."""
+
+    __slots__ = ("_armed", "_count", "_heap")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Sleeper]] = []
+        self._count = 0
+        #: How many sleepers are to be woken.
+        self._armed = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def arm(self, sleeper: Sleeper, when: float) -> None:
+        """Wake *sleeper* at *when*, unless it is to be woken earlier anyway."""
+        if when >= sleeper.wake_at:
+            return
+        if sleeper.wake_at == NEVER:
+            self._armed += 1
+        sleeper.wake_at = when
+        self._count += 1
+        heapq.heappush(self._heap, (when, self._count, sleeper))
+        if len(self._heap) > 2 * self._armed + _SPARE_ENTRIES:
+            self._sweep()
+
+    def disarm(self, sleeper: Sleeper) -> None:
+        """Do not wake *sleeper*."""
+        if sleeper.wake_at != NEVER:
+            sleeper.wake_at = NEVER
+            self._armed -= 1
+
+    def _sweep(self) -> None:
+        """Drop the entries that were forgotten: their time may be years away."""
+        self._heap = [entry for entry in self._heap if entry[2].wake_at == entry[0]]
+        heapq.heapify(self._heap)
+
+    def next_due(self) -> float:
+        """When the next sleeper is to be woken, or NEVER."""
+        heap = self._heap
+        while heap:
+            when, _, sleeper = heap[0]
+            if sleeper.wake_at == when:
+                return when
+            heapq.heappop(heap)
+        return NEVER
+
+    def take_due(self, now: float) -> Sleeper | None:
+        """The next sleeper whose time has come, now awake, or None."""
+        if self.next_due() > now:
+            return None
+        sleeper = heapq.heappop(self._heap)[2]
+        sleeper.wake_at = NEVER
+        self._armed -= 1
+        return sleeper

@@ -1,0 +1,352 @@
+"""Owns the operations on channels and queues: create, remove, join, leave, update, clear.
+
+Each is answered once, whatever happens, and the connection stays (F43, F44).  What an operation
+sets free is delivered before its answer (F48; seen: a queue set to push delivers, then answers).
+
+A channel with very many queues is removed in portions: it is there, with ever fewer queues, until
+the last one has gone; then the channel goes, and only then is the operation answered (F51).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import (
+    RESULT_BUSY,
+    RESULT_LIMIT_EXCEEDED,
+    RESULT_NOT_FOUND,
+    RESULT_OK,
+    RESULT_UNACCEPTABLE,
+    STATUS_CACHE,
+    STATUS_STOPPED,
+)
+from tmqp_server.engine.books import SUBSCRIPTION_BYTES, cursor_bytes, queue_bytes
+from tmqp_server.engine.commands import (
+    ClearMessages,
+    Command,
+    CreateChannel,
+    CreateQueue,
+    Grant,
+    Join,
+    Leave,
+    RemoveChannel,
+    RemoveQueue,
+    UpdateChannel,
+    UpdateQueue,
+)
+from tmqp_server.engine.core import Core, Removal
+from tmqp_server.engine.delivery.pump import Pump
+from tmqp_server.engine.delivery.workflow import Workflow
+from tmqp_server.engine.directory import Directory
+from tmqp_server.engine.effects import ForgetChannel, ForgetQueue, StoreChannel, StoreQueue
+from tmqp_server.engine.events import (
+    CHANNEL_REMOVED,
+    CLIENT_JOINED,
+    CLIENT_LEFT,
+    QUEUE_REMOVED,
+    QUEUE_UPDATED,
+)
+from tmqp_server.engine.model.channels import Channel, is_disposable
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session, Subscription
+
+__all__ = ["Administration"]
+
+#: Queues that one step closes.
+_MOST_CLOSED: Final = 1_000
+#: Units of work after which it closes no more of them: each may be told to many.
+_MOST_WORK: Final = 2_000
+
+
+class Administration:
+    """Carries out operations on channels and queues."""
+
+    __slots__ = ("_core", "_directory", "_pump", "_workflow")
+
+    def __init__(self, core: Core, directory: Directory, pump: Pump, workflow: Workflow) -> None:
+        self._core = core
+        self._directory = directory
+        self._pump = pump
+        self._workflow = workflow
+
+    def reply(self, session: Session, request: object, code: int) -> None:
+        """Answer an operation, if anybody waits for it."""
+        self._core.reply(session, request, code)
+
+    # --- Channels --------------------------------------------------------------------------------
+
+    def create_channel(self, command: Command, session: Session) -> None:
+        """Create a channel (F50)."""
+        assert isinstance(command, CreateChannel)
+        options = self._core.options.channel
+        if command.changes is not None:
+            options = command.changes.applied_to(options)
+        code = RESULT_OK
+        if self._directory.create_channel(command.channel, options) is None:
+            code = self._directory.problem
+        self.reply(session, command.request, code)
+
+    def update_channel(self, command: Command, session: Session) -> None:
+        """Change options of a channel (F20)."""
+        assert isinstance(command, UpdateChannel)
+        core = self._core
+        channel = core.channels.find(command.channel)
+        code = RESULT_NOT_FOUND
+        if channel is not None:
+            options = command.changes.applied_to(channel.options)
+            core.charge_names(len(channel.queues))  # each is told of the change
+            code = core.channels.problem_of_change(channel, options)
+            if code == RESULT_OK:
+                core.channels.change_rules(channel, options)
+                core.watch_channel(channel)
+                if core.stores:
+                    core.keep(StoreChannel(channel.name, options))
+        self.reply(session, command.request, code)
+
+    def remove_channel(self, command: Command, session: Session) -> None:
+        """Remove a channel with all it holds (F51)."""
+        assert isinstance(command, RemoveChannel)
+        channel = self._core.channels.find(command.channel)
+        if channel is None:
+            self.reply(session, command.request, RESULT_NOT_FOUND)
+            return
+        self._remove(Removal(channel, session, command.request, False))
+
+    def _remove(self, removal: Removal) -> None:
+        """Close queues, all if they are not too many, then let their channel go."""
+        core = self._core
+        channel = removal.channel
+        looked_at = 0
+        before = core.work  # events: each queue's removal may have many subscribers
+        if core.channels.by_key.get(channel.key) is channel and not removal.is_void():
+            while channel.queues:
+                queue = removal.next_queue()
+                if queue is None:
+                    return  # some are not empty: each goes when it is, the channel with the last
+                if queue.closed:
+                    continue
+                if looked_at == _MOST_CLOSED or core.work - before >= _MOST_WORK:
+                    channel.leaving.append(queue)
+                    core.removals.append(removal)
+                    return
+                looked_at += 1
+                core.work += 1
+                if not removal.deserted or is_disposable(queue):
+                    self._close_queue(channel, queue)
+            self._discard(channel)
+        session = removal.session
+        if session is not None and session.alive:
+            self.reply(session, removal.request, RESULT_OK)
+
+    def go_on(self) -> None:
+        """Go on with one removal that is not over."""
+        core = self._core
+        if core.removals:
+            core.change = 0
+            self._remove(core.removals.popleft())
+
+    def destroy_emptied(self) -> None:
+        """Destroy the queues that have become empty, with nobody there, in channels that want that;
+        and a channel when all its queues are empty (F101, specification "Channel Options")."""
+        core = self._core
+        emptied = core.emptied
+        core.emptied = {}
+        for queue in emptied.values():
+            channel = core.channels.find(queue.channel_name)
+            if (
+                channel is None
+                or channel.audience is not queue.audience
+                or channel.audience.subscriptions
+                or not channel.options.destroy_when_empty
+            ):
+                continue
+            if channel.is_disposable():
+                self._remove(Removal(channel, None, None, True))
+            elif not queue.closed and is_disposable(queue):
+                self._close_queue(channel, queue)
+
+    def _discard(self, channel: Channel) -> None:
+        core = self._core
+        core.notify_channel(CHANNEL_REMOVED, channel)
+        core.channels.remove(channel)
+        if core.stores:
+            core.keep(ForgetChannel(channel.name))
+        core.notices.forget_channel(channel.key)
+        for subscription in list(channel.audience.subscriptions.values()):
+            channel.audience.remove(subscription)
+            core.refund(SUBSCRIPTION_BYTES)
+            del subscription.session.subscriptions[channel.key]
+
+    def join(self, command: Command, session: Session) -> None:
+        """Subscribe (F48)."""
+        assert isinstance(command, Join)
+        code = self._join(session, command)
+        self._pump.rouse(self._core.now)
+        self.reply(session, command.request, code)
+
+    def _join(self, session: Session, command: Join) -> int:
+        core = self._core
+        channel = self._directory.open_channel(command.channel)
+        if channel is None:
+            return self._directory.problem
+        audience = channel.audience
+        subscription = session.subscriptions.get(channel.key)
+        if subscription is not None:
+            subscription.credit = command.credit
+            subscription.filter = command.filter
+            audience.recount(subscription)
+            core.wake_audience(audience)
+            return RESULT_OK
+        client_limit = channel.options.client_limit
+        if 0 < client_limit <= len(audience.subscriptions):
+            return RESULT_LIMIT_EXCEEDED
+        if len(session.subscriptions) >= core.limits.max_subscriptions_per_session:
+            return RESULT_LIMIT_EXCEEDED
+        if not core.has_room_for_client(SUBSCRIPTION_BYTES):
+            return RESULT_BUSY
+        core.charge(SUBSCRIPTION_BYTES)
+        subscription = Subscription(session, audience, command.credit, command.filter, core.now)
+        session.subscriptions[channel.key] = subscription
+        audience.add(subscription)
+        core.notify_subscription(CLIENT_JOINED, channel, session)
+        core.wake_audience(audience)
+        return RESULT_OK
+
+    def leave(self, command: Command, session: Session) -> None:
+        """End a subscription (F49)."""
+        assert isinstance(command, Leave)
+        channel = self._core.channels.find(command.channel)
+        code = RESULT_NOT_FOUND
+        if channel is not None and channel.key in session.subscriptions:
+            self._part(session, channel)
+            code = RESULT_OK
+        self.reply(session, command.request, code)
+
+    def leave_all(self, session: Session) -> None:
+        """End all subscriptions of a session that has gone (F102)."""
+        for key in list(session.subscriptions):
+            self._part(session, self._core.channels.by_key[key])
+
+    def _part(self, session: Session, channel: Channel) -> None:
+        core = self._core
+        audience = channel.audience
+        audience.remove(session.subscriptions.pop(channel.key))
+        core.refund(SUBSCRIPTION_BYTES)
+        core.notify_subscription(CLIENT_LEFT, channel, session)
+        # It may have been the one for whom all others had to wait.
+        core.wake_audience(audience)
+        if channel.options.destroy_when_empty and not audience.subscriptions:
+            self._remove(Removal(channel, None, None, True))  # F101
+
+    def grant(self, command: Command, session: Session) -> None:
+        """Set the delivery credit of a subscription."""
+        assert isinstance(command, Grant)
+        channel = self._core.channels.find(command.channel)
+        if channel is None:
+            return
+        subscription = session.subscriptions.get(channel.key)
+        if subscription is not None:
+            subscription.credit = max(command.credit, -1)
+            channel.audience.recount(subscription)
+            self._core.wake_audience(channel.audience)
+
+    # --- Queues ----------------------------------------------------------------------------------
+
+    def create_queue(self, command: Command, session: Session) -> None:
+        """Create a queue, and its channel if need be (F54)."""
+        assert isinstance(command, CreateQueue)
+        self.reply(session, command.request, self._create_queue(command))
+
+    def _create_queue(self, command: CreateQueue) -> int:
+        core = self._core
+        channel = core.channels.find(command.channel)
+        rules = core.options.channel
+        if channel is not None:
+            rules = channel.options
+        elif command.channel_changes is not None:
+            rules = command.channel_changes.applied_to(rules)
+        changes = command.changes
+        options = rules.queue if changes is None else changes.applied_to(rules.queue)
+        if channel is None:
+            # Whoever creates a queue asks for its channel too: that is not automatic (F54).
+            problem = core.channels.problem_of_new(command.channel, rules)
+            if problem != RESULT_OK:
+                return problem
+            # Nothing is created unless both can be.
+            problem = core.channels.problem_of_new_queue(
+                command.channel, None, rules, command.queue_id, options
+            )
+            if problem != RESULT_OK:
+                return problem
+            channel = self._directory.create_channel(command.channel, rules)
+            assert channel is not None
+        if self._directory.create_queue(channel, command.queue_id, options) is None:
+            return self._directory.problem
+        return RESULT_OK
+
+    def update_queue(self, command: Command, session: Session) -> None:
+        """Change options of a queue (F56)."""
+        assert isinstance(command, UpdateQueue)
+        queue = self._directory.find_queue(command.channel, command.queue_id)
+        code = RESULT_NOT_FOUND
+        if queue is not None:
+            code = self._update(queue, command)
+        self.reply(session, command.request, code)
+
+    def _update(self, queue: Queue, command: UpdateQueue) -> int:
+        core = self._core
+        was = queue.options.status
+        retained = queue.options.retains()
+        options = command.changes.applied_to(queue.options)
+        problem = core.channels.problem_of_options(options)
+        if problem != RESULT_OK:
+            return problem
+        more = queue_bytes(options) - queue_bytes(queue.options)
+        if more > 0 and not core.has_room(more):
+            return RESULT_BUSY
+        if queue.spilled and options.status == STATUS_CACHE:
+            return RESULT_UNACCEPTABLE  # which message is the latest stands on disk only
+        core.channels.reconfigure(queue, options)
+        core.notify_queue(QUEUE_UPDATED, queue, options.status)
+        if core.stores:
+            name = queue.channel_name
+            core.keep(StoreQueue(queue.key, name, queue.queue_id, options, queue.suspect))
+        self._workflow.reconfigured(queue, was, core.now)
+        if queue.fleeting and retained and not options.retains():
+            core.note_emptied(queue)
+        return RESULT_OK
+
+    def remove_queue(self, command: Command, session: Session) -> None:
+        """Remove a queue and its messages (F57)."""
+        assert isinstance(command, RemoveQueue)
+        channel = self._core.channels.find(command.channel)
+        queue = None if channel is None else channel.queues.get(command.queue_id)
+        code = RESULT_NOT_FOUND
+        if channel is not None and queue is not None:
+            self._close_queue(channel, queue)
+            code = RESULT_OK
+        self.reply(session, command.request, code)
+
+    def _close_queue(self, channel: Channel, queue: Queue) -> None:
+        queue.closed = True
+        self._workflow.clear(queue, True, True, True)
+        if self._core.stores:
+            self._core.keep(ForgetQueue(queue.key))
+        self._core.channels.remove_queue(channel, queue)
+        for name in list(queue.cursors):
+            self._core.refund(cursor_bytes(name))
+        queue.timer.queue = None
+        self._core.wakeups.disarm(queue.timer)
+        self._core.notify_queue(QUEUE_REMOVED, queue, STATUS_STOPPED)  # F93
+        self._core.notices.forget_queue(channel.key, queue.queue_id)
+
+    def clear_messages(self, command: Command, session: Session) -> None:
+        """Remove waiting messages (F58)."""
+        assert isinstance(command, ClearMessages)
+        queue = self._directory.find_queue(command.channel, command.queue_id)
+        code = RESULT_NOT_FOUND
+        if queue is not None:
+            if command.high_priority or command.regular:
+                self._workflow.clear(queue, command.high_priority, command.regular, False)
+            code = RESULT_OK
+        self.reply(session, command.request, code)

@@ -1,0 +1,126 @@
+"""Lets clients in and out, and notes which of them read."""
+
+from __future__ import annotations
+
+from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp.names import fault_of_name
+from tmqp_server.engine.books import session_bytes
+from tmqp_server.engine.commands import Block, Command, Connect, Disconnect, Unblock
+from tmqp_server.engine.core import Core, Performers
+from tmqp_server.engine.delivery.pulls import Puller
+from tmqp_server.engine.delivery.sending import Sender
+from tmqp_server.engine.effects import Accept, CloseSession, Refuse
+from tmqp_server.engine.events import CLIENT_CONNECTED, CLIENT_DISCONNECTED
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.operations.administration import Administration
+from tmqp_server.engine.reading.readers import Readers
+from tmqp_server.engine.reading.watching import Watching
+
+__all__ = ["Clients"]
+
+
+class Clients:
+    """Makes and ends sessions."""
+
+    __slots__ = ("_administration", "_core", "_puller", "_readers", "_sender", "_watching")
+
+    def __init__(
+        self,
+        core: Core,
+        administration: Administration,
+        puller: Puller,
+        readers: Readers,
+        watching: Watching,
+        sender: Sender,
+    ) -> None:
+        self._core = core
+        self._administration = administration
+        self._puller = puller
+        self._readers = readers
+        self._watching = watching
+        self._sender = sender
+
+    def performers(self) -> Performers:
+        """Which method serves which command of a connected session."""
+        return {
+            Disconnect: self.disconnect,
+            Block: self.block,
+            Unblock: self.unblock,
+        }
+
+    def connect(self, command: Connect) -> None:
+        """Let a client in, or refuse it (F32, F33)."""
+        core = self._core
+        if command.session in core.sessions:
+            raise ValueError(f"session number {command.session} is in use")
+        client_id = command.client_id
+        older = core.clients.get(client_id)
+        size = session_bytes(client_id, command.name, command.client_type, command.kept)
+        code = self._problem(command, older, size)
+        if code != RESULT_OK:
+            core.out.append(Refuse(command.session, command.request, code))
+            return
+        if older is not None:
+            self._let_go(older)
+            core.out.append(CloseSession(older.number, "another client took over the client id"))
+        node = command.node and core.takes_nodes
+        session = Session(
+            command.session,
+            client_id,
+            command.name,
+            command.client_type,
+            command.door,
+            command.kept,
+            command.authenticated,
+            core.now,
+            node,
+            command.host,
+        )
+        session.memory = size
+        core.charge(size)
+        core.enlist(session)
+        core.notify_client(CLIENT_CONNECTED, session)  # before the accept (F36)
+        core.out.append(Accept(command.session, command.request, client_id, node))
+
+    def _problem(self, command: Connect, older: Session | None, size: int) -> int:
+        """0 when a client can be let in, else the result code of the refusal."""
+        limits = self._core.limits
+        client_id = command.client_id
+        length = len(client_id.encode("utf-8", "surrogatepass"))
+        if not 0 < length <= limits.max_name_bytes or fault_of_name(client_id):
+            return RESULT_BAD_REQUEST
+        if older is not None:
+            return RESULT_OK if command.take_over else RESULT_BUSY
+        if len(self._core.sessions) >= limits.max_sessions:
+            return RESULT_LIMIT_EXCEEDED
+        if not self._core.has_room_for_client(size):
+            return RESULT_LIMIT_EXCEEDED  # 503 says that the id is in use (F32)
+        return RESULT_OK
+
+    def disconnect(self, command: Command, session: Session) -> None:
+        """The connection has ended."""
+        assert isinstance(command, Disconnect)
+        self._let_go(session)
+
+    def _let_go(self, session: Session) -> None:
+        """Forget a session; what it has in flight is returned later, see ``workflow.py``."""
+        core = self._core
+        session.alive = False
+        self._puller.forget(session)
+        self._readers.forget(session)
+        self._watching.forget(session)
+        core.strike(session)
+        self._administration.leave_all(session)
+        core.notify_client(CLIENT_DISCONNECTED, session)
+        core.end_session(session)
+
+    def block(self, command: Command, session: Session) -> None:
+        """The session's outbound buffer is full."""
+        assert isinstance(command, Block)
+        self._sender.block(session, True)
+
+    def unblock(self, command: Command, session: Session) -> None:
+        """The session's outbound buffer has drained."""
+        assert isinstance(command, Unblock)
+        self._readers.unblock(session)
+        self._sender.block(session, False)

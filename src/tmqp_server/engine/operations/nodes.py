@@ -1,0 +1,86 @@
+"""Owns what the broker knows of the other nodes of a cluster, and what they decided (F63, F69).
+
+A slave of this server is a session like a client's, marked as a node; a master is known only by
+what the world reports of it.  Messages that slaves bring go the way of all messages (F133).
+"""
+
+from __future__ import annotations
+
+from tmqp.constants import RESULT_OK
+from tmqp_server.engine.commands import ApplyDecision, Command, ListNodes, ReportMaster
+from tmqp_server.engine.core import Core, Master
+from tmqp_server.engine.delivery.outcomes import Outcomes
+from tmqp_server.engine.delivery.sharing import withdraw
+from tmqp_server.engine.directory import Directory
+from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.events import NODE_CONNECTED, NODE_DISCONNECTED, NodeFact
+from tmqp_server.engine.model.message import MARK_DECIDED, MARK_NEGATIVE
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.model.snapshots import NodeSnapshot
+from tmqp_server.engine.model.times import AT_ONCE
+
+__all__ = ["Nodes"]
+
+
+class Nodes:
+    """Keeps the list of nodes and applies their decisions."""
+
+    __slots__ = ("_core", "_directory", "_outcomes")
+
+    def __init__(self, core: Core, directory: Directory, outcomes: Outcomes) -> None:
+        self._core = core
+        self._directory = directory
+        self._outcomes = outcomes
+
+    def report_master(self, command: ReportMaster) -> None:
+        """Note whether a master is connected, and tell of a change."""
+        core = self._core
+        node_id = command.node_id
+        before = core.masters.get(node_id)
+        was_connected = before is not None and before.connected
+        core.masters[node_id] = Master(node_id, command.host, command.connected, core.now)
+        if was_connected != command.connected:
+            event = NODE_CONNECTED if command.connected else NODE_DISCONNECTED
+            core.notify_node(event, NodeFact(node_id, None, command.host, False))
+
+    def apply_decision(self, command: ApplyDecision) -> None:
+        """Let go of a message that another node is done with (F63)."""
+        core = self._core
+        queue = self._directory.find_queue(command.channel, command.queue_id)
+        message = None if queue is None else queue.shared.get(command.message_id)
+        if queue is None or message is None:
+            core.decisions_unknown += 1
+            return
+        core.decisions_applied += 1
+        deferred = message.rare is not None and message.rare.due_at != AT_ONCE
+        if message.holder is not None or message.holders or deferred:
+            # Whoever has it here may well finish; only it is not to be sent again.
+            message.marks |= MARK_DECIDED
+            if not command.positive:
+                message.marks |= MARK_NEGATIVE
+            return
+        withdraw(queue, message)
+        self._outcomes.dequeued(queue, message)
+        self._outcomes.settle_elsewhere(queue, message, command.positive)
+        queue.tidy()
+
+    def list_nodes(self, command: Command, session: Session) -> None:
+        """The masters in the order they were reported, then the slaves in that of connecting."""
+        assert isinstance(command, ListNodes)
+        if command.request is None:
+            return
+        core = self._core
+        core.charge_names(len(core.sessions))
+        body: list[NodeSnapshot] = []
+        for master in core.masters.values():
+            age_s = core.now - master.since if master.connected else 0.0
+            body.append(
+                NodeSnapshot(master.node_id, None, master.host, False, master.connected, age_s)
+            )
+        for slave in core.sessions.values():
+            if slave.node:
+                age_s = core.now - slave.connected_at
+                body.append(
+                    NodeSnapshot(slave.client_id, slave.name, slave.host, True, True, age_s)
+                )
+        core.out.append(Reply(session.number, command.request, RESULT_OK, body))

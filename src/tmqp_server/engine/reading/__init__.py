@@ -1,0 +1,5 @@
+"""Readers of what is kept: offsets, ranges, cursors, groups and watches."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,150 @@
+"""Owns the questions to the storage that wait for an answer, and which queues they are about.
+
+Each question has a number and stands in a bounded table until the storage has said something; the
+table knows who waits for it.  What is done with the answer is the business of whoever asked.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp._compat import mypyc_attr
+from tmqp.constants import (
+    RESULT_BUSY,
+    RESULT_CONFLICT,
+    RESULT_NOT_FOUND,
+    RESULT_NOT_IMPLEMENTED,
+    RESULT_OK,
+)
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.effects import Effect
+from tmqp_server.engine.model.channels import Channel, matches
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+
+__all__ = ["Asked", "Questions"]
+
+#: Queues that are asked about for one unit of work.
+_QUEUES_PER_UNIT: Final = 4
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Asked:
+    """A question to the storage: who waits, about which queues, and where each of them ended.
+
+    One asked ``again`` for somebody who was let in before is not counted among the questions that
+    are under way.
+    """
+
+    __slots__ = ("session", "request", "queues", "ends", "again")
+
+    def __init__(self, session: Session, request: object, queues: list[Queue]) -> None:
+        self.session = session
+        self.request = request
+        self.queues = queues
+        self.ends = [queue.appended for queue in queues]
+        self.again = False
+
+    def keys(self) -> list[int]:
+        """The keys of the queues."""
+        return [queue.key for queue in self.queues]
+
+
+class Questions:
+    """The questions of one broker.  ``store_id`` is what the storage calls itself."""
+
+    __slots__ = ("store_id", "_asked", "_core", "_last")
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.store_id = ""
+        self._asked: dict[int, Asked] = {}
+        self._last = 0
+
+    # --- Asking ----------------------------------------------------------------------------------
+
+    def problem(self, session: Session) -> int:
+        """0 when a question may be asked now, else the result code to answer."""
+        core = self._core
+        if not core.stores:
+            return RESULT_NOT_IMPLEMENTED
+        own = count = 0
+        for asked in self._asked.values():
+            if asked.again:
+                continue
+            count += 1
+            if asked.session is session:
+                own += 1
+        limits = core.limits
+        if count >= limits.max_reads or own >= limits.max_reads_per_session:
+            return RESULT_BUSY
+        return RESULT_OK
+
+    def next_number(self) -> int:
+        """The number of the next question."""
+        return self._last + 1
+
+    def ask(self, asked: Asked, question: Effect) -> None:
+        """Ask the storage; the question bears ``next_number``."""
+        self._last += 1
+        self._asked[self._last] = asked
+        self._core.out.append(question)
+
+    def look_up(self, number: int) -> Asked | None:
+        """The question of this number, if its answer is still awaited."""
+        return self._asked.get(number)
+
+    def take(self, number: int) -> Asked | None:
+        """The question that is answered; none for an answer to nothing, which is counted."""
+        asked = self._asked.pop(number, None)
+        if asked is None:
+            self._core.unknown_tickets += 1
+        return asked
+
+    # --- Queues ----------------------------------------------------------------------------------
+
+    def find(self, channel_name: str, queue_id: int) -> Queue | None:
+        """The queue that is there under this name in any case, or None."""
+        channel = self._core.channels.find(channel_name)
+        return None if channel is None else channel.queues.get(queue_id)
+
+    def channels(self, pattern: str, visible: frozenset[str] | None) -> list[Channel]:
+        """The channels that pass a filter (F53) and may be seen, in the order of creation."""
+        found: list[Channel] = []
+        self._core.charge_names(len(self._core.channels.by_key))
+        for channel in self._core.channels.by_key.values():
+            if matches(channel.name, pattern) and (visible is None or channel.name in visible):
+                found.append(channel)
+        return found
+
+    def select(
+        self, pattern: str, queue_id: int | None, visible: frozenset[str] | None
+    ) -> list[Queue] | None:
+        """The queues of those channels, with that id if one is given; None for too many."""
+        most = self._core.limits.max_queues_per_read
+        queues: list[Queue] = []
+        for channel in self.channels(pattern, visible):
+            if queue_id is None:
+                queues.extend(channel.queues.values())
+            else:
+                queue = channel.queues.get(queue_id)
+                if queue is not None:
+                    queues.append(queue)
+            if len(queues) > most:
+                return None
+        self._core.work += len(queues) // _QUEUES_PER_UNIT
+        return queues
+
+    def problem_of(self, queue: Queue | None, incarnation: str) -> int:
+        """0 when something can be asked about this queue, else the result code to answer."""
+        if not self._core.stores:
+            return RESULT_NOT_IMPLEMENTED
+        if queue is None:
+            return RESULT_NOT_FOUND
+        if incarnation and incarnation != self.incarnation(queue):
+            return RESULT_CONFLICT
+        return RESULT_OK
+
+    def incarnation(self, queue: Queue) -> str:
+        """Which queue of its name it is."""
+        return f"{self.store_id}-{queue.key}"

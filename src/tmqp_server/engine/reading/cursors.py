@@ -1,0 +1,87 @@
+"""Owns where readers are: putting cursors somewhere, and answering only when that is safe.
+
+A cursor stands in its queue as soon as it is moved, and on the disk a little later.  An answer that
+says where it is waits for that, also when the answer's own command has changed nothing: then what
+another has put there, and the storage has not answered for, is told to the storage once more.
+"""
+
+from __future__ import annotations
+
+from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp.names import fault_of_name
+from tmqp_server.engine.books import PENDING_BYTES, cursor_bytes
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.effects import ForgetCursor, StoreCursor
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.snapshots import CursorSnapshot
+from tmqp_server.engine.reading.asking import Questions
+
+__all__ = ["Cursors"]
+
+
+class Cursors:
+    """Moves the cursors of queues."""
+
+    __slots__ = ("_core", "_questions")
+
+    def __init__(self, core: Core, questions: Questions) -> None:
+        self._core = core
+        self._questions = questions
+
+    def problem_of_name(self, name: str) -> int:
+        """0 when a reader may be called so, else the result code to answer."""
+        most = self._core.limits.max_name_bytes
+        if not name or len(name.encode("utf-8", "surrogatepass")) > most or fault_of_name(name):
+            return RESULT_BAD_REQUEST
+        return RESULT_OK
+
+    def problem_of_new(self, queue: Queue, name: str) -> int:
+        """0 when a queue has, or may have, this cursor, else the result code to answer."""
+        if name in queue.cursors:
+            return RESULT_OK
+        if len(queue.cursors) >= self._core.limits.max_cursors_per_queue:
+            return RESULT_LIMIT_EXCEEDED
+        return self.problem_of_memory(1, name)
+
+    def problem_of_memory(self, count: int, name: str) -> int:
+        """0 when there is memory for so many more cursors, else the result code to answer."""
+        size = count * (cursor_bytes(name) + PENDING_BYTES)
+        return RESULT_OK if self._core.has_room(size) else RESULT_BUSY
+
+    def restore(self, queue: Queue, name: str, sequence: int) -> None:
+        """Put a cursor where it was before."""
+        if name not in queue.cursors:
+            self._core.charge(cursor_bytes(name))
+        queue.cursors[name] = sequence
+
+    def place(self, queue: Queue, name: str, sequence: int) -> None:
+        """Put a cursor somewhere; the answer of this command waits until that is safe."""
+        self.restore(queue, name, sequence)
+        core = self._core
+        core.keep(StoreCursor(queue.key, name, sequence))
+        queue.cursor_ticket = core.last_ticket
+
+    def advance(self, queue: Queue, name: str, sequence: int) -> None:
+        """Put a cursor further on, or leave it; the answer waits until where it is is safe."""
+        core = self._core
+        there = queue.cursors.get(name, -1)
+        if sequence > there:
+            self.place(queue, name, sequence)
+        elif core.change == 0 and (queue.cursor_ticket in core.tickets or not core.storage_ok):
+            # With a change of this command the answer waits anyway, for all that came before too.
+            self.place(queue, name, there)
+
+    def remove(self, queue: Queue, name: str) -> None:
+        """Forget a cursor; the answer of this command waits until that is safe."""
+        del queue.cursors[name]
+        core = self._core
+        core.refund(cursor_bytes(name))
+        if queue.fleeting:
+            core.note_emptied(queue)
+        core.keep(ForgetCursor(queue.key, name))
+        queue.cursor_ticket = core.last_ticket
+
+    def snapshot(self, queue: Queue, name: str) -> CursorSnapshot:
+        """Where a cursor is."""
+        incarnation = self._questions.incarnation(queue)
+        return CursorSnapshot(name, queue, incarnation, queue.cursors[name])

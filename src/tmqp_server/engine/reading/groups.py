@@ -1,0 +1,315 @@
+"""Owns groups: the cursors of one name over many queues, moved and looked at together.
+
+Theory of operation.  A group is nothing but its cursors; it is there as long as one of them is.
+So a reader of many queues opens all of them in one step, says in one what it is done with, and one
+answer, given when the last of it is safe on the disk, is for all.
+
+Which queues are meant, and who may say so, is settled before (``resolve``, ``gate.py``).  A queue
+that has gone meanwhile, or is another one now, is left out of the answer: its reader learns that
+from *Offsets* too, and the others must go on.
+
+*Opening* and *resetting* pin first and look then, as opening a cursor does (``readers.py``).
+"""
+
+from __future__ import annotations
+
+from tmqp.constants import (
+    RESULT_BAD_REQUEST,
+    RESULT_LIMIT_EXCEEDED,
+    RESULT_NOT_FOUND,
+    RESULT_NOT_IMPLEMENTED,
+    RESULT_OK,
+    RESULT_REQUESTED_RANGE_NOT_SATISFIABLE,
+)
+from tmqp_server.engine.commands import (
+    Command,
+    CommitGroup,
+    DropGroup,
+    GroupCommand,
+    GroupPlace,
+    ListGroups,
+    OffsetsFound,
+    OpenGroup,
+    ResetGroup,
+    StoredMeasured,
+)
+from tmqp_server.engine.core import Core, Performers
+from tmqp_server.engine.effects import FindOffsets, MeasureStored
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.model.snapshots import CursorSnapshot
+from tmqp_server.engine.reading.asking import Asked, Questions
+from tmqp_server.engine.reading.cursors import Cursors
+
+__all__ = ["AskedGroup", "Groups"]
+
+
+class AskedGroup(Asked):
+    """A group that is put where something is kept: ``queues`` are looked at, all ``told`` of.
+
+    ``by_time``: behind them is what came before some time.
+    """
+
+    __slots__ = ("cursor", "told", "by_time")
+
+    def __init__(
+        self,
+        session: Session,
+        command: GroupCommand,
+        queues: list[Queue],
+        told: list[Queue],
+        by_time: bool,
+    ) -> None:
+        super().__init__(session, command.request, queues)
+        self.cursor = command.cursor
+        self.told = told
+        self.by_time = by_time
+
+
+class _AskedLag(Asked):
+    """Cursors whose lag is measured, one for each of the queues."""
+
+    __slots__ = ("found",)
+
+    def __init__(
+        self, session: Session, request: object, queues: list[Queue], found: list[CursorSnapshot]
+    ) -> None:
+        super().__init__(session, request, queues)
+        self.found = found
+
+
+class Groups:
+    """Serves those who read many queues."""
+
+    __slots__ = ("_core", "_cursors", "_questions")
+
+    def __init__(self, core: Core, questions: Questions, cursors: Cursors) -> None:
+        self._core = core
+        self._questions = questions
+        self._cursors = cursors
+
+    def resolve(self, command: GroupCommand) -> None:
+        """Find the queues that are meant, once."""
+        if command.places is not None or command.filter is None or command.too_many:
+            return
+        queues = self._questions.select(command.filter, command.queue_id, None)
+        if queues is None:
+            command.too_many = True
+            return
+        places: list[GroupPlace] = []
+        for queue in queues:
+            places.append(
+                GroupPlace(
+                    queue.channel_name, queue.queue_id, 0, self._questions.incarnation(queue)
+                )
+            )
+        command.places = places
+
+    def _queues(self, command: GroupCommand) -> tuple[list[Queue], list[GroupPlace], int]:
+        """The queues that are there, which place each of them is, and 0 or what to answer."""
+        queues: list[Queue] = []
+        places: list[GroupPlace] = []
+        if not self._core.stores:
+            return queues, places, RESULT_NOT_IMPLEMENTED
+        code = self._cursors.problem_of_name(command.cursor)
+        if code != RESULT_OK:
+            return queues, places, code
+        self.resolve(command)
+        wanted = command.places
+        if wanted is None or len(wanted) > self._core.limits.max_queues_per_read:
+            return queues, places, RESULT_LIMIT_EXCEEDED
+        for place in wanted:
+            if not place.allowed:
+                continue
+            queue = self._questions.find(place.channel, place.queue_id)
+            if queue is None or self._questions.problem_of(queue, place.incarnation) != RESULT_OK:
+                continue
+            queues.append(queue)
+            places.append(place)
+        return queues, places, RESULT_OK
+
+    # --- Moving ----------------------------------------------------------------------------------
+
+    def performers(self) -> Performers:
+        """Which method serves which command."""
+        return {
+            OpenGroup: self.open,
+            CommitGroup: self.commit,
+            ListGroups: self.list_groups,
+            ResetGroup: self.reset,
+            DropGroup: self.drop,
+        }
+
+    def open(self, command: Command, session: Session) -> None:
+        """Let a reader begin in all queues."""
+        assert isinstance(command, OpenGroup)
+        queues, _, code = self._queues(command)
+        new: list[Queue] = []
+        for queue in queues:
+            if command.cursor not in queue.cursors:
+                new.append(queue)
+                code = code or self._cursors.problem_of_new(queue, command.cursor)
+        code = code or self._cursors.problem_of_memory(len(new), command.cursor)
+        self._begin(command, session, new, queues, code, command.earliest, command.timestamp_ms)
+
+    def reset(self, command: Command, session: Session) -> None:
+        """Let a reader go somewhere else."""
+        assert isinstance(command, ResetGroup)
+        queues, places, code = self._queues(command)
+        there: list[Queue] = []
+        wanted: list[int] = []
+        for index in range(len(queues)):
+            if command.cursor in queues[index].cursors:
+                there.append(queues[index])
+                wanted.append(places[index].sequence)
+                code = code or _problem_of_sequence(queues[index], places[index].sequence)
+        if code == RESULT_OK and not there:
+            code = RESULT_NOT_FOUND
+        if command.filter is not None:
+            earliest, timestamp_ms = command.earliest, command.timestamp_ms
+            self._begin(command, session, there, there, code, earliest, timestamp_ms)
+            return
+        if code == RESULT_OK:
+            code = self._questions.problem(session)
+        if code != RESULT_OK:
+            self._core.reply(session, command.request, code)
+            return
+        for index in range(len(there)):
+            self._cursors.place(there[index], command.cursor, wanted[index])
+        self._look(AskedGroup(session, command, there, there, False), -1)
+
+    def _begin(
+        self,
+        command: GroupCommand,
+        session: Session,
+        moved: list[Queue],
+        told: list[Queue],
+        code: int,
+        earliest: bool,
+        timestamp_ms: int,
+    ) -> None:
+        """Put cursors behind the latest, or pin them at the beginning and look what is kept."""
+        looks = moved and (earliest or timestamp_ms >= 0)
+        if code == RESULT_OK and looks:
+            code = self._questions.problem(session)
+        if code != RESULT_OK:
+            self._core.reply(session, command.request, code)
+            return
+        for queue in moved:
+            self._cursors.place(queue, command.cursor, 0 if looks else queue.appended)
+        if looks:
+            asked = AskedGroup(session, command, moved, told, timestamp_ms >= 0)
+            self._look(asked, timestamp_ms * 1_000 if timestamp_ms >= 0 else -1)
+        else:
+            self._tell(session, command.request, told, command.cursor)
+
+    def _look(self, asked: AskedGroup, timestamp_us: int) -> None:
+        number = self._questions.next_number()
+        self._questions.ask(asked, FindOffsets(number, asked.keys(), timestamp_us))
+
+    def looked(self, asked: AskedGroup, command: OffsetsFound) -> None:
+        """Move cursors on to what is kept."""
+        name = asked.cursor
+        if command.code != RESULT_OK:
+            self._core.reply(asked.session, asked.request, command.code)
+            return
+        for place in range(len(asked.queues)):
+            queue = asked.queues[place]
+            if queue.closed or name not in queue.cursors:
+                continue
+            kept = command.offsets[place]
+            done = kept.earliest - 1 if kept.count else asked.ends[place]
+            if asked.by_time:
+                done = kept.at - 1 if kept.at else asked.ends[place]
+            self._cursors.advance(queue, name, done)
+        self._tell(asked.session, asked.request, asked.told, name)
+
+    def commit(self, command: Command, session: Session) -> None:
+        """Let a reader be done with something; nothing is when a part is impossible."""
+        assert isinstance(command, CommitGroup)
+        queues, places, code = self._queues(command)
+        if code == RESULT_OK and not queues:
+            code = RESULT_NOT_FOUND
+        for index in range(len(queues)):
+            code = code or _problem_of_sequence(queues[index], places[index].sequence)
+            code = code or self._cursors.problem_of_new(queues[index], command.cursor)
+        if code != RESULT_OK:
+            self._core.reply(session, command.request, code)
+            return
+        for index in range(len(queues)):
+            self._cursors.advance(queues[index], command.cursor, places[index].sequence)
+        self._tell(session, command.request, queues, command.cursor)
+
+    def drop(self, command: Command, session: Session) -> None:
+        """Forget a reader."""
+        assert isinstance(command, DropGroup)
+        queues, _, code = self._queues(command)
+        found = False
+        for queue in queues:
+            if command.cursor in queue.cursors:
+                self._cursors.remove(queue, command.cursor)
+                found = True
+        if code == RESULT_OK and not found:
+            code = RESULT_NOT_FOUND
+        self._core.reply(session, command.request, code)
+
+    def _tell(self, session: Session, request: object, queues: list[Queue], name: str) -> None:
+        body: list[CursorSnapshot] = []
+        for queue in queues:
+            if not queue.closed and name in queue.cursors:
+                self._cursors.advance(queue, name, 0)
+                body.append(self._cursors.snapshot(queue, name))
+        self._core.reply(session, request, RESULT_OK, body)
+
+    # --- Looking ---------------------------------------------------------------------------------
+
+    def list_groups(self, command: Command, session: Session) -> None:
+        """The cursors of many queues, and what is kept behind each."""
+        assert isinstance(command, ListGroups)
+        core = self._core
+        code = self._questions.problem(session)
+        queues: list[Queue] = []
+        found: list[CursorSnapshot] = []
+        if code == RESULT_OK:
+            selected = self._questions.select(command.filter, command.queue_id, command.visible)
+            if selected is None:
+                code = RESULT_LIMIT_EXCEEDED
+            for queue in selected or []:
+                for name in queue.cursors:
+                    if not command.cursor or name == command.cursor:
+                        queues.append(queue)
+                        found.append(self._cursors.snapshot(queue, name))
+            if len(found) > core.limits.max_queues_per_read:
+                code = RESULT_LIMIT_EXCEEDED
+        if code != RESULT_OK or not found:
+            core.reply(session, command.request, code, found if code == RESULT_OK else None)
+            return
+        asked = _AskedLag(session, command.request, queues, found)
+        after = [each.sequence for each in found]
+        number = self._questions.next_number()
+        self._questions.ask(asked, MeasureStored(number, asked.keys(), after))
+
+    def measured(self, command: StoredMeasured) -> None:
+        """Answer with the lag."""
+        asked = self._questions.take(command.number)
+        if not isinstance(asked, _AskedLag) or not asked.session.alive:
+            return
+        if command.code != RESULT_OK:
+            self._core.reply(asked.session, asked.request, command.code)
+            return
+        body: list[CursorSnapshot] = []
+        for place in range(len(asked.queues)):
+            if not asked.queues[place].closed:
+                item = asked.found[place]
+                item.behind = command.parts[place].count
+                item.behind_bytes = command.parts[place].bytes
+                body.append(item)
+        self._core.reply(asked.session, asked.request, RESULT_OK, body)
+
+
+def _problem_of_sequence(queue: Queue, sequence: int) -> int:
+    if sequence < 0:
+        return RESULT_BAD_REQUEST
+    if sequence > queue.appended:
+        return RESULT_REQUESTED_RANGE_NOT_SATISFIABLE
+    return RESULT_OK

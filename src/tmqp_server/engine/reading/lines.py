@@ -1,0 +1,102 @@
+"""Owns the order in which the ranges that a session asks for are read: one at a time.
+
+Theory of operation.  A client may ask for several ranges at once, and what it gets for each is
+large.  So the next one is read only when the one before has been handed over and the client reads
+what it is sent: a session that is blocked waits, and what is held in memory for it stays below two
+answers, however much it asks for.  That is seen in the next ``on_deadline``, for only then has the
+world tried to send.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from tmqp_server.engine.commands import ReadRange
+from tmqp_server.engine.model.sessions import Session
+
+__all__ = ["Line", "Lines"]
+
+
+class Line:
+    """What one session waits for; ``busy`` while the storage reads for it."""
+
+    __slots__ = ("busy", "session", "waiting")
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.waiting: deque[ReadRange] = deque()
+        self.busy = False
+
+
+class Lines:
+    """The lines of all sessions that have one."""
+
+    __slots__ = ("_lines", "_ready")
+
+    def __init__(self) -> None:
+        self._lines: dict[int, Line] = {}
+        self._ready: dict[int, Line] = {}
+
+    def length(self, session: Session) -> int:
+        """How many ranges a session waits for, besides the one that is being read."""
+        line = self._lines.get(session.number)
+        return 0 if line is None else len(line.waiting)
+
+    def must_wait(self, session: Session) -> bool:
+        """Whether the session's next range cannot be read now."""
+        line = self._lines.get(session.number)
+        return session.blocked or (line is not None and (line.busy or bool(line.waiting)))
+
+    def wait(self, session: Session, command: ReadRange) -> None:
+        """Let a range be read later."""
+        self._line(session).waiting.append(command)
+
+    def begin(self, session: Session) -> None:
+        """The storage reads for a session."""
+        self._line(session).busy = True
+
+    def end(self, session: Session) -> None:
+        """The storage has answered."""
+        line = self._lines.get(session.number)
+        if line is not None:
+            line.busy = False
+            if line.waiting:
+                self._ready[session.number] = line
+            else:
+                del self._lines[session.number]
+
+    def unblock(self, session: Session) -> None:
+        """A session reads again."""
+        line = self._lines.get(session.number)
+        if line is not None and not line.busy:
+            self._ready[session.number] = line
+
+    def forget(self, session: Session) -> None:
+        """A session has ended."""
+        self._lines.pop(session.number, None)
+        self._ready.pop(session.number, None)
+
+    def has_work(self) -> bool:
+        """Whether some session may go on."""
+        return bool(self._ready)
+
+    def take_ready(self) -> list[Line]:
+        """The lines that may go on, in the order in which they could; those of the blocked stay
+        behind until they read again."""
+        ready = list(self._ready.values())
+        self._ready = {}
+        return [line for line in ready if not line.busy and not line.session.blocked]
+
+    def take(self, line: Line) -> ReadRange | None:
+        """What a line waits for first; none, and the line is over, when there is nothing."""
+        if line.waiting:
+            return line.waiting.popleft()
+        self._lines.pop(line.session.number, None)
+        return None
+
+    def _line(self, session: Session) -> Line:
+        line = self._lines.get(session.number)
+        if line is None:
+            line = Line(session)
+            self._lines[session.number] = line
+        return line

@@ -1,0 +1,257 @@
+"""Owns the questions about offsets whose answer is held until there is something new.
+
+Theory of operation.  A *watch* is such a question.  The storage is asked first, so that what is
+there already is answered at once.  If it is nothing but what is known, the watch is held: it
+remembers up to which sequence of each queue that was so.  When more of one of them is safe on the
+disk, or another queue passes its filter, or one is gone, the storage is asked again; when its time
+is over, that answer is given whatever it is.
+
+So nothing is answered before it is safe, for only what is can be read, and a watch costs nothing
+while nothing happens.  Queues that are watched report themselves (``Core.news``); watches are
+looked at in the next ``on_deadline``, within its budget.  One sleeper wakes the first whose time
+is over.
+"""
+
+from __future__ import annotations
+
+from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp_server.engine.books import watch_bytes
+from tmqp_server.engine.commands import KnownQueue, ListOffsets
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.effects import FindOffsets
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.model.snapshots import KeptOffsets
+from tmqp_server.engine.model.timers import Sleeper
+from tmqp_server.engine.model.times import NEVER
+from tmqp_server.engine.reading.asking import Asked, Questions
+
+__all__ = ["AskedOffsets", "Watch", "WatchTimer", "Watching"]
+
+
+class WatchTimer(Sleeper):
+    """Wakes the watches."""
+
+    __slots__ = ()
+
+
+class Watch:
+    """A question whose answer is held.
+
+    ``due`` is when it is answered at the latest; ``ends`` says of each queue, by key, up to which
+    sequence there was nothing new.
+    """
+
+    __slots__ = ("number", "session", "command", "due", "known", "ends", "memory")
+
+    def __init__(self, number: int, session: Session, command: ListOffsets, due: float) -> None:
+        self.number = number
+        self.session = session
+        self.command = command
+        self.due = due
+        self.known: dict[tuple[str, int], KnownQueue] = {}
+        for each in command.known:
+            self.known[each.channel.lower(), each.queue_id] = each
+        self.ends: dict[int, int] = {}
+        #: What it is charged in the broker's books.
+        self.memory = 0
+
+
+class AskedOffsets(Asked):
+    """A question about offsets; ``committed`` are the places of the cursor asked about."""
+
+    __slots__ = ("command", "committed", "generation", "watch")
+
+    def __init__(
+        self, session: Session, command: ListOffsets, queues: list[Queue], watch: Watch | None
+    ) -> None:
+        super().__init__(session, command.request, queues)
+        self.command = command
+        self.watch = watch
+        #: That of the channels when it was asked.
+        self.generation = 0
+        self.committed: list[int] = []
+        if command.cursor:
+            # As they are now: the storage answers when it has written what came before.
+            self.committed = [queue.cursors.get(command.cursor, -1) for queue in queues]
+
+
+class Watching:
+    """Holds answers."""
+
+    __slots__ = ("_core", "_generation", "_held", "_last", "_look", "_questions", "_timer", "_all")
+
+    def __init__(self, core: Core, questions: Questions) -> None:
+        self._core = core
+        self._questions = questions
+        #: All watches by number, those that the storage is being asked for included.
+        self._all: dict[int, Watch] = {}
+        self._held: dict[int, Watch] = {}
+        #: Held ones for which something has happened.
+        self._look: dict[int, Watch] = {}
+        self._last = 0
+        self._generation = 0
+        self._timer = WatchTimer()
+
+    def problem(self, session: Session) -> int:
+        """0 when another answer may be held, else the result code."""
+        limits = self._core.limits
+        own = 0
+        for watch in self._all.values():
+            if watch.session is session:
+                own += 1
+        if len(self._all) >= limits.max_held_reads or own >= limits.max_held_reads_per_session:
+            return RESULT_BUSY
+        return RESULT_OK
+
+    def begin(self, session: Session, command: ListOffsets, queues: int) -> Watch | None:
+        """A new watch of so many queues; ``problem`` must have said 0.  None if there is no memory
+        for it."""
+        size = watch_bytes(command.filter, len(command.known) + queues)
+        if not self._core.has_room(size):
+            return None
+        self._core.charge(size)
+        wait_ms = min(command.wait_ms, self._core.limits.max_read_wait_ms)
+        self._last += 1
+        watch = Watch(self._last, session, command, self._core.now + wait_ms / 1000)
+        watch.memory = size
+        self._all[watch.number] = watch
+        return watch
+
+    def end(self, watch: Watch) -> None:
+        """A watch is answered, or nobody waits for it any more."""
+        if self._all.pop(watch.number, None) is not None:
+            self._core.refund(watch.memory)
+        self._held.pop(watch.number, None)
+        self._look.pop(watch.number, None)
+
+    def forget(self, session: Session) -> None:
+        """A session has ended."""
+        for watch in list(self._all.values()):
+            if watch.session is session:
+                self.end(watch)
+
+    def hold(self, asked: AskedOffsets, offsets: list[KeptOffsets]) -> bool:
+        """Hold an answer, if it tells nothing new and its time is not over; False if it must go."""
+        watch = asked.watch
+        core = self._core
+        if watch is None or watch.number not in self._all:
+            return False
+        if core.now >= watch.due or self._is_news(watch, asked, offsets):
+            return False
+        more = watch_bytes(watch.command.filter, len(watch.known) + len(asked.queues))
+        core.charge(more - watch.memory)  # queues may have come and gone
+        watch.memory = more
+        watch.ends = {}
+        for place in range(len(asked.queues)):
+            queue = asked.queues[place]
+            watch.ends[queue.key] = asked.ends[place]
+            queue.watched = True
+            if queue.safe > asked.ends[place]:
+                core.news[queue.key] = queue  # while the storage was looking
+        if not self._held:
+            self._generation = core.channels.generation
+        self._held[watch.number] = watch
+        if asked.generation != core.channels.generation:
+            self._look[watch.number] = watch  # queues may have come and gone since
+        core.wakeups.arm(self._timer, watch.due)
+        return True
+
+    def _is_news(self, watch: Watch, asked: AskedOffsets, offsets: list[KeptOffsets]) -> bool:
+        if len(asked.queues) != len(watch.known):
+            return True
+        for place in range(len(asked.queues)):
+            queue = asked.queues[place]
+            known = watch.known.get((queue.channel_name.lower(), queue.queue_id))
+            if known is None or queue.closed:
+                return True
+            kept = offsets[place]
+            latest = kept.latest if kept.count else asked.ends[place]
+            if latest > known.latest:
+                return True
+            if known.incarnation and known.incarnation != self._questions.incarnation(queue):
+                return True
+        return False
+
+    # --- News ------------------------------------------------------------------------------------
+
+    def has_work(self) -> bool:
+        """Whether something has happened for a watch that is held."""
+        if self._look:
+            return True
+        if not self._held:
+            return False
+        core = self._core
+        return bool(core.news) or self._generation != core.channels.generation
+
+    def wake(self) -> None:
+        """The time of some watch may be over."""
+        first = NEVER
+        for watch in self._held.values():
+            if watch.due <= self._core.now:
+                self._look[watch.number] = watch
+            else:
+                first = min(first, watch.due)
+        if first < NEVER:
+            self._core.wakeups.arm(self._timer, first)
+
+    def go_on(self) -> None:
+        """Ask the storage for those for whom something has happened."""
+        if not self.has_work():
+            return
+        core = self._core
+        if core.news:
+            self._note_news()
+        if self._generation != core.channels.generation:
+            self._generation = core.channels.generation
+            for watch in self._held.values():
+                self._look[watch.number] = watch
+        while self._look and core.budget > 0:
+            watch = self._look[next(iter(self._look))]
+            del self._look[watch.number]
+            self._look_at(watch)
+
+    def _note_news(self) -> None:
+        """Find the watches that the queues in the news are of."""
+        core = self._core
+        news = core.news
+        core.news = {}
+        for queue in news.values():
+            queue.watched = False
+            for watch in self._held.values():
+                end = watch.ends.get(queue.key, -1)
+                if end >= 0:
+                    queue.watched = True
+                    if queue.safe > end:
+                        self._look[watch.number] = watch
+
+    def _look_at(self, watch: Watch) -> None:
+        core = self._core
+        command = watch.command
+        queues = self._questions.select(command.filter, command.queue_id, command.visible)
+        core.budget -= 1 + len(watch.ends) // 16
+        if queues is None:
+            self.end(watch)
+            core.change = 0  # it waits for no change
+            core.reply(watch.session, command.request, RESULT_LIMIT_EXCEEDED)
+            return
+        if watch.due > core.now and len(queues) == len(watch.ends):
+            for queue in queues:
+                end = watch.ends.get(queue.key, -1)
+                if end < 0 or queue.safe > end:
+                    break
+            else:
+                return  # a queue has other options, and nothing else
+        del self._held[watch.number]
+        self.ask(watch.session, command, queues, watch)
+
+    def ask(
+        self, session: Session, command: ListOffsets, queues: list[Queue], watch: Watch | None
+    ) -> None:
+        """Ask the storage about these queues, for the first time or, for a watch, again."""
+        asked = AskedOffsets(session, command, queues, watch)
+        asked.generation = self._core.channels.generation
+        asked.again = watch is not None and bool(watch.ends)
+        timestamp_us = command.timestamp_ms * 1_000 if command.timestamp_ms >= 0 else -1
+        number = self._questions.next_number()
+        self._questions.ask(asked, FindOffsets(number, asked.keys(), timestamp_us))

@@ -1,0 +1,108 @@
+"""Owns custom routers: what a user's class is given of a message, and what it answers with.
+
+A custom router is a small class that says for each message where it goes::
+
+    class ByCountry(CustomRouter):
+        def route(self, message: RoutedMessage) -> list[Target]:
+            country = message.header("Country") or "other"
+            return [to_queue(f"orders-{country}", 1)]
+
+It is pure: it gets facts and returns targets, without I/O, clock or randomness, and one object
+serves all messages of its name.  It is registered under a name, by the configuration or by an
+argument; over the network it is listed, but neither removed nor given bindings.
+
+One that raises, or returns something else than targets, hurts its message only: the publisher is
+told 500, and the error is logged.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from tmqp._compat import mypyc_attr
+from tmqp_server.engine.commands import Envelope
+from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.options import (
+    ASKS_NOTHING,
+    TO_CLIENTS,
+    TO_QUEUE,
+    TO_TAG,
+    TO_URL,
+    BindingOptions,
+)
+
+__all__ = [
+    "CustomRouter",
+    "RoutedMessage",
+    "Target",
+    "to_clients",
+    "to_queue",
+    "to_tag",
+    "to_url",
+]
+
+#: Where a message goes; made by :func:`to_queue` and its like.
+Target: TypeAlias = BindingOptions
+
+
+class RoutedMessage:
+    """What a custom router may know of a message; it must not change anything here."""
+
+    __slots__ = ("_envelope", "router", "sender")
+
+    def __init__(self, router: str, sender: Client, envelope: Envelope) -> None:
+        #: The router's name.
+        self.router = router
+        #: The client that published it.
+        self.sender = sender
+        self._envelope = envelope
+
+    @property
+    def message_id(self) -> str:
+        """The message's id."""
+        return self._envelope.id_of()
+
+    @property
+    def content_type(self) -> int:
+        """The message's content type, a number 0..65535 of the publisher's."""
+        return self._envelope.content_type_of()
+
+    @property
+    def payload(self) -> bytes:
+        """What the message carries."""
+        return self._envelope.payload_of()
+
+    def header(self, name: str) -> str | None:
+        """The first header of that name, in any case; None when there is none (F8)."""
+        return self._envelope.header(name)
+
+
+def to_queue(channel: str, queue_id: int | None = None, interaction: int = ASKS_NOTHING) -> Target:
+    """A queue that exists; without *queue_id* the one the message's content type names (F124)."""
+    return BindingOptions("", TO_QUEUE, channel, queue_id, 0, interaction, 0)
+
+
+def to_clients(
+    target: str, content_type: int | None = None, interaction: int = ASKS_NOTHING, method: int = 0
+) -> Target:
+    """Clients, named as in a direct message: an id, ``@name:NAME`` or ``@type:TYPE`` (F125)."""
+    return BindingOptions("", TO_CLIENTS, target, content_type, 0, interaction, method)
+
+
+def to_tag(filter: str, interaction: int = ASKS_NOTHING) -> Target:
+    """All queues whose tag passes the filter (F126)."""
+    return BindingOptions("", TO_TAG, filter, None, 0, interaction, 0)
+
+
+def to_url(url: str, http_method: int | None = None, interaction: int = ASKS_NOTHING) -> Target:
+    """A program that is called by HTTP; only a URL that the server's configuration allows."""
+    return BindingOptions("", TO_URL, url, http_method, 0, interaction, 0)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class CustomRouter:
+    """Says where messages go; subclass it and override :meth:`route`."""
+
+    def route(self, message: RoutedMessage) -> list[Target]:
+        """The targets of *message*, each of which gets it; an empty list for nobody."""
+        raise NotImplementedError

@@ -1,0 +1,171 @@
+"""Owns what stands in a transaction, and what a commit has brought into the books of queues.
+
+Messages are gathered in bundles, and the books hold no single message: so all that is done with
+them costs as much as there are queues and bundles.  ``transactions.py`` moves them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.engine.commands import Bundle, OpenTransaction, Parcel
+from tmqp_server.engine.core import Pending
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.model.snapshots import OPEN, TransactionSnapshot
+from tmqp_server.engine.model.tails import Tail
+
+__all__ = [
+    "PARCEL_BYTES",
+    "Entry",
+    "Mark",
+    "PendingCommit",
+    "Staged",
+    "Transaction",
+    "gathered",
+    "held_tail",
+]
+
+#: What a parcel counts beyond its bytes, so that many tiny ones are not for nothing.
+PARCEL_BYTES: Final = 512
+
+
+class Staged:
+    """What is staged for one queue."""
+
+    __slots__ = ("queue", "bundles", "count", "high", "largest")
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.bundles: list[Bundle] = []
+        self.count = 0
+        self.high = 0
+        self.largest = 0
+
+    def add(self, parcel: Parcel) -> None:
+        """Stage a parcel."""
+        if not self.bundles or self.bundles[-1].is_full():
+            self.bundles.append(Bundle())
+        self.bundles[-1].add(parcel)
+        self.count += parcel.count
+        self.high += parcel.high
+        self.largest = max(self.largest, parcel.largest)
+
+    def merge(self, other: Staged) -> None:
+        """Put what another one holds behind."""
+        self.bundles.extend(other.bundles)
+        self.count += other.count
+        self.high += other.high
+        self.largest = max(self.largest, other.largest)
+
+
+class Transaction:
+    """One transaction; ``held`` is what it counts against the bounds."""
+
+    __slots__ = (
+        "number",
+        "application",
+        "epoch",
+        "part",
+        "attempt",
+        "timeout_s",
+        "ends_at",
+        "state",
+        "staged",
+        "count",
+        "size",
+        "held",
+    )
+
+    def __init__(self, number: int, command: OpenTransaction, timeout_s: float) -> None:
+        self.number = number
+        self.application: str = command.application
+        self.epoch: int = command.epoch
+        self.part: int | None = command.part
+        self.attempt: int = command.attempt
+        self.timeout_s = timeout_s
+        self.ends_at = 0.0
+        self.state = OPEN
+        #: By the queue's key, in the order of the first push.
+        self.staged: dict[int, Staged] = {}
+        self.count = 0
+        self.size = 0
+        self.held = 0
+
+    def snapshot(self) -> TransactionSnapshot:
+        """What is told of it."""
+        return TransactionSnapshot(
+            self.number,
+            self.application,
+            self.epoch,
+            self.part,
+            self.attempt,
+            self.state,
+            self.count,
+            self.size,
+            self.ends_at,
+        )
+
+
+class Mark:
+    """The last epoch that an application committed, and when."""
+
+    __slots__ = ("epoch", "at")
+
+    def __init__(self, epoch: int, at: float) -> None:
+        self.epoch = epoch
+        self.at = at
+
+
+class Entry:
+    """What a commit has brought into the books of one queue."""
+
+    __slots__ = ("queue", "last", "count", "high", "high_tail", "regular_tail")
+
+    def __init__(self, queue: Queue, last: int, count: int, high: int) -> None:
+        self.queue = queue
+        self.last = last
+        self.count = count
+        self.high = high
+        self.high_tail: Tail | None = None
+        self.regular_tail: Tail | None = None
+
+
+class PendingCommit(Pending):
+    """A commit that the storage has not answered for, and who waits for that."""
+
+    __slots__ = ("application", "epoch", "at", "transactions", "entries", "waiting")
+
+    def __init__(
+        self, application: str, epoch: int, at: float, transactions: list[Transaction]
+    ) -> None:
+        self.application = application
+        self.epoch = epoch
+        self.at = at
+        self.transactions = transactions
+        self.entries: list[Entry] = []
+        self.waiting: list[tuple[Session, object]] = []
+
+
+def gathered(transactions: list[Transaction]) -> dict[int, Staged]:
+    """What several transactions hold, by queue, in the order in which they are named."""
+    whole: dict[int, Staged] = {}
+    for transaction in transactions:
+        for key, staged in transaction.staged.items():
+            there = whole.get(key)
+            if there is None:
+                there = Staged(staged.queue)
+                whole[key] = there
+            there.merge(staged)
+    return whole
+
+
+def held_tail(queue: Queue, first: int, count: int, high_priority: bool) -> Tail:
+    """A priority's tail with so many messages more, from a sequence on, held open for them."""
+    tail = queue.high_tail if high_priority else queue.regular_tail
+    if tail is None:
+        tail = Tail(first - 1, first - 1, 0)
+        queue.set_tail(high_priority, tail)
+    tail.count += count
+    tail.unsynced += 1
+    return tail

@@ -1,0 +1,587 @@
+"""Owns transactions: what is staged for a commit, the commit, and which epoch was committed last.
+
+Theory of operation.  Many producers push into a transaction each; one of them, or another client,
+commits all of them at once under an application's name and an *epoch*.  What is pushed is staged
+in memory, within bounds, and nobody sees it.  A transaction ends by a commit, by being given up, by
+a time without a push, or with the process; it does not end with the session that opened it.
+
+*The commit* looks whether every queue can take all of it, gives each message its sequence, and
+hands the whole to the storage as one effect with one ticket: messages and *mark*, which is the
+application's name and the epoch.  Its cost is that of queues and of bundles of parcels, not
+of messages, so a step stays short (docs/reliability.md, F8).  The storage keeps all or nothing.
+
+*Nothing is seen before it is safe.*  The messages are not in memory any more; they stand in the
+queue's tail, the part of it that is on disk only, which gives out nothing the storage has not
+confirmed, and comes back in portions like everything that waits there.  The tail is opened at the
+commit and held open until the storage answers, so that whatever comes later stands behind it.
+
+*At most once.*  An epoch that is not newer than the mark is answered as committed.  One commit of
+an application is under way at a time: if the next could overtake one that fails, its mark would
+say of the failed one that it is there.  Who repeats the one that is under way waits with it.
+
+*Failure.*  What cannot be saved is void as a whole: the books are taken back, the transactions are
+open again, and whoever asked is told to try again.
+
+Only queues that keep every message can take part: durable, of a status that stores, no cache, and
+without a handler that wants to be asked about each message.  Producers are not told of single
+messages, nor is anybody by an event.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import (
+    RESULT_BAD_REQUEST,
+    RESULT_BUSY,
+    RESULT_CONFLICT,
+    RESULT_LIMIT_EXCEEDED,
+    RESULT_NOT_FOUND,
+    RESULT_NOT_IMPLEMENTED,
+    RESULT_OK,
+    RESULT_UNACCEPTABLE,
+    RESULT_UNAUTHORIZED,
+)
+from tmqp.names import fault_of_name
+from tmqp_server.engine.books import mark_bytes, transaction_bytes
+from tmqp_server.engine.commands import (
+    AbortTransaction,
+    Command,
+    CommitTransaction,
+    ListTransactions,
+    OpenTransaction,
+    Parcel,
+    PushTransaction,
+    RestoreMark,
+)
+from tmqp_server.engine.core import Core, Performers
+from tmqp_server.engine.delivery.pump import Pump
+from tmqp_server.engine.directory import Directory
+from tmqp_server.engine.effects import CommitPart, CommitStored, ForgetMark
+from tmqp_server.engine.model.channels import matches
+from tmqp_server.engine.model.delivery import HOOK_RECEIVED, HOOK_SAVE
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.model.snapshots import (
+    BROKEN,
+    COMMITTED,
+    COMMITTING,
+    OPEN,
+    TransactionSnapshot,
+)
+from tmqp_server.engine.model.tails import Tail
+from tmqp_server.engine.model.timers import Sleeper
+from tmqp_server.engine.model.times import NEVER
+from tmqp_server.engine.transactions.staging import (
+    PARCEL_BYTES,
+    Entry,
+    Mark,
+    PendingCommit,
+    Staged,
+    Transaction,
+    gathered,
+    held_tail,
+)
+
+__all__ = ["TransactionTimer", "Transactions"]
+
+#: What a client gets that names no time-out, if the server allows as much.
+_DEFAULT_TIMEOUT_MS: Final = 600_000
+#: Commits of one epoch that wait for the one that is under way.
+_MOST_WAITING: Final = 16
+#: The hooks of a handler that has a say in whether a message is taken in and kept.
+_DECIDING: Final = HOOK_RECEIVED | HOOK_SAVE
+
+
+class TransactionTimer(Sleeper):
+    """Wakes the transactions when one of them, or a mark, has had its time."""
+
+    __slots__ = ()
+
+
+class Transactions:
+    """Serves those who push in transactions."""
+
+    __slots__ = (
+        "timer",
+        "_by_name",
+        "_committing",
+        "_core",
+        "_directory",
+        "_held",
+        "_last",
+        "_marks",
+        "_open",
+        "_pump",
+    )
+
+    def __init__(self, core: Core, directory: Directory, pump: Pump) -> None:
+        self._core = core
+        self._directory = directory
+        self._pump = pump
+        self.timer = TransactionTimer()
+        self._open: dict[int, Transaction] = {}
+        #: Those with a part, by application, epoch, part and attempt.
+        self._by_name: dict[tuple[str, int, int, int], Transaction] = {}
+        self._last = 0
+        #: What all of them together hold.
+        self._held = 0
+        #: By application, the oldest commit first.
+        self._marks: dict[str, Mark] = {}
+        self._committing: dict[str, PendingCommit] = {}
+
+    def performers(self) -> Performers:
+        """Which method serves which command."""
+        return {
+            OpenTransaction: self.open,
+            PushTransaction: self.push,
+            CommitTransaction: self.commit,
+            AbortTransaction: self.abort,
+            ListTransactions: self.list_transactions,
+        }
+
+    # --- Opening ---------------------------------------------------------------------------------
+
+    def open(self, command: Command, session: Session) -> None:
+        """Begin a transaction, unless its epoch is committed."""
+        assert isinstance(command, OpenTransaction)
+        core = self._core
+        limits = core.limits
+        timeout_ms = command.timeout_ms
+        if not timeout_ms:
+            timeout_ms = min(_DEFAULT_TIMEOUT_MS, limits.max_transaction_timeout_ms)
+        code = self._problem_of_name(command.application, command.epoch)
+        if code == RESULT_OK:
+            mark = self._marks.get(command.application)
+            if mark is not None and command.epoch <= mark.epoch:
+                self._tell_committed(session, command.request, command.application, command.epoch)
+                return
+            if timeout_ms > limits.max_transaction_timeout_ms:
+                code = RESULT_LIMIT_EXCEEDED
+        name: tuple[str, int, int, int] | None = None
+        older: Transaction | None = None
+        if command.part is not None:
+            name = (command.application, command.epoch, command.part, command.attempt)
+            older = self._by_name.get(name)
+        if code == RESULT_OK:
+            if older is not None and older.state == COMMITTING:
+                code = RESULT_CONFLICT
+            elif older is None and len(self._open) >= limits.max_transactions:
+                code = RESULT_LIMIT_EXCEEDED
+            elif older is None and not core.has_room(transaction_bytes(command.application)):
+                code = RESULT_BUSY
+        if code != RESULT_OK:
+            core.reply(session, command.request, code)
+            return
+        if older is not None:
+            self._drop(older)
+        core.charge(transaction_bytes(command.application))
+        self._last += 1
+        transaction = Transaction(self._last, command, timeout_ms / 1000)
+        self._open[self._last] = transaction
+        if name is not None:
+            self._by_name[name] = transaction
+        self._touch(transaction)
+        core.reply(session, command.request, RESULT_OK, transaction.snapshot())
+
+    def _problem_of_name(self, application: str, epoch: int) -> int:
+        """0 when transactions of this application can be."""
+        core = self._core
+        if not core.stores or core.takes_nodes or core.masters:
+            # Other servers of a cluster would not hear of what is committed here.
+            return RESULT_NOT_IMPLEMENTED
+        size = len(application.encode("utf-8", "surrogatepass"))
+        if not 0 < size <= core.limits.max_name_bytes or epoch < 0 or fault_of_name(application):
+            return RESULT_BAD_REQUEST
+        return RESULT_OK
+
+    def _touch(self, transaction: Transaction) -> None:
+        transaction.ends_at = self._core.now + transaction.timeout_s
+        self._core.wakeups.arm(self.timer, transaction.ends_at)
+
+    def _drop(self, transaction: Transaction) -> None:
+        """Forget a transaction and what it holds."""
+        self._core.refund(transaction_bytes(transaction.application))
+        del self._open[transaction.number]
+        if transaction.part is not None:
+            name = (
+                transaction.application,
+                transaction.epoch,
+                transaction.part,
+                transaction.attempt,
+            )
+            del self._by_name[name]
+        self._held -= transaction.held
+        for key in transaction.staged:
+            self._core.release_claim(key)
+
+    # --- Pushing ---------------------------------------------------------------------------------
+
+    def push(self, command: Command, session: Session) -> None:
+        """Stage parcels, all or none."""
+        assert isinstance(command, PushTransaction)
+        core = self._core
+        transaction = self._open.get(command.transaction)
+        code = RESULT_OK
+        if transaction is None or (
+            command.application and command.application != transaction.application
+        ):
+            transaction = None
+            code = RESULT_NOT_FOUND
+        elif transaction.state != OPEN:
+            code = RESULT_CONFLICT
+        if transaction is None or code != RESULT_OK:
+            core.reply(session, command.request, code)
+            return
+        queues: list[Queue] = []
+        code = command.problem
+        if code == RESULT_OK:
+            code = self._problem_of_parcels(transaction, command.parcels, queues)
+        if code != RESULT_OK:
+            # The next push may be on its way: it must not pass for the whole.
+            transaction.state = BROKEN
+            core.reply(session, command.request, code)
+            return
+        for place in range(len(queues)):
+            queue = queues[place]
+            parcel = command.parcels[place]
+            staged = transaction.staged.get(queue.key)
+            if staged is None:
+                staged = Staged(queue)
+                transaction.staged[queue.key] = staged
+                core.claim(queue)
+            staged.add(parcel)
+            held = parcel.weight + PARCEL_BYTES
+            transaction.held += held
+            self._held += held
+            transaction.count += parcel.count
+            transaction.size += parcel.size
+            session.pushed += parcel.count
+        self._touch(transaction)
+        core.reply(session, command.request, RESULT_OK, transaction.snapshot())
+
+    def _problem_of_parcels(
+        self, transaction: Transaction, parcels: list[Parcel], queues: list[Queue]
+    ) -> int:
+        """0 when all can be staged; fills in their queues."""
+        limits = self._core.limits
+        more = 0
+        for parcel in parcels:
+            more += parcel.weight + PARCEL_BYTES
+        if transaction.held + more > limits.max_transaction_bytes:
+            return RESULT_LIMIT_EXCEEDED
+        if self._held + more > limits.max_transactions_bytes:
+            return RESULT_BUSY
+        new: dict[int, None] = {}
+        for parcel in parcels:
+            queue = self._directory.open_queue(parcel.channel, parcel.queue_id, parcel.changes)
+            if queue is None:
+                return self._directory.problem
+            code = self._problem_of_queue(queue, parcel.largest)
+            if code != RESULT_OK:
+                return code
+            if queue.key not in transaction.staged:
+                new[queue.key] = None
+                if len(transaction.staged) + len(new) > limits.max_queues_per_transaction:
+                    return RESULT_LIMIT_EXCEEDED
+            queues.append(queue)
+        return RESULT_OK
+
+    def _problem_of_queue(self, queue: Queue, largest: int) -> int:
+        """0 when a queue takes messages of transactions."""
+        if queue.closed:
+            return RESULT_NOT_FOUND
+        if queue.discipline.refuses:
+            return RESULT_UNAUTHORIZED
+        if not queue.saves or queue.discipline.replaces:
+            return RESULT_UNACCEPTABLE
+        if queue.hooks & _DECIDING and (queue.receipt is None or queue.hooks & HOOK_SAVE):
+            return RESULT_UNACCEPTABLE
+        if largest > queue.size_cap:
+            return RESULT_LIMIT_EXCEEDED
+        return RESULT_OK
+
+    # --- Committing ------------------------------------------------------------------------------
+
+    def commit(self, command: Command, session: Session) -> None:
+        """Push all that some transactions hold, once."""
+        assert isinstance(command, CommitTransaction)
+        core = self._core
+        application = command.application
+        epoch = command.epoch
+        code = self._problem_of_name(application, epoch)
+        mark = self._marks.get(application)
+        if code == RESULT_OK and mark is not None and epoch <= mark.epoch:
+            self._tell_committed(session, command.request, application, epoch)
+            return
+        under_way = self._committing.get(application)
+        if code == RESULT_OK and under_way is not None:
+            if under_way.epoch == epoch and len(under_way.waiting) < _MOST_WAITING:
+                under_way.waiting.append((session, command.request))
+                return
+            code = RESULT_BUSY
+        named: list[Transaction] = []
+        if code == RESULT_OK:
+            code = self._problem_of_commit(command, named)
+        whole: dict[int, Staged] = {}
+        if code == RESULT_OK:
+            whole = gathered(named)
+            code = self._problem_of_whole(whole)
+        if code == RESULT_OK and mark is None and self._has_all_marks():
+            code = RESULT_LIMIT_EXCEEDED
+        if code == RESULT_OK and mark is None and not core.has_room(mark_bytes(application)):
+            code = RESULT_BUSY
+        if code == RESULT_OK and not core.storage_ok:
+            code = RESULT_BUSY
+        if code != RESULT_OK:
+            core.reply(session, command.request, code)
+            return
+        pending = PendingCommit(application, epoch, core.now, named)
+        pending.waiting.append((session, command.request))
+        self._begin(pending, whole)
+
+    def _has_all_marks(self) -> bool:
+        marks = len(self._marks) + len(self._committing)
+        return marks >= self._core.limits.max_transaction_marks
+
+    def _problem_of_commit(self, command: CommitTransaction, named: list[Transaction]) -> int:
+        """0 when these transactions can be committed together; fills them in."""
+        seen: dict[int, None] = {}
+        parts: dict[int, None] = {}
+        for place in range(len(command.transactions)):
+            number = command.transactions[place]
+            expected = command.counts[place]
+            transaction = self._open.get(number)
+            if transaction is None:
+                return RESULT_NOT_FOUND
+            part = transaction.part
+            if (
+                transaction.application != command.application
+                or transaction.epoch != command.epoch
+                or transaction.state != OPEN
+                or number in seen
+                or (part is not None and part in parts)
+                or 0 <= expected != transaction.count
+            ):
+                return RESULT_CONFLICT
+            seen[number] = None
+            if part is not None:
+                parts[part] = None
+            named.append(transaction)
+        return RESULT_OK
+
+    def _problem_of_whole(self, whole: dict[int, Staged]) -> int:
+        """0 when every queue can take all that is for it."""
+        for staged in whole.values():
+            queue = staged.queue
+            code = self._problem_of_queue(queue, staged.largest)
+            if code != RESULT_OK:
+                return code
+            limit = queue.options.message_limit
+            waiting = queue.waiting_count() + queue.spilled + len(queue.deferred)
+            if 0 < limit < waiting + staged.count:
+                return RESULT_LIMIT_EXCEEDED
+        return RESULT_OK
+
+    def _begin(self, pending: PendingCommit, whole: dict[int, Staged]) -> None:
+        """Bring it into the books and ask the storage to keep it."""
+        core = self._core
+        now = core.now
+        parts: list[CommitPart] = []
+        for key, staged in whole.items():
+            queue = staged.queue
+            first = queue.sequence + 1
+            last = queue.sequence + staged.count
+            queue.sequence = last
+            queue.appended = last
+            queue.received += staged.count
+            queue.last_received = now
+            queue.accepted += staged.count
+            queue.spilled += staged.count
+            entry = Entry(queue, last, staged.count, staged.high)
+            if staged.high:
+                entry.high_tail = held_tail(queue, first, staged.high, True)
+            if staged.high < staged.count:
+                regular = staged.count - staged.high
+                entry.regular_tail = held_tail(queue, first, regular, False)
+            pending.entries.append(entry)
+            timeout_s = queue.message_timeout_s
+            expires_at = now + timeout_s if timeout_s > 0.0 else NEVER
+            parts.append(CommitPart(key, first, staged.count, staged.bundles, expires_at))
+        for transaction in pending.transactions:
+            transaction.state = COMMITTING
+        self._committing[pending.application] = pending
+        core.last_ticket += 1
+        core.tickets[core.last_ticket] = pending
+        effect = CommitStored(pending.application, pending.epoch, now, parts)
+        effect.ticket = core.last_ticket
+        core.out.append(effect)
+
+    def synced(self, pending: PendingCommit, ok: bool) -> None:
+        """The storage has answered for a commit."""
+        core = self._core
+        del self._committing[pending.application]
+        for entry in pending.entries:
+            queue = entry.queue
+            if queue.closed:
+                continue
+            if ok:
+                queue.saved += entry.count
+                core.became_safe(queue, entry.last)
+            self._release(entry, entry.high_tail, entry.high, True, ok)
+            self._release(entry, entry.regular_tail, entry.count - entry.high, False, ok)
+            core.refill(queue)
+            self._pump.resume(queue, core.now)
+            core.release_pull(queue)
+        if ok:
+            self._committed(pending)
+        else:
+            for transaction in pending.transactions:
+                transaction.state = OPEN
+                self._touch(transaction)
+        count = 0
+        size = 0
+        for transaction in pending.transactions:
+            count += transaction.count
+            size += transaction.size
+        for session, request in pending.waiting:
+            if not session.alive:
+                continue
+            if ok:
+                self._tell_committed(
+                    session, request, pending.application, pending.epoch, count, size
+                )
+            else:
+                core.reply(session, request, RESULT_BUSY)
+
+    def _release(
+        self, entry: Entry, tail: Tail | None, count: int, high_priority: bool, ok: bool
+    ) -> None:
+        """Let go of a tail that was held open: with what it promises, or without."""
+        if tail is None:
+            return
+        queue = entry.queue
+        tail.unsynced -= 1
+        there = queue.high_tail if high_priority else queue.regular_tail
+        if there is not tail:
+            return  # it was cleared
+        if ok:
+            tail.last = max(tail.last, entry.last)
+        else:
+            tail.count -= count
+            queue.spilled -= count
+            queue.accepted -= count
+            queue.received -= count
+        queue.close_tail(tail, high_priority)
+
+    def _committed(self, pending: PendingCommit) -> None:
+        """Note the epoch, and forget what it leaves behind: attempts nobody named."""
+        application = pending.application
+        if self._marks.pop(application, None) is None:  # the newest stands last
+            self._core.charge(mark_bytes(application))
+        self._marks[application] = Mark(pending.epoch, pending.at)
+        self._arm_marks()
+        for transaction in list(self._open.values()):
+            if transaction.application == application and transaction.epoch <= pending.epoch:
+                self._drop(transaction)
+
+    def _tell_committed(
+        self,
+        session: Session,
+        request: object,
+        application: str,
+        epoch: int,
+        count: int = 0,
+        size: int = 0,
+    ) -> None:
+        mark = self._marks[application]
+        body = TransactionSnapshot(0, application, epoch, None, 0, COMMITTED, count, size, mark.at)
+        self._core.reply(session, request, RESULT_OK, body)
+
+    # --- Giving up -------------------------------------------------------------------------------
+
+    def abort(self, command: Command, session: Session) -> None:
+        """Give up one transaction, or those of an epoch."""
+        assert isinstance(command, AbortTransaction)
+        named: list[Transaction] = []
+        code = RESULT_OK
+        if command.transaction is not None:
+            transaction = self._open.get(command.transaction)
+            if transaction is None or (
+                command.application and command.application != transaction.application
+            ):
+                code = RESULT_NOT_FOUND
+            else:
+                named.append(transaction)
+        else:
+            for transaction in self._open.values():
+                if (
+                    transaction.application == command.application
+                    and transaction.epoch == command.epoch
+                ):
+                    named.append(transaction)
+        for transaction in named:
+            if transaction.state == COMMITTING:
+                code = RESULT_CONFLICT
+            else:
+                self._drop(transaction)
+        self._core.reply(session, command.request, code)
+
+    def wake(self) -> None:
+        """Give up what has had its time."""
+        core = self._core
+        now = core.now
+        soonest = NEVER
+        for transaction in list(self._open.values()):
+            if transaction.state == COMMITTING:
+                continue  # armed anew if that fails
+            if transaction.ends_at <= now:
+                core.budget -= 1
+                self._drop(transaction)
+            else:
+                soonest = min(soonest, transaction.ends_at)
+        while self._marks and core.budget > 0:
+            application = next(iter(self._marks))
+            if self._mark_ends(application) > now:
+                break
+            core.budget -= 1
+            del self._marks[application]
+            core.refund(mark_bytes(application))
+            core.keep(ForgetMark(application))
+        core.wakeups.arm(self.timer, soonest)
+        self._arm_marks()
+
+    def _mark_ends(self, application: str) -> float:
+        return self._marks[application].at + self._core.limits.max_mark_age_ms / 1000
+
+    def _arm_marks(self) -> None:
+        if self._marks:
+            ends_at = self._mark_ends(next(iter(self._marks)))
+            self._core.wakeups.arm(self.timer, ends_at)
+
+    # --- Looking ---------------------------------------------------------------------------------
+
+    def list_transactions(self, command: Command, session: Session) -> None:
+        """What is open, and the last epochs."""
+        assert isinstance(command, ListTransactions)
+        body: list[TransactionSnapshot] = []
+        self._core.charge_names(len(self._open) + len(self._marks))
+        for transaction in self._open.values():
+            if matches(transaction.application, command.filter):
+                body.append(transaction.snapshot())
+        for application, mark in self._marks.items():
+            if matches(application, command.filter):
+                body.append(
+                    TransactionSnapshot(
+                        0, application, mark.epoch, None, 0, COMMITTED, 0, 0, mark.at
+                    )
+                )
+        self._core.work += len(body)
+        self._core.reply(session, command.request, RESULT_OK, body)
+
+    def restore(self, command: RestoreMark) -> None:
+        """Know again what was committed before."""
+        if command.application not in self._marks:
+            self._core.charge(mark_bytes(command.application))
+        self._marks[command.application] = Mark(command.epoch, command.at)
+        self._arm_marks()

@@ -1,0 +1,587 @@
+"""Owns the meeting of doors and broker: carries commands in, effects out, and nothing else.
+
+Theory of operation.  The hub knows the broker and, by number, the sessions of all doors.  Bytes
+that came in become commands (the session's work), each command is one step of the broker, and each
+effect goes to the session it names; what a session answers to an effect (a Disconnect, say) is
+worked off in the same way.  Sessions with something to send are remembered in the order they were
+touched, so that the caller writes to each of them once a turn.
+
+One chunk can ask for far more than itself: thousands of lists, or channels to join that are full.
+So when a session has ``portion_bytes`` to send, or a portion of work was done, whatever its answers
+are, the rest of the commands of the chunk waits until the caller has sent what there is and calls
+:meth:`Hub.go_on`.
+
+Some commands wait for somebody outside: where a :class:`~tmqp_server.access.gate.Gate` is set, for
+the answer whether the client may do that, and a custom message for the code it is for.  Then there
+is a :class:`~tmqp_server.access.gate.Question` to take (:meth:`Hub.take_questions`), the session's
+further commands wait in their order, and :meth:`Hub.decide` works off the one that was asked about.
+There is one open question a session at most; who reads no further chunk of that session meanwhile
+holds no more than one.  Others go on.
+
+A fault in one session's door must not hurt the session whose command led to it: it is kept for
+:meth:`Hub.take_faults`, and everybody else's effects are carried out.
+
+It is pure: the driver around it brings bytes and the time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias, final
+
+from tmqp_server.access.gate import ALLOWED, ASK, AUTHENTICATE, MESSAGE, Decision, Gate, Question
+from tmqp_server.access.needs import NO_QUEUE
+from tmqp_server.doors.port import Door
+from tmqp_server.engine.books import CONNECTION_BYTES
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.commands import (
+    AcknowledgeRun,
+    Block,
+    Command,
+    Connect,
+    Disconnect,
+    GroupCommand,
+    HttpAnswered,
+    ListChannels,
+    ListOffsets,
+    PushRun,
+    Synced,
+    Unblock,
+)
+from tmqp_server.engine.effects import (
+    Accept,
+    Append,
+    AppendRun,
+    CallHttp,
+    CloseSession,
+    Confirm,
+    Deliver,
+    DeliverRun,
+    Effect,
+    Erase,
+    EraseRun,
+    Fetch,
+    FindOffsets,
+    Forward,
+    HandOver,
+    Inform,
+    MeasureStored,
+    Notify,
+    ReadStored,
+    RouterFailed,
+    SplitStored,
+    StoredChange,
+    TellHandler,
+    TellNodes,
+)
+from tmqp_server.hub.outlets import FOR_ONE, ForOne, Outlets
+from tmqp_server.hub.relaying import Relay
+from tmqp_server.hub.rows import is_row, row_of, singly
+from tmqp_server.storage.journal import Journal
+
+__all__ = ["Hub", "ReaderQuestion", "StorageQuestion"]
+
+#: What is asked of the storage, each answered by a command.
+ReaderQuestion: TypeAlias = FindOffsets | MeasureStored | ReadStored | SplitStored
+StorageQuestion: TypeAlias = Fetch | ReaderQuestion
+
+
+@final
+class Hub:
+    """Broker and door sessions, joined.
+
+    :param broker: the engine; the hub is its only caller.
+    :param portion_bytes: how much a session may have to send before further commands wait for
+        :meth:`go_on`; 0 for no bound, on bytes or on work.
+    :param journal: takes what the broker wants kept; None where nothing is kept.
+    :param guarded: ask about rights; else everybody may do everything, and nothing is looked at.
+    :param takes_custom: somebody takes custom messages; else they are counted.
+
+    Attributes: ``notified``, how many events of the broker there were; ``customs_ignored``, how
+    many custom messages nobody took; ``gate``, None where nothing is asked; ``relay``, what
+    connects this server with others, None while it stands alone.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        portion_bytes: int = 0,
+        journal: Journal | None = None,
+        *,
+        guarded: bool = False,
+        takes_custom: bool = False,
+    ) -> None:
+        self.broker = broker
+        self.journal = journal
+        self._fetches: list[StorageQuestion] = []
+        self.notified: int = 0
+        self.customs_ignored: int = 0
+        self.gate: Gate | None = None
+        if guarded:
+            authorities = broker if broker.has_authenticators else None
+            self.gate = Gate(broker.passes_on, authorities)
+        self._takes_custom = takes_custom
+        self._open: dict[int, Question] = {}
+        self._asked: list[Question] = []
+        self._last_ticket = 0
+        self.relay: Relay | None = None
+        self._outlets = Outlets(portion_bytes, broker)
+        self._sessions = self._outlets.sessions
+        self._following: deque[Command] = deque()
+        self._rest: dict[int, deque[Command]] = {}
+        self._calls: list[CallHttp] = []
+        self._router_failures: list[RouterFailed] = []
+        self._tellings: list[TellHandler] = []
+
+    # -- sessions -------------------------------------------------------------------------------
+
+    def open(self, number: int, door: Door, now: float) -> None:
+        """A connection with this number, never used before, speaks the door's protocol."""
+        assert number > 0, "0 stands for no session"
+        assert number not in self._sessions, "session numbers are not used twice"
+        self._outlets.open(number, door, now)
+        if self.gate is not None:
+            self.gate.open(number)
+
+    def receive(self, number: int, data: bytes, now: float) -> bool:
+        """Bytes came in.
+
+        :returns: True when a part of what they ask for waits: send first, then :meth:`go_on`.
+        """
+        session = self._sessions.get(number)
+        if session is None:
+            return False
+        commands = session.receive(data, now)
+        self._outlets.touch(number)
+        if self._outlets.strangers and not self._outlets.weigh(number, session):
+            self.close(number, "there is no memory for another connection", now)
+            return False
+        if number in self._open:
+            self._rest.setdefault(number, deque()).extend(commands)
+            return True
+        return self._run(number, commands, now)
+
+    def go_on(self, number: int, now: float) -> bool:
+        """Work on what waits of a session's last bytes; returns as :meth:`receive`.
+
+        Does nothing while a question about the session is open.
+        """
+        if number in self._open:
+            return True
+        rest = self._rest.pop(number, None)
+        return rest is not None and self._run(number, list(rest), now)
+
+    def receive_eof(self, number: int, now: float) -> None:
+        """The peer will send no more."""
+        session = self._sessions.get(number)
+        if session is not None:
+            self._outlets.touch(number)
+            self._run(number, session.receive_eof(now), now)
+
+    def close(self, number: int, reason: str, now: float) -> None:
+        """Close a session from this side, politely; what waits of its last bytes is dropped."""
+        session = self._sessions.get(number)
+        if session is not None:
+            self._drop_waiting(number)
+            self._outlets.touch(number)
+            self._run(number, session.close(reason, now), now)
+
+    def forget(self, number: int, now: float) -> None:
+        """The transport is gone, for whatever reason; whatever the session held is given back."""
+        if number in self._sessions:
+            self._outlets.forget(number)
+            self._drop_waiting(number)
+            if self.gate is not None:
+                self.gate.close(number)
+            if self.relay is not None:
+                self.relay.forget(number)
+            self._step(Disconnect(number), now)
+
+    def _drop_waiting(self, number: int) -> None:
+        self._rest.pop(number, None)
+        self._open.pop(number, None)
+
+    def block(self, number: int, now: float) -> None:
+        """The session's peer does not read: hold its deliveries back."""
+        if number in self._sessions:
+            self._step(Block(number), now)
+
+    def unblock(self, number: int, now: float) -> None:
+        """The session's peer reads again."""
+        if number in self._sessions:
+            self._step(Unblock(number), now)
+
+    def close_reason(self, number: int) -> str:
+        """Why the session's protocol is closed; empty while it is not."""
+        session = self._sessions.get(number)
+        return "" if session is None else session.close_reason
+
+    # -- what is to be sent ---------------------------------------------------------------------
+
+    def take_touched(self) -> Sequence[int]:
+        """The sessions that may have something to send, in the order they were touched."""
+        return self._outlets.take_touched()
+
+    def data_to_send(self, number: int) -> bytes:
+        """Everything a session has queued."""
+        session = self._sessions.get(number)
+        return b"" if session is None else session.data_to_send()
+
+    def take_outbound(self) -> Sequence[tuple[int, bytes]]:
+        """What touched sessions have to send, in order; an empty piece ends one that is closed."""
+        pieces: list[tuple[int, bytes]] = []
+        for number in self._outlets.take_touched():
+            self._outlets.take_pieces(number, pieces)
+            if self.close_reason(number) and not self.has_more(number):
+                pieces.append((number, b""))
+        return pieces
+
+    def wants_attention(self, before: float) -> bool:
+        """Whether there is more to take than bytes, or the broker has a deadline before that."""
+        if self._asked or self._calls or self._tellings or self._router_failures:
+            return True
+        due = self.broker.next_deadline()
+        return (due is not None and due < before) or self._outlets.has_faults or self.wants_storage
+
+    def send(self, number: int, data: bytes) -> None:
+        """Queue whole messages for a session, as they are to be sent."""
+        self._outlets.send((number,), data)
+
+    def take_faults(self) -> dict[int, Exception]:
+        """What went wrong since the last call, by session; end these.  0 stands for a delivery
+        that could not be encoded for anybody."""
+        return self._outlets.take_faults()
+
+    def take_calls(self) -> Sequence[CallHttp]:
+        """The HTTP calls to make since the last call; each is answered by :meth:`answered`."""
+        calls = self._calls
+        if calls:
+            self._calls = []
+        return calls
+
+    def set_router_enabled(self, name: str, enabled: bool, now: float) -> bool:
+        """Let a router work, or not; False when there is none of that name."""
+        found = self.broker.set_router_enabled(name, enabled)
+        self._carry_out(self.broker.take_effects(), now)
+        self._outlets.flush()
+        return found
+
+    def answered(self, answer: HttpAnswered, now: float) -> None:
+        """A call has come to its end."""
+        self._step(answer, now)
+
+    def take_router_failures(self) -> Sequence[RouterFailed]:
+        """The failures of users' routers since the last call, for the log."""
+        failures = self._router_failures
+        if failures:
+            self._router_failures = []
+        return failures
+
+    def take_tellings(self) -> Sequence[TellHandler]:
+        """What channels' event handlers are to be told, since the last call."""
+        tellings = self._tellings
+        if tellings:
+            self._tellings = []
+        return tellings
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def session_deadline(self, number: int) -> float | None:
+        """When a session wants :meth:`on_session_deadline`; None for never or when it is gone."""
+        session = self._sessions.get(number)
+        return None if session is None else session.next_deadline()
+
+    def on_session_deadline(self, number: int, now: float) -> None:
+        """A session's deadline may have come."""
+        session = self._sessions.get(number)
+        if session is not None:
+            self._outlets.touch(number)
+            self._run(number, session.on_deadline(now), now)
+
+    def broker_deadline(self) -> float | None:
+        """When the broker wants :meth:`on_broker_deadline`; None for never."""
+        return self.broker.next_deadline()
+
+    def on_broker_deadline(self, now: float) -> None:
+        """The broker's deadline may have come."""
+        self._carry_out(self.broker.on_deadline(now), now)
+        self._outlets.flush()
+
+    # -- questions ------------------------------------------------------------------------------
+
+    def take_questions(self) -> Sequence[Question]:
+        """What somebody has to decide, since the last call; each is answered by :meth:`decide`."""
+        asked = self._asked
+        if asked:
+            self._asked = []
+        return asked
+
+    def is_waiting(self, number: int) -> bool:
+        """Whether a question about the session is open."""
+        return number in self._open
+
+    def has_more(self, number: int) -> bool:
+        """Whether a part of what the session has sent waits to be worked off, as it may although
+        the session is closed: what a client says before it ends the connection counts."""
+        return number in self._open or number in self._rest
+
+    def decide(self, number: int, ticket: int, decision: Decision, now: float) -> None:
+        """A question is answered: work off the command that waits for it; then :meth:`go_on`.
+
+        A decision about a question that is no longer open is late, and nothing.
+        """
+        question = self._open.get(number)
+        if question is None or question.ticket != ticket:
+            return
+        del self._open[number]
+        self._outlets.touch(number)
+        self._carry_out(self._decided(question, decision, now), now)
+        self._outlets.flush()
+
+    def forget_hello(self, number: int, ticket: int) -> None:
+        """A client will be refused, but not at once: keep nothing of it meanwhile."""
+        question = self._open.get(number)
+        session = self._sessions.get(number)
+        if question is None or question.ticket != ticket or session is None:
+            return
+        if isinstance(question.command, Connect):
+            question.command = Connect(number, question.command.request, "")
+        self._rest.pop(number, None)
+        session.forget_hello()
+        self._outlets.weigh(number, session)
+
+    def _ask(self, question: Question) -> None:
+        assert question.session not in self._open, "a session waits for one answer at a time"
+        self._last_ticket += 1
+        question.ticket = self._last_ticket
+        self._open[question.session] = question
+        self._asked.append(question)
+
+    def _ask_about(self, number: int, command: Command, now: float) -> None:
+        gate = self.gate
+        assert gate is not None, "nobody else wants to know"
+        question = gate.question(number, command, now)
+        if isinstance(command, (ListChannels, ListOffsets)):
+            # Which of these may be seen (F52)?  Only those are collected, and counted.
+            gate.note_names(question, self.broker.channel_names(command.filter))
+        self._ask(question)
+
+    def _decided(self, question: Question, decision: Decision, now: float) -> Sequence[Effect]:
+        """The effects of the command that waited."""
+        command = question.command
+        gate = self.gate
+        if command is None or gate is None:
+            return ()  # a custom message: whatever is said to it has been said
+        number = question.session
+        if question.right == AUTHENTICATE:
+            if self._sessions[number].closed:
+                return ()  # the peer did not wait
+            connect = decision.connect
+            if not decision.allowed or connect is None:
+                return gate.refusal(command)
+            if connect.node:
+                gate.trust(number)
+            return self._perform(number, connect, now)
+        outcome = gate.decided(question, decision, now)
+        if isinstance(outcome, Question):
+            self._ask(outcome)
+            return ()
+        if outcome != ALLOWED:
+            return gate.refusal(command)
+        if isinstance(command, (ListChannels, ListOffsets)):
+            command.visible = decision.names or frozenset()
+        return self._perform(number, command, now)
+
+    # -- the storage ----------------------------------------------------------------------------
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is memory for another connection."""
+        return self.broker.has_room_for_client(CONNECTION_BYTES)
+
+    @property
+    def wants_storage(self) -> bool:
+        """Whether something is to be written or fetched."""
+        return bool(self._fetches) or (self.journal is not None and not self.journal.is_empty)
+
+    @property
+    def storage_is_urgent(self) -> bool:
+        """Whether somebody waits for it: all but messages that are settled."""
+        return bool(self._fetches) or (self.journal is not None and self.journal.is_urgent)
+
+    def take_fetches(self) -> list[StorageQuestion]:
+        """What the broker wants to have, or to know, from the storage, oldest first."""
+        fetches = self._fetches
+        self._fetches = []
+        return fetches
+
+    def take_down(self, effects: Iterable[Effect], now: float) -> None:
+        """Have kept what must be of effects that are for nobody else."""
+        for effect in effects:
+            self._keep(effect, now)
+
+    def answer(self, command: Command, now: float) -> None:
+        """The storage has something to say."""
+        self._step(command, now)
+
+    # -- the machine ----------------------------------------------------------------------------
+
+    def _run(self, number: int, commands: Sequence[Command], now: float) -> bool:
+        """Work off commands of a session until a portion is full or a question is open; True if
+        some are left."""
+        outlets = self._outlets
+        free = self.gate is None and self.relay is None
+        if self.relay is not None:
+            commands = singly(commands)  # each message is passed on by itself
+        at = 0
+        effects: Sequence[Effect]
+        while at < len(commands):
+            if free:
+                at, effects = self.broker.steps(commands, at, now, outlets.portion_bytes)
+            else:
+                command = commands[at]
+                verdict = self._verdict(number, command, now)
+                if isinstance(command, (AcknowledgeRun, PushRun)) and not (
+                    verdict == ALLOWED and is_row(self.broker, command)
+                ):
+                    commands, at = singly(commands, at), 0
+                    continue
+                if verdict == ALLOWED and self.relay is None:
+                    row = row_of(self.broker, commands, at)
+                    done, effects = self.broker.steps(row, 0, now, outlets.portion_bytes)
+                    at += done
+                else:
+                    effects = self._guarded(number, command, verdict, now)
+                    at += 1
+            if effects:
+                self._carry_out(effects, now)
+            work = self.broker.take_work()
+            if work:
+                outlets.charge(work)
+            if (outlets.full or number in self._open) and at < len(commands):
+                rest = self._rest.setdefault(number, deque())
+                rest.extend(commands[at:])
+                break
+        outlets.flush()
+        if outlets.full or number in self._open:
+            return self.has_more(number)
+        return number in self._rest and self.go_on(number, now)
+
+    def _guarded(self, number: int, command: Command, verdict: int, now: float) -> Sequence[Effect]:
+        """Do with one command what was said of it."""
+        if verdict == ALLOWED:
+            return self._perform(number, command, now)
+        gate = self.gate
+        assert gate is not None, "nobody else says no"
+        if verdict == ASK:
+            self._ask_about(number, command, now)
+            return ()
+        return gate.refusal(command)
+
+    def _verdict(self, number: int, command: Command, now: float) -> int:
+        """What the gate says; a node proves itself to the relay, and its clients were asked."""
+        gate = self.gate
+        if gate is None:
+            return ALLOWED
+        relay = self.relay
+        if relay is not None and isinstance(command, Connect) and relay.recognises(command):
+            gate.trust(number)
+            return ALLOWED
+        if isinstance(command, GroupCommand):
+            self.broker.resolve(command)
+        return gate.check(number, command, now)
+
+    def _perform(self, number: int, command: Command, now: float) -> Sequence[Effect]:
+        """Carry out a session's command, unless the relay has done something in its place."""
+        relay = self.relay
+        if relay is not None:
+            door = self._outlets.doors.get(number)
+            instead = None if door is None else relay.meet(number, door, command, now)
+            if instead is not None:
+                return instead
+        return self.broker.step(command, now)
+
+    def _step(self, command: Command, now: float) -> None:
+        self._carry_out(self.broker.step(command, now), now)
+        self._outlets.flush()
+
+    def _carry_out(self, effects: Iterable[Effect], now: float) -> None:
+        """Carry effects out, and whatever follows from them, until nothing does; runs stay open."""
+        following = self._following
+        outlets = self._outlets
+        while True:
+            for effect in effects:
+                if isinstance(effect, Deliver):
+                    outlets.deliver(effect)
+                elif isinstance(effect, Append) or isinstance(effect, Erase):  # noqa: SIM101
+                    self._keep(effect, now)  # many: a test of one class costs next to nothing
+                elif isinstance(effect, Confirm):
+                    self._apply(effect, now)  # many: told apart without a look through the others
+                elif isinstance(effect, (DeliverRun, Forward, Inform)):
+                    outlets.hand_out(effect)
+                elif isinstance(effect, FOR_ONE):
+                    self._apply(effect, now)
+                elif isinstance(effect, Notify):
+                    self.notified += 1
+                elif isinstance(effect, TellNodes):
+                    if self.relay is not None:
+                        data, numbers = self.relay.tell(effect)
+                        outlets.send(numbers, data)
+                elif isinstance(effect, CallHttp):
+                    self._calls.append(effect)
+                elif isinstance(effect, RouterFailed):
+                    self._router_failures.append(effect)
+                elif isinstance(effect, TellHandler):
+                    self._tellings.append(effect)
+                elif isinstance(effect, HandOver):
+                    self._take_custom(effect)
+                else:
+                    self._keep(effect, now)
+            if not following:
+                return
+            effects = self.broker.step(following.popleft(), now)
+
+    def _keep(self, effect: Effect, now: float) -> None:
+        """Hand on what is for the storage."""
+        journal = self.journal
+        if journal is None:
+            if isinstance(effect, (Append, AppendRun)):
+                # Nothing is stored, so nothing is ever confirmed as saved (nor erased).
+                self._following.append(Synced(effect.ticket, False))
+        elif isinstance(effect, Append):
+            journal.append(effect, now)
+        elif isinstance(effect, Erase):
+            journal.erase(effect)
+        elif isinstance(effect, (AppendRun, EraseRun)):
+            journal.run(effect, now)
+        elif isinstance(effect, StoredChange):
+            journal.change(effect)
+        elif isinstance(effect, (Fetch, FindOffsets, MeasureStored, ReadStored, SplitStored)):
+            self._fetches.append(effect)
+
+    def perform(self, command: Command, now: float) -> None:
+        """Carry out a command that no session gave: what another server said, or how it is."""
+        self._step(command, now)
+
+    def _apply(self, effect: ForOne, now: float) -> None:
+        """Let the one session an effect is for carry it out."""
+        number = effect.session
+        if isinstance(effect, CloseSession):
+            self._drop_waiting(number)
+        commands = self._outlets.apply(effect, now)
+        if not isinstance(effect, Accept):
+            self._following.extend(commands)
+        elif commands:
+            # What the client sent ahead is worked off like any chunk, in portions.
+            self._rest.setdefault(number, deque()).extend(commands)
+
+    def _take_custom(self, effect: HandOver) -> None:
+        """Let a custom message be taken, and its sender's further commands wait until it was."""
+        if not self._takes_custom:
+            self.customs_ignored += 1
+            return
+        question = Question(effect.session, (MESSAGE, "", NO_QUEUE, 0), None)
+        question.handed_over = effect
+        self._ask(question)
+        self._outlets.full = True

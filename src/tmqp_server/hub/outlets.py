@@ -1,0 +1,280 @@
+"""Owns the door sessions of a hub, and how effects come to them: encoded once, in order, in runs.
+
+Theory of operation.  An effect for one session is given to that session.  One for several is
+encoded once for each door among them and shared.  Deliveries to the same list of sessions are
+collected in runs (``runs.py``), which go out before anything else for one of their sessions, when
+they are large, and at the end of every turn (:meth:`Outlets.flush`).
+
+Sessions with something to send are remembered in the order they were touched.  When one has a
+portion to send, or a portion of work was done, the outlets are *full*: whoever feeds them shall
+let the world send first.
+
+A fault in one session's door must not hurt the session whose command led to it: it is kept for
+:meth:`Outlets.take_faults`, and everybody else's effects are carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias, final
+
+from tmqp_server.doors.port import Door, DoorSession
+from tmqp_server.engine.books import CONNECTION_BYTES
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.commands import Command
+from tmqp_server.engine.effects import (
+    Accept,
+    AnswerPull,
+    AnswerRouted,
+    CloseSession,
+    Confirm,
+    ConfirmRun,
+    Deliver,
+    DeliverPulled,
+    DeliverRun,
+    EndPull,
+    Forward,
+    Inform,
+    Refuse,
+    Reply,
+)
+from tmqp_server.hub.runs import Run, Runs
+
+__all__ = ["FOR_ONE", "ForOne", "Outlets"]
+
+#: Effects that one session carries out.
+FOR_ONE: Final = (
+    Reply,
+    Confirm,
+    DeliverPulled,
+    EndPull,
+    AnswerPull,
+    Accept,
+    Refuse,
+    CloseSession,
+    AnswerRouted,
+    ConfirmRun,
+)
+ForOne: TypeAlias = (
+    Reply
+    | Confirm
+    | DeliverPulled
+    | EndPull
+    | AnswerPull
+    | Accept
+    | Refuse
+    | CloseSession
+    | AnswerRouted
+    | ConfirmRun
+)
+
+#: A run of so many bytes goes out; joining copies them.
+_MOST_RUN_BYTES: Final = 262_144
+#: Units of work that are a portion (``Broker.take_work``): some milliseconds.
+_PORTION_WORK: Final = 1_000
+#: More than any session has to send.
+_NO_PORTIONS: Final = 1 << 60
+_NOTHING: Final[tuple[Command, ...]] = ()
+_NOBODY: Final[tuple[int, ...]] = ()
+
+
+@final
+class Outlets:
+    """The sessions of one hub.
+
+    :param portion_bytes: how much a session may have to send before the outlets are full; 0 for no
+        bound.
+    :param broker: counts the memory of connections.
+
+    Attributes: ``sessions`` and ``doors`` by session number, ``full``, ``portion_bytes``, and
+    ``strangers``: what is charged for the bytes of each peer that is not yet accepted.
+    """
+
+    def __init__(self, portion_bytes: int, broker: Broker) -> None:
+        self.strangers: dict[int, int] = {}
+        self._broker = broker
+        self.portion_bytes = portion_bytes or _NO_PORTIONS
+        self.sessions: dict[int, DoorSession] = {}
+        self.doors: dict[int, Door] = {}
+        self.full = False
+        self._work_left = _PORTION_WORK
+        self._touched: dict[int, None] = {}
+        self._faults: dict[int, Exception] = {}
+        self._runs = Runs()
+
+    # -- sessions -------------------------------------------------------------------------------
+
+    def open(self, number: int, door: Door, now: float) -> None:
+        """A connection with this number speaks the door's protocol."""
+        self.sessions[number] = door.open(number, now)
+        self.doors[number] = door
+        self.strangers[number] = 0
+        self._broker.charge(CONNECTION_BYTES)
+
+    def forget(self, number: int) -> None:
+        """A connection is gone; there must have been one."""
+        del self.sessions[number]
+        del self.doors[number]
+        self._touched.pop(number, None)
+        self._broker.charge(-self.strangers.pop(number, 0) - CONNECTION_BYTES)
+
+    def weigh(self, number: int, session: DoorSession) -> bool:
+        """Charge what is kept of a peer's bytes until it is accepted; False if there is no memory
+        for it."""
+        charged = self.strangers.get(number, -1)
+        if charged < 0:
+            return True
+        held = session.held_bytes()
+        self.strangers[number] = held
+        self._broker.charge(held - charged)
+        return held <= charged or self._broker.has_room_for_client(0)
+
+    def _settle(self, number: int) -> None:
+        """It is decided about a peer: its bytes are no longer kept, or bounded otherwise."""
+        self._broker.charge(-self.strangers.pop(number, 0))
+
+    def touch(self, number: int) -> None:
+        """A session may have something to send."""
+        self._touched[number] = None
+
+    def take_touched(self) -> Sequence[int]:
+        """The sessions that may have something to send, in the order they were touched."""
+        self.full = False
+        self._work_left = _PORTION_WORK
+        if not self._touched:
+            return _NOBODY
+        touched = list(self._touched)
+        self._touched.clear()
+        return touched
+
+    def take_pieces(self, number: int, pieces: list[tuple[int, bytes]]) -> None:
+        """Add what a session has to send."""
+        session = self.sessions.get(number)
+        if session is None:
+            return
+        try:
+            while data := session.next_to_send():
+                pieces.append((number, data))
+        except Exception as error:  # noqa: BLE001 - hurts this session, not the others
+            self._faults.setdefault(number, error)
+
+    def charge(self, work: int) -> None:
+        """Count work that was done, whether or not anything is sent for it."""
+        self._work_left -= work
+        if self._work_left <= 0 and self.portion_bytes < _NO_PORTIONS:
+            self.full = True
+
+    @property
+    def has_faults(self) -> bool:
+        """Whether something went wrong that nobody has taken."""
+        return bool(self._faults)
+
+    def take_faults(self) -> dict[int, Exception]:
+        """What went wrong since the last call, by session; 0 for what belongs to none."""
+        faults = self._faults
+        if faults:
+            self._faults = {}
+        return faults
+
+    # -- effects --------------------------------------------------------------------------------
+
+    def apply(self, effect: ForOne, now: float) -> Sequence[Command]:
+        """Let the one session an effect is for carry it out; returns what it wants done then."""
+        number = effect.session
+        if self._runs.open and self._runs.meets(number):
+            self.flush()
+        session = self.sessions.get(number)
+        if session is None:
+            return _NOTHING
+        self._touched[number] = None
+        try:
+            commands = session.apply(effect, now)
+        except Exception as error:  # noqa: BLE001 - hurts this session, not the one that asked
+            self._faults.setdefault(number, error)
+            return _NOTHING
+        if self.strangers and isinstance(effect, (Accept, Refuse)):
+            self._settle(number)
+        if session.outbound_bytes >= self.portion_bytes:
+            self.full = True
+        return commands
+
+    def deliver(self, effect: Deliver) -> None:
+        """Deliver now, or with others of a run."""
+        runs = self._runs
+        run = runs.find(effect.sessions)
+        if run is None:
+            if not runs.comes_again(effect.sessions):
+                self.hand_out(effect)
+                return
+            run = self._open_run(effect.sessions)
+        fault = runs.add(run, effect)
+        if fault is not None:
+            self._faults.setdefault(0, fault)
+        if run.size >= self.portion_bytes or run.size >= _MOST_RUN_BYTES:
+            self.flush()
+
+    def _open_run(self, numbers: list[int]) -> Run:
+        run = Run(numbers)
+        if not self._runs.has_room_for(run):
+            self.flush()
+        for number in numbers:
+            session = self.sessions.get(number)
+            if session is not None:
+                run.admit(number, session, self.doors[number])
+        self._runs.open.append(run)
+        return run
+
+    def hand_out(self, effect: Deliver | DeliverRun | Forward | Inform) -> None:
+        """Encode once a door, share the bytes among its sessions."""
+        if self._runs.open and self._runs.meets_any(effect.sessions):
+            self.flush()
+        encoded: dict[str, bytes] = {}
+        for number in effect.sessions:
+            session = self.sessions.get(number)
+            if session is None:
+                continue
+            door = self.doors[number]
+            data = encoded.get(door.name)
+            if data is None:
+                data = encoded[door.name] = self._encoded(door, effect)
+            self._give(number, session, data)
+
+    def send(self, numbers: Sequence[int], data: bytes) -> None:
+        """Queue whole messages for sessions, as they are to be sent."""
+        self.flush()
+        for number in numbers:
+            session = self.sessions.get(number)
+            if session is not None:
+                self._give(number, session, data)
+
+    def flush(self) -> None:
+        """Give what runs hold to their sessions."""
+        if not self._runs.open:
+            return
+        for run in self._runs.take():
+            for part in run.parts:
+                data = part.pieces[0] if len(part.pieces) == 1 else b"".join(part.pieces)
+                for number, session in part.sessions:
+                    self._give(number, session, data)
+
+    def _give(self, number: int, session: DoorSession, data: bytes) -> None:
+        self._touched[number] = None
+        try:
+            session.deliver(data)
+        except Exception as error:  # noqa: BLE001 - hurts this session, not the producer's
+            self._faults.setdefault(number, error)
+        if session.outbound_bytes >= self.portion_bytes:
+            self.full = True
+
+    def _encoded(self, door: Door, effect: Deliver | DeliverRun | Forward | Inform) -> bytes:
+        try:
+            if isinstance(effect, Forward):
+                return door.encode_forward(effect)
+            if isinstance(effect, Inform):
+                return door.encode_event(effect)
+            if isinstance(effect, DeliverRun):
+                return door.encode_run(effect)
+            return door.encode_delivery(effect)
+        except Exception as error:  # noqa: BLE001 - hurts this message, not the producer's session
+            self._faults.setdefault(0, error)
+            return b""

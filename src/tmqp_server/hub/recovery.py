@@ -1,0 +1,290 @@
+"""Owns what comes back from a store: all that was there, before anybody connects, and answers.
+
+Channels, queues and routers are restored as they were.  Of each queue as many messages are read as
+its memory takes; the rest stays on disk until there is room.  After a stop that was not clean any
+message may have been sent, and nobody knows: they all come back marked as sent before.
+
+*Damage.*  What cannot be read is passed over, as little of it as can be, and logged.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from tmqp.blocks import StoredMessage, head_of
+from tmqp.constants import (
+    RESULT_INTERNAL_SERVER_ERROR,
+    RESULT_OK,
+    RESULT_REQUESTED_RANGE_NOT_SATISFIABLE,
+)
+from tmqp_server.engine.commands import (
+    Blocks,
+    Command,
+    Fetched,
+    KeptMessage,
+    KeptPart,
+    NameStore,
+    OffsetsFound,
+    RangeRead,
+    RangeSplit,
+    RestoreChannel,
+    RestoreCursor,
+    RestoreKeys,
+    RestoreMark,
+    RestoreQueue,
+    RestoreRouter,
+    StoredMeasured,
+)
+from tmqp_server.engine.effects import Fetch, MeasureStored, ReadStored, SplitStored, StoreQueue
+from tmqp_server.engine.model.snapshots import KeptOffsets
+from tmqp_server.hub.hub import Hub, ReaderQuestion, StorageQuestion
+from tmqp_server.storage.journal import Journal
+from tmqp_server.storage.port import (
+    HIGH_ONLY,
+    REGULAR_ONLY,
+    DamageError,
+    Recovered,
+    RecoveredQueue,
+    Store,
+    StoredPart,
+    StoreError,
+)
+from tmqp_server.storage.topology import channel_from_bytes, queue_from_bytes, router_from_bytes
+
+__all__ = ["answer_of", "fetched", "recover", "refusal_of"]
+
+logger = logging.getLogger("tmqp_server.storage")
+
+#: Behind every sequence.
+_LAST = 2**63 - 1
+
+
+def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
+    """Restore what the store holds; blocks, and is over before anything else happens.
+
+    :raises StoreError: when the store cannot be read, or holds what this server cannot serve.
+    """
+    found = store.recover()
+    try:
+        hub.answer(NameStore(found.store_id), now)
+        hub.answer(RestoreKeys(found.last_key), now)
+        for channel in found.channels:
+            hub.answer(RestoreChannel(channel.name, channel_from_bytes(channel.options)), now)
+        for queue in found.queues:
+            _restore(hub, journal, queue, found.clean, now)
+        places = {each.queue.key: each.queue for each in found.queues}
+        for cursor in found.cursors:
+            queue_of = places.get(cursor.key)
+            if queue_of is not None:
+                channel_name, queue_id = queue_of.channel, queue_of.queue_id
+                restored = RestoreCursor(channel_name, queue_id, cursor.name, cursor.sequence)
+                hub.answer(restored, now)
+        for mark in found.marks:
+            at = journal.monotonic_s(mark.at_us)
+            hub.answer(RestoreMark(mark.application, mark.epoch, at), now)
+        for router in found.routers:
+            method, bindings, enabled = router_from_bytes(router.value)
+            hub.answer(RestoreRouter(router.name, method, bindings, enabled), now)
+        for router_name, binding in hub.broker.bindings_left_out():
+            logger.warning(
+                "the binding %r of the router %r is left out: what it is bound to is not allowed"
+                " any more; it comes back when it is allowed again before the router is changed",
+                binding,
+                router_name,
+            )
+    except ValueError as error:
+        raise StoreError(f"what was kept cannot be restored: {error}") from error
+    while fetches := hub.take_fetches():
+        for fetch in fetches:
+            hub.answer(answer_of(store, journal, fetch, now), now)
+    owed = sum(queue.high_count + queue.regular_count for queue in found.queues)
+    logger.info(
+        "restored %d channels, %d queues, %d routers and %d messages; the last stop was %s",
+        len(found.channels),
+        len(found.queues),
+        len(found.routers),
+        owed,
+        "clean" if found.clean else "not clean",
+    )
+    return found
+
+
+def _restore(hub: Hub, journal: Journal, found: RecoveredQueue, clean: bool, now: float) -> None:
+    queue = found.queue
+    kept = queue_from_bytes(queue.options)
+    suspect = kept.suspect
+    journal.retains(queue.key, kept.options.retains())
+    if not clean and found.high_count + found.regular_count:
+        suspect = found.sequence
+        # Taken down, for not all of them may have been read again when the server stops next.
+        journal.change(StoreQueue(queue.key, queue.channel, queue.queue_id, kept.options, suspect))
+    hub.answer(
+        RestoreQueue(
+            queue.key,
+            queue.channel,
+            queue.queue_id,
+            kept.options,
+            found.sequence,
+            found.high_count,
+            found.regular_count,
+            suspect,
+        ),
+        now,
+    )
+
+
+def answer_of(store: Store, journal: Journal, asked: StorageQuestion, now: float) -> Command:
+    """The answer to a question.
+
+    :raises StoreError: when the store cannot be read now.
+    """
+    if isinstance(asked, Fetch):
+        messages, up_to = fetched(store, journal, asked, now)
+        return Fetched(asked.number, messages, up_to)
+    try:
+        if isinstance(asked, ReadStored):
+            return _range_read(store, asked)
+        if isinstance(asked, SplitStored):
+            return _range_split(store, asked)
+        if isinstance(asked, MeasureStored):
+            return StoredMeasured(asked.number, RESULT_OK, _measured(store, asked))
+        offsets = _offsets(store, asked.keys)
+        if asked.timestamp_us >= 0:
+            for key, each in zip(asked.keys, offsets, strict=True):
+                each.at = store.find(key, asked.timestamp_us)
+        return OffsetsFound(asked.number, RESULT_OK, offsets)
+    except DamageError as error:
+        logger.error("a reader cannot have what is damaged: %s", error)
+    return refusal_of(asked, RESULT_INTERNAL_SERVER_ERROR)
+
+
+def refusal_of(asked: ReaderQuestion, code: int) -> Command:
+    """The answer to a reader's question that cannot be served."""
+    if isinstance(asked, ReadStored):
+        return RangeRead(asked.number, code)
+    if isinstance(asked, SplitStored):
+        return RangeSplit(asked.number, code, [])
+    if isinstance(asked, MeasureStored):
+        return StoredMeasured(asked.number, code, [])
+    return OffsetsFound(asked.number, code, [])
+
+
+def _offsets(store: Store, keys: list[int]) -> list[KeptOffsets]:
+    return [
+        KeptOffsets(each.earliest, each.latest, each.count, each.bytes, each.oldest_us)
+        for each in store.offsets(keys)
+    ]
+
+
+def _range_read(store: Store, asked: ReadStored) -> RangeRead:
+    key, first = asked.key, asked.first
+    blocks: list[bytes] = []
+    if first <= asked.end:
+        bounds = (asked.limit, asked.max_bytes)
+        blocks = store.read(key, first, asked.last, *bounds, index_only=asked.index_only)
+    sure = not first or asked.held
+    if first > asked.end + 1 or not (sure or _reaches_back(store, key, first, blocks)):
+        (kept,) = _offsets(store, [key])
+        return RangeRead(asked.number, RESULT_REQUESTED_RANGE_NOT_SATISFIABLE, None, kept)
+    return RangeRead(asked.number, RESULT_OK, Blocks(blocks))
+
+
+def _range_split(store: Store, asked: SplitStored) -> RangeSplit:
+    key, first = asked.key, asked.first
+    (kept,) = _offsets(store, [key])
+    lost = first and not asked.held and not (kept.count and kept.earliest <= first)
+    if first > asked.end + 1 or lost:
+        return RangeSplit(asked.number, RESULT_REQUESTED_RANGE_NOT_SATISFIABLE, [], kept)
+    bounds = (asked.limit, asked.max_bytes, asked.most_parts)
+    parts = [
+        KeptPart(each.first, each.last, each.count, each.bytes)
+        for each in store.split(key, first, asked.last, *bounds)
+    ]
+    return RangeSplit(asked.number, RESULT_OK, parts)
+
+
+def _measured(store: Store, asked: MeasureStored) -> list[KeptPart]:
+    found: list[KeptPart] = []
+    for key, after in zip(asked.keys, asked.after, strict=True):
+        parts = store.split(key, after + 1, _LAST, 0, 0, 1)
+        part = parts[0] if parts else StoredPart(0, 0, 0, 0)
+        found.append(KeptPart(part.first, part.last, part.count, part.bytes))
+    return found
+
+
+def _reaches_back(store: Store, key: int, first: int, blocks: list[bytes]) -> bool:
+    """Whether something is kept at *first* or before it: so what is missing is only a gap."""
+    if blocks and head_of(blocks[0])[1] == first:
+        return True
+    return bool(store.read(key, 0, first - 1, 1, 1))
+
+
+def fetched(
+    store: Store, journal: Journal, fetch: Fetch, now: float
+) -> tuple[list[KeptMessage], int]:
+    """The messages that a Fetch asks for, and how far the store was read.
+
+    :raises StoreError: when it cannot be read now.
+    """
+    after = fetch.after
+    stored: list[StoredMessage] = []
+    while after < fetch.last and not stored:
+        try:
+            stored = _readable(store, fetch, after)
+        except DamageError as error:
+            logger.error("messages are lost: %s", error)
+            after = _behind_damage(store, fetch, after)
+        else:
+            if not stored:
+                break
+    messages: list[KeptMessage] = []
+    for each in stored:
+        try:
+            messages.append(journal.kept(each, now))
+        except Exception as error:  # noqa: BLE001 - a door that cannot read it, for any reason
+            logger.error("message %d of queue %d is lost: %s", each.sequence, fetch.key, error)
+    return messages, stored[-1].sequence if stored else fetch.last
+
+
+def _readable(store: Store, fetch: Fetch, after: int) -> list[StoredMessage]:
+    """The messages after *after*, fewer than wanted where some further on are damaged.
+
+    :raises DamageError: when the first one is.
+    """
+    limit = fetch.limit
+    while True:
+        try:
+            return _read(store, fetch, after, limit)
+        except DamageError:
+            if limit == 1:
+                raise
+            limit //= 2
+
+
+def _read(store: Store, fetch: Fetch, after: int, limit: int) -> list[StoredMessage]:
+    priority = HIGH_ONLY if fetch.high_priority else REGULAR_ONLY
+    return store.fetch(fetch.key, after, fetch.last, limit, fetch.max_bytes, priority)
+
+
+def _is_damaged(store: Store, fetch: Fetch, after: int) -> bool:
+    try:
+        _read(store, fetch, after, 1)
+    except DamageError:
+        return True
+    return False
+
+
+def _behind_damage(store: Store, fetch: Fetch, after: int) -> int:
+    """The last sequence that is damaged with the first one after *after*."""
+    most = fetch.last - after
+    low, high = 0, 1
+    while high < most and _is_damaged(store, fetch, after + high):
+        low, high = high, 2 * high
+    high = min(high, most)
+    while low + 1 < high:
+        middle = (low + high) // 2
+        if _is_damaged(store, fetch, after + middle):
+            low = middle
+        else:
+            high = middle
+    return after + high

@@ -1,0 +1,415 @@
+"""Owns the wiring: reads the configuration, chooses doors and adapters, starts and stops it all.
+
+It is the only module that names concrete adapters.  ``async with running(config) as server`` is the
+whole server in another program or a test; :func:`serve_forever` adds signals and is what the
+command runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from tmqp.address import Address
+from tmqp_server.access.auth import Access, load_access
+from tmqp_server.access.channel_hooks import (
+    ChannelEventHandler,
+    ChannelHooks,
+    OpenAccess,
+    load_channel_hooks,
+)
+from tmqp_server.access.custom import MessageHook, load_hook
+from tmqp_server.config import ConfigError, ServerConfig
+from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.commands import HttpAnswered
+from tmqp_server.engine.effects import Effect, TellHandler
+from tmqp_server.engine.model.delivery import DeliveryHandler
+from tmqp_server.engine.routing.custom import CustomRouter
+from tmqp_server.hub.hub import Hub
+from tmqp_server.hub.recovery import recover
+from tmqp_server.io.driver import Driver
+from tmqp_server.io.http import HttpCaller
+from tmqp_server.io.judge import Judge
+from tmqp_server.io.listener import Listener, open_listener
+from tmqp_server.io.session import Session
+from tmqp_server.io.storage import StorageTask
+from tmqp_server.io.telling import Teller
+from tmqp_server.io.tls import secure as handshake
+from tmqp_server.io.tls import server_context
+from tmqp_server.io.transport import SocketTransport, Transport, peer_name
+from tmqp_server.storage.journal import Journal
+from tmqp_server.storage.port import Store, StoreError
+from tmqp_server.storage.sqlite import SqliteStore, exposed
+from tmqp_server.wiring.assembly import build_broker, declare
+from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
+
+__all__ = ["Server", "running", "serve_forever"]
+
+logger = logging.getLogger("tmqp_server")
+
+#: What ends a server that runs until it is told to.
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+class Server:
+    """A server; see :func:`running`.
+
+    Attributes: ``broker`` and ``cluster`` for their statistics; ``access`` that it asks, None where
+    everybody may do everything; ``teller`` of channels' event handlers.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        listeners: list[Listener],
+        broker: Broker,
+        access: Access | None = None,
+        custom_messages: MessageHook | None = None,
+        filters: Filters | None = None,
+        hooks: ChannelHooks | None = None,
+        store: Store | None = None,
+    ) -> None:
+        self.config = config
+        self.access = access
+        self.broker = broker
+        offset_s = time.time() - anyio.current_time()
+        self._door = NativeDoor(_new_id, config.connection, wall_clock_offset_s=offset_s)
+        self._store = store
+        self._journal = None if store is None else Journal([self._door], offset_s)
+        self._storage: StorageTask | None = None
+        hub = Hub(
+            self.broker,
+            config.outbound.high_water_bytes,
+            self._journal,
+            guarded=access is not None,
+            takes_custom=custom_messages is not None,
+        )
+        hooks = ChannelHooks({}, {}) if hooks is None else hooks
+        self._asked = [*hooks.authenticators.values()]
+        if access is not None:
+            self._asked.insert(0, access)
+        self.teller = Teller(hooks.event_handlers, config.hook_timeout_s)
+        judge = None
+        if access is not None or custom_messages is not None:
+            most_bytes = config.connection.max_payload_bytes
+            judge = Judge(
+                access, custom_messages, config.hook_timeout_s, most_bytes, hooks.authenticators
+            )
+        self._http = HttpCaller(config.http, self._answered) if config.http.allow else None
+        call = None if self._http is None else self._http.call
+        self._driver = Driver(hub, self._door, judge, call, self.teller.tell)
+        #: Its part in a cluster; None while it stands alone.
+        self.cluster: Membership | None = None
+        if config.cluster is not None and filters is not None:
+            self.cluster = join_cluster(config.cluster, config, filters, self.broker, self._driver)
+        self._tls = server_context(config.tls) if config.tls.certificate else None
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._stopping = anyio.Event()
+        self._listeners = listeners
+        self._last_number = 0
+        self._connections = 0
+        self._per_host: dict[str, int] = {}
+
+    @property
+    def addresses(self) -> list[Address]:
+        """Where it listens, with the ports that were chosen."""
+        return [listener.address for listener in self._listeners]
+
+    @property
+    def sessions(self) -> int:
+        """Connections at this moment."""
+        return self._connections
+
+    async def begin(self) -> None:
+        """Bring back what the store holds and create what is declared; before :meth:`run`.
+
+        :raises StoreError: when the store cannot be read.
+        :raises ConfigError: when what is declared cannot be created.
+        """
+        hub = self._driver.hub
+        now = anyio.current_time()
+        if self._store is not None and self._journal is not None:
+            await anyio.to_thread.run_sync(recover, self._store, hub, self._journal, now)
+            self._storage = StorageTask(self._store, hub, self._journal, self._driver.kept)
+            self._driver.wake_storage = self._storage.wake
+        declare(self.broker, self.config, now, self._take_down)
+
+    def _take_down(self, effects: list[Effect], now: float) -> None:
+        """Have kept, and told to event handlers, what comes of what is declared."""
+        self._driver.hub.take_down(effects, now)
+        for effect in effects:
+            if isinstance(effect, TellHandler):
+                self.teller.tell(effect)
+
+    def set_router_enabled(self, name: str, enabled: bool) -> bool:
+        """Let a router work, or have it answer as if it were not there; False when there is no
+        router of that name."""
+        return self._driver.set_router_enabled(name, enabled)
+
+    def _answered(self, answer: HttpAnswered) -> None:
+        self._driver.answered(answer)
+
+    async def run(self) -> None:
+        """Serve whoever connects until :meth:`stop` is called, then close everything politely.
+
+        It cannot be cancelled: clients shall hear that the server stops, however it does.
+        """
+        for each in self._asked:
+            each.attach(self._forget_answers)
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                tasks.start_soon(self._driver.run_timers)
+                tasks.start_soon(self.teller.run)
+                if self._storage is not None:
+                    tasks.start_soon(self._storage.run)
+                if self.cluster is not None:
+                    tasks.start_soon(self.cluster.run)
+                if self._http is not None:
+                    tasks.start_soon(self._http.run)
+                for listener in self._listeners:
+                    connected = self._connected
+                    if listener.address.tls:
+                        connected = self._connected_securely
+                    tasks.start_soon(listener.serve, connected)
+                    logger.info("listening on %s", listener.address)
+                await self._stopping.wait()
+                await self._close_all()
+                await self._finish_storage()
+                tasks.cancel_scope.cancel()
+        for each in self._asked:
+            each.detach(self._forget_answers)
+
+    def _forget_answers(self, session: int | None) -> None:
+        gate = self._driver.hub.gate
+        assert gate is not None, "there is a gate where somebody is asked"
+        gate.forget_answers(session)
+
+    def stop(self) -> None:
+        """Let :meth:`run` come to its end, within ``shutdown_timeout_s``."""
+        self._stopping.set()
+
+    async def _close_all(self) -> None:
+        """Accept no more, close every connection politely, wait for them a bounded time."""
+        for listener in self._listeners:
+            listener.close()
+        self._driver.close_all("the server stops")
+        with anyio.move_on_after(self.config.shutdown_timeout_s):
+            if self.cluster is not None:
+                await self.cluster.close()
+            await self._driver.wait_for_none()
+            await self.teller.drained()
+
+    async def _finish_storage(self) -> None:
+        """Have everything written and the store closed, in a bounded time."""
+        if self._storage is None:
+            return
+        seconds = self.config.shutdown_timeout_s
+        with anyio.move_on_after(seconds) as scope:
+            try:
+                await self._storage.finish()
+            except StoreError as error:
+                logger.error("the storage could not be closed cleanly: %s", error)
+            except Exception:  # a bug in the store: the server ends all the same
+                logger.exception("the storage could not be closed cleanly")
+        if scope.cancelled_caught:
+            logger.error("the storage was not closed: it did not answer for %g s", seconds)
+
+    def _connected(self, sock: socket.socket) -> None:
+        self._admit(sock, secure=False)
+
+    def _connected_securely(self, sock: socket.socket) -> None:
+        self._admit(sock, secure=True)
+
+    def _admit(self, sock: socket.socket, *, secure: bool) -> None:
+        """A client connected: refuse it past the limits, else give it a task."""
+        assert self._tasks is not None, "only what runs accepts"
+        config = self.config
+        name = peer_name(sock)
+        host = "" if sock.family == socket.AF_UNIX else name.rpartition(":")[0]
+        local = not host or Address(host).is_local
+        here = self._per_host.get(host, 0)
+        # Counted here and not by the driver, who hears of a session only when its task runs.
+        if self._connections >= config.max_connections:
+            logger.warning("refused %s: %d connections", name, self._connections)
+            sock.close()
+            return
+        if not local and here >= config.max_connections_per_address:
+            logger.warning("refused %s: %d connections from there", name, here)
+            sock.close()
+            return
+        if not self._driver.hub.has_room:
+            logger.warning("refused %s: the memory is full (max_total_bytes)", name)
+            sock.close()
+            return
+        try:
+            if sock.family != socket.AF_UNIX:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setblocking(False)
+        except OSError as error:
+            # Some systems say here that the peer has gone already.
+            logger.info("%s: closed: %s", name, error)
+            sock.close()
+            return
+        self._connections += 1
+        self._per_host[host] = here + 1
+        self._tasks.start_soon(self._run_session, sock, name, host, secure)
+
+    async def _transport(self, sock: socket.socket, name: str, secure: bool) -> Transport | None:
+        """What the connection is spoken over; None when there is nothing to be spoken."""
+        if not secure:
+            return SocketTransport(sock, name)
+        assert self._tls is not None, "who listens so has a certificate"
+        try:
+            seconds = self.config.connection.handshake_timeout_s
+            transport = await handshake(sock, name, self._tls, seconds)
+        except OSError as error:
+            logger.info("%s: closed: %s", name, error)
+            return None
+        if self._stopping.is_set():
+            await transport.aclose()
+            return None
+        return transport
+
+    async def _run_session(self, sock: socket.socket, name: str, host: str, secure: bool) -> None:
+        """A connection's whole life; a fault in it is logged and ends it alone."""
+        try:
+            transport = await self._transport(sock, name, secure)
+            if transport is not None:
+                self._last_number += 1
+                number = self._last_number
+                await Session(number, transport, self._driver, self.config.outbound).run()
+        except Exception:
+            logger.exception("%s: the session failed", name)
+        finally:
+            self._connections -= 1
+            self._per_host[host] -= 1
+            if not self._per_host[host]:
+                del self._per_host[host]
+
+
+def _open_store(config: ServerConfig) -> Store | None:
+    """The store that the configuration asks for."""
+    if config.data is None:
+        return None
+    directory = Path(config.data)
+    store = SqliteStore(directory, floor_bytes=config.storage.floor_bytes)
+    if warning := exposed(directory):
+        logger.warning("%s", warning)
+    return store
+
+
+@asynccontextmanager
+async def running(
+    config: ServerConfig,
+    *,
+    handlers: Mapping[str, DeliveryHandler] | None = None,
+    routers: Mapping[str, CustomRouter] | None = None,
+    access: Access | None = None,
+    custom_messages: MessageHook | None = None,
+    authenticators: Mapping[str, Access] | None = None,
+    event_handlers: Mapping[str, ChannelEventHandler] | None = None,
+    store: Store | None = None,
+) -> AsyncIterator[Server]:
+    """Run a server for the time of the ``async with`` block.
+
+    :param handlers: delivery handlers by the names that queues use, beside the built-in ones and
+        those of the configuration.
+    :param routers: custom routers by name, beside those of the configuration.
+    :param access: who may do what, in the place of what the configuration says.
+    :param custom_messages: takes custom messages, in the place of what the configuration names.
+    :param authenticators: by the names that channels use: who is asked about these channels, beside
+        those of the configuration.
+    :param event_handlers: by the names that channels use: who is told of these channels' events,
+        beside those of the configuration.
+    :param store: keeps what is to be kept, instead of the one that ``config.data`` names; it is
+        closed at the end.
+    :raises ConfigError: when what the configuration names cannot be used, a name is taken or what
+        is declared cannot be created.
+    :raises ListenError: when an address cannot be listened on; nothing is left open then.
+    :raises ConfigError: when a filter of the cluster cannot be used.
+    :raises StoreError: when the data cannot be read, or another process has them.
+    """
+    if access is None:
+        access = load_access(config.access)
+    _check_reach(config, access)
+    if custom_messages is None and config.custom_messages:
+        custom_messages = load_hook(config.custom_messages)
+    filters = None if config.cluster is None else Filters(config.cluster)
+    hooks = load_channel_hooks(
+        config.authenticators, config.event_handlers, authenticators, event_handlers
+    )
+    if access is None and hooks.authenticators:
+        access = OpenAccess()
+    broker = build_broker(config, handlers, routers, hooks, storage=store is not None)
+    listeners: list[Listener] = []
+    try:
+        if store is None:
+            store = await anyio.to_thread.run_sync(_open_store, config)
+        server = Server(config, listeners, broker, access, custom_messages, filters, hooks, store)
+        try:
+            await server.begin()
+            # Last, so that whatever else is wrong is said first, and nobody waits meanwhile.
+            for address in config.listen:
+                listeners.append(await open_listener(address))
+        except BaseException:
+            if store is not None:
+                store.close(clean=False)
+            raise
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.run)
+            try:
+                yield server
+            finally:
+                server.stop()
+    finally:
+        for listener in listeners:
+            listener.close()
+
+
+def _check_reach(config: ServerConfig, access: Access | None) -> None:
+    """Nobody listens to other machines by mistake: neither to all of them, nor in the clear."""
+    for address in config.listen:
+        if address.is_local or config.allow_remote:
+            continue
+        if access is None or not access.authenticates:
+            raise ConfigError(
+                f"{address} can be reached from other machines and nobody is authenticated;"
+                " set allow_remote (--allow-remote) if that is wanted"
+            )
+        if not address.tls:
+            logger.warning("%s: tokens travel unencrypted on this address", address)
+
+
+async def serve_forever(config: ServerConfig, started: Callable[[Server], None]) -> None:
+    """Run a server until SIGINT or SIGTERM; the process is to end then, and hears no more of them.
+
+    :param started: called once, when it listens.
+    """
+    with anyio.open_signal_receiver(*_ENDING) as signals:
+        async with running(config) as server:
+            started(server)
+            async for number in signals:
+                logger.info("%s: stopping", signal.Signals(number).name)
+                break
+        if hasattr(signal, "pthread_sigmask"):
+            # A second one may come when they are no longer received, and not yet ignored.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)

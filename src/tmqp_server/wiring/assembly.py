@@ -1,0 +1,212 @@
+"""Owns the making of the broker from the configuration, and what is created when a server starts.
+
+``app.py`` runs what this module makes.  What a configuration declares is created by the very
+commands that clients send, so it is checked by the same rules and named by the same codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tmqp.constants import (
+    RESULT_DUPLICATE,
+    RESULT_OK,
+    STATUS_INFORMATION_WORDS,
+    QueueStatus,
+    RouteMethod,
+)
+from tmqp_server.access.channel_hooks import ChannelHooks, load_channel_hooks
+from tmqp_server.config import ConfigError, ServerConfig
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.commands import (
+    AddBinding,
+    Connect,
+    CreateChannel,
+    CreateQueue,
+    CreateRouter,
+    Disconnect,
+    SessionCommand,
+    SetRouterEnabled,
+)
+from tmqp_server.engine.effects import Effect, Reply
+from tmqp_server.engine.model.delivery import DeliveryHandler
+from tmqp_server.engine.model.handlers import built_in_handlers
+from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
+from tmqp_server.engine.routing.custom import CustomRouter
+from tmqp_server.settings.extensions import load
+
+__all__ = ["broker_options", "build_broker", "declare", "summary"]
+
+#: The number and the name of the session that creates what is declared; connections begin at 1.
+_SESSION = 0
+_CLIENT = "configuration"
+
+
+def broker_options(
+    config: ServerConfig, hooks: ChannelHooks | None = None, *, storage: bool = False
+) -> BrokerOptions:
+    """The engine's options, with the names of *hooks*; with *storage* it has one, whatever the
+    configuration says."""
+    queue = config.queue.applied_to(QueueOptions())
+    channel = config.channel.applied_to(ChannelOptions(queue=queue))
+    return BrokerOptions(
+        config.auto_channel_creation,
+        config.auto_queue_creation,
+        channel,
+        http_prefixes=config.http.allow,
+        authenticators=() if hooks is None else tuple(hooks.authenticators),
+        event_handlers=None if hooks is None else hooks.wanted(),
+        storage=storage or config.data is not None,
+    )
+
+
+def build_broker(
+    config: ServerConfig,
+    handlers: Mapping[str, DeliveryHandler] | None = None,
+    routers: Mapping[str, CustomRouter] | None = None,
+    hooks: ChannelHooks | None = None,
+    *,
+    storage: bool = False,
+) -> Broker:
+    """A broker with everything the configuration says but what it declares.
+
+    *handlers* and *routers* are objects to register beside those the configuration names; *hooks*
+    is what channels may name, None for what the configuration says; *storage* says that there is
+    one although the configuration names none.
+
+    :raises ConfigError: when a class cannot be loaded, a name is taken or options are impossible.
+    """
+    registry = built_in_handlers()
+    custom: dict[str, CustomRouter] = dict(routers or {})
+    try:
+        for name, handler in (handlers or {}).items():
+            registry.register(name, handler)
+        for name, setting in config.handlers.items():
+            registry.register(name, load(setting, DeliveryHandler))
+    except ValueError as error:
+        raise ConfigError(f"handlers: {error}") from error
+    for name, setting in config.custom_routers.items():
+        if name in custom:
+            raise ConfigError(f"custom_routers: {name!r} was given as an argument too")
+        custom[name] = load(setting, CustomRouter)
+    if hooks is None:
+        hooks = load_channel_hooks(config.authenticators, config.event_handlers)
+    try:
+        options = broker_options(config, hooks, storage=storage)
+        return Broker(config.broker, options, registry, custom)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+
+
+def declare(
+    broker: Broker,
+    config: ServerConfig,
+    now: float,
+    take_down: Callable[[list[Effect], float], None] | None = None,
+) -> None:
+    """Create the channels, queues and routers of the configuration; what is there stays.
+
+    :param take_down: is given the effects, to have kept what must be.
+    :raises ConfigError: when the broker refuses one; nothing is served then.
+    """
+    if not (config.channels or config.routers):
+        return
+    maker = _Maker(broker, now, take_down)
+    broker.step(Connect(_SESSION, None, _CLIENT), now)
+    for channel in config.channels:
+        name = f"channels.{channel.name}"
+        maker.create(CreateChannel(_SESSION, name, channel.name, channel.changes))
+        for queue in channel.queues:
+            what = f"{name}.queues.{queue.queue_id}"
+            command = CreateQueue(_SESSION, what, channel.name, queue.queue_id, queue.changes)
+            maker.create(command)
+    for router in config.routers:
+        name = f"routers.{router.name}"
+        if router.name in config.custom_routers:
+            raise ConfigError(f"{name} is a custom router already")
+        maker.create(CreateRouter(_SESSION, name, router.name, router.method))
+        for binding in router.bindings:
+            what = f"{name}.bindings.{binding.name}"
+            maker.create(AddBinding(_SESSION, what, router.name, binding))
+        state = SetRouterEnabled(_SESSION, name, router.name, router.enabled)
+        maker.create(state)
+    broker.step(Disconnect(_SESSION), now)
+
+
+def summary(config: ServerConfig) -> list[str]:
+    """What a server of this configuration serves, a line each."""
+    options = broker_options(config)
+    queue = options.channel.queue
+    automatic = [
+        word
+        for word, wanted in (
+            ("channels", options.auto_channel_creation),
+            ("queues", options.auto_queue_creation),
+        )
+        if wanted
+    ]
+    told = "requested" if queue.request_acknowledge else "not requested"
+    status = STATUS_INFORMATION_WORDS[QueueStatus(queue.status)]
+    lines = [
+        f"listen          {' '.join(map(str, config.listen))}",
+        f"created by use  {' and '.join(automatic) or 'nothing'}",
+        f"new queues      {status}, handler {queue.delivery_handler}, acknowledges {told}",
+    ]
+    for channel in config.channels:
+        ids = " ".join(str(each.queue_id) for each in channel.queues) or "none"
+        lines.append(f"channel         {channel.name}: queues {ids}")
+    for router in config.routers:
+        method = RouteMethod(router.method).name.lower().replace("_", "-")
+        targets = " ".join(binding.target for binding in router.bindings) or "no bindings"
+        state = "" if router.enabled else " (disabled)"
+        lines.append(f"router          {router.name}{state}: {method} to {targets}")
+    for kind, settings in (
+        ("custom router", config.custom_routers),
+        ("handler", config.handlers),
+        ("authenticator", config.authenticators),
+        ("event handler", config.event_handlers),
+    ):
+        for name, setting in settings.items():
+            lines.append(f"{kind:<15} {name}: {setting.module}:{setting.name}")
+    lines.append(f"access          {config.access.kind}")
+    if config.custom_messages:
+        lines.append(f"custom messages {config.custom_messages}")
+    lines.append(f"HTTP bindings   {' '.join(config.http.allow) or 'refused'}")
+    return lines
+
+
+#: What the codes mean here.
+_REASONS = {
+    400: "a name or a value is not possible",
+    401: "the URL is not among those that http.allow allows",
+    406: (
+        "no delivery handler has the name given, nor an authenticator or event handler, or the"
+        " channel does not allow this queue"
+    ),
+    482: "it is past a limit of [broker] or of its channel",
+    501: "HTTP bindings are off: http.allow allows no URL",
+}
+
+
+class _Maker:
+    """Carries out what is declared."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        now: float,
+        take_down: Callable[[list[Effect], float], None] | None,
+    ) -> None:
+        self._broker = broker
+        self._now = now
+        self._take_down = take_down
+
+    def create(self, command: SessionCommand) -> None:
+        """Create one thing; where there is a storage its good answer comes later, to nobody."""
+        effects = self._broker.step(command, self._now)
+        for effect in effects:
+            if isinstance(effect, Reply) and effect.code not in (RESULT_OK, RESULT_DUPLICATE):
+                reason = _REASONS.get(effect.code, "it is refused")
+                raise ConfigError(f"{effect.request}: {reason} ({effect.code})")
+        if self._take_down is not None:
+            self._take_down(effects, self._now)
