@@ -1,0 +1,71 @@
+"""The site of the documents: every page is in its menu, and links lead to pages."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from types import ModuleType
+from typing import Final
+
+import pytest
+from tools import make_speed
+
+from tests.docs.pages import page
+from tests.project import ROOT
+
+pytestmark = pytest.mark.cold
+
+SETTINGS: Final = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+#: Pages in the menu, by the lines of the settings that name them.
+MENU: Final = re.findall(r"^ +- (?:[^:\n]+: )?([\w/-]+\.md)$", SETTINGS, re.MULTILINE)
+
+
+def hook() -> ModuleType:
+    """The hook that shows files outside ``docs/``; only ``make docs`` installs what it needs."""
+    if importlib.util.find_spec("mkdocs") is None:
+        pytest.skip("mkdocs is not installed: make docs")
+    from tools import site_pages  # noqa: PLC0415 - see above
+
+    return site_pages
+
+
+def test_every_page_is_in_the_menu_once() -> None:
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")}
+    assert sorted(MENU) == sorted(pages)
+
+
+def test_the_index_lists_every_page_but_guides() -> None:
+    index = page("index.md")
+    listed = set(re.findall(r"\]\(([\w/-]+\.md)", index))
+    own = {name for name in MENU if not name.startswith("guides/") and name != "index.md"}
+    assert own <= listed
+    for heading in ("Run a server", "Write programs", "Change tmqp"):
+        assert f"\n## {heading}\n" in index
+
+
+def test_links_to_other_files_become_pages() -> None:
+    site = hook()
+    text = "[a](../examples/demo.py) [b](server.md#tls) [c](../examples) [d](https://x.org/a)"
+    assert site.relinked("docs/x.md", text, "x.md") == (
+        "[a](files/examples/demo.py.md) [b](server.md#tls) c [d](https://x.org/a)"
+    )
+    assert site.relinked("docs/guides/x.md", "[a](../../README.md)", "guides/x.md") == (
+        "[a](../files/README.md)"
+    )
+    assert site.page_of(".importlinter") == "files/dot-importlinter.md"
+
+
+def test_a_file_outside_is_shown_with_its_links() -> None:
+    site = hook()
+    assert "```python\n" in site.shown("examples/demo.py")
+    contributing = site.shown("CONTRIBUTING.md")
+    assert "](../architecture.md)" in contributing
+
+
+def test_figures_of_the_picture_are_those_of_the_page() -> None:
+    for name, _heading in make_speed.GROUPS:
+        rows = make_speed.figures(name)
+        assert rows[0][0] == "tmqp"
+        assert len(rows) > 1
+    with pytest.raises(ValueError, match="no table for push-nothing"):
+        make_speed.figures("push-nothing")
