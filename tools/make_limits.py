@@ -67,10 +67,10 @@ _HEAD: Final = """\
 
 <!-- Made by `python -m tools.make_limits` from the sources; edit those. -->
 
-Everything that a peer can make us store, compute or wait for is limited. The limits of a connection are checked in a
-message's head, before any of its body is stored; exceeding one ends the connection with a rule of
-[protocol.md](protocol.md#violations). When a limit of the server is reached, it answers 482 or 503, and the connection stays
-open.
+Everything that a peer can make us store, compute or wait for is limited. The limits of a
+connection are checked in a message's head, before any of its body is stored; exceeding one ends
+the connection with a rule of [protocol.md](protocol.md#violations). When a limit of the server is
+reached, it answers 482 or 503, and the connection stays open.
 """
 
 _CONNECTION: Final = """\
@@ -80,22 +80,25 @@ _CONNECTION: Final = """\
 """
 
 _AT_ONCE: Final = """\
-An accepted connection therefore stores at most the beginning of one message, {message} bytes with the defaults (head, names,
-header block, payload), and the last chunk; before, `max_early_bytes` and the last chunk. The caller limits what is queued *to
-be sent*: see [io-contract.md](io-contract.md#back-pressure).
+An accepted connection therefore stores at most the beginning of one message, {message} bytes with
+the defaults (head, names, header block, payload), and the last chunk; before, `max_early_bytes`
+and the last chunk. The caller limits what is queued *to be sent*: see
+[io-contract.md](io-contract.md#back-pressure).
 """
 
 _WIRE_HEAD: Final = """\
 ## The wire
 
-The maxima of the frame format; no setting can exceed them. Payload lengths have 64 bits ([F4](protocol.md#f4)).
+The maxima of the frame format; no setting can exceed them. Payload lengths have 64 bits
+([F4](protocol.md#f4)).
 """
 
 _JSON_HEAD: Final = """\
 ## JSON bodies
 
-`tmqp.models` checks every body before it parses it; beyond a limit it raises `ModelError`, which a server answers with 400
-([F43](protocol.md#f43)). `from_json` and `parse_list` take another size as `max_bytes`.
+`tmqp.models` checks every body before it parses it; beyond a limit it raises `ModelError`, which
+a server answers with 400 ([F43](protocol.md#f43)). `from_json` and `parse_list` take another size
+as `max_bytes`.
 """
 
 _ENGINE_HEAD: Final = """\
@@ -108,7 +111,8 @@ _ENGINE_HEAD: Final = """\
 _CLIENT_HEAD: Final = """\
 ## The client
 
-`tmqp_client.ClientLimits`, passed to `connect`; its `protocol` is the `Limits` above. Names of seconds end in `_s`.
+`tmqp_client.ClientLimits`, passed to `connect`; its `protocol` is the `Limits` above. Names of
+seconds end in `_s`.
 """
 
 _DOOR_HEAD: Final = """\
