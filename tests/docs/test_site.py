@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from tools import make_speed
 
-from tests.docs.pages import page
+from tests.docs.pages import page, section, table
 from tests.project import ROOT
 
 pytestmark = pytest.mark.cold
@@ -69,3 +69,14 @@ def test_figures_of_the_picture_are_those_of_the_page() -> None:
         assert len(rows) > 1
     with pytest.raises(ValueError, match="no table for push-nothing"):
         make_speed.figures("push-nothing")
+
+
+def test_the_glossary_has_each_word_once_and_in_order() -> None:
+    words: list[str] = []
+    for heading in ("Terms", "Our own words"):
+        rows = table(section(page("glossary.md"), heading), heading.split()[-1].rstrip("s").lower())
+        found = [row[0].casefold() for row in rows]
+        assert found == sorted(found)
+        assert all(row[1] for row in rows)
+        words += found
+    assert len(set(words)) == len(words) > 50
