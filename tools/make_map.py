@@ -19,6 +19,7 @@ import ast
 import re
 import sys
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -69,6 +70,7 @@ Graph = dict[str, set[str]]
 # --- The graph -----------------------------------------------------------------------------------
 
 
+@cache
 def _modules() -> dict[str, Path]:
     """Every module of our packages by its dotted name; packages by theirs."""
     found: dict[str, Path] = {}
@@ -79,7 +81,8 @@ def _modules() -> dict[str, Path]:
     return found
 
 
-def _imported(path: Path) -> set[str]:
+@cache
+def _imported(path: Path) -> frozenset[str]:
     """Dotted names that a module imports; for ``from a import b`` both ``a`` and ``a.b``."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
@@ -88,7 +91,7 @@ def _imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return names
+    return frozenset(names)
 
 
 def _part(name: str, package: str) -> str | None:

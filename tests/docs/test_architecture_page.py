@@ -105,3 +105,23 @@ def test_imports_of_a_package_are_those_of_its_parts() -> None:
     server = make_map.imports("tmqp_server")
     assert "tmqp_server.engine" in server["tmqp_server.hub"]
     assert "tmqp_server.hub" not in server["tmqp_server.engine"]
+
+
+def test_the_way_of_a_message_names_files_of_the_server() -> None:
+    way = section(PAGE, "The way of a message")
+    picture = (ROOT / "docs" / "message.svg").read_text(encoding="utf-8")
+    drawn = re.findall(r'class="file"[^>]*>([^<]+)<', picture)
+    named = re.findall(r"`((?:\w+/)+\w+\.py)`", way)
+    assert len(drawn) >= 5
+    for name in drawn:
+        assert list((ROOT / "src" / "tmqp_server").glob(name)), name
+    for name in named:
+        found = list((ROOT / "src" / "tmqp_server").glob(f"**/{name}"))
+        assert found, name
+    words = {word for word in re.findall(r"`(\w+)`", way) if word[0].isupper()}
+    engine = "".join(
+        path.read_text(encoding="utf-8")
+        for path in (ROOT / "src" / "tmqp_server" / "engine").glob("**/*.py")
+    )
+    assert {"Push", "Append", "Synced", "Confirm", "Deliver", "Erase"} <= words
+    assert all(f"class {word}(" in engine for word in words)
