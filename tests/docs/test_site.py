@@ -11,7 +11,7 @@ import pytest
 from tools import make_speed
 
 from tests.docs.pages import page, section, table
-from tests.project import ROOT
+from tests.project import ROOT, settings
 
 pytestmark = pytest.mark.cold
 
@@ -80,3 +80,10 @@ def test_the_glossary_has_each_word_once_and_in_order() -> None:
         assert all(row[1] for row in rows)
         words += found
     assert len(set(words)) == len(words) > 50
+
+
+def test_the_index_lists_every_extra_that_a_user_may_want() -> None:
+    rows = table(section(page("index.md"), "Install"), "extra")
+    listed = [row[0].strip("`") for row in rows]
+    extras = {*settings()["project"]["optional-dependencies"]}
+    assert sorted(listed) == sorted({"none", *extras} - {"bench", "bench-peers", "dev", "docs"})
