@@ -145,6 +145,7 @@ pictures: $(READY) ## draw the pictures and tables that documents show of the so
 	PYTHONPATH=src $(PY) -m tools.make_speed
 	PYTHONPATH=src $(PY) -m tools.make_state_diagram
 	PYTHONPATH=src $(PY) -m tools.make_limits
+	PYTHONPATH=src $(PY) -m tools.make_options
 
 terminal: $(READY) ## record the terminal session that the README shows
 	PYTHONPATH=src $(PY) -m tools.make_terminal

@@ -63,7 +63,7 @@ def _husks(broker: Broker) -> dict[int, Session]:
     found: dict[int, Session] = {}
     core = broker._core
     flights = [queue.flights for queue in broker.queues()]
-    flights += [trash.flights for trash in core.trash]
+    flights += [trash.in_hand for trash in core.trash]
     for each in flights:
         for message in each.values():
             holders = list((message.holders or {}).values())
@@ -79,7 +79,7 @@ def _husks(broker: Broker) -> dict[int, Session]:
 def flights_of(broker: Broker) -> int:
     """What is charged for deliveries to several consumers."""
     flights = [queue.flights for queue in broker.queues()]
-    flights += [trash.flights for trash in broker._core.trash]
+    flights += [trash.in_hand for trash in broker._core.trash]
     total = 0
     for message in [message for each in flights for message in each.values()]:
         several = message.holders is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.hub.outlets import Outlets
@@ -31,10 +32,10 @@ def _leaky_connection(original: Any) -> Any:
 
 
 def _leaky_holders(original: Any) -> Any:
-    def release(self: Core, message: Message) -> None:
+    def release(self: Flights, message: Message) -> None:
         taken = message.held
         original(self, message)
-        self.charge(taken)
+        self._core.charge(taken)
 
     return release
 
@@ -51,6 +52,6 @@ MEMORY_BUGS: Final[tuple[tuple[str, str, Any, str, Any], ...]] = (
     ),
     (
         "leaky-holders", "answering for a message that several had gives no memory back",
-        Core, "release", _leaky_holders,
+        Flights, "_release", _leaky_holders,
     ),
 )  # fmt: skip

@@ -26,6 +26,7 @@ from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pulls import Puller
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.effects import Confirm, Deliver, Effect, Erase
+from tmqp_server.engine.flights import Flights, leave
 from tmqp_server.engine.keeping import Keeper
 from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Message
 from tmqp_server.engine.model.queues import Queue
@@ -126,7 +127,7 @@ def _forget_in_flight(original: Any) -> Any:
         for queue, message in _held_by(self, session):
             message.holder = None
             session.in_flight -= 1
-            queue.leave_flight(message)
+            leave(queue, message)
             self._sender._outcomes.drop(queue, message)
         original(self, session)
 
@@ -138,11 +139,8 @@ def _return_at_once(original: Any) -> Any:
         held = list(_held_by(self, session))
         original(self, session)
         for queue, message in held:
-            message.holder = None
-            self._sender.give_up_one(session)
-            queue.leave_flight(message)
-            if queue.held is message:
-                queue.held = None
+            self._sender._flights.take_from_all(message)
+            self._sender._flights.land(queue, message)
             queue.put_first(message)
             self._administration._pump.pump(queue, self._core.now)
 
@@ -182,7 +180,7 @@ def _does_not_wait(original: Any) -> Any:
 
 
 def _wider_window(original: Any) -> Any:
-    def init(self: Sender, *arguments: Any) -> None:
+    def init(self: Flights, *arguments: Any) -> None:
         original(self, *arguments)
         self._window += 1
 
@@ -467,7 +465,7 @@ _LIST: Final = (
     ),
     Mutant(
         "wider-window", "a client may have one delivery more in hand than allowed",
-        Sender, "__init__", _wider_window,
+        Flights, "__init__", _wider_window,
     ),
     Mutant(
         "no-credit", "the credit of a subscription is not spent",

@@ -8,6 +8,7 @@ from typing import Any, Final
 from tmqp_server.engine.commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.delivery.push_runs import Runs
 from tmqp_server.engine.effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.message import MARK_TOGETHER
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.hub.outlets import Outlets
@@ -80,7 +81,8 @@ def _never_timed(original: Any) -> Any:
 def _endless_window(original: Any) -> Any:
     def init(self: Runs, *arguments: Any) -> None:
         original(self, *arguments)
-        self._window = 1 << 30
+        self._flights = Flights(self._core)
+        self._flights._window = 1 << 30
 
     return init
 

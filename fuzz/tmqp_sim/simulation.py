@@ -376,7 +376,7 @@ class Simulation:
         marks = self.world.marks
         for queue in self.broker.queues():
             for name in ("requeued", "dead", "skipped", "untracked", "unknown_acks", "refused"):
-                count = getattr(queue, name)
+                count = getattr(queue.counters, name)
                 if count:
                     mark = f"queue counter: {name}"
                     marks[mark] = marks.get(mark, 0) + count

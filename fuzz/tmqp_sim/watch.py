@@ -250,10 +250,10 @@ class WatchedBroker(Broker):
         lost = queue.imbalance()
         if lost:
             raise Violation("conservation", f"{queue!r}: {lost} messages are nowhere")
-        if queue.fleeting and queue.accepted and not queue.audience.subscriptions:
+        if queue.fleeting and queue.counters.accepted and not queue.audience.subscriptions:
             self._check_fleeting(queue)
         key = (queue.channel_name, queue.queue_id)
-        timeouts = queue.ack_timeouts
+        timeouts = queue.counters.ack_timeouts
         before = self._timeouts.get(queue.key, 0)
         if timeouts != before:
             self._timeouts[queue.key] = timeouts
@@ -266,13 +266,15 @@ class WatchedBroker(Broker):
         if (
             place is not None
             and place.expiry_s
-            and queue.expired != self._expired.get(queue.key, 0)
+            and queue.counters.expired != self._expired.get(queue.key, 0)
         ):
-            self._expired[queue.key] = queue.expired
+            self._expired[queue.key] = queue.counters.expired
             self._world.mark("message expired")
             old = self.ledger.lifetimes.too_old(key)
-            if queue.expired > old:
-                raise Violation("deadline", f"{queue!r}: {queue.expired} expired, {old} may")
+            if queue.counters.expired > old:
+                raise Violation(
+                    "deadline", f"{queue!r}: {queue.counters.expired} expired, {old} may"
+                )
         due = queue.next_due()
         if due != float("inf") and (earliest is None or earliest > max(due, now) + _EPSILON_S):
             raise Violation("deadline", f"{queue!r} is due at {due:.4f} and nobody wakes it")

@@ -21,6 +21,16 @@ from __future__ import annotations
 from typing import Final, final
 
 from tmqp._compat import i64
+from tmqp.bits import (
+    HAS_HEADER,
+    HEAD_BYTES,
+    LARGEST_SHORT,
+    MARKED_TYPE_BITS,
+    PENDING_ACKNOWLEDGE,
+    TIER_U16,
+    TTL_BITS,
+    TYPE_BITS,
+)
 from tmqp.constants import (
     MAX_NAME_BYTES,
     TYPE_ACKNOWLEDGE,
@@ -35,15 +45,7 @@ from tmqp.runs import FrameRun
 
 __all__ = ["FrameDecoder", "encode"]
 
-_HEAD_BYTES: Final = 8
 _INTERPRETED: Final = __file__.endswith(".py")
-_HAS_HEADER: Final = 0x20
-_PENDING_ACKNOWLEDGE: Final = 0x40
-_TTL_BITS: Final = 0x1F
-_TYPE_BITS: Final = 0x3F
-#: With the mark of an acknowledge for a direct message (F116).
-_MARKED_TYPE_BITS: Final = 0x7F
-_TIER_U16: Final = 253
 _UNLIMITED: Final = 1 << 60
 #: A longer payload, which no memory holds, is waited for as if it had this length: adding to it
 #: cannot overflow the 64 bits of a compiled integer.
@@ -225,7 +227,7 @@ class FrameDecoder:
     def _scan(self, data: bytes, pos: i64, frames: list[Frame], most: i64) -> i64:
         """Cut frames out of ``data`` from ``pos`` on; return how many more may be taken."""
         end: i64 = len(data)
-        last = end - _HEAD_BYTES
+        last = end - HEAD_BYTES
         max_payload = self._max_payload
         short_names = self._max_name < MAX_NAME_BYTES
         # Source and target are mostly those of the frame before.  Then their texts are shared: one
@@ -236,11 +238,11 @@ class FrameDecoder:
         try:
             while pos <= last and most > 0:
                 size: i64 = data[pos + 7]
-                at = pos + _HEAD_BYTES
-                if size > 252:
-                    wide: i64 = 1 << (size - 252)  # 253, 254, 255: two, four, eight bytes (F4)
+                at = pos + HEAD_BYTES
+                if size > LARGEST_SHORT:
+                    wide: i64 = 1 << (size - LARGEST_SHORT)  # 2, 4 or 8 (F4)
                     if at + wide > end:
-                        self._wait(data, pos, _HEAD_BYTES + wide, False)
+                        self._wait(data, pos, HEAD_BYTES + wide, False)
                         return most
                     size = self._wide_size(data, at, wide)
                     if size < 0:
@@ -256,7 +258,7 @@ class FrameDecoder:
                 source_len: i64 = data[pos + 3]
                 names_end = source_at + source_len + data[pos + 4]
                 body = names_end
-                if data[pos + 1] & _HAS_HEADER and _takes_header(data[pos] & 0x3F):
+                if data[pos + 1] & HAS_HEADER and _takes_header(data[pos] & TYPE_BITS):
                     body += 2
                     if body > end:
                         self._wait(data, pos, body - pos, False)
@@ -288,7 +290,7 @@ class FrameDecoder:
                 RemoteProtocolError("utf8", "message id, source, target or headers are not UTF-8")
             )
         if pos < end:
-            self._wait(data, pos, _HEAD_BYTES if most > 0 else 0, False)
+            self._wait(data, pos, HEAD_BYTES if most > 0 else 0, False)
         return most
 
     def _scan_run(
@@ -301,12 +303,12 @@ class FrameDecoder:
         """
         b0: i64 = data[first]
         b1: i64 = data[first + 1]
-        if b0 & _TYPE_BITS == TYPE_QUEUE_MESSAGE:
-            if b1 & ~(_PENDING_ACKNOWLEDGE | _TTL_BITS):
+        if b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE:
+            if b1 & ~(PENDING_ACKNOWLEDGE | TTL_BITS):
                 return pos
-        elif b0 & _MARKED_TYPE_BITS != TYPE_ACKNOWLEDGE or b1 & ~_TTL_BITS:
+        elif b0 & MARKED_TYPE_BITS != TYPE_ACKNOWLEDGE or b1 & ~TTL_BITS:
             return pos
-        if b1 & _TTL_BITS == 0 or data[first + 2] == 0:
+        if b1 & TTL_BITS == 0 or data[first + 2] == 0:
             return pos
         begin = pos
         tails = [b"", b""]
@@ -323,7 +325,7 @@ class FrameDecoder:
     def _gather(self, data: bytes, first: i64, pos: i64, names: bytes, tails: list[bytes]) -> i64:
         """Put the frames from ``pos`` on that are like the first one into ``tails``."""
         end: i64 = len(data)
-        last = end - _HEAD_BYTES
+        last = end - HEAD_BYTES
         b0: i64 = data[first]
         b1: i64 = data[first + 1]
         source_len: i64 = data[first + 3]
@@ -342,10 +344,10 @@ class FrameDecoder:
             if data[pos + 5] != low or data[pos + 6] != high:
                 break
             size: i64 = data[pos + 7]
-            id_at = pos + _HEAD_BYTES
-            if size >= _TIER_U16:
+            id_at = pos + HEAD_BYTES
+            if size >= TIER_U16:
                 id_at += 2
-                if size > _TIER_U16 or id_at > end:
+                if size > TIER_U16 or id_at > end:
                     break
                 size = data[pos + 8] | data[pos + 9] << 8
             id_len: i64 = data[pos + 2]
@@ -372,9 +374,9 @@ class FrameDecoder:
         One comparison is quicker than one for each byte only where those are interpreted.
         """
         tier: i64 = data[first + 7]
-        if tier > _TIER_U16:
+        if tier > TIER_U16:
             return pos
-        head_len: i64 = _HEAD_BYTES + 2 if tier == _TIER_U16 else _HEAD_BYTES
+        head_len: i64 = HEAD_BYTES + 2 if tier == TIER_U16 else HEAD_BYTES
         head = data[first : first + head_len]
         length = pos - first
         names_from = head_len + data[first + 2]

@@ -1,4 +1,5 @@
-"""The numbers and words of TMQP/2.0: every constant of the protocol stands here and nowhere else.
+"""The numbers and words of TMQP/2.0: every constant of the protocol stands here and nowhere else,
+but for the masks and sizes of a frame's head (``tmqp.bits``).
 
 Each group exists twice where speed asks for it: plain ``Final`` integers or strings for the hot
 path (a compiler folds the integers into the code) and an enumeration with the same values for

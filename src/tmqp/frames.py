@@ -26,6 +26,21 @@ from collections.abc import Iterable
 from typing import Final, final
 
 from tmqp._compat import i64, mypyc_attr
+from tmqp.bits import (
+    FIRST_ACQUIRER,
+    HAS_HEADER,
+    HEAD_BYTES,
+    HIGH_PRIORITY,
+    LARGEST_SHORT,
+    MAX_U16,
+    PENDING_ACKNOWLEDGE,
+    PENDING_RESPONSE,
+    TIER_U16,
+    TIER_U32,
+    TIER_U64,
+    TTL_BITS,
+    TYPE_BITS,
+)
 from tmqp.constants import (
     DEFAULT_TTL,
     MAX_HEADER_BLOCK_BYTES,
@@ -41,18 +56,6 @@ from tmqp.errors import LocalProtocolError
 
 __all__ = ["Frame", "encode_headers", "parse_headers", "without_payload"]
 
-_FIRST_ACQUIRER: Final = 0x80
-_HIGH_PRIORITY: Final = 0x40
-_TYPE_BITS: Final = 0x3F
-_PENDING_RESPONSE: Final = 0x80
-_PENDING_ACKNOWLEDGE: Final = 0x40
-_HAS_HEADER: Final = 0x20
-_TTL_BITS: Final = 0x1F
-_HEAD_BYTES: Final = 8
-_TIER_U16: Final = 253
-_TIER_U32: Final = 254
-_TIER_U64: Final = 255
-_MAX_U16: Final = 65_535
 _REPR_PAYLOAD_BYTES: Final = 32
 _REPR_BLOCK_BYTES: Final = 200
 _REPR_NAME_CHARACTERS: Final = 64
@@ -163,26 +166,26 @@ class Frame:
         :param ttl: 0..31 hops (F11); for ping and pong 0..63, six bits of the second byte (F10).
         :raises LocalProtocolError: when a field does not fit the wire.
         """
-        if not 0 <= message_type <= _TYPE_BITS:
+        if not 0 <= message_type <= TYPE_BITS:
             raise LocalProtocolError(f"a message type is 0..63, got {message_type}")
-        if not 0 <= content_type <= _MAX_U16:
+        if not 0 <= content_type <= MAX_U16:
             raise LocalProtocolError(f"a content type is 0..65535, got {content_type}")
         bare = message_type == TYPE_PING or message_type == TYPE_PONG
-        if not 0 <= ttl <= (_TYPE_BITS if bare else MAX_TTL):
-            raise LocalProtocolError(f"a time to live is 0..{_TYPE_BITS if bare else 31}: {ttl}")
+        if not 0 <= ttl <= (TYPE_BITS if bare else MAX_TTL):
+            raise LocalProtocolError(f"a time to live is 0..{TYPE_BITS if bare else 31}: {ttl}")
         block = b"" if headers is _NO_HEADERS else encode_headers(headers)
         if block and bare:
             raise LocalProtocolError("ping and pong carry no header block (F10)")
         b0: i64 = message_type
         if first_acquirer:
-            b0 |= _FIRST_ACQUIRER
+            b0 |= FIRST_ACQUIRER
         if high_priority:
-            b0 |= _HIGH_PRIORITY
+            b0 |= HIGH_PRIORITY
         b1: i64 = ttl
         if pending_response:
-            b1 |= _PENDING_RESPONSE
+            b1 |= PENDING_RESPONSE
         if pending_acknowledge:
-            b1 |= _PENDING_ACKNOWLEDGE
+            b1 |= PENDING_ACKNOWLEDGE
         return _assemble(b0, b1, content_type, message_id, source, target, block, payload)
 
     def replace(
@@ -205,25 +208,25 @@ class Frame:
         block = self.header_block + encode_headers(more_headers)
         if len(block) > MAX_HEADER_BLOCK_BYTES:
             raise LocalProtocolError(f"the header block is {len(block)} bytes, at most 65,535 (F6)")
-        if message_type is not None and not 0 <= message_type <= _TYPE_BITS:
+        if message_type is not None and not 0 <= message_type <= TYPE_BITS:
             raise LocalProtocolError(f"a message type is 0..63, got {message_type}")
-        if content_type is not None and not 0 <= content_type <= _MAX_U16:
+        if content_type is not None and not 0 <= content_type <= MAX_U16:
             raise LocalProtocolError(f"a content type is 0..65535, got {content_type}")
         b0, b1 = raw[0], raw[1]
-        kind = b0 & _TYPE_BITS if message_type is None else message_type
+        kind = b0 & TYPE_BITS if message_type is None else message_type
         bare = kind == TYPE_PING or kind == TYPE_PONG
         if block and bare:
             raise LocalProtocolError("ping and pong carry no header block (F10)")
         if ttl is None:
-            ttl = self.ttl if bare else self.ttl & _TTL_BITS
-        elif not 0 <= ttl <= (_TYPE_BITS if bare else MAX_TTL):
-            raise LocalProtocolError(f"a time to live is 0..{_TYPE_BITS if bare else 31}: {ttl}")
+            ttl = self.ttl if bare else self.ttl & TTL_BITS
+        elif not 0 <= ttl <= (TYPE_BITS if bare else MAX_TTL):
+            raise LocalProtocolError(f"a time to live is 0..{TYPE_BITS if bare else 31}: {ttl}")
         if pending_response is not None:
-            b1 = b1 & ~_PENDING_RESPONSE | (_PENDING_RESPONSE if pending_response else 0)
+            b1 = b1 & ~PENDING_RESPONSE | (PENDING_RESPONSE if pending_response else 0)
         return _assemble(
-            b0 if message_type is None else (b0 & ~_TYPE_BITS) | message_type,
+            b0 if message_type is None else (b0 & ~TYPE_BITS) | message_type,
             # Built anew, not masked: one bit is "has header" or, on ping and pong, time to live.
-            (b1 & (_PENDING_RESPONSE | _PENDING_ACKNOWLEDGE)) | ttl,
+            (b1 & (PENDING_RESPONSE | PENDING_ACKNOWLEDGE)) | ttl,
             self.content_type if content_type is None else content_type,
             self._message_id if message_id is None else message_id,
             self._source if source is None else source,
@@ -240,12 +243,12 @@ class Frame:
         raw = self.raw
         was0: i64 = raw[0]
         was1: i64 = raw[1]
-        b0 = was0 & ~_FIRST_ACQUIRER
+        b0 = was0 & ~FIRST_ACQUIRER
         if first_acquirer:
-            b0 |= _FIRST_ACQUIRER
-        b1 = (was1 & (_PENDING_RESPONSE | _HAS_HEADER)) | (ttl & _TTL_BITS)
+            b0 |= FIRST_ACQUIRER
+        b1 = (was1 & (PENDING_RESPONSE | HAS_HEADER)) | (ttl & TTL_BITS)
         if pending_acknowledge:
-            b1 |= _PENDING_ACKNOWLEDGE
+            b1 |= PENDING_ACKNOWLEDGE
         if b0 == was0 and b1 == was1:
             return raw
         # Formatting compiles to one allocation; `+` needs one more.
@@ -256,41 +259,41 @@ class Frame:
     @property
     def type(self) -> int:
         """The message type, 0..63; compare with :class:`tmqp.MessageType` (F16)."""
-        return self.raw[0] & _TYPE_BITS
+        return self.raw[0] & TYPE_BITS
 
     @property
     def first_acquirer(self) -> bool:
         """The specification's "one delivery" bit: set for the first receiver (F2, F87)."""
-        return self.raw[0] & _FIRST_ACQUIRER != 0
+        return self.raw[0] & FIRST_ACQUIRER != 0
 
     @property
     def high_priority(self) -> bool:
         """High priority; on an acknowledge: it is for a direct message (F2, F116)."""
-        return self.raw[0] & _HIGH_PRIORITY != 0
+        return self.raw[0] & HIGH_PRIORITY != 0
 
     @property
     def pending_response(self) -> bool:
         """The sender waits for a response (F2)."""
-        return self.raw[1] & _PENDING_RESPONSE != 0
+        return self.raw[1] & PENDING_RESPONSE != 0
 
     @property
     def pending_acknowledge(self) -> bool:
         """The sender waits for an acknowledge (F2)."""
-        return self.raw[1] & _PENDING_ACKNOWLEDGE != 0
+        return self.raw[1] & PENDING_ACKNOWLEDGE != 0
 
     @property
     def has_header(self) -> bool:
         """A header block is present, possibly an empty one (F9); never on ping and pong (F10)."""
-        kind = self.raw[0] & _TYPE_BITS
-        return self.raw[1] & _HAS_HEADER != 0 and kind != TYPE_PING and kind != TYPE_PONG
+        kind = self.raw[0] & TYPE_BITS
+        return self.raw[1] & HAS_HEADER != 0 and kind != TYPE_PING and kind != TYPE_PONG
 
     @property
     def ttl(self) -> int:
         """Time to live as it stands on the wire: 0..31, or 0..63 on ping and pong (F10, F11)."""
-        kind = self.raw[0] & _TYPE_BITS
+        kind = self.raw[0] & TYPE_BITS
         if kind == TYPE_PING or kind == TYPE_PONG:
-            return self.raw[1] & _TYPE_BITS
-        return self.raw[1] & _TTL_BITS
+            return self.raw[1] & TYPE_BITS
+        return self.raw[1] & TTL_BITS
 
     @property
     def content_type(self) -> int:
@@ -368,7 +371,7 @@ class Frame:
     def canonical(self) -> bool:
         """Written as :func:`tmqp.encode` would: smallest length tier (F4), no empty block (F9)."""
         size = len(self.raw) - self._body
-        if _names_at(self.raw) != _HEAD_BYTES + _tier_bytes(size):
+        if _names_at(self.raw) != HEAD_BYTES + _tier_bytes(size):
             return False
         return not self.has_header or bool(self.header_block)
 
@@ -382,20 +385,20 @@ class Frame:
         b1: i64 = raw[1]
         low: i64 = raw[5]
         high: i64 = raw[6]
-        kind = b0 & _TYPE_BITS
-        ttl = b1 & (_TYPE_BITS if kind == TYPE_PING or kind == TYPE_PONG else _TTL_BITS)
+        kind = b0 & TYPE_BITS
+        ttl = b1 & (TYPE_BITS if kind == TYPE_PING or kind == TYPE_PONG else TTL_BITS)
         return (
             kind,
-            b0 & _FIRST_ACQUIRER != 0,
-            b0 & _HIGH_PRIORITY != 0,
-            b1 & _PENDING_RESPONSE != 0,
-            b1 & _PENDING_ACKNOWLEDGE != 0,
+            b0 & FIRST_ACQUIRER != 0,
+            b0 & HIGH_PRIORITY != 0,
+            b1 & PENDING_RESPONSE != 0,
+            b1 & PENDING_ACKNOWLEDGE != 0,
             ttl,
             self._message_id,
             self._source,
             self._target,
             low | high << 8,
-            self.headers if b1 & _HAS_HEADER else [],
+            self.headers if b1 & HAS_HEADER else [],
             raw[self._body :],
         )
 
@@ -445,14 +448,14 @@ def _short(text: str) -> str:
 def _names_at(raw: bytes) -> i64:
     """Where the message id begins: behind the head and the length that may follow it (F4)."""
     tier: i64 = raw[7]
-    return _HEAD_BYTES if tier < _TIER_U16 else _HEAD_BYTES + (1 << (tier - 252))
+    return HEAD_BYTES if tier < TIER_U16 else HEAD_BYTES + (1 << (tier - LARGEST_SHORT))
 
 
 def _tier_bytes(size: int) -> int:
     """How many bytes follow the head to hold this payload length (F4)."""
-    if size < _TIER_U16:
+    if size < TIER_U16:
         return 0
-    if size <= _MAX_U16:
+    if size <= MAX_U16:
         return 2
     return 4 if size <= 0xFFFF_FFFF else 8
 
@@ -462,13 +465,13 @@ def without_payload(raw: bytes, size: int) -> bytes:
 
     For a payload that stands in pieces, which follow.
     """
-    if size < _TIER_U16:
+    if size < TIER_U16:
         return b"%b%b%b" % (raw[:7], _ONE_BYTE[size], raw[8:])
-    if size <= _MAX_U16:
-        return b"%b%b%b%b" % (raw[:7], _ONE_BYTE[_TIER_U16], size.to_bytes(2, "little"), raw[8:])
+    if size <= MAX_U16:
+        return b"%b%b%b%b" % (raw[:7], _ONE_BYTE[TIER_U16], size.to_bytes(2, "little"), raw[8:])
     if size <= 0xFFFF_FFFF:
-        return b"%b%b%b%b" % (raw[:7], _ONE_BYTE[_TIER_U32], size.to_bytes(4, "little"), raw[8:])
-    return b"%b%b%b%b" % (raw[:7], _ONE_BYTE[_TIER_U64], size.to_bytes(8, "little"), raw[8:])
+        return b"%b%b%b%b" % (raw[:7], _ONE_BYTE[TIER_U32], size.to_bytes(4, "little"), raw[8:])
+    return b"%b%b%b%b" % (raw[:7], _ONE_BYTE[TIER_U64], size.to_bytes(8, "little"), raw[8:])
 
 
 def _assemble(
@@ -488,18 +491,18 @@ def _assemble(
     size = len(payload)
     extended = b""
     tier = size
-    if size >= _TIER_U16:
-        if size <= _MAX_U16:
+    if size >= TIER_U16:
+        if size <= MAX_U16:
             extended = size.to_bytes(2, "little")
-            tier = _TIER_U16
+            tier = TIER_U16
         elif size <= 0xFFFF_FFFF:
             extended = size.to_bytes(4, "little")
-            tier = _TIER_U32
+            tier = TIER_U32
         else:
             extended = size.to_bytes(8, "little")
-            tier = _TIER_U64
+            tier = TIER_U64
     if block:
-        b1 |= _HAS_HEADER
+        b1 |= HAS_HEADER
         block = len(block).to_bytes(2, "little") + block
     # Formatting compiles to one allocation and a copy of each part: a whole build takes 3,000
     # instructions, and 4,400 with a join.

@@ -15,18 +15,20 @@ from __future__ import annotations
 from typing import Final, final
 
 from tmqp._compat import i64, mypyc_attr
+from tmqp.bits import (
+    FIRST_ACQUIRER,
+    HEAD_BYTES,
+    MARKED_TYPE_BITS,
+    PENDING_ACKNOWLEDGE,
+    TIER_U16,
+    TTL_BITS,
+)
 from tmqp.frames import Frame
 
 __all__ = ["FrameRun"]
 
-_FIRST_ACQUIRER: Final = 0x80
-_KEPT_BITS_0: Final = 0x7F
-_PENDING_ACKNOWLEDGE: Final = 0x40
-_TTL_BITS: Final = 0x1F
-_HEAD_BYTES: Final = 8
 #: What is left of the head when its first two bytes are missing.
 _TAIL_HEAD_BYTES: Final = 6
-_TIER_U16: Final = 253
 
 
 @mypyc_attr(acyclic=True)
@@ -59,13 +61,13 @@ class FrameRun:
 
         The same as :meth:`tmqp.Frame.forwarded` of each, in their order.
         """
-        b0 = self.first.raw[0] & _KEPT_BITS_0
+        b0 = self.first.raw[0] & MARKED_TYPE_BITS
         if first_acquirer:
-            b0 |= _FIRST_ACQUIRER
+            b0 |= FIRST_ACQUIRER
         # The other flags of the second byte are not set in a frame of a run.
-        b1 = ttl & _TTL_BITS
+        b1 = ttl & TTL_BITS
         if pending_acknowledge:
-            b1 |= _PENDING_ACKNOWLEDGE
+            b1 |= PENDING_ACKNOWLEDGE
         return bytes((b0, b1)).join(self._tails)
 
     def received(self) -> bytes:
@@ -77,7 +79,7 @@ class FrameRun:
         its end; a single number each when that is the same in all.
         """
         first = self.first.raw
-        id_at: i64 = _HEAD_BYTES if first[7] < _TIER_U16 else _HEAD_BYTES + 2
+        id_at: i64 = HEAD_BYTES if first[7] < TIER_U16 else HEAD_BYTES + 2
         id_bytes: i64 = first[2]
         names: i64 = first[3] + first[4]
         tails = self._tails
@@ -95,7 +97,7 @@ class FrameRun:
         for tail in tails:
             if tail:
                 sizes.append(len(tail) + 2)
-                at: i64 = _HEAD_BYTES if tail[5] < _TIER_U16 else _HEAD_BYTES + 2
+                at: i64 = HEAD_BYTES if tail[5] < TIER_U16 else HEAD_BYTES + 2
                 id_bytes = tail[0]
                 offsets.append(at + id_bytes + names)
         return sizes, offsets
@@ -110,7 +112,7 @@ class FrameRun:
         tails = self._tails
         for place in range(2, len(tails)):
             raw = head + tails[place]
-            id_at: i64 = _HEAD_BYTES if raw[7] < _TIER_U16 else _HEAD_BYTES + 2
+            id_at: i64 = HEAD_BYTES if raw[7] < TIER_U16 else HEAD_BYTES + 2
             id_end = id_at + raw[2]
             frames.append(Frame(raw, raw[id_at:id_end].decode(), source, target, id_end + names))
         return frames
@@ -120,7 +122,7 @@ class FrameRun:
         ids: list[str] = []
         for tail in self._tails:
             if tail:
-                id_at: i64 = _TAIL_HEAD_BYTES if tail[5] < _TIER_U16 else _TAIL_HEAD_BYTES + 2
+                id_at: i64 = _TAIL_HEAD_BYTES if tail[5] < TIER_U16 else _TAIL_HEAD_BYTES + 2
                 ids.append(tail[id_at : id_at + tail[0]].decode())
         return ids
 

@@ -19,6 +19,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tmqp.bits import (
+    FIRST_ACQUIRER,
+    HAS_HEADER,
+    HEAD_BYTES,
+    HIGH_PRIORITY,
+    LARGEST_SHORT,
+    MAX_U16,
+    PENDING_ACKNOWLEDGE,
+    TIER_U16,
+    TIER_U32,
+    TIER_U64,
+)
 from tmqp.constants import (
     DEFAULT_TTL,
     MAX_HEADER_BLOCK_BYTES,
@@ -45,13 +57,6 @@ SINK_COLUMNS: Final = {
 #: Digits of the number behind the prefix of a generated message id.
 ID_DIGITS: Final = 8
 
-_HEAD_BYTES: Final = 8
-_HIGH_PRIORITY: Final = 0x40
-_PENDING_ACKNOWLEDGE: Final = 0x40
-_HAS_HEADER: Final = 0x20
-_FIRST_ACQUIRER: Final = 0x80
-_SHORT: Final = 252
-_MAX_U16: Final = 65_535
 _EMPTY: Final = pa.scalar(b"", pa.large_binary())
 
 #: The four hexadecimal digits of each number of 16 bits, as one number each: two look-ups make an
@@ -163,7 +168,7 @@ class MessageEncoder:
         target = self._targets(columns.get("channel"), where)
         low_high = self._queues(columns.get("queue"), count, where)
         blocks = _header_blocks(columns["headers"], where) if "headers" in columns else None
-        head = np.zeros((count, _HEAD_BYTES), np.uint8)
+        head = np.zeros((count, HEAD_BYTES), np.uint8)
         head[:, 0] = _first_bytes(columns.get("high_priority"))
         head[:, 1] = _second_bytes(columns.get("ttl"), blocks, self._ask, where)
         head[:, 2] = _lengths(ids, "message id", where)
@@ -241,8 +246,8 @@ class MessageEncoder:
         """The acknowledges of all rows, as a server makes them (F78)."""
         if not self._ask:
             return memoryview(b""), np.zeros(count + 1, np.int64)
-        answer = np.zeros((count, _HEAD_BYTES), np.uint8)
-        answer[:, 0] = _FIRST_ACQUIRER | TYPE_ACKNOWLEDGE
+        answer = np.zeros((count, HEAD_BYTES), np.uint8)
+        answer[:, 0] = FIRST_ACQUIRER | TYPE_ACKNOWLEDGE
         answer[:, 1] = DEFAULT_TTL
         answer[:, 2] = head[:, 2]
         answer[:, 4] = head[:, 4]
@@ -320,12 +325,12 @@ def _first_bytes(high_priority: Any) -> Any:
     if high_priority is None:
         return TYPE_QUEUE_MESSAGE
     flags = pc.fill_null(high_priority, False).to_numpy(zero_copy_only=False)
-    return flags.astype(np.uint8) * _HIGH_PRIORITY | TYPE_QUEUE_MESSAGE
+    return flags.astype(np.uint8) * HIGH_PRIORITY | TYPE_QUEUE_MESSAGE
 
 
 def _second_bytes(ttl: Any, blocks: Any, ask: bool, where: str) -> Any:
     """Time to live, and the bits of acknowledge and header block (F2, F11)."""
-    flags = _PENDING_ACKNOWLEDGE if ask else 0
+    flags = PENDING_ACKNOWLEDGE if ask else 0
     if ttl is None and blocks is None:
         return flags | DEFAULT_TTL
     second: Any = DEFAULT_TTL
@@ -337,7 +342,7 @@ def _second_bytes(ttl: Any, blocks: Any, ask: bool, where: str) -> Any:
             raise EncodingError(f"{where}: a time to live is 1..{MAX_TTL}, got {bad} (F11)")
         second = numbers.astype(np.uint8)
     if blocks is not None:
-        second = second | (_byte_lengths(blocks) > 0) * np.uint8(_HAS_HEADER)
+        second = second | (_byte_lengths(blocks) > 0) * np.uint8(HAS_HEADER)
     return second | flags
 
 
@@ -345,24 +350,23 @@ def _with_payload_length(head: Any, sizes: Any) -> tuple[Any, Any]:
     """Write the payload lengths (F4), in the head or behind it; the column of heads."""
     count = len(sizes)
     longest = int(sizes.max()) if count else 0
-    if longest <= _SHORT:
+    if longest <= LARGEST_SHORT:
         head[:, 7] = sizes
         return _fixed(head), sizes
-    widths = np.where(sizes <= _SHORT, 0, np.where(sizes <= _MAX_U16, 2, 4))
+    widths = np.where(sizes <= LARGEST_SHORT, 0, np.where(sizes <= MAX_U16, 2, 4))
     if longest > 0xFFFF_FFFF:
         widths = np.where(sizes > 0xFFFF_FFFF, 8, widths)
-    head[:, 7] = np.where(widths == 0, sizes, np.where(widths == 2, 253, 250 + widths))
-    head[widths == 4, 7] = 254
-    head[widths == 8, 7] = 255
-    wide = np.zeros((count, _HEAD_BYTES + 8), np.uint8)
-    wide[:, :_HEAD_BYTES] = head
-    wide[:, _HEAD_BYTES:] = sizes.astype("<u8").view(np.uint8).reshape(count, 8)
+    head[:, 7] = np.where(widths == 0, sizes, np.where(widths == 2, TIER_U16, TIER_U32))
+    head[widths == 8, 7] = TIER_U64
+    wide = np.zeros((count, HEAD_BYTES + 8), np.uint8)
+    wide[:, :HEAD_BYTES] = head
+    wide[:, HEAD_BYTES:] = sizes.astype("<u8").view(np.uint8).reshape(count, 8)
     first = int(widths[0])
     if (widths == first).all():
-        return _fixed(np.ascontiguousarray(wide[:, : _HEAD_BYTES + first])), sizes
-    keep = np.arange(_HEAD_BYTES + 8) < (_HEAD_BYTES + widths)[:, None]
+        return _fixed(np.ascontiguousarray(wide[:, : HEAD_BYTES + first])), sizes
+    keep = np.arange(HEAD_BYTES + 8) < (HEAD_BYTES + widths)[:, None]
     offsets = np.zeros(count + 1, np.int64)
-    np.cumsum(_HEAD_BYTES + widths, out=offsets[1:])
+    np.cumsum(HEAD_BYTES + widths, out=offsets[1:])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(wide[keep])]
     return pa.Array.from_buffers(pa.large_binary(), count, buffers), sizes
 

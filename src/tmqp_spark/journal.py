@@ -19,6 +19,15 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from tmqp.bits import (
+    FIRST_ACQUIRER,
+    HAS_HEADER,
+    HEAD_BYTES,
+    LARGEST_SHORT,
+    PENDING_ACKNOWLEDGE,
+    PENDING_RESPONSE,
+    TTL_BITS,
+)
 from tmqp.blocks import (
     ENTRY_SIZE,
     FLAG_DOOR_SHIFT,
@@ -63,7 +72,6 @@ _VERSION: Final = 1
 _CRC_AT: Final = HEAD_SIZE - 4
 #: The door whose bodies are messages of this protocol (see tmqp.blocks).
 _NATIVE: Final = 1
-_NATIVE_HEAD: Final = 8
 _HEADERS_REMEMBERED: Final = 1_024
 #: Places in a buffer are numbers of 32 bits, with a sign, in Arrow's views.
 _LARGEST_BUFFER: Final = 2**31 - 1
@@ -282,13 +290,13 @@ class BatchBuilder:
         if name == "high_priority":
             return _bits((entry["flags"] & FLAG_HIGH) != 0, None)
         if name == "one_delivery":
-            return _bits((work.head(0) & 0x80) != 0, work.native)
+            return _bits((work.head(0) & FIRST_ACQUIRER) != 0, work.native)
         if name == "pending_ack":
-            return _bits((work.head(1) & 0x40) != 0, work.native)
+            return _bits((work.head(1) & PENDING_ACKNOWLEDGE) != 0, work.native)
         if name == "pending_response":
-            return _bits((work.head(1) & 0x80) != 0, work.native)
+            return _bits((work.head(1) & PENDING_RESPONSE) != 0, work.native)
         if name == "ttl":
-            return _fixed(pa.int32(), (work.head(1) & 0x1F).astype(np.int32), work.native)
+            return _fixed(pa.int32(), (work.head(1) & TTL_BITS).astype(np.int32), work.native)
         if name == "message_id":
             return work.text(name, work.names, work.head(2))
         if name == "source":
@@ -313,7 +321,7 @@ class BatchBuilder:
     def _headers(self, work: _Work) -> Any:
         """Pairs of each message; the only column that costs work for each (with headers)."""
         names_end = work.names + work.head(2) + work.head(3) + work.head(4)
-        has = ((work.head(1) & 0x20) != 0) & work.native
+        has = ((work.head(1) & HAS_HEADER) != 0) & work.native
         payload = work.payload
         rows: list[list[tuple[str, str]] | None] = [
             [] if native else None for native in work.native.tolist()
@@ -388,8 +396,10 @@ class _Work:
         """Where the message id of each begins (F4); checked to lie before the payload."""
         if self._names is None:
             tier = self.head(7)
-            wide = np.where(tier > 252, np.left_shift(1, np.maximum(tier - 252, 0)), 0)
-            names = self.body + _NATIVE_HEAD + wide
+            wide = np.where(
+                tier > LARGEST_SHORT, np.left_shift(1, np.maximum(tier - LARGEST_SHORT, 0)), 0
+            )
+            names = self.body + HEAD_BYTES + wide
             end = names + self.head(2) + self.head(3) + self.head(4)
             if ((end > self.payload) & self.native).any():
                 raise DecodeFailed(f"{self.what}: a body among {self.describe()} is no message")

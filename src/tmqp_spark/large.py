@@ -13,14 +13,11 @@ from typing import Final
 
 import numpy as np
 
+from tmqp.bits import HAS_HEADER, HEAD_BYTES, LARGEST_SHORT, TYPE_BITS
 from tmqp.constants import TYPE_RESPONSE
 
 __all__ = ["LargeAnswer", "begin"]
 
-_HEAD: Final = 8
-_TYPE_BITS: Final = 0x3F
-_HAS_HEADER: Final = 0x20
-_WIDE: Final = 252
 #: Smaller ones are not worth it.
 _LEAST_BYTES: Final = 131_072
 
@@ -60,16 +57,20 @@ def begin(first: bytes) -> LargeAnswer | None:
 
     :param first: what came first, no more than belongs to one message.
     """
-    if len(first) < _HEAD or first[0] & _TYPE_BITS != TYPE_RESPONSE or first[7] <= _WIDE:
+    if (
+        len(first) < HEAD_BYTES
+        or first[0] & TYPE_BITS != TYPE_RESPONSE
+        or first[7] <= LARGEST_SHORT
+    ):
         return None
-    names = _HEAD + (1 << (first[7] - _WIDE))
+    names = HEAD_BYTES + (1 << (first[7] - LARGEST_SHORT))
     ids_end = names + first[2]
     start = ids_end + first[3] + first[4]
-    if first[1] & _HAS_HEADER:
+    if first[1] & HAS_HEADER:
         if len(first) < start + 2:
             return None
         start += 2 + int.from_bytes(first[start : start + 2], "little")
-    size = start + int.from_bytes(first[_HEAD:names], "little")
+    size = start + int.from_bytes(first[HEAD_BYTES:names], "little")
     if start > len(first) or size < max(_LEAST_BYTES, len(first)):
         return None
     short = first[:7] + b"\0" + first[names:start]

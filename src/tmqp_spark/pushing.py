@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tmqp import AcknowledgeReceived, Event, Frame, FrameDecoder, Limits, ResponseReceived
+from tmqp.bits import FIRST_ACQUIRER
 from tmqp.constants import OP_CHANNEL_INFORMATION, RESULT_BUSY, TYPE_QUEUE_MESSAGE
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken
 from tmqp_spark.options import ConnectionOptions
@@ -37,7 +38,6 @@ __all__ = ["Pusher"]
 _SEND_BYTES: Final = 1 << 18
 _READ_BYTES: Final = 1 << 18
 _ANY_SIZE: Final = Limits(max_payload_bytes=(1 << 63) - 1)
-_FIRST_ACQUIRER: Final = 0x80
 _WOULD_BLOCK: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -369,7 +369,7 @@ def _same(block: _Block, piece: bytes) -> bool:
         return True
     got = np.frombuffer(piece, np.uint8) ^ np.frombuffer(awaited, np.uint8)
     places = np.flatnonzero(got)
-    if (got[places] != _FIRST_ACQUIRER).any():
+    if (got[places] != FIRST_ACQUIRER).any():
         return False
     places = places + block.at
     found = np.searchsorted(block.offsets, places)

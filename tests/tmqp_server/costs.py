@@ -121,7 +121,7 @@ def _through(status: str, options: bytes, count: int, *, answered: bool) -> None
     if answered:
         hub.receive(_CONSUMER, _answers(count), 2.0)
     (queue,) = hub.broker.queues()
-    assert queue.received == queue.sent == queue.done == count
+    assert queue.counters.received == queue.counters.sent == queue.counters.done == count
     assert size > count * 100
 
 
@@ -149,7 +149,7 @@ def _durably(count: int) -> None:
             _write(hub, journal, store, writing)
             size += _sent(hub)
         (queue,) = hub.broker.queues()
-        assert queue.received == queue.saved == queue.done == count
+        assert queue.counters.received == queue.counters.saved == queue.counters.done == count
         assert size > count * 150
         store.close(True)
 

@@ -46,7 +46,7 @@ def data(tmp_path: Path) -> Path:
     made.recover()
     changes: list[TopologyChange] = [
         KeepChannel("orders", b'{"a":1}'),
-        KeepQueue(1, "orders", 7, b"\xff\x00", Retention(10**6, 5, for_readers=False)),
+        KeepQueue(1, "orders", 7, b"\xff\x00", Retention(10**6, 5, retain_for_readers=False)),
         KeepQueue(4, "orders", 8, b"{}", Retention()),
         KeepRouter("r", b"\xff"),
         KeepCursor("x", 1, 3),

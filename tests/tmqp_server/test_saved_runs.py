@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from tests.tmqp_server.storage.stores import owed
 from tests.tmqp_server.test_push_runs import (
+    BOOKS,
     CONSUMERS,
-    COUNTERS,
     PRODUCER,
     Stage,
     answers,
+    books_of,
     hello,
     operation,
     pushes,
@@ -141,7 +142,7 @@ class SavedStage(Stage):
     def saved_books(self) -> list[object]:
         core = self.broker._core
         queues = [
-            [getattr(queue, name) for name in (*COUNTERS, "spilled", "appended", "safe")]
+            books_of(queue, (*BOOKS, "spilled", "appended", "safe"))
             for queue in self.broker.queues()
         ]
         flights = [
@@ -323,7 +324,7 @@ def test_a_run_is_kept_answered_for_and_forgotten_in_one_go() -> None:
     assert isinstance(effect, ConfirmRun)
     assert len(effect.message_ids) == 200
     (queue,) = stage.broker.queues()
-    assert queue.saved == 200
+    assert queue.counters.saved == 200
     assert queue.safe == 200
 
 
@@ -346,7 +347,7 @@ def test_a_run_that_was_not_saved_is_refused_message_by_message() -> None:
     stage.write(2.0, failure=True)
     assert stage.heard[PRODUCER][before:].count(b"Nack-Reason:") == 5
     (queue,) = stage.broker.queues()
-    assert queue.saved == 0
+    assert queue.counters.saved == 0
     assert len(queue.flights) == 5  # the consumer has them already
     chunk(stage, 2, answers(2, 5, 0))
     assert owed(stage.store) == []

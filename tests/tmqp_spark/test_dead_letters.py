@@ -27,7 +27,7 @@ dead_letter = { channel = "dead", queue = 1 }
 
 [[channels]]
 name = "dead"
-queues = [{ id = 1, status = "pull", durable = true, retain_ms = 60000 }]
+queues = [{ id = 1, status = "pull", durable = true, retain_time_ms = 60000 }]
 """
 COLUMNS = [
     ("channel", "string"),

@@ -84,7 +84,7 @@ def test_steps_are_round(most: float, step: float) -> None:
 SICK: Final = """
 [[channels]]
 name = "dead"
-queues = [{ id = 1, status = "pull", durable = true, retain_ms = 3600000 }]
+queues = [{ id = 1, status = "pull", durable = true, retain_time_ms = 3600000 }]
 
 [[channels]]
 name = "sick"
@@ -92,7 +92,7 @@ name = "sick"
 [[channels.queues]]
 id = 7
 durable = true
-retain_ms = 3600000
+retain_time_ms = 3600000
 delivery_handler = "putback-end"
 put_back_limit = 1
 dead_letter = { channel = "dead", queue = 1 }

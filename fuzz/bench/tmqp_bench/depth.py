@@ -177,8 +177,10 @@ def measure(depth: int, rounds: int, pairs: int = _PAIRS) -> dict[str, float]:
                 broker.step(pull, 0.0)
             spent += time.process_time_ns() - started
         taken.append(spent / pairs)
-    if queue.waiting_count() != depth or queue.sent != rounds * pairs:
-        raise AssertionError(f"{queue.sent} messages were pulled instead of {rounds * pairs}")
+    if queue.waiting_count() != depth or queue.counters.sent != rounds * pairs:
+        raise AssertionError(
+            f"{queue.counters.sent} messages were pulled instead of {rounds * pairs}"
+        )
     ns = sorted(taken)[len(taken) // 2]
     return {"depth": depth, "ns": ns, "fill_ns": fill_ns / depth, "bytes": size / depth}
 

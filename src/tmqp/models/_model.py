@@ -34,6 +34,7 @@ __all__ = [
     "UINT63",
     "Model",
     "ModelError",
+    "OptionFacts",
     "Property",
     "dump_list",
     "extension",
@@ -41,6 +42,7 @@ __all__ = [
     "integer",
     "integers",
     "numbered",
+    "option",
     "parse_list",
     "properties_of",
     "status_number",
@@ -278,6 +280,24 @@ _STATUS_BY_NUMBER: Final = {status.value: status for status in QueueStatus}
 # --- Properties: the declarations of a model ---------------------------------------------------
 
 
+class OptionFacts:
+    """What is declared of an option beside its property on the wire.
+
+    :ivar initial: what holds where nobody says anything (F73).
+    :ivar meaning: what it does, as the end of the sentence "this option says ...".
+    :ivar own: a server's name of it, in its configuration too.
+    :ivar older: the name under which stores keep it, and which a configuration may still use.
+    """
+
+    __slots__ = ("initial", "meaning", "older", "own")
+
+    def __init__(self, initial: object, meaning: str, own: str, older: str) -> None:
+        self.initial = initial
+        self.meaning = meaning
+        self.own = own
+        self.older = older
+
+
 class Property:
     """One property of a model: its wire name, its attribute and what it holds.
 
@@ -288,9 +308,19 @@ class Property:
     :ivar required: whether a body without it is refused.
     :ivar nullable: whether the attribute may be None.
     :ivar extension: it is ours, and not written when it is None.
+    :ivar option: what else is declared of it if it is an option; None if it is not.
     """
 
-    __slots__ = ("also", "attribute", "extension", "kind", "name", "nullable", "required")
+    __slots__ = (
+        "also",
+        "attribute",
+        "extension",
+        "kind",
+        "name",
+        "nullable",
+        "option",
+        "required",
+    )
 
     def __init__(self, name: str, kind: _Kind, also: tuple[str, ...] = ()) -> None:
         self.name = name
@@ -300,6 +330,7 @@ class Property:
         self.required = False
         self.nullable = False
         self.extension = False
+        self.option: OptionFacts | None = None
 
     def bound_to(self, declared: Field[Any]) -> Property:
         """Return this property as the dataclass field *declared* completes it."""
@@ -308,6 +339,7 @@ class Property:
         bound.required = declared.default is MISSING
         bound.nullable = declared.default is None
         bound.extension = self.extension
+        bound.option = self.option
         return bound
 
 
@@ -348,6 +380,19 @@ def status_number(name: str) -> _Metadata:
 def status_word(name: str, words: tuple[str, ...]) -> _Metadata:
     """Declare a property that holds a queue status as one of *words*."""
     return {_KEY: Property(name, _StatusWord(words))}
+
+
+def option(
+    metadata: _Metadata, initial: object, meaning: str, *, own: str = "", older: str = ""
+) -> _Metadata:
+    """Declare that a property is an option of a queue or a channel; see :class:`OptionFacts`.
+
+    :param own: empty for the attribute's name.
+    :param older: empty for *own*.
+    """
+    (declared,) = metadata.values()
+    declared.option = OptionFacts(initial, meaning, own, older)
+    return metadata
 
 
 def extension(metadata: _Metadata) -> _Metadata:

@@ -3,6 +3,10 @@
 Options are read with the exact names (F71).  Everything in them may be missing, which means "as the
 server has it"; only UseMessageId is always there (F56, F70): the original cannot leave it out.
 Timeouts and limits that are negative mean nothing, and are refused rather than guessed at.
+
+*An option of a queue or a channel is declared here and nowhere else*: its names, its kind, what
+holds without it, and what it means.  The command line, the server's configuration, its engine's
+records, its stores and the documents derive from these declarations.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from tmqp.models._model import (
     integer,
     integers,
     numbered,
+    option,
     status_number,
     text,
 )
@@ -40,41 +45,144 @@ class QueueOptions(Model):
     ignores_case: ClassVar[bool] = False
 
     send_only_first_acquirer: bool | None = field(
-        default=None, metadata=flag("SendOnlyFirstAcquirer")
+        default=None,
+        metadata=option(
+            flag("SendOnlyFirstAcquirer"),
+            False,
+            "Send each message to one consumer, the first that can take it.",
+        ),
     )
-    request_acknowledge: bool | None = field(default=None, metadata=flag("RequestAcknowledge"))
+    request_acknowledge: bool | None = field(
+        default=None,
+        metadata=option(flag("RequestAcknowledge"), True, "Ask consumers to acknowledge."),
+    )
     acknowledge_timeout_ms: int | None = field(
-        default=None, metadata=integer("AcknowledgeTimeout", UINT31)
+        default=None,
+        metadata=option(
+            integer("AcknowledgeTimeout", UINT31),
+            15_000,
+            "How long a consumer may take to acknowledge; 0: the server's limit.",
+        ),
     )
-    message_timeout_ms: int | None = field(default=None, metadata=integer("MessageTimeout", UINT31))
-    use_message_id: bool = field(default=True, metadata=flag("UseMessageId"))
-    wait_for_acknowledge: bool | None = field(default=None, metadata=flag("WaitForAcknowledge"))
-    hide_client_names: bool | None = field(default=None, metadata=flag("HideClientNames"))
-    status: QueueStatus | None = field(default=None, metadata=status_number("Status"))
+    message_timeout_ms: int | None = field(
+        default=None,
+        metadata=option(
+            integer("MessageTimeout", UINT31),
+            0,
+            "How long a message may wait in the queue; 0: for ever.",
+        ),
+    )
+    use_message_id: bool = field(
+        default=True,
+        metadata=option(flag("UseMessageId"), True, "Give an id to messages without one."),
+    )
+    wait_for_acknowledge: bool | None = field(
+        default=None,
+        metadata=option(
+            flag("WaitForAcknowledge"),
+            False,
+            "Send the next message only after the previous one is acknowledged.",
+        ),
+    )
+    hide_client_names: bool | None = field(
+        default=None,
+        metadata=option(
+            flag("HideClientNames"), False, "Do not tell consumers who the producer is."
+        ),
+    )
+    status: QueueStatus | None = field(
+        default=None,
+        metadata=option(
+            status_number("Status"), QueueStatus.PUSH, "How the queue delivers messages."
+        ),
+    )
     message_delivery_handler: str | None = field(
-        default=None, metadata=text("MessageDeliveryHandler")
+        default=None,
+        metadata=option(
+            text("MessageDeliveryHandler"),
+            "ack-if-asked",
+            "The delivery handler that decides about its messages.",
+            own="delivery_handler",
+        ),
     )
-    message_limit: int | None = field(default=None, metadata=integer("MessageLimit", UINT31))
+    message_limit: int | None = field(
+        default=None,
+        metadata=option(
+            integer("MessageLimit", UINT31), 0, "How many messages may wait; 0: the server's limit."
+        ),
+    )
     message_size_limit: int | None = field(
-        default=None, metadata=extension(integer("MessageSizeLimit", UINT31))
+        default=None,
+        metadata=option(
+            extension(integer("MessageSizeLimit", UINT31)),
+            0,
+            "The largest message in bytes; 0: the server's limit.",
+        ),
     )
     put_back_limit: int | None = field(
-        default=None, metadata=extension(integer("PutBackLimit", UINT31))
+        default=None,
+        metadata=option(
+            extension(integer("PutBackLimit", UINT31)),
+            20,
+            "How often a message is put back before it is given up; 0: the server's limit.",
+        ),
     )
-    durable: bool | None = field(default=None, metadata=extension(flag("Durable")))
-    overflow: bool | None = field(default=None, metadata=extension(flag("Overflow")))
-    ephemeral: bool | None = field(default=None, metadata=extension(flag("Ephemeral")))
+    durable: bool | None = field(
+        default=None,
+        metadata=option(
+            extension(flag("Durable")),
+            False,
+            "Write every message to disk; the server needs a data directory (--data).",
+        ),
+    )
+    overflow: bool | None = field(
+        default=None,
+        metadata=option(
+            extension(flag("Overflow")),
+            False,
+            "Keep messages on disk that do not fit into memory.",
+        ),
+    )
+    ephemeral: bool | None = field(
+        default=None,
+        metadata=option(
+            extension(flag("Ephemeral")),
+            False,
+            "Never use the disk; drop messages that do not fit into memory.",
+        ),
+    )
     memory_limit: int | None = field(
-        default=None, metadata=extension(integer("MemoryLimit", UINT31))
+        default=None,
+        metadata=option(
+            extension(integer("MemoryLimit", UINT31)),
+            0,
+            "How many waiting messages of a priority stay in memory; 0: the server's limit.",
+        ),
     )
     retain_bytes: int | None = field(
-        default=None, metadata=extension(integer("RetainBytes", UINT63))
+        default=None,
+        metadata=option(
+            extension(integer("RetainBytes", UINT63)),
+            0,
+            "How many bytes of settled messages to keep for readers; 0: none.",
+        ),
     )
     retain_time_ms: int | None = field(
-        default=None, metadata=extension(integer("RetainTime", UINT63))
+        default=None,
+        metadata=option(
+            extension(integer("RetainTime", UINT63)),
+            0,
+            "How long to keep settled messages for readers; 0: not at all.",
+            older="retain_ms",
+        ),
     )
     retain_for_readers: bool | None = field(
-        default=None, metadata=extension(flag("RetainForReaders"))
+        default=None,
+        metadata=option(
+            extension(flag("RetainForReaders")),
+            False,
+            "Keep messages until every cursor has passed them.",
+        ),
     )
 
 
@@ -87,17 +195,54 @@ class ChannelOptions(QueueOptions):
     client and server know; the specification's ``EventHandler`` is read too.
     """
 
-    allow_multiple_queues: bool | None = field(default=None, metadata=flag("AllowMultipleQueues"))
+    allow_multiple_queues: bool | None = field(
+        default=None,
+        metadata=option(
+            flag("AllowMultipleQueues"), True, "Allow more than one queue in the channel."
+        ),
+    )
     allowed_queues: tuple[int, ...] | None = field(
-        default=None, metadata=integers("AllowedQueues", UINT16)
+        default=None,
+        metadata=option(
+            integers("AllowedQueues", UINT16),
+            None,
+            "The ids that its queues may have; by default any.",
+        ),
     )
     event_handler: str | None = field(
-        default=None, metadata=text("ChannelEventHandler", "EventHandler")
+        default=None,
+        metadata=option(
+            text("ChannelEventHandler", "EventHandler"),
+            "",
+            "The event handler that is told what happens in the channel.",
+        ),
     )
-    authenticator: str | None = field(default=None, metadata=text("Authenticator"))
-    client_limit: int | None = field(default=None, metadata=integer("ClientLimit", UINT31))
-    queue_limit: int | None = field(default=None, metadata=integer("QueueLimit", UINT31))
-    destroy_when_empty: bool | None = field(default=None, metadata=flag("DestroyWhenEmpty"))
+    authenticator: str | None = field(
+        default=None,
+        metadata=option(
+            text("Authenticator"), "", "The authenticator that decides about the channel."
+        ),
+    )
+    client_limit: int | None = field(
+        default=None,
+        metadata=option(
+            integer("ClientLimit", UINT31), 0, "How many clients may join; 0: no limit."
+        ),
+    )
+    queue_limit: int | None = field(
+        default=None,
+        metadata=option(
+            integer("QueueLimit", UINT31), 0, "How many queues; 0: the server's limit."
+        ),
+    )
+    destroy_when_empty: bool | None = field(
+        default=None,
+        metadata=option(
+            flag("DestroyWhenEmpty"),
+            False,
+            "Remove empty queues, and the channel with the last one, while no client has joined.",
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,8 +50,8 @@ from tmqp_server.engine.commands import (
     PushTransaction,
     SubscribeEvent,
 )
-from tmqp_server.engine.delivery.intake import REFUSAL_REASONS
-from tmqp_server.engine.effects import Confirm, Effect, EndPull, HandOver, Refuse, Reply
+from tmqp_server.engine.delivery.intake import refused_push
+from tmqp_server.engine.effects import Effect, EndPull, HandOver, Refuse, Reply
 
 __all__ = [
     "ALLOWED",
@@ -370,7 +370,7 @@ class Gate:
         """What tells the peer that a command was refused; the connection stays, but for Connect."""
         self.refused += 1
         if isinstance(command, Push):
-            return _refused_push(command)
+            return refused_push(command, RESULT_UNAUTHORIZED)
         if isinstance(command, Pull):
             return [EndPull(command.session, command.request, NoContent.UNAUTHORIZED.value)]
         if isinstance(command, Connect):
@@ -404,25 +404,3 @@ def _check_parcels(
         if verdict != ALLOWED:
             return verdict, place
     return ALLOWED, len(command.parcels)
-
-
-def _refused_push(command: Push) -> list[Effect]:
-    """As the engine refuses one (F75, contradiction 22); copies are left out in silence (F82)."""
-    if command.extras is not None and command.extras.silent:
-        return []
-    refusal: list[Effect] = [Reply(command.session, command.wire, RESULT_UNAUTHORIZED)]
-    if command.wants_confirm:
-        refusal.append(
-            Confirm(
-                command.session,
-                command.message_id,
-                command.channel,
-                command.queue_id,
-                False,
-                REFUSAL_REASONS[RESULT_UNAUTHORIZED],
-                True,
-                "",
-                None,
-            )
-        )
-    return refusal

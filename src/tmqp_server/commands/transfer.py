@@ -135,7 +135,7 @@ def _write_head(
     for router in found.routers if not is_part else []:
         _put(out, "router", {"name": router.name, **_coded("value", router.value)})
     for each in queues:
-        queue, retention = each.queue, each.queue.retention
+        queue, kept = each.queue, each.queue.retention
         _put(
             out,
             "queue",
@@ -144,7 +144,11 @@ def _write_head(
                 "channel": queue.channel,
                 "id": queue.queue_id,
                 "sequence": each.sequence,
-                "retention": [retention.max_bytes, retention.max_age_ms, retention.for_readers],
+                "retention": [
+                    kept.retain_bytes,
+                    kept.retain_time_ms,
+                    kept.retain_for_readers,
+                ],
                 **_coded("options", queue.options),
             },
         )
@@ -319,8 +323,8 @@ def _change(line: dict[str, Any]) -> TopologyChange:
     if kind == "mark":
         return KeepMark(str(line["application"]), int(line["epoch"]), int(line["at_us"]))
     if kind == "queue":
-        max_bytes, max_age_ms, for_readers = line["retention"]
-        retention = Retention(int(max_bytes), int(max_age_ms), bool(for_readers))
+        size, time_ms, for_readers = line["retention"]
+        retention = Retention(int(size), int(time_ms), bool(for_readers))
         key, number = int(line["key"]), int(line["id"])
         return KeepQueue(key, str(line["channel"]), number, _decoded(line, "options"), retention)
     raise ValueError(f"the kind {kind!r} is not known")

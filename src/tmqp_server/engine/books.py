@@ -96,13 +96,13 @@ _LEAST_RESERVE_BYTES: Final = 262_144
 
 
 class Books:
-    """How much memory is taken: ``total_bytes`` in all, ``state_bytes`` of it not by messages."""
+    """How much memory is taken: ``message_bytes`` by messages, ``state_bytes`` by all else."""
 
-    __slots__ = ("total_bytes", "state_bytes", "_most", "_most_with_reserve")
+    __slots__ = ("message_bytes", "state_bytes", "_most", "_most_with_reserve")
 
     def __init__(self, max_total_bytes: int) -> None:
-        #: Memory of all messages that are not settled (see Queue.bytes) and of all state.
-        self.total_bytes = 0
+        #: Of all messages that are not settled, see Queue.bytes; ``flights.py`` keeps it.
+        self.message_bytes = 0
         self.state_bytes = 0
         self._most = max_total_bytes
         reserve = max(max_total_bytes // _RESERVE, _LEAST_RESERVE_BYTES)
@@ -110,20 +110,23 @@ class Books:
 
     def has_room(self, size: int) -> bool:
         """Whether something of *size* bytes can be created."""
-        return self.total_bytes + size <= self._most
+        return self.message_bytes + self.state_bytes + size <= self._most
 
     def has_room_for_client(self, size: int) -> bool:
         """The same for what consumers need to make room: connections, subscriptions, pulls."""
-        return self.total_bytes + size <= self._most_with_reserve
+        return self.message_bytes + self.state_bytes + size <= self._most_with_reserve
+
+    @property
+    def total_bytes(self) -> int:
+        """All that is taken."""
+        return self.message_bytes + self.state_bytes
 
     def charge(self, size: int) -> None:
         """Take *size* bytes for something that was created."""
-        self.total_bytes += size
         self.state_bytes += size
 
     def refund(self, size: int) -> None:
         """Give back what was charged for something that has gone."""
-        self.total_bytes -= size
         self.state_bytes -= size
 
 

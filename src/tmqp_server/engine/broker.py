@@ -85,6 +85,7 @@ from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Effect
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.keeping import Keeper
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.delivery import HandlerRegistry
@@ -181,23 +182,26 @@ class Broker:
         core = Core(limits, options, handlers)
         directory = Directory(core)
         self._core = core
-        self._outcomes = Outcomes(core, directory)
-        self._sender = Sender(core, self._outcomes)
-        self._pump = Pump(core, self._outcomes, self._sender)
-        self._workflow = Workflow(core, self._outcomes, self._sender, self._pump)
-        self._puller = Puller(core, self._outcomes, self._sender, self._workflow)
+        flights = Flights(core)
+        self._outcomes = Outcomes(core, flights, directory)
+        self._sender = Sender(core, flights, self._outcomes)
+        self._pump = Pump(core, flights, self._outcomes, self._sender)
+        self._workflow = Workflow(core, flights, self._outcomes, self._sender, self._pump)
+        self._puller = Puller(core, flights, self._outcomes, self._sender, self._workflow)
         self._direct = Direct(core)
         self._events = Subscribing(core)
         self._intake = Intake(core, directory, self._outcomes, self._workflow, self._direct)
-        self._runs = Runs(core, self._workflow)
+        self._runs = Runs(core, flights, self._workflow)
         self._routing = Routing(core)
         for name, router in (routers or {}).items():
             self._routing.add_custom(name, router)
         self._publishing = Publishing(core, self._routing, self._direct, self._intake)
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
-        self._transactions = Transactions(core, directory, self._pump)
-        self._keeper = Keeper(core, self._outcomes, self._pump, self._routing, self._transactions)
+        self._transactions = Transactions(core, flights, directory, self._pump)
+        self._keeper = Keeper(
+            core, flights, self._outcomes, self._pump, self._routing, self._transactions
+        )
         self._nodes = Nodes(core, directory, self._outcomes)
         questions = Questions(core)
         self._watching = Watching(core, questions)
@@ -368,7 +372,7 @@ class Broker:
                 raise TypeError(f"not a command of this broker: {command!r}")
             session = self._core.sessions.get(command.session)
             if session is None:
-                self._core.stray_commands += 1
+                self._core.count_stray()
                 return
             perform(command, session)
         elif isinstance(command, HttpAnswered):

@@ -29,6 +29,7 @@ from tmqp_server.engine.events import (
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.channels import Channel, ChannelTable
 from tmqp_server.engine.model.client import Client, Origin
+from tmqp_server.engine.model.counters import BrokerCounters
 from tmqp_server.engine.model.delivery import HandlerRegistry, QueueFacts
 from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.queues import Queue, Trash
@@ -203,19 +204,10 @@ class Core(Books):
         "unsynced_bytes",
         "fetches",
         "last_fetch",
-        "confirms_skipped",
-        "dead_lettered",
-        "stray_commands",
-        "unknown_acks",
-        "negative_unknown_acks",
-        "unknown_tickets",
-        "directs_skipped",
-        "answers_dropped",
+        "counters",
         "takes_nodes",
         "shares_decisions",
         "masters",
-        "decisions_applied",
-        "decisions_unknown",
     )
 
     def __init__(
@@ -263,30 +255,13 @@ class Core(Books):
         self.unsynced_bytes = 0
         self.fetches: dict[int, PendingFetch] = {}
         self.last_fetch = 0
-        #: Confirms not made because the producer had gone (F77).
-        self.confirms_skipped = 0
-        #: Messages moved to a dead-letter queue.
-        self.dead_lettered = 0
-        #: Commands of sessions the engine does not know, such as arrive after a Disconnect.
-        self.stray_commands = 0
-        #: Acknowledges for queues that do not exist, and the negative ones (F95).
-        self.unknown_acks = 0
-        self.negative_unknown_acks = 0
-        #: Answers of the storage to nothing that was asked.
-        self.unknown_tickets = 0
-        #: Direct messages not sent to a client because its outbound buffer was full.
-        self.directs_skipped = 0
-        #: Responses and acknowledges not passed on: no such client, or its buffer stayed full.
-        self.answers_dropped = 0
+        self.counters = BrokerCounters()
         #: Whether a session may be a node; else its Connect says so in vain.
         self.takes_nodes = False
         #: Whether nodes tell each other what their queues are done with (F63).
         self.shares_decisions = False
         #: The masters of this server, by the name it has for them.
         self.masters: dict[str, Master] = {}
-        #: Decisions of other nodes about messages that are here, and about others.
-        self.decisions_applied = 0
-        self.decisions_unknown = 0
 
     def charge_names(self, count: int) -> None:
         """Count the work of comparing so many names with a filter.
@@ -329,17 +304,19 @@ class Core(Books):
         session.memory = left
         session.end()
 
-    def release(self, message: Message) -> None:
-        """Nobody has a message in hand any more that several had."""
-        self.refund(message.held)
-        message.held = 0
-        message.holders = None
-
     def forget_husk(self, client: Client) -> None:
         """The last delivery to a session that has ended is over."""
         assert isinstance(client, Session)
         self.refund(client.memory)
         client.memory = 0
+
+    def count_stray(self) -> None:
+        """Count a command of a session that is not known."""
+        self.counters.stray_commands += 1
+
+    def count_unknown_ticket(self) -> None:
+        """Count an answer of the storage to nothing that was asked."""
+        self.counters.unknown_tickets += 1
 
     def schedule(self, queue: Queue) -> None:
         """Let *queue* be worked on in the next ``on_deadline``."""
@@ -459,6 +436,18 @@ class Core(Books):
         if audience.line:
             self.awake.append(audience.line)
             audience.line = deque()
+
+    def recount(self, session: Session) -> None:
+        """Count a session anew in all its audiences; wake those that can take more now."""
+        for subscription in session.subscriptions.values():
+            audience = subscription.audience
+            audience.recount(subscription)
+            if not subscription.stalled:
+                self.wake_audience(audience)
+        if not session.blocked and not session.full:
+            for pulling in session.pulls:
+                if not pulling.parked:
+                    self.schedule_pull(pulling)
 
     def watch_channel(self, channel: Channel) -> None:
         """Tell the event handler of a channel, which is new or changed, of what happens in it."""

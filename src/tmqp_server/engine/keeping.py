@@ -35,7 +35,7 @@ from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.saving import tell_apart
 from tmqp_server.engine.delivery.sharing import reindex, share
 from tmqp_server.engine.effects import Confirm, ConfirmRun, Erase
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import (
     MARK_CONFIRMED,
@@ -61,17 +61,19 @@ __all__ = ["Keeper"]
 class Keeper:
     """Takes the storage's commands."""
 
-    __slots__ = ("_core", "_outcomes", "_pump", "_routing", "_transactions")
+    __slots__ = ("_core", "_flights", "_outcomes", "_pump", "_routing", "_transactions")
 
     def __init__(
         self,
         core: Core,
+        flights: Flights,
         outcomes: Outcomes,
         pump: Pump,
         routing: Routing,
         transactions: Transactions,
     ) -> None:
         self._core = core
+        self._flights = flights
         self._outcomes = outcomes
         self._pump = pump
         self._routing = routing
@@ -134,7 +136,7 @@ class Keeper:
             elif isinstance(pending, PendingCommit):
                 self._transactions.synced(pending, command.ok)
             else:
-                core.unknown_tickets += 1
+                core.count_unknown_ticket()
         for queue in touched.values():
             if not command.ok and not queue.closed:
                 for failed in queue.take_failed():
@@ -174,10 +176,10 @@ class Keeper:
                 continue
             if marks & MARK_TOGETHER:
                 told.append(message.message_id)
-        queue.saved += saved
+        self._flights.save(queue, saved)
         core.became_safe(queue, last)
         if told and not run.producer.alive:
-            core.confirms_skipped += len(told)
+            self._outcomes.skip_confirms(len(told))
         elif told:
             first = run.messages[0]
             core.out.append(ConfirmRun(run.producer.number, told, first.channel, first.queue_id))
@@ -191,19 +193,15 @@ class Keeper:
         self._core.became_safe(queue, rare.stored)
         if not transient:
             if not message.marks & MARK_SAVED:
-                queue.saved += 1
+                self._flights.save(queue, 1)
             message.marks |= MARK_SAVED
         self._release(queue, message, True)
         if tail is None:
             return
         # From now on it is on disk only.
-        queue.count -= 1
-        queue.bytes -= message.size
-        self._core.total_bytes -= message.size + MESSAGE_OVERHEAD_BYTES
+        self._flights.let_go(queue, message)
         tail.unsynced -= 1
         tail.last = max(tail.last, rare.stored)
-        if queue.fleeting and queue.count == 0:
-            self._core.note_emptied(queue)
 
     def _not_saved(
         self, queue: Queue, message: Message, transient: bool, tail: Tail | None
@@ -223,7 +221,7 @@ class Keeper:
                 return
             tail.count -= 1
             queue.spilled -= 1
-            queue.close_tail(tail, message.marks & MARK_HIGH != 0)
+            self._flights.close_tail(queue, tail, message.marks & MARK_HIGH != 0)
             queue.put_last(message)
             if rare.stored > tail.after:
                 tail.skip[rare.stored] = None
@@ -246,7 +244,7 @@ class Keeper:
         rare.held_confirm = None
         assert isinstance(held, Confirm)
         if not message.producer.alive:
-            self._core.confirms_skipped += 1
+            self._outcomes.skip_confirms(1)
             return
         if not saved:
             held.positive = False
@@ -262,7 +260,7 @@ class Keeper:
         core = self._core
         asked = core.fetches.pop(command.number, None)
         if asked is None:
-            core.unknown_tickets += 1
+            core.count_unknown_ticket()
             return
         queue = asked.queue
         tail = asked.tail
@@ -278,7 +276,7 @@ class Keeper:
                 tail.count -= 1
                 queue.spilled -= 1
             else:
-                queue.accepted += 1
+                self._flights.admit_on_disk(queue, 1)
             producer = producers.get(kept.source)
             if producer is None or producer.door != kept.door:
                 producer = Origin(0, kept.source, None, None, kept.door)
@@ -288,7 +286,7 @@ class Keeper:
         tail.after = max(tail.after, command.up_to)
         if tail.skip and len(tail.skip) > 2 * core.limits.max_batch_length:
             tail.skip = {each: None for each in tail.skip if each > tail.after}
-        queue.close_tail(tail, asked.high_priority)
+        self._flights.close_tail(queue, tail, asked.high_priority)
         if queue.fleeting and queue.count == 0:
             core.note_emptied(queue)
         core.arm(queue)
@@ -331,9 +329,7 @@ class Keeper:
             rare.hops = kept.hops
             rare.expires_at = kept.expires_at
             rare.due_at = kept.due_at if kept.due_at > core.now else AT_ONCE
-        queue.count += 1
-        queue.bytes += kept.size
-        core.total_bytes += kept.size + MESSAGE_OVERHEAD_BYTES
+        self._flights.bring_back(queue, kept.size)
         if kept.expires_at <= core.now and self._outcomes.expire(queue, message):
             return
         if core.shares_decisions:
@@ -342,7 +338,7 @@ class Keeper:
             queue.defer(message, kept.due_at)
             return
         if queue.discipline.replaces and queue.waiting_count():
-            core.trash.append(queue.clear_waiting())
+            core.trash.append(self._flights.clear_waiting(queue))
             reindex(queue, message)
         queue.put_last(message)
 
@@ -376,8 +372,8 @@ class Keeper:
         queue.appended = command.sequence
         queue.safe = command.sequence
         queue.suspect = command.suspect
-        queue.accepted = command.high_count + command.regular_count
-        queue.spilled = queue.accepted
+        queue.spilled = command.high_count + command.regular_count
+        self._flights.admit_on_disk(queue, queue.spilled)
         if queue.spilled:
             queue.bounded = True
         if command.high_count:

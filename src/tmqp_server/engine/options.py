@@ -14,11 +14,12 @@ from tmqp.constants import (
     RESULT_BAD_REQUEST,
     RESULT_LIMIT_EXCEEDED,
     RESULT_OK,
-    STATUS_PUSH,
     STATUS_STOPPED,
 )
 from tmqp_server.engine.events import LIFECYCLE_EVENTS
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.option_table import CHANNEL_OPTIONS, NUMBER, QUEUE_OPTIONS
+from tmqp_server.engine.option_values import GivenQueueValues, QueueValues
 from tmqp_server.engine.records import Record
 
 __all__ = [
@@ -26,7 +27,6 @@ __all__ = [
     "ASKS_NOTHING",
     "ASKS_RESPONSE",
     "DEFAULT_HANDLER",
-    "DEFAULT_PUT_BACK_LIMIT",
     "TO_CLIENTS",
     "TO_QUEUE",
     "TO_TAG",
@@ -54,12 +54,15 @@ ASKS_RESPONSE: Final = 2
 
 #: The delivery handler of a queue that names none.
 DEFAULT_HANDLER: Final = "ack-if-asked"
-#: Put-backs after which a message is given up; what other brokers call a delivery limit (F98).
-DEFAULT_PUT_BACK_LIMIT: Final = 20
+_NUMBERS: Final[tuple[str, ...]] = tuple(
+    [each.name for each in QUEUE_OPTIONS if each.kind == NUMBER]
+)
 
 
-class QueueOptions(Record):
+class QueueOptions(QueueValues):
     """All options of one queue (specification, "Channel Queue Options"; defaults F73).
+
+    They are declared in ``tmqp.models.options`` and ``option_table.py``.
 
     ``dead_letter`` is the (channel, queue id) to which messages go that were put back too often;
     None drops them.  ``message_limit`` and ``message_size_limit`` (bytes) are unlimited at 0,
@@ -74,75 +77,7 @@ class QueueOptions(Record):
     0 and false: nothing.
     """
 
-    __slots__ = (
-        "status",
-        "request_acknowledge",
-        "acknowledge_timeout_ms",
-        "message_timeout_ms",
-        "use_message_id",
-        "wait_for_acknowledge",
-        "hide_client_names",
-        "send_only_first_acquirer",
-        "message_limit",
-        "message_size_limit",
-        "put_back_limit",
-        "dead_letter",
-        "delivery_handler",
-        "tag",
-        "durable",
-        "overflow",
-        "ephemeral",
-        "memory_limit",
-        "retain_bytes",
-        "retain_ms",
-        "retain_for_readers",
-    )
-
-    def __init__(
-        self,
-        status: int = STATUS_PUSH,
-        request_acknowledge: bool = True,
-        acknowledge_timeout_ms: int = 15_000,
-        message_timeout_ms: int = 0,
-        use_message_id: bool = True,
-        wait_for_acknowledge: bool = False,
-        hide_client_names: bool = False,
-        send_only_first_acquirer: bool = False,
-        message_limit: int = 0,
-        message_size_limit: int = 0,
-        put_back_limit: int = DEFAULT_PUT_BACK_LIMIT,
-        dead_letter: tuple[str, int] | None = None,
-        delivery_handler: str = DEFAULT_HANDLER,
-        tag: str | None = None,
-        durable: bool = False,
-        overflow: bool = False,
-        ephemeral: bool = False,
-        memory_limit: int = 0,
-        retain_bytes: int = 0,
-        retain_ms: int = 0,
-        retain_for_readers: bool = False,
-    ) -> None:
-        self.status = status
-        self.request_acknowledge = request_acknowledge
-        self.acknowledge_timeout_ms = acknowledge_timeout_ms
-        self.message_timeout_ms = message_timeout_ms
-        self.use_message_id = use_message_id
-        self.wait_for_acknowledge = wait_for_acknowledge
-        self.hide_client_names = hide_client_names
-        self.send_only_first_acquirer = send_only_first_acquirer
-        self.message_limit = message_limit
-        self.message_size_limit = message_size_limit
-        self.put_back_limit = put_back_limit
-        self.dead_letter = dead_letter
-        self.delivery_handler = delivery_handler
-        self.tag = tag
-        self.durable = durable
-        self.overflow = overflow
-        self.ephemeral = ephemeral
-        self.memory_limit = memory_limit
-        self.retain_bytes = retain_bytes
-        self.retain_ms = retain_ms
-        self.retain_for_readers = retain_for_readers
+    __slots__ = ()
 
     def problem(self, limits: EngineLimits) -> int:
         """0 when a queue can have these options, else the result code to answer.
@@ -152,17 +87,8 @@ class QueueOptions(Record):
         """
         if not 0 <= self.status <= STATUS_STOPPED:
             return RESULT_BAD_REQUEST
-        for number in (
-            self.acknowledge_timeout_ms,
-            self.message_timeout_ms,
-            self.message_limit,
-            self.message_size_limit,
-            self.put_back_limit,
-            self.memory_limit,
-            self.retain_bytes,
-            self.retain_ms,
-        ):
-            if number < 0:
+        for name in _NUMBERS:
+            if getattr(self, name) < 0:
                 return RESULT_BAD_REQUEST
         if self.ephemeral and (self.durable or self.overflow):
             return RESULT_BAD_REQUEST
@@ -176,119 +102,25 @@ class QueueOptions(Record):
 
     def retains(self) -> bool:
         """Whether something of settled messages is kept for readers."""
-        return self.retain_for_readers or self.retain_bytes > 0 or self.retain_ms > 0
+        return self.retain_for_readers or self.retain_bytes > 0 or self.retain_time_ms > 0
 
     def needs_storage(self) -> bool:
         """Whether only a broker with a storage can have such a queue."""
         return self.durable or self.overflow or self.retains()
 
 
-class QueueChanges(Record):
+class QueueChanges(GivenQueueValues):
     """Options of a queue to set; None leaves an option as it is (F56, F71)."""
 
-    __slots__ = (
-        "status",
-        "request_acknowledge",
-        "acknowledge_timeout_ms",
-        "message_timeout_ms",
-        "use_message_id",
-        "wait_for_acknowledge",
-        "hide_client_names",
-        "send_only_first_acquirer",
-        "message_limit",
-        "message_size_limit",
-        "put_back_limit",
-        "dead_letter",
-        "delivery_handler",
-        "tag",
-        "durable",
-        "overflow",
-        "ephemeral",
-        "memory_limit",
-        "retain_bytes",
-        "retain_ms",
-        "retain_for_readers",
-    )
-
-    def __init__(
-        self,
-        status: int | None = None,
-        request_acknowledge: bool | None = None,
-        acknowledge_timeout_ms: int | None = None,
-        message_timeout_ms: int | None = None,
-        use_message_id: bool | None = None,
-        wait_for_acknowledge: bool | None = None,
-        hide_client_names: bool | None = None,
-        send_only_first_acquirer: bool | None = None,
-        message_limit: int | None = None,
-        message_size_limit: int | None = None,
-        put_back_limit: int | None = None,
-        dead_letter: tuple[str, int] | None = None,
-        delivery_handler: str | None = None,
-        tag: str | None = None,
-        durable: bool | None = None,
-        overflow: bool | None = None,
-        ephemeral: bool | None = None,
-        memory_limit: int | None = None,
-        retain_bytes: int | None = None,
-        retain_ms: int | None = None,
-        retain_for_readers: bool | None = None,
-    ) -> None:
-        self.status = status
-        self.request_acknowledge = request_acknowledge
-        self.acknowledge_timeout_ms = acknowledge_timeout_ms
-        self.message_timeout_ms = message_timeout_ms
-        self.use_message_id = use_message_id
-        self.wait_for_acknowledge = wait_for_acknowledge
-        self.hide_client_names = hide_client_names
-        self.send_only_first_acquirer = send_only_first_acquirer
-        self.message_limit = message_limit
-        self.message_size_limit = message_size_limit
-        self.put_back_limit = put_back_limit
-        self.dead_letter = dead_letter
-        self.delivery_handler = delivery_handler
-        self.tag = tag
-        self.durable = durable
-        self.overflow = overflow
-        self.ephemeral = ephemeral
-        self.memory_limit = memory_limit
-        self.retain_bytes = retain_bytes
-        self.retain_ms = retain_ms
-        self.retain_for_readers = retain_for_readers
+    __slots__ = ()
 
     def applied_to(self, old: QueueOptions) -> QueueOptions:
         """The complete options that *old* becomes."""
-        return QueueOptions(
-            old.status if self.status is None else self.status,
-            _flag(self.request_acknowledge, old.request_acknowledge),
-            _number(self.acknowledge_timeout_ms, old.acknowledge_timeout_ms),
-            _number(self.message_timeout_ms, old.message_timeout_ms),
-            _flag(self.use_message_id, old.use_message_id),
-            _flag(self.wait_for_acknowledge, old.wait_for_acknowledge),
-            _flag(self.hide_client_names, old.hide_client_names),
-            _flag(self.send_only_first_acquirer, old.send_only_first_acquirer),
-            _number(self.message_limit, old.message_limit),
-            _number(self.message_size_limit, old.message_size_limit),
-            _number(self.put_back_limit, old.put_back_limit),
-            old.dead_letter if self.dead_letter is None else self.dead_letter,
-            old.delivery_handler if self.delivery_handler is None else self.delivery_handler,
-            old.tag if self.tag is None else self.tag,
-            _flag(self.durable, old.durable),
-            _flag(self.overflow, old.overflow),
-            _flag(self.ephemeral, old.ephemeral),
-            _number(self.memory_limit, old.memory_limit),
-            _number(self.retain_bytes, old.retain_bytes),
-            _number(self.retain_ms, old.retain_ms),
-            _flag(self.retain_for_readers, old.retain_for_readers),
-        )
-
-
-def _number(changed: int | None, old: int) -> int:
-    return old if changed is None else changed
-
-
-def _flag(changed: bool | None, old: bool) -> bool:
-    return old if changed is None else changed
+        new = QueueOptions()
+        for option in QUEUE_OPTIONS:
+            given: object = getattr(self, option.name)
+            setattr(new, option.name, getattr(old, option.name) if given is None else given)
+        return new
 
 
 class ChannelOptions(Record):
@@ -377,16 +209,13 @@ class ChannelChanges(Record):
 
     def applied_to(self, old: ChannelOptions) -> ChannelOptions:
         """The complete options that *old* becomes."""
-        return ChannelOptions(
-            _flag(self.allow_multiple_queues, old.allow_multiple_queues),
-            old.allowed_queues if self.allowed_queues is None else self.allowed_queues,
-            _number(self.client_limit, old.client_limit),
-            _number(self.queue_limit, old.queue_limit),
-            _flag(self.destroy_when_empty, old.destroy_when_empty),
-            old.queue if self.queue is None else self.queue.applied_to(old.queue),
-            old.authenticator if self.authenticator is None else self.authenticator,
-            old.event_handler if self.event_handler is None else self.event_handler,
+        new = ChannelOptions(
+            queue=old.queue if self.queue is None else self.queue.applied_to(old.queue)
         )
+        for option in CHANNEL_OPTIONS:
+            given: object = getattr(self, option.name)
+            setattr(new, option.name, getattr(old, option.name) if given is None else given)
+        return new
 
 
 class BrokerOptions(Record):

@@ -1,18 +1,29 @@
 """Owns the settings of channels and queues: the defaults, and what is created at the start.
 
 ``[channel]`` and ``[queue]`` are what channels and queues start from; ``[[channels]]`` are created
-when the server starts, unless they are there.  The keys are the specification's options in the
-spelling of the engine; units stand last.
+when the server starts, unless they are there.  The keys are the options that are declared in
+``tmqp.models.options``, by their names; units stand last.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
 
 from tmqp.constants import MAX_QUEUE_ID, STATUS_HEADER_WORDS
+from tmqp_server.engine.option_table import (
+    ADDRESS,
+    CHANNEL_OPTIONS,
+    FLAG,
+    IDS,
+    NUMBER,
+    QUEUE_OPTIONS,
+    STATUS,
+    Option,
+)
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_server.settings.checks import (
     ConfigError,
@@ -35,40 +46,18 @@ __all__ = [
     "queue_changes",
 ]
 
-_FLAGS: Final = (
-    "request_acknowledge",
-    "use_message_id",
-    "wait_for_acknowledge",
-    "hide_client_names",
-    "send_only_first_acquirer",
-    "durable",
-    "overflow",
-    "ephemeral",
-    "retain_for_readers",
-)
-_NUMBERS: Final = (
-    "acknowledge_timeout_ms",
-    "message_timeout_ms",
-    "message_limit",
-    "message_size_limit",
-    "put_back_limit",
-    "memory_limit",
-    "retain_bytes",
-    "retain_ms",
-)
-_TEXTS: Final = ("delivery_handler", "tag")
+logger = logging.getLogger(__name__)
+
+_QUEUE: Final = {each.name: each for each in QUEUE_OPTIONS}
+_CHANNEL: Final = {each.name: each for each in CHANNEL_OPTIONS}
 #: The keys of ``[queue]``.
-QUEUE_KEYS: Final = ("status", *_FLAGS, *_NUMBERS, "dead_letter", *_TEXTS)
+QUEUE_KEYS: Final = tuple(_QUEUE)
 #: The keys of ``[channel]``.
-CHANNEL_KEYS: Final = (
-    "allow_multiple_queues",
-    "allowed_queues",
-    "client_limit",
-    "queue_limit",
-    "destroy_when_empty",
-    "authenticator",
-    "event_handler",
-)
+CHANNEL_KEYS: Final = tuple(_CHANNEL)
+#: Older names of keys, and those that they have now.
+_OLDER: Final = {
+    each.kept: each.name for each in (*QUEUE_OPTIONS, *CHANNEL_OPTIONS) if each.kept != each.name
+}
 
 
 @attrs.frozen
@@ -93,20 +82,41 @@ def queue_changes(table: Mapping[str, Any], prefix: str) -> QueueChanges:
 
     :raises ConfigError: for an unknown key or a bad value.
     """
-    values = known(table, QUEUE_KEYS, prefix)
-    for key, value in values.items():
-        name = prefix + key
-        if key == "status":
-            values[key] = word_of(value, name, STATUS_HEADER_WORDS)
-        elif key in _FLAGS:
-            values[key] = flag_of(value, name)
-        elif key in _NUMBERS:
-            values[key] = number_of(value, name)
-        elif key == "dead_letter":
-            values[key] = _address(value, name)
-        else:
-            values[key] = text_of(value, name)
-    return QueueChanges(**values)
+    values = known(_renamed(table, prefix), QUEUE_KEYS, prefix)
+    given: dict[str, Any] = {
+        key: _value_of(_QUEUE[key], value, prefix + key) for key, value in values.items()
+    }
+    return QueueChanges(**given)
+
+
+def _renamed(table: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """The table with the names that its keys have now."""
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        name = _OLDER.get(key, key)
+        if name != key and name in table:
+            raise ConfigError(f"{prefix}{key} is the older name of {prefix}{name}: give only that")
+        if name != key:
+            logger.warning("%s%s is now called %s%s; use that name", prefix, key, prefix, name)
+        values[name] = value
+    return values
+
+
+def _value_of(option: Option, value: object, key: str) -> object:
+    """The value of an option, as its kind demands."""
+    if option.kind == STATUS:
+        return word_of(value, key, STATUS_HEADER_WORDS)
+    if option.kind == FLAG:
+        return flag_of(value, key)
+    if option.kind == NUMBER:
+        return number_of(value, key)
+    if option.kind == ADDRESS:
+        return _address(value, key)
+    if option.kind == IDS:
+        if not isinstance(value, list):
+            raise ConfigError(f"{key} must be a list of queue ids, got {value!r}")
+        return tuple(number_of(each, key, 0, MAX_QUEUE_ID) for each in value)
+    return text_of(value, key)
 
 
 def _address(value: object, key: str) -> tuple[str, int]:
@@ -123,20 +133,11 @@ def channel_changes(
 
     :raises ConfigError: for an unknown key or a bad value.
     """
-    values = known(table, CHANNEL_KEYS, prefix)
-    for key, value in values.items():
-        name = prefix + key
-        if key == "allowed_queues":
-            if not isinstance(value, list):
-                raise ConfigError(f"{name} must be a list of queue ids, got {value!r}")
-            values[key] = tuple(number_of(each, name, 0, MAX_QUEUE_ID) for each in value)
-        elif key.endswith("_limit"):
-            values[key] = number_of(value, name)
-        elif key in ("authenticator", "event_handler"):
-            values[key] = text_of(value, name)
-        else:
-            values[key] = flag_of(value, name)
-    return ChannelChanges(**values, queue=queue)
+    values = known(_renamed(table, prefix), CHANNEL_KEYS, prefix)
+    given: dict[str, Any] = {
+        key: _value_of(_CHANNEL[key], value, prefix + key) for key, value in values.items()
+    }
+    return ChannelChanges(**given, queue=queue)
 
 
 def declared_channels(tables: object) -> tuple[DeclaredChannel, ...]:
@@ -162,7 +163,7 @@ def declared_channels(tables: object) -> tuple[DeclaredChannel, ...]:
 def _declared_queues(tables: object, key: str) -> tuple[DeclaredQueue, ...]:
     queues: list[DeclaredQueue] = []
     for table in tables_of(tables, key):
-        values = dict(known(table, ("id", *QUEUE_KEYS), f"{key}."))
+        values = known(_renamed(table, f"{key}."), ("id", *QUEUE_KEYS), f"{key}.")
         queue_id = number_of(values.pop("id", None), f"{key}.id", 0, MAX_QUEUE_ID)
         if any(queue_id == each.queue_id for each in queues):
             raise ConfigError(f"{key}: the queue {queue_id} stands there twice")

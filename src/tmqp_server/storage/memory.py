@@ -71,7 +71,7 @@ class _Queue:
 
     def ages(self) -> bool:
         """Whether time alone can make it forget."""
-        return bool(self.queue.retention.max_age_ms)
+        return bool(self.queue.retention.retain_time_ms)
 
     def forget(self, now_us: int) -> None:
         """Let go what is settled and not retained."""
@@ -80,17 +80,17 @@ class _Queue:
         newer_bytes = 0
         for sequence in sorted(self.messages, reverse=True):
             message = self.messages[sequence]
-            large = bool(retention.max_bytes) and newer_bytes >= retention.max_bytes
-            age_us = retention.max_age_ms * 1_000
+            large = bool(retention.retain_bytes) and newer_bytes >= retention.retain_bytes
+            age_us = retention.retain_time_ms * 1_000
             old = bool(age_us) and message.timestamp_us <= now_us - age_us
             newer_bytes += len(message.body)
             if sequence in self.owed:
                 continue
-            if retention.for_readers:
+            if retention.retain_for_readers:
                 is_kept = slowest is not None and sequence > slowest and not large and not old
             else:
                 is_kept = bool(
-                    (retention.max_bytes and not large) or (retention.max_age_ms and not old)
+                    (retention.retain_bytes and not large) or (retention.retain_time_ms and not old)
                 )
             if not is_kept:
                 del self.messages[sequence]

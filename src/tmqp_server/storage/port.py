@@ -78,18 +78,20 @@ class DamageError(StoreError):
 class Retention(Record):
     """What a queue keeps of its settled messages for readers; all 0 and False: nothing.
 
-    A settled message is kept while it is within the newest ``max_bytes`` of the queue or younger
-    than ``max_age_ms`` (each counts only when it is not 0), or, with ``for_readers``, until every
-    cursor of the queue has passed it.  With ``for_readers``, ``max_bytes`` and ``max_age_ms`` bound
-    what a cursor that lags can hold back; without any cursor nothing is held for readers.
+    A settled message is kept while it is within the newest ``retain_bytes`` of the queue or younger
+    than ``retain_time_ms`` (each counts only when it is not 0), or, with ``retain_for_readers``,
+    until every cursor of the queue has passed it; the other two then bound what a cursor that lags
+    can hold back.  Without any cursor nothing is held for readers.
     """
 
-    __slots__ = ("max_bytes", "max_age_ms", "for_readers")
+    __slots__ = ("retain_bytes", "retain_time_ms", "retain_for_readers")
 
-    def __init__(self, max_bytes: int = 0, max_age_ms: int = 0, for_readers: bool = False) -> None:
-        self.max_bytes = max_bytes
-        self.max_age_ms = max_age_ms
-        self.for_readers = for_readers
+    def __init__(
+        self, retain_bytes: int = 0, retain_time_ms: int = 0, retain_for_readers: bool = False
+    ) -> None:
+        self.retain_bytes = retain_bytes
+        self.retain_time_ms = retain_time_ms
+        self.retain_for_readers = retain_for_readers
 
 
 # --- Topology ------------------------------------------------------------------------------------

@@ -9,6 +9,13 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from tmqp_server.engine.option_table import (
+    ADDRESS,
+    CHANNEL_OPTIONS,
+    IDS,
+    QUEUE_OPTIONS,
+    Option,
+)
 from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueOptions
 from tmqp_server.engine.records import Record, field_names
 from tmqp_server.storage.port import Retention, StoreError
@@ -40,8 +47,8 @@ class KeptQueue:
 
 def channel_to_bytes(options: ChannelOptions) -> bytes:
     """A channel's options."""
-    values = _values(options, ("queue",))
-    values["queue"] = _values(options.queue, ())
+    values = _kept(options, CHANNEL_OPTIONS)
+    values["queue"] = _kept(options.queue, QUEUE_OPTIONS)
     return _dump(values)
 
 
@@ -52,17 +59,14 @@ def channel_from_bytes(kept: bytes) -> ChannelOptions:
     """
     values = _load(kept, "a channel")
     queue = values.pop("queue", {})
-    allowed = values.get("allowed_queues")
-    if allowed is not None:
-        values["allowed_queues"] = tuple(allowed)
-    known: ChannelOptions = _made(ChannelOptions, values, "a channel")
-    known.queue = _queue_options(queue)
+    known: ChannelOptions = _options(ChannelOptions, CHANNEL_OPTIONS, values, "a channel")
+    known.queue = _options(QueueOptions, QUEUE_OPTIONS, queue, "a queue")
     return known
 
 
 def queue_to_bytes(options: QueueOptions, suspect: int) -> bytes:
     """A queue's options; ``suspect`` is as in ``RestoreQueue``."""
-    values = _values(options, ())
+    values = _kept(options, QUEUE_OPTIONS)
     values["suspect"] = suspect
     return _dump(values)
 
@@ -74,17 +78,17 @@ def queue_from_bytes(kept: bytes) -> KeptQueue:
     """
     values = _load(kept, "a queue")
     suspect = values.pop("suspect", 0)
-    return KeptQueue(_queue_options(values), int(suspect))
+    return KeptQueue(_options(QueueOptions, QUEUE_OPTIONS, values, "a queue"), int(suspect))
 
 
 def retention_of(options: QueueOptions) -> Retention:
     """What the store is to keep for readers of a queue with these options."""
-    return Retention(options.retain_bytes, options.retain_ms, options.retain_for_readers)
+    return Retention(options.retain_bytes, options.retain_time_ms, options.retain_for_readers)
 
 
 def router_to_bytes(method: int, bindings: list[BindingOptions], enabled: bool) -> bytes:
     """A router's method, its bindings, and whether it works."""
-    values = [_values(each, ()) for each in bindings]
+    values = [_values(each) for each in bindings]
     return _dump({"method": method, "bindings": values, "enabled": enabled})
 
 
@@ -100,17 +104,30 @@ def router_from_bytes(kept: bytes) -> tuple[int, list[BindingOptions], bool]:
     return int(values.get("method", 0)), bindings, bool(values.get("enabled", True))
 
 
-def _queue_options(values: dict[str, Any]) -> QueueOptions:
-    dead_letter = values.get("dead_letter")
-    if dead_letter is not None:
-        values["dead_letter"] = (str(dead_letter[0]), int(dead_letter[1]))
-    options: QueueOptions = _made(QueueOptions, values, "a queue")
-    return options
+def _kept(options: Record, declared: tuple[Option, ...]) -> dict[str, Any]:
+    """The values of options by the names under which they are kept."""
+    return {each.kept: getattr(options, each.name) for each in declared}
 
 
-def _values(record: Record, but: tuple[str, ...]) -> dict[str, Any]:
-    names = field_names(type(record))
-    return {name: getattr(record, name) for name in names if name not in but}
+def _options(
+    kind: type[Any], declared: tuple[Option, ...], values: dict[str, Any], what: str
+) -> Any:
+    """The options again; what is kept as a list was a tuple, and an address names its channel."""
+    given: dict[str, Any] = {}
+    for each in declared:
+        if each.kept not in values:
+            continue
+        value = values[each.kept]
+        if value is not None and each.kind == IDS:
+            value = tuple(value)
+        elif value is not None and each.kind == ADDRESS:
+            value = (str(value[0]), int(value[1]))
+        given[each.name] = value
+    return _made(kind, given, what)
+
+
+def _values(record: Record) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in field_names(type(record))}
 
 
 def _made(kind: type[Any], values: dict[str, Any], what: str) -> Any:

@@ -380,7 +380,7 @@ def test_pace_of_draining() -> None:
     watch = crowded(QueueChanges(request_acknowledge=False))
     watch.step(Join(2, None, "ch"))
     assert watch.finish(0.0) >= MANY / 1_000 - 2
-    assert watch.broker.queues()[0].done == MANY
+    assert watch.broker.queues()[0].counters.done == MANY
     assert watch.longest_s < PATIENCE_S
 
 
@@ -389,7 +389,7 @@ def test_pace_of_draining() -> None:
 def test_pace_of_expiry() -> None:
     watch = crowded(QueueChanges(message_timeout_ms=1_000))
     watch.finish(10.0)
-    assert watch.broker.queues()[0].expired == MANY
+    assert watch.broker.queues()[0].counters.expired == MANY
     assert watch.longest_s < PATIENCE_S
 
 
@@ -405,7 +405,7 @@ def test_pace_of_mixed_expiry() -> None:
     watch.longest_s = 0.0
     watch.finish(10.0)
     queue = watch.broker.queues()[0]
-    assert queue.expired == MANY * 9 // 10
+    assert queue.counters.expired == MANY * 9 // 10
     assert watch.longest_s < PATIENCE_S
     assert queue.imbalance() == 0
 
@@ -437,7 +437,7 @@ def test_pace_of_time_outs() -> None:
     for _ in range(40):
         watch.finish(now)
         now += 15.0
-    assert watch.broker.queues()[0].requeued > 0
+    assert watch.broker.queues()[0].counters.requeued > 0
     assert watch.longest_s < PATIENCE_S
 
 

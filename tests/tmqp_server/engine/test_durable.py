@@ -299,7 +299,7 @@ def test_without_a_storage_no_queue_is_durable() -> None:
     for options in (
         QueueChanges(durable=True),
         QueueChanges(overflow=True),
-        QueueChanges(retain_ms=1),
+        QueueChanges(retain_time_ms=1),
     ):
         assert world.create(options)[-1] == "admin create: 406"
     assert world.create()[-1] == "admin create: 0"

@@ -522,8 +522,8 @@ class BrokerMachine(RuleBasedStateMachine):
                 ]
                 assert len(unanswered) <= 1, "the queue did not wait"
             if queue.discipline.stores:
-                assert queue.untracked == 0, "sent without being tracked"
-                assert queue.skipped == 0 or queue.exclusive, "somebody was passed over"
+                assert queue.counters.untracked == 0, "sent without being tracked"
+                assert queue.counters.skipped == 0 or queue.exclusive, "somebody was passed over"
 
     def teardown(self) -> None:
         if not self.history:

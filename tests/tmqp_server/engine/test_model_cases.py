@@ -317,12 +317,12 @@ def test_c8_no_time_comes_early_and_none_is_forgotten(
         broker.on_deadline(now)
         while (deadline := broker.next_deadline()) is not None and deadline <= now:
             broker.on_deadline(now)
-        assert (queue.ack_timeouts == 1) == (now >= answer_at)
+        assert (queue.counters.ack_timeouts == 1) == (now >= answer_at)
         if now < life_at:
-            assert queue.expired == 0
+            assert queue.counters.expired == 0
         elif now >= life_at + TICK_S:
-            assert queue.expired == 1
-    assert (queue.ack_timeouts, queue.expired) == (1, 1)
+            assert queue.counters.expired == 1
+    assert (queue.counters.ack_timeouts, queue.counters.expired) == (1, 1)
 
 
 @pytest.mark.parametrize("consumers", [(), (2,), (2, 3)], ids=["nobody", "one", "two"])

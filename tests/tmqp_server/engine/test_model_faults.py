@@ -158,7 +158,7 @@ def gone_by_the_books(patch: Patch) -> None:
 
     def wrong(self: Outcomes, queue: Queue, message: Message) -> None:
         right(self, queue, message)
-        queue.dropped -= 1
+        queue.counters.dropped -= 1
 
     patch.setattr(Outcomes, "drop", wrong)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.tmqp_server.engine.world import World, queue_defaults
@@ -399,7 +401,7 @@ def test_removing_queues(world: World) -> None:
     assert world.step(RemoveQueue(number, "r", "ch", 1)) == ["admin r: 404"]
     assert world.step(RemoveQueue(number, "r", "nope", 1)) == ["admin r: 404"]
     world.finish()
-    assert (queue.imbalance(), queue.cleared, queue.bytes, queue.closed) == (0, 1, 0, True)
+    assert (queue.imbalance(), queue.counters.cleared, queue.bytes, queue.closed) == (0, 1, 0, True)
     assert world.join("a") == ["a join: 0"]
     assert world.wait(60) == []
 
@@ -530,12 +532,24 @@ def test_event_bits() -> None:
 
 
 def test_options_are_whole() -> None:
-    given = QueueOptions(
-        0, False, 1, 2, False, True, True, True, 3, 4, 5, ("dead", 6), "reject", "tag"
-    )
-    everything = QueueChanges(
-        0, False, 1, 2, False, True, True, True, 3, 4, 5, ("dead", 6), "reject", "tag"
-    )
+    values: dict[str, Any] = {
+        "status": 0,
+        "request_acknowledge": False,
+        "acknowledge_timeout_ms": 1,
+        "message_timeout_ms": 2,
+        "use_message_id": False,
+        "wait_for_acknowledge": True,
+        "hide_client_names": True,
+        "send_only_first_acquirer": True,
+        "message_limit": 3,
+        "message_size_limit": 4,
+        "put_back_limit": 5,
+        "dead_letter": ("dead", 6),
+        "delivery_handler": "reject",
+        "tag": "tag",
+    }
+    given = QueueOptions(**values)
+    everything = QueueChanges(**values)
     assert repr(everything.applied_to(QueueOptions())) == repr(given)
     assert repr(QueueChanges().applied_to(given)) == repr(given)
     channel = ChannelOptions(False, (1,), 2, 3, True, given, "who", "what")

@@ -5,8 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.flights import Flights, enter, leave
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.client import Client, Origin
+from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.disciplines import DISCIPLINES
 from tmqp_server.engine.model.handlers import AllowAll
 from tmqp_server.engine.model.message import MARK_GONE, MARK_HIGH, Message
@@ -14,8 +17,9 @@ from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.model.waiting import WaitingList
-from tmqp_server.engine.options import QueueOptions
+from tmqp_server.engine.options import BrokerOptions, QueueOptions
 
+FLIGHTS = Flights(Core(EngineLimits(), BrokerOptions(), HandlerRegistry()))
 PRODUCER = Origin(1, "p", None, None, "")
 
 
@@ -144,12 +148,12 @@ def test_flights_in_the_order_of_sending() -> None:
     for sequence in range(4):
         flying = message(sequence)
         flying.sent_at = 10.0 + sequence
-        each.enter_flight(flying)
+        enter(each, flying)
     assert each.next_due() == 11.0
     assert [flying.sequence for flying in each.overdue(12.5, 10)] == [0, 1]
     assert [flying.sequence for flying in each.overdue(12.5, 1)] == [0]
     assert each.overdue(10.999, 10) == []
-    each.leave_flight(each.flights["m0"])
+    leave(each, each.flights["m0"])
     assert each.next_due() == 12.0
 
 
@@ -160,7 +164,7 @@ def test_twins() -> None:
     same = [message(sequence, name="same") for sequence in (1, 2, 3)]
     for flying in same:
         flying.holder = holder
-        each.enter_flight(flying)
+        enter(each, flying)
     same[1].holder = None
     same[1].holders = {3: other}
     assert len(each.flights) == 3
@@ -168,10 +172,10 @@ def test_twins() -> None:
     assert each.twin_held_by("same", other) is same[1]
     assert each.twin_held_by("other", other) is None
     for flying in (same[1], same[0], same[2]):
-        each.leave_flight(flying)
+        leave(each, flying)
     assert each.flights == {}
     assert each.twins == {}
-    each.enter_flight(same[2])
+    enter(each, same[2])
     assert list(each.flights) == ["same"]
 
 
@@ -181,12 +185,12 @@ def test_clearing_everything_takes_all_places() -> None:
     each.put_last(waiting[0])
     each.put_last(message(9, marks=MARK_HIGH))
     each.defer(waiting[1], 50.0)
-    each.enter_flight(waiting[2])
-    each.accepted = 4
+    enter(each, waiting[2])
+    each.counters.accepted = 4
     assert each.imbalance() == 0
-    trash = each.clear(True, True, True)
+    trash = FLIGHTS.clear(each, True, True, True)
     assert each.imbalance() == 0
-    assert (each.cleared, each.live()) == (4, 0)
+    assert (each.counters.cleared, each.live()) == (4, 0)
     taken = [trash.take() for _ in range(5)]
     assert sorted(one.sequence for one in taken if one is not None) == [0, 1, 2, 9]
     assert taken[4] is None
@@ -197,8 +201,8 @@ def test_clearing_one_priority_leaves_the_other_in_order() -> None:
     for sequence in range(8):
         marks = MARK_HIGH if sequence % 2 else 0
         each.defer(message(sequence, marks=marks), 100.0 - sequence)
-    each.accepted = 8
-    each.clear(True, False, False)
+    each.counters.accepted = 8
+    FLIGHTS.clear(each, True, False, False)
     assert each.imbalance() == 0
     order = []
     while (one := each.take_deferred(1000.0)) is not None:
@@ -211,12 +215,12 @@ def test_husks_are_not_cleared_twice() -> None:
     each.put_last(message(1))
     each.put_last(message(2, 5.0))
     each.put_last(message(3))
-    each.accepted = 3
+    each.counters.accepted = 3
     (expired,) = each.take_expired(6.0, 5)
     expired.marks |= MARK_GONE
-    each.expired += 1
+    each.counters.expired += 1
     each.tidy()
-    trash = each.clear(True, True, False)
+    trash = FLIGHTS.clear(each, True, True, False)
     assert each.imbalance() == 0
     taken = [trash.take(), trash.take(), trash.take()]
     assert [one.sequence for one in taken if one is not None] == [1, 3]
@@ -224,8 +228,8 @@ def test_husks_are_not_cleared_twice() -> None:
 
 def test_an_imbalance_shows() -> None:
     each = queue()
-    each.accepted = 2
+    each.counters.accepted = 2
     each.put_last(message(1))
     assert each.imbalance() == 1
-    each.done = 2
+    each.counters.done = 2
     assert each.imbalance() == -1

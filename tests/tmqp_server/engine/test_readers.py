@@ -189,7 +189,7 @@ def test_a_range_behind_a_cursor_is_held_unless_retention_is_bounded() -> None:
     assert read(world, 1) == ["read 1 from 1: 100000 from 1 to 3, end 3"]
     world.step(RangeRead(1, 0))
     assert read(world, 2) == ["read 2 from 1: 100000 from 2 to 3, end 3 held"]
-    bounded = ready(changes=QueueChanges(durable=True, retain_for_readers=True, retain_ms=5))
+    bounded = ready(changes=QueueChanges(durable=True, retain_for_readers=True, retain_time_ms=5))
     bounded.step(CommitCursor(a(bounded), "commit", "ch", 1, "r", 1))
     assert read(bounded, 2) == ["read 1 from 1: 100000 from 2 to 3, end 3"]
 

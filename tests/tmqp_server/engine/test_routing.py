@@ -190,7 +190,7 @@ def test_a_full_or_stopped_queue_does_not_work() -> None:
     publish(world)
     assert waiting(world) == {"a": 1, "b": 1, "c": 0}
     assert publish(world) == ["p publish: 404"]
-    assert world.queue("a").refused == 2
+    assert world.queue("a").counters.refused == 2
 
 
 def test_a_disabled_router_answers_as_if_it_were_not_there() -> None:

@@ -58,7 +58,7 @@ def test_nothing_is_seen_before_it_is_safe() -> None:
     assert (answer(world).state, answer(world).count, answer(world).size) == ("committed", 3, 30)
     assert delivered(words + world.sync()) == ["m1", "m2", "m3"]
     assert listed(world) == [("app", 1, "committed")]
-    assert world.queue().received == world.queue().saved == 3
+    assert world.queue().counters.received == world.queue().counters.saved == 3
 
 
 def test_a_crash_before_it_is_safe_leaves_nothing_and_one_after_it_everything() -> None:

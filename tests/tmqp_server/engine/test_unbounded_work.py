@@ -76,7 +76,7 @@ class Counting:
 
 @pytest.mark.parametrize("cause", ["silence", "gone", "refused"])
 def test_f8_a_put_back_storm_comes_in_portions(cause: str) -> None:
-    watch = Counting(lambda queue: queue.requeued)
+    watch = Counting(lambda queue: queue.counters.requeued)
     handler = "putback-start" if cause == "refused" else "putback-end"
     changes = QueueChanges(delivery_handler=handler, acknowledge_timeout_ms=1_000)
     watch.step(CreateQueue(1, None, "ch", 1, changes))
@@ -92,7 +92,7 @@ def test_f8_a_put_back_storm_comes_in_portions(cause: str) -> None:
     watch.finish(1.0)
     work = watch.broker.limits.max_work_per_step
     queue = watch.broker.queues()[0]
-    assert queue.requeued >= 8_000
+    assert queue.counters.requeued >= 8_000
     assert watch.most_changes <= work
     assert watch.most_effects <= work
     assert watch.longest_s < PATIENCE_S
@@ -101,13 +101,13 @@ def test_f8_a_put_back_storm_comes_in_portions(cause: str) -> None:
 
 def test_f8_a_crowd_that_expires_at_once_goes_in_portions() -> None:
     limits = EngineLimits(max_messages_per_queue=2_000_000, max_queue_bytes=1_000_000_000)
-    watch = Counting(lambda queue: queue.expired, limits)
+    watch = Counting(lambda queue: queue.counters.expired, limits)
     watch.step(CreateQueue(1, None, "ch", 1, QueueChanges(message_timeout_ms=1_000)))
     watch.fill(EXPIRING)
     watch.finish(2.0)
     work = watch.broker.limits.max_work_per_step
     queue = watch.broker.queues()[0]
-    assert queue.expired == EXPIRING
+    assert queue.counters.expired == EXPIRING
     assert watch.most_changes <= work
     assert watch.steps >= EXPIRING / work
     assert watch.longest_s < PATIENCE_S

@@ -81,7 +81,7 @@ def test_a_chunk_of_pushes_is_asked_about_as_one_push_would_be(keep_s: float) ->
     producer.say(*chunk(40))
     assert rights(world).count(PUSH) == (1 if keep_s else 80)
     (queue,) = world.broker.queues()
-    assert queue.received == 80
+    assert queue.counters.received == 80
 
 
 def test_a_refused_chunk_is_refused_message_by_message() -> None:

@@ -93,23 +93,50 @@ def test_every_option_of_queues_and_channels() -> None:
         )
     )
     queue = QueueOptions(
-        STATUS_ROUND_ROBIN,
-        False,
-        5,
-        6,
-        False,
-        True,
-        True,
-        True,
-        7,
-        8,
-        9,
-        ("dead", 10),
-        "reject",
-        "t",
+        status=STATUS_ROUND_ROBIN,
+        request_acknowledge=False,
+        acknowledge_timeout_ms=5,
+        message_timeout_ms=6,
+        use_message_id=False,
+        wait_for_acknowledge=True,
+        hide_client_names=True,
+        send_only_first_acquirer=True,
+        message_limit=7,
+        message_size_limit=8,
+        put_back_limit=9,
+        dead_letter=("dead", 10),
+        delivery_handler="reject",
+        tag="t",
     )
     channel = ChannelOptions(False, (1, 65_535), 3, 4, True, queue)
     assert repr(options) == repr(BrokerOptions(False, False, channel))
+
+
+def test_an_older_name_of_an_option_still_works(caplog: pytest.LogCaptureFixture) -> None:
+    config = read(
+        """
+        [queue]
+        retain_ms = 5
+        [[channels]]
+        name = "orders"
+        queue = { retain_ms = 6 }
+        queues = [ { id = 1, retain_ms = 7 } ]
+        """
+    )
+    (channel,) = config.channels
+    (queue,) = channel.queues
+    found = (config.queue, channel.changes.queue, queue.changes)
+    assert [None if each is None else each.retain_time_ms for each in found] == [5, 6, 7]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{prefix}retain_ms is now called {prefix}retain_time_ms; use that name"
+        for prefix in ("queue.", "channels.orders.queue.", "channels.orders.queues.")
+    ]
+    with pytest.raises(
+        ConfigError, match=r"queue\.retain_ms is the older name of queue\.retain_time_ms: give only"
+    ):
+        read("[queue]\nretain_ms = 5\nretain_time_ms = 6")
+    with pytest.raises(ConfigError, match=r"queue\.retain_time_ms must be a whole number"):
+        read('[queue]\nretain_ms = "5"')
 
 
 def test_what_is_declared_is_there_when_the_server_starts() -> None:

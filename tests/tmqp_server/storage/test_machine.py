@@ -44,8 +44,8 @@ RETENTIONS = st.sampled_from(
         Retention(),
         Retention(300),
         Retention(0, 20),
-        Retention(0, 0, for_readers=True),
-        Retention(2_000, 50, for_readers=True),
+        Retention(0, 0, retain_for_readers=True),
+        Retention(2_000, 50, retain_for_readers=True),
     ]
 )
 
@@ -74,17 +74,19 @@ class ModelQueue:
         # What is forgotten already takes no part: a store counts only what it has.
         for sequence in sorted(self.owed | self.retained, reverse=True):
             message = self.messages[sequence]
-            near = retention.max_bytes > newer
-            young = message.timestamp_us > now_us - retention.max_age_ms * 1_000
+            near = retention.retain_bytes > newer
+            young = message.timestamp_us > now_us - retention.retain_time_ms * 1_000
             newer += len(message.body)
             if sequence not in self.retained:
                 continue
-            if retention.for_readers:
+            if retention.retain_for_readers:
                 unread = any(cursor < sequence for cursor in self.cursors.values())
-                bounded = (near or not retention.max_bytes) and (young or not retention.max_age_ms)
+                bounded = (near or not retention.retain_bytes) and (
+                    young or not retention.retain_time_ms
+                )
                 keep = unread and bounded
             else:
-                keep = near or (bool(retention.max_age_ms) and young)
+                keep = near or (bool(retention.retain_time_ms) and young)
             if not keep:
                 self.retained.discard(sequence)
 

@@ -68,7 +68,7 @@ def test_topology_comes_back_in_the_order_of_creation(home: Home) -> None:
         batch(
             KeepChannel("b", b"1"),
             KeepChannel("a", b"2"),
-            queue(9, Retention(1, 2, for_readers=True)),
+            queue(9, Retention(1, 2, retain_for_readers=True)),
             queue(4),
             KeepRouter("r", b"3"),
             KeepRouter("q", b"4"),
@@ -83,7 +83,7 @@ def test_topology_comes_back_in_the_order_of_creation(home: Home) -> None:
             KeepChannel("b", b"5"),
             KeepRouter("r", b"6"),
             KeepCursor("y", 4, 2),
-            queue(9, Retention(1, 2, for_readers=True), b"new"),
+            queue(9, Retention(1, 2, retain_for_readers=True), b"new"),
             KeepChannel("gone", b""),
             DropChannel("gone"),
             DropChannel("never"),
@@ -106,7 +106,11 @@ def test_topology_comes_back_in_the_order_of_creation(home: Home) -> None:
     assert [(c.name, c.key, c.sequence) for c in found.cursors] == [("y", 4, 2), ("x", 9, 7)]
     assert [(q.queue.key, q.queue.options) for q in found.queues] == [(9, b"new"), (4, b"{}")]
     retention = found.queues[0].queue.retention
-    assert (retention.max_bytes, retention.max_age_ms, retention.for_readers) == (1, 2, True)
+    assert (retention.retain_bytes, retention.retain_time_ms, retention.retain_for_readers) == (
+        1,
+        2,
+        True,
+    )
     assert found.last_key == 12
 
 
@@ -367,7 +371,7 @@ def test_the_longer_of_bytes_and_age_counts(home: Home) -> None:
 
 
 def test_without_a_cursor_nothing_is_kept_for_readers(home: Home) -> None:
-    assert retained(home, Retention(0, 0, for_readers=True)) == []
+    assert retained(home, Retention(0, 0, retain_for_readers=True)) == []
 
 
 def test_age_alone_lets_go(home: Home) -> None:
@@ -379,7 +383,7 @@ def test_age_alone_lets_go(home: Home) -> None:
 
 
 def test_messages_are_kept_until_every_reader_has_passed(home: Home) -> None:
-    store = with_queue(home.open(), 1, Retention(0, 0, for_readers=True))
+    store = with_queue(home.open(), 1, Retention(0, 0, retain_for_readers=True))
     store.write(batch(KeepCursor("a", 1, 0), KeepCursor("b", 1, 0)), NOW_US)
     push_each(store, range(1, 41))
     store.write(batch(settled={1: list(range(1, 41))}), NOW_US)
@@ -396,7 +400,7 @@ def test_messages_are_kept_until_every_reader_has_passed(home: Home) -> None:
 
 
 def test_a_bound_frees_what_a_lagging_reader_holds_back(home: Home) -> None:
-    store = with_queue(home.open(), 1, Retention(1_000, 0, for_readers=True))
+    store = with_queue(home.open(), 1, Retention(1_000, 0, retain_for_readers=True))
     store.write(batch(KeepCursor("a", 1, 0)), NOW_US)
     for n in range(1, 601):
         made = message(n, bytes(100))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS
 from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueOptions
 from tmqp_server.engine.records import field_names
 from tmqp_server.storage.port import StoreError
@@ -69,11 +70,27 @@ def test_a_router_comes_back() -> None:
 
 
 def test_every_option_is_kept() -> None:
-    for kept, kind in (
-        (queue_to_bytes(QueueOptions(), 0), QueueOptions),
-        (channel_to_bytes(ChannelOptions()), ChannelOptions),
+    for kept, kind, declared in (
+        (queue_to_bytes(QueueOptions(), 0), QueueOptions, QUEUE_OPTIONS),
+        (channel_to_bytes(ChannelOptions()), ChannelOptions, CHANNEL_OPTIONS),
     ):
-        assert set(field_names(kind)) <= set(json.loads(kept))
+        assert set(field_names(kind)) - {"queue"} == {each.name for each in declared}
+        assert {each.kept for each in declared} <= set(json.loads(kept))
+
+
+def test_the_stored_names_of_options_stay() -> None:
+    """A name that changed would make every store forget the option."""
+    assert set(json.loads(queue_to_bytes(QueueOptions(), 0))) == {
+        "version", "suspect", "status", "request_acknowledge", "acknowledge_timeout_ms",
+        "message_timeout_ms", "use_message_id", "wait_for_acknowledge", "hide_client_names",
+        "send_only_first_acquirer", "message_limit", "message_size_limit", "put_back_limit",
+        "dead_letter", "delivery_handler", "tag", "durable", "overflow", "ephemeral",
+        "memory_limit", "retain_bytes", "retain_ms", "retain_for_readers",
+    }  # fmt: skip
+    assert set(json.loads(channel_to_bytes(ChannelOptions()))) == {
+        "version", "queue", "allow_multiple_queues", "allowed_queues", "client_limit",
+        "queue_limit", "destroy_when_empty", "authenticator", "event_handler",
+    }  # fmt: skip
 
 
 def test_unknown_names_are_passed_over_and_missing_ones_are_defaults() -> None:
@@ -96,5 +113,5 @@ def test_a_binding_without_its_fields_is_said() -> None:
 
 
 def test_what_is_retained() -> None:
-    kept = retention_of(QueueOptions(retain_bytes=5, retain_ms=6, retain_for_readers=True))
-    assert (kept.max_bytes, kept.max_age_ms, kept.for_readers) == (5, 6, True)
+    kept = retention_of(QueueOptions(retain_bytes=5, retain_time_ms=6, retain_for_readers=True))
+    assert (kept.retain_bytes, kept.retain_time_ms, kept.retain_for_readers) == (5, 6, True)

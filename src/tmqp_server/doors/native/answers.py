@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tmqp.bits import HEAD_BYTES
 from tmqp.constants import (
     MAX_NAME_BYTES,
     RESULT_NOT_FOUND,
@@ -29,7 +30,6 @@ __all__ = [
 ]
 
 _NACK_REASON = HeaderName.NACK_REASON.value
-_HEAD_BYTES: Final = 8
 #: One-byte strings by value.
 _ONE_BYTE: Final = [bytes((value,)) for value in range(256)]
 #: A reason made by user code is cut to so many bytes; a header block holds 65,535 (F6).
@@ -155,8 +155,8 @@ class ConfirmWriter:
         self._first_acquirer = first_acquirer
         raw = Frame.build(TYPE_ACKNOWLEDGE, channel, queue_id, first_acquirer=first_acquirer).raw
         self._before = raw[:2]
-        self._behind = raw[3:_HEAD_BYTES]
-        self._target = raw[_HEAD_BYTES:]
+        self._behind = raw[3:HEAD_BYTES]
+        self._target = raw[HEAD_BYTES:]
 
 
 def _are_alike(names: list[str], size: int) -> bool:

@@ -40,7 +40,7 @@ from tmqp_server.engine.model.snapshots import (
     QueueSnapshot,
     TransactionSnapshot,
 )
-from tmqp_server.engine.options import DEFAULT_PUT_BACK_LIMIT
+from tmqp_server.engine.option_table import QUEUE_OPTIONS, Option
 
 __all__ = ["most_items", "unix_ms", "written"]
 
@@ -57,8 +57,12 @@ _OFFSETS: Final[str] = _template(OffsetsInformation)
 _PART: Final[str] = _template(PartInformation)
 _QUEUE: Final[str] = _template(QueueInformation)
 _TRANSACTION: Final[str] = _template(TransactionInformation)
-_EXTENSIONS: Final[list[str]] = [
-    f',"{each.name}":' for each in properties_of(QueueInformation) if each.extension
+_OPTIONS: Final[dict[str, Option]] = {each.attribute: each for each in QUEUE_OPTIONS}
+#: Our own properties of a queue: the beginning of each, its attribute, and the option it shows.
+_EXTENSIONS: Final[list[tuple[str, str, Option | None]]] = [
+    (f',"{each.name}":', each.attribute, _OPTIONS.get(each.attribute))
+    for each in properties_of(QueueInformation)
+    if each.extension
 ]
 
 
@@ -238,27 +242,25 @@ def _queue(item: QueueSnapshot, offset_s: float) -> bytes:
         options.message_size_limit,
     )
     text = _QUEUE % values
-    extensions: tuple[object, ...] = (
-        options.durable,
-        options.overflow,
-        options.ephemeral,
-        options.memory_limit,
-        item.spilled,
-        item.overflowed + item.damaged,
-        "" if options.put_back_limit == DEFAULT_PUT_BACK_LIMIT else str(options.put_back_limit),
-        options.retain_bytes,
-        options.retain_ms,
-        options.retain_for_readers,
-    )
-    if any(extensions):
-        text = text[:-1] + _extensions(extensions) + "}"
+    extensions = _extensions(item)
+    if extensions:
+        text = text[:-1] + extensions + "}"
     return text.encode()
 
 
-def _extensions(values: tuple[object, ...]) -> str:
+def _extensions(item: QueueSnapshot) -> str:
     """Our own properties, those that say something."""
+    options = item.options
     parts: list[str] = []
-    for name, value in zip(_EXTENSIONS, values, strict=True):
-        if value:
-            parts.append(name + (_flag(value) if isinstance(value, bool) else str(value)))
+    for begin, attribute, option in _EXTENSIONS:
+        if option is not None:
+            value: object = getattr(options, option.name)
+            says_something = value != option.initial
+        else:
+            value = item.spilled
+            if attribute == "dropped_messages":
+                value = item.overflowed + item.damaged
+            says_something = value != 0
+        if says_something:
+            parts.append(begin + (_flag(value) if isinstance(value, bool) else str(value)))
     return "".join(parts)

@@ -7,6 +7,7 @@ A mistake in them is a :class:`BadRequestError`, answered with its result code; 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tmqp.constants import (
     HEADER_VALUE_YES,
@@ -69,6 +70,7 @@ from tmqp_server.engine.commands import (
     UpdateChannel,
     UpdateQueue,
 )
+from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, TEXT, Option
 from tmqp_server.engine.options import BindingOptions, ChannelChanges, QueueChanges
 
 __all__ = ["OPERATIONS", "command_of", "push_extras"]
@@ -106,7 +108,15 @@ def _queue_options_of(frame: Frame, *, has_body: bool) -> QueueChanges | None:
     wait = wait_word.strip().lower() in _TRUE_WORDS if wait_word else None
     if body is None and status is None and wait is None and tag is None and handler is None:
         return None
-    return _queue_changes(body or QueueOptions(), status, wait, tag, handler)
+    changes = QueueChanges(**_given(body or QueueOptions(), QUEUE_OPTIONS))
+    if status is not None:
+        changes.status = status
+    if wait is not None:
+        changes.wait_for_acknowledge = wait
+    if handler is not None:
+        changes.delivery_handler = handler
+    changes.tag = tag
+    return changes
 
 
 def _channel_changes(frame: Frame, *, takes_none: bool = False) -> ChannelChanges | None:
@@ -122,43 +132,16 @@ def _channel_changes(frame: Frame, *, takes_none: bool = False) -> ChannelChange
         body = ChannelOptions.from_json(frame.payload)
     except ModelError as error:
         raise BadRequestError(str(error)) from error
-    return ChannelChanges(
-        body.allow_multiple_queues,
-        body.allowed_queues,
-        body.client_limit,
-        body.queue_limit,
-        body.destroy_when_empty,
-        _queue_changes(body, None, None, None, None),
-        body.authenticator if takes_none else body.authenticator or None,
-        body.event_handler if takes_none else body.event_handler or None,
-    )
+    given = _given(body, CHANNEL_OPTIONS)
+    for option in CHANNEL_OPTIONS:
+        if option.kind == TEXT and not takes_none:
+            given[option.name] = given[option.name] or None
+    return ChannelChanges(**given, queue=QueueChanges(**_given(body, QUEUE_OPTIONS)))
 
 
-def _queue_changes(
-    body: QueueOptions, status: int | None, wait: bool | None, tag: str | None, handler: str | None
-) -> QueueChanges:
-    return QueueChanges(
-        status=body.status if status is None else status,
-        request_acknowledge=body.request_acknowledge,
-        acknowledge_timeout_ms=body.acknowledge_timeout_ms,
-        message_timeout_ms=body.message_timeout_ms,
-        use_message_id=body.use_message_id,
-        wait_for_acknowledge=body.wait_for_acknowledge if wait is None else wait,
-        hide_client_names=body.hide_client_names,
-        send_only_first_acquirer=body.send_only_first_acquirer,
-        message_limit=body.message_limit,
-        message_size_limit=body.message_size_limit,
-        put_back_limit=body.put_back_limit,
-        delivery_handler=handler or body.message_delivery_handler,
-        tag=tag,
-        durable=body.durable,
-        overflow=body.overflow,
-        ephemeral=body.ephemeral,
-        memory_limit=body.memory_limit,
-        retain_bytes=body.retain_bytes,
-        retain_ms=body.retain_time_ms,
-        retain_for_readers=body.retain_for_readers,
-    )
+def _given(body: QueueOptions, options: tuple[Option, ...]) -> dict[str, Any]:
+    """What a body says of some options, by our names; None where it says nothing."""
+    return {each.name: getattr(body, each.attribute) for each in options if each.attribute}
 
 
 #: What a header block must hold, in lower case, for a push to say something about its queue.

@@ -16,18 +16,13 @@ from array import array
 from typing import Final, final
 
 from tmqp._compat import i64
+from tmqp.bits import HAS_HEADER, HEAD_BYTES, HIGH_PRIORITY, TIER_U16, TIER_U32, TYPE_BITS
 from tmqp.constants import TYPE_QUEUE_MESSAGE
 from tmqp.limits import Limits
 from tmqp_server.engine.commands import Parcel
 
 __all__ = ["quick_parcels"]
 
-_HEAD_BYTES: Final = 8
-_TYPE_BITS: Final = 0x3F
-_HIGH_PRIORITY: Final = 0x40
-_HAS_HEADER: Final = 0x20
-_TIER_U16: Final = 253
-_TIER_U32: Final = 254
 #: Fewer in a row that are not all of the block are not worth the look at them.
 _FEWEST: Final = 16
 
@@ -97,7 +92,7 @@ def _run_at(
 ) -> Parcel | None:
     """As many messages from ``begin`` on as are alike; None when the first is odd."""
     end: i64 = len(block)
-    last = end - _HEAD_BYTES
+    last = end - HEAD_BYTES
     if begin > last:
         return None
     b0: i64 = block[begin]
@@ -108,7 +103,7 @@ def _run_at(
     high: i64 = block[begin + 6]
     max_payload: i64 = limits.max_payload_bytes
     max_name: i64 = limits.max_name_bytes
-    if b0 & _TYPE_BITS != TYPE_QUEUE_MESSAGE or b1 & _HAS_HEADER or target_len > max_name:
+    if b0 & TYPE_BITS != TYPE_QUEUE_MESSAGE or b1 & HAS_HEADER or target_len > max_name:
         return None
     names = b""
     layout = _Layout()
@@ -124,9 +119,9 @@ def _run_at(
         ):
             break
         payload: i64 = block[pos + 7]
-        id_at = pos + _HEAD_BYTES
-        if payload >= _TIER_U16:
-            id_at += 2 if payload == _TIER_U16 else 4
+        id_at = pos + HEAD_BYTES
+        if payload >= TIER_U16:
+            id_at += 2 if payload == TIER_U16 else 4
             payload = _wide_payload(block, pos, end)
         id_len: i64 = block[pos + 2]
         names_at = id_at + id_len
@@ -151,7 +146,7 @@ def _run_at(
         low | high << 8,
         block if begin == 0 and pos == end else block[begin:pos],
         layout.count,
-        layout.count if b0 & _HIGH_PRIORITY else 0,
+        layout.count if b0 & HIGH_PRIORITY else 0,
         pos - begin,
         layout.largest,
         None,
@@ -162,13 +157,13 @@ def _run_at(
 
 def _wide_payload(block: bytes, pos: i64, end: i64) -> i64:
     """The payload length behind a head, of two or four bytes (F4); -1 if it is no such one."""
-    at = pos + _HEAD_BYTES
-    if block[pos + 7] == _TIER_U16:
+    at = pos + HEAD_BYTES
+    if block[pos + 7] == TIER_U16:
         if at + 2 > end:
             return -1
         low: i64 = block[at]
         return low | block[at + 1] << 8
-    if block[pos + 7] != _TIER_U32 or at + 4 > end:
+    if block[pos + 7] != TIER_U32 or at + 4 > end:
         return -1
     low = block[at]
     return low | block[at + 1] << 8 | block[at + 2] << 16 | block[at + 3] << 24

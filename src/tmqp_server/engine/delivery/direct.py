@@ -97,7 +97,7 @@ class Direct:
         self._core.work += len(named)
         for client in named:
             if client.blocked:
-                self._core.directs_skipped += 1
+                self._core.counters.directs_skipped += 1
             else:
                 receivers.append(client.number)
         return receivers
@@ -125,7 +125,7 @@ class Direct:
         assert isinstance(command, PassAnswer)
         client = self._core.clients.get(command.client_id)
         if client is None or not self._waits(client, command.message_id, command.kind, session):
-            self._core.answers_dropped += 1
+            self._core.counters.answers_dropped += 1
         else:
             self._pass(client, command.size, command.wire)
 
@@ -163,7 +163,7 @@ class Direct:
         core = self._core
         if client.blocked:
             if client.answer_bytes + size > core.limits.max_answer_bytes_while_blocked:
-                core.answers_dropped += 1
+                core.counters.answers_dropped += 1
                 return
             client.answer_bytes += size
         core.out.append(Forward([client.number], wire))

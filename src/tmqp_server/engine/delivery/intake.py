@@ -1,9 +1,4 @@
-"""Owns what comes in message by message: pushes and acknowledges, one by one or in batches.
-
-A push that is refused is answered in two ways (F75, contradiction 22): with a Reply, which every
-producer gets, and with a negative Confirm when it asked to be told, because a producer that waits
-for the confirm looks at nothing else.
-"""
+"""Owns what comes in message by message: pushes and acknowledges, one by one or in batches."""
 
 from __future__ import annotations
 
@@ -25,16 +20,16 @@ from tmqp_server.engine.delivery.direct import Direct
 from tmqp_server.engine.delivery.outcomes import NACK_STORAGE, Outcomes
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
-from tmqp_server.engine.effects import Confirm, Reply
+from tmqp_server.engine.effects import Confirm, Effect, Reply
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.message import MARK_CONFIRMED, MARK_HIGH, MARK_WANTS, Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 
-__all__ = ["REFUSAL_REASONS", "Intake"]
+__all__ = ["Intake", "refused_push"]
 
 #: The reason of the negative confirm of a refused push, by result code.
-REFUSAL_REASONS: Final[dict[int, str]] = {
+_REFUSAL_REASONS: Final[dict[int, str]] = {
     RESULT_BAD_REQUEST: "bad-request",
     RESULT_UNAUTHORIZED: "unauthorized",
     RESULT_NOT_FOUND: "not-found",
@@ -42,6 +37,36 @@ REFUSAL_REASONS: Final[dict[int, str]] = {
     RESULT_LIMIT_EXCEEDED: "limit-exceeded",
     RESULT_BUSY: "busy",
 }
+
+
+def refused_push(command: Push, code: int, reason: str = "") -> list[Effect]:
+    """What answers a push that is refused (F75, contradiction 22), by whomever.
+
+    A Reply, which every producer gets, and a negative Confirm when it asked to be told, because a
+    producer that waits for the confirm looks at nothing else.  Copies are left out in silence
+    (F82).
+
+    :param reason: of the negative confirm, when the result code does not say it.
+    """
+    extras = command.extras
+    if extras is not None and extras.silent:
+        return []
+    refusal: list[Effect] = [Reply(command.session, command.wire, code)]
+    if command.wants_confirm:
+        refusal.append(
+            Confirm(
+                command.session,
+                command.message_id,
+                command.channel,
+                command.queue_id,
+                False,
+                reason or _REFUSAL_REASONS.get(code, NACK_ERROR),
+                True,
+                "",
+                None,
+            )
+        )
+    return refusal
 
 
 class Intake:
@@ -78,7 +103,7 @@ class Intake:
         core = self._core
         session = core.sessions.get(command.session)
         if session is None:
-            core.stray_commands += 1
+            core.count_stray()
             return
         channel = core.channels.by_spelling.get(command.channel)
         queue = None if channel is None else channel.queues.get(command.queue_id)
@@ -87,7 +112,7 @@ class Intake:
             changes = None if extras is None else extras.changes
             queue = self._directory.open_queue(command.channel, command.queue_id, changes)
             if queue is None:
-                self._refuse(command, session, self._directory.problem)
+                core.out.extend(refused_push(command, self._directory.problem))
                 return
         size = command.size
         if (
@@ -95,13 +120,14 @@ class Intake:
             or queue.count + queue.spilled >= queue.count_cap
             or ((queue.saves or queue.bounded) and not core.has_room_to_save(size))
             or queue.bytes + size > self._max_queue_bytes
-            or core.total_bytes + size + MESSAGE_OVERHEAD_BYTES > self._max_total_bytes
+            or core.message_bytes + core.state_bytes + size + MESSAGE_OVERHEAD_BYTES
+            > self._max_total_bytes
         ):
             problem = self._outcomes.problem_of_push(queue, size)
             if problem != RESULT_OK:
-                queue.refused += 1
+                self._outcomes.count_refused(queue)
                 busy = problem == RESULT_BUSY and not core.has_room_to_save(size)
-                self._refuse(command, session, problem, NACK_STORAGE if busy else "")
+                core.out.extend(refused_push(command, problem, NACK_STORAGE if busy else ""))
                 return
         self._enter(queue, command, session, now)
 
@@ -111,7 +137,7 @@ class Intake:
         if queue is None:
             return False
         if self._outcomes.problem_of_push(queue, command.size) != RESULT_OK:
-            queue.refused += 1
+            self._outcomes.count_refused(queue)
             return False
         self._enter(queue, command, session, self._core.now)
         return True
@@ -156,34 +182,12 @@ class Intake:
         message.marks |= MARK_CONFIRMED
         queue.expect_nameless()
 
-    def _refuse(self, command: Push, session: Session, code: int, why: str = "") -> None:
-        extras = command.extras
-        if extras is not None and extras.silent:
-            return
-        out = self._core.out
-        out.append(Reply(session.number, command.wire, code))
-        if command.wants_confirm:
-            reason = why or REFUSAL_REASONS.get(code, NACK_ERROR)
-            out.append(
-                Confirm(
-                    session.number,
-                    command.message_id,
-                    command.channel,
-                    command.queue_id,
-                    False,
-                    reason,
-                    True,
-                    "",
-                    None,
-                )
-            )
-
     def acknowledge(self, command: Acknowledge, now: float) -> None:
         """Take a consumer's answer; one for a queue that does not exist is counted (F95)."""
         core = self._core
         session = core.sessions.get(command.session)
         if session is None:
-            core.stray_commands += 1
+            core.count_stray()
             return
         channel = core.channels.by_spelling.get(command.channel)
         if channel is None:
@@ -192,7 +196,7 @@ class Intake:
             return  # of a direct message, without the mark that says so (F116)
         queue = None if channel is None else channel.queues.get(command.queue_id)
         if queue is None:
-            core.unknown_acks += 1
+            core.counters.unknown_acks += 1
             session.unknown_acks += 1
             return
         self._workflow.acknowledge(queue, session, command, now)

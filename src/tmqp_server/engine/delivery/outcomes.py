@@ -1,14 +1,14 @@
 """Owns what decisions lead to: confirms, saving, putting back, giving up, settling.
 
-Theory of operation.  Three promises are kept here and nowhere else.
+Theory of operation.  Three promises are kept.
 
 *A confirm at most once.*  ``confirm`` marks the message; whatever comes later is passed over.
 
 *Rule 1: no confirm before the storage has answered.*  While a message is being saved, a positive
 confirm is made but held; ``keeping.py`` releases it, or turns it into a negative one.
 
-*Nothing is forgotten.*  Every message that leaves a queue for good goes through ``settle``, which
-keeps the books about bytes and tells the storage.
+*Nothing is forgotten.*  Whatever becomes of a message, ``flights.py`` closes its books and the
+storage is told to erase it, here or, of messages answered for in a row, in ``push_runs.py``.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from tmqp_server.engine.delivery.saving import Saver
 from tmqp_server.engine.delivery.sharing import forget, reindex, tell
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import (
@@ -83,10 +84,11 @@ _NO_ROOM: Final = "limit-exceeded"
 class Outcomes:
     """Asks handlers and carries their decisions out."""
 
-    __slots__ = ("saver", "_core", "_directory", "_limits")
+    __slots__ = ("saver", "_core", "_directory", "_flights", "_limits")
 
-    def __init__(self, core: Core, directory: Directory) -> None:
-        self.saver = Saver(core)
+    def __init__(self, core: Core, flights: Flights, directory: Directory) -> None:
+        self.saver = Saver(core, flights)
+        self._flights = flights
         self._core = core
         self._directory = directory
         self._limits = core.limits
@@ -144,20 +146,28 @@ class Outcomes:
 
     def _failed(self, queue: Queue, message: Message, error: Exception) -> Decision:
         """What stands for a decision that a handler failed to make."""
-        queue.errors += 1
+        self.count_error(queue)
         try:
             decision = queue.handler.exception_thrown(queue, message, error)
             if not isinstance(decision, Decision):
                 raise TypeError(_NOT_A_DECISION)
         except Exception:  # noqa: BLE001 - its own rescue failed as well
-            queue.errors += 1
+            self.count_error(queue)
             acknowledge = DECIDE_ACK_NEGATIVE if message.marks & MARK_WANTS else DECIDE_ACK_NONE
             return Decision(False, False, PUT_BACK_NO, acknowledge, NACK_ERROR)
         return decision
 
+    def count_error(self, queue: Queue) -> None:
+        """Count a failure of user code."""
+        queue.counters.errors += 1
+
+    def count_refused(self, queue: Queue) -> None:
+        """Count a push that was not accepted."""
+        queue.counters.refused += 1
+
     def dequeued(self, queue: Queue, message: Message) -> None:
         """Count a message that leaves the lists without being put back, and tell the handler."""
-        queue.removed += 1
+        self._flights.dequeue(queue)
         if queue.hooks & HOOK_DEQUEUED:
             try:
                 queue.handler.message_dequeued(queue, message)
@@ -218,7 +228,7 @@ class Outcomes:
         message.marks |= MARK_CONFIRMED
         producer = message.producer
         if not producer.alive:
-            self._core.confirms_skipped += 1
+            self.skip_confirms(1)
             return
         effect = Confirm(
             producer.number,
@@ -235,6 +245,10 @@ class Outcomes:
             message.rarely().held_confirm = effect
         else:
             self._core.out.append(effect)
+
+    def skip_confirms(self, count: int) -> None:
+        """Count confirms that are not made because the producer has gone (F77)."""
+        self._core.counters.confirms_skipped += count
 
     def _save(self, queue: Queue, message: Message) -> bool:
         """Ask the storage to keep a message, once; a queue that stores nothing saves nothing.
@@ -298,26 +312,18 @@ class Outcomes:
                 return RESULT_OK
         return RESULT_OK if self._core.has_room_to_save(size) else RESULT_BUSY
 
-    def admit(self, queue: Queue, message: Message) -> None:
-        """Open the books on a message."""
-        size = message.size
-        queue.accepted += 1
-        queue.count += 1
-        queue.bytes += size
-        self._core.total_bytes += size + MESSAGE_OVERHEAD_BYTES
-
     def settle(self, queue: Queue, message: Message) -> None:
         """Close the books on a message; the caller has counted what became of it."""
-        size = message.size
-        queue.count -= 1
-        queue.bytes -= size
-        self._core.total_bytes -= size + MESSAGE_OVERHEAD_BYTES
-        message.marks |= MARK_GONE
-        if queue.fleeting and queue.count == 0:
-            self._core.note_emptied(queue)
-        if message.marks & MARK_SHARED:
+        self._flights.let_go(queue, message)
+        self._forget(queue, message)
+
+    def _forget(self, queue: Queue, message: Message) -> None:
+        """Let nobody find a message that is settled, and the storage erase its copies."""
+        marks = message.marks
+        message.marks = marks | MARK_GONE
+        if marks & MARK_SHARED:
             forget(queue, message)
-        if message.marks & (MARK_SAVED | MARK_SAVING):
+        if marks & (MARK_SAVED | MARK_SAVING):
             self.saver.erase(queue, message)
 
     def wait_last(self, queue: Queue, message: Message) -> None:
@@ -328,7 +334,7 @@ class Outcomes:
         if not queue.bounded or not queue.is_over(message, True):
             queue.put_last(message)
         elif queue.options.ephemeral:
-            queue.overflowed += 1
+            queue.counters.overflowed += 1
             if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
                 self.confirm(message, False, _NO_ROOM, "", None)
             self.drop(queue, message)
@@ -339,25 +345,25 @@ class Outcomes:
 
     def finish(self, queue: Queue, message: Message) -> None:
         """Settle a message that was consumed, and tell the nodes that have it too (F63)."""
-        queue.done += 1
         if message.marks & MARK_SHARED:
             tell(self._core.out, queue, message)
-        self.settle(queue, message)
+        self._flights.finish(queue, message)
+        self._forget(queue, message)
 
     def settle_elsewhere(self, queue: Queue, message: Message, positive: bool) -> None:
         """Settle a message that another node is done with.
 
         A producer that asked and has not heard is told here, for this is the node it asked.
         """
-        queue.done += 1
         if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
             self.confirm(message, positive, NACK_NONE, "", None)
-        self.settle(queue, message)
+        self._flights.finish(queue, message)
+        self._forget(queue, message)
 
     def drop(self, queue: Queue, message: Message) -> None:
         """Give a message up."""
-        queue.dropped += 1
-        self.settle(queue, message)
+        self._flights.drop(queue, message)
+        self._forget(queue, message)
 
     def forget(self, queue: Queue, message: Message) -> None:
         """Close the books on a message that never entered: only the storage may know it."""
@@ -377,9 +383,9 @@ class Outcomes:
             if decision.put_back != PUT_BACK_NO and rare.put_backs < queue.put_back_limit:
                 rare.put_backs += 1
                 rare.expires_at = NEVER
-                queue.requeued += 1
+                queue.counters.requeued += 1
                 return False
-        queue.expired += 1
+        queue.counters.expired += 1
         self.settle(queue, message)
         return True
 
@@ -399,12 +405,12 @@ class Outcomes:
         if queue.discipline.replaces:
             latest = queue.latest()
             if latest is not None and latest.sequence > message.sequence:
-                queue.cleared += 1
+                self._flights.count_cleared(queue, 1)
                 self.settle(queue, message)
                 return
             self.make_way(queue, message)
         rare.put_backs += 1
-        queue.requeued += 1
+        queue.counters.requeued += 1
         if where == PUT_BACK_START:
             queue.put_first(message)
         else:
@@ -417,7 +423,7 @@ class Outcomes:
         if not queue.discipline.replaces:
             return
         if queue.waiting_count() != 0:
-            self._core.trash.append(queue.clear_waiting())
+            self._core.trash.append(self._flights.clear_waiting(queue))
             reindex(queue, coming)
         if queue.spilled:
             self.saver.clear_tails(queue, True, True)
@@ -452,11 +458,11 @@ class Outcomes:
         if self._problem_of_queue(target, message.size, 0, 0) != RESULT_OK:
             self.drop(queue, message)
             return
-        queue.dead += 1
-        self._core.dead_lettered += 1
+        queue.counters.dead += 1
+        self._core.counters.dead_lettered += 1
         letter = self._readdressed(message, target)
         letter.rarely().hops = hops
-        self.admit(target, letter)
+        self._flights.admit(target, letter)
         if message.marks & (MARK_SAVED | MARK_SAVING):
             self.saver.move(queue, message, letter)
             self.saver.save(target, letter)

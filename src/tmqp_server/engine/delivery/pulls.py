@@ -37,6 +37,7 @@ from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.effects import AnswerPull, EndPull, Reply
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.delivery import ALLOW, HOOK_BEGIN_SEND, HOOK_CAN_RECEIVE, Decision
 from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.queues import Queue
@@ -58,10 +59,18 @@ _SHARE: Final = 100
 class Puller:
     """Serves pulls."""
 
-    __slots__ = ("_core", "_outcomes", "_sender", "_workflow")
+    __slots__ = ("_core", "_flights", "_outcomes", "_sender", "_workflow")
 
-    def __init__(self, core: Core, outcomes: Outcomes, sender: Sender, workflow: Workflow) -> None:
+    def __init__(
+        self,
+        core: Core,
+        flights: Flights,
+        outcomes: Outcomes,
+        sender: Sender,
+        workflow: Workflow,
+    ) -> None:
         self._core = core
+        self._flights = flights
         self._outcomes = outcomes
         self._sender = sender
         self._workflow = workflow
@@ -252,9 +261,6 @@ class Puller:
             return False
         self._core.out.append(AnswerPull(session.number, command.request, message))
         session.delivered += 1
-        message.attempts += 1
-        queue.sent += 1
-        queue.deliveries += 1
-        queue.last_sent = self._core.now
+        self._flights.sent(queue, message, 1, self._core.now)
         self._sender.decide_sent(queue, message, session, decision)
         return True

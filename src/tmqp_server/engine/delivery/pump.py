@@ -24,6 +24,7 @@ from typing import Final
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.sending import Sender
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.queues import Queue
 
 __all__ = ["Pump"]
@@ -37,10 +38,11 @@ _UNIT_SHIFT: Final = 10
 class Pump:
     """Drains queues."""
 
-    __slots__ = ("_core", "_outcomes", "_sender")
+    __slots__ = ("_core", "_flights", "_outcomes", "_sender")
 
-    def __init__(self, core: Core, outcomes: Outcomes, sender: Sender) -> None:
+    def __init__(self, core: Core, flights: Flights, outcomes: Outcomes, sender: Sender) -> None:
         self._core = core
+        self._flights = flights
         self._outcomes = outcomes
         self._sender = sender
 
@@ -126,13 +128,5 @@ class Pump:
             if message is None:
                 trash.popleft()
                 continue
-            client = message.holder
-            if client is not None:
-                message.holder = None
-                self._sender.give_up_one(client)
-            elif message.holders is not None:
-                for client in message.holders.values():
-                    core.budget -= 1
-                    self._sender.give_up_one(client)
-                core.release(message)
+            self._flights.take_from_all(message)
             self._outcomes.settle(heap.queue, message)

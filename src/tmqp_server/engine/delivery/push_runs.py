@@ -26,6 +26,7 @@ from tmqp_server.engine.core import Core, PendingRun
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
 from tmqp_server.engine.events import MESSAGE_PRODUCED
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import (
@@ -52,12 +53,12 @@ __all__ = ["Runs"]
 class Runs:
     """Takes runs."""
 
-    __slots__ = ("_core", "_max_queue_bytes", "_max_total_bytes", "_window", "_workflow")
+    __slots__ = ("_core", "_flights", "_max_queue_bytes", "_max_total_bytes", "_workflow")
 
-    def __init__(self, core: Core, workflow: Workflow) -> None:
+    def __init__(self, core: Core, flights: Flights, workflow: Workflow) -> None:
         self._core = core
+        self._flights = flights
         self._workflow = workflow
-        self._window = core.limits.max_in_flight_per_session
         self._max_queue_bytes = core.limits.max_queue_bytes
         self._max_total_bytes = core.limits.max_total_bytes
 
@@ -167,9 +168,6 @@ class Runs:
 
         False, with nothing done, when one of them would be a twin, or too much unanswered.
         """
-        core = self._core
-        if queue.twins or only.in_flight + run.count >= self._window:
-            return False
         if queue.message_timeout_s > 0.0 and queue.discipline.stores:
             return False
         marks = MARK_HIGH if run.high_priority else 0
@@ -177,40 +175,19 @@ class Runs:
             marks |= MARK_WANTS
         if confirms:
             marks |= MARK_CONFIRMED
-        saves = queue.saves
-        if saves:
+        if queue.saves:
             marks |= MARK_SAVING | MARK_TOGETHER if confirms else MARK_SAVING
-        channel, queue_id = run.channel, run.queue_id
-        ids, sizes, wires = run.wire.contents()
-        origin = session.origin
-        messages: list[Message] = []
-        flights = queue.flights
-        sequence = queue.sequence
-        for place in range(len(ids)):
-            message_id = ids[place]
-            if message_id in flights:
-                for earlier in range(place):
-                    del flights[ids[earlier]]
-                return False
-            sequence += 1
-            size, wire = sizes[place], wires[place]
-            message = Message(message_id, origin, channel, queue_id, size, wire, marks, sequence)
-            message.attempts = 1
-            message.sent_at = now
-            message.holder = only
-            flights[message_id] = message
-            if saves:
-                messages.append(message)
-        only.in_flight += run.count
-        queue.count += run.count
-        queue.bytes += run.size
-        core.total_bytes += run.size + run.count * MESSAGE_OVERHEAD_BYTES
-        if now + queue.ack_timeout_s < queue.timer.wake_at:
-            core.wakeups.arm(queue.timer, now + queue.ack_timeout_s)
-        if saves:
+        contents = run.wire.contents()
+        messages = self._flights.take_off_run(
+            queue, run, contents, only, session.origin, marks, now
+        )
+        if messages is None:
+            return False
+        if queue.saves:
             self._keep(queue, session, run, messages)
         elif confirms:
-            core.out.append(ConfirmRun(session.number, ids, channel, queue_id))
+            ids = contents[0]
+            self._core.out.append(ConfirmRun(session.number, ids, run.channel, run.queue_id))
         return True
 
     def _keep(self, queue: Queue, session: Session, run: PushRun, messages: list[Message]) -> None:
@@ -231,27 +208,18 @@ class Runs:
         sequence = queue.sequence + 1
         queue.sequence += count
         session.pushed += count
-        queue.received += count
-        queue.last_received = now
-        queue.accepted += count
-        queue.removed += count
         consumers = len(audience.everyone)
+        wants = queue.options.request_acknowledge
+        self._flights.count_run(queue, count, consumers, wants, now)
         if consumers == 0:
-            queue.dropped += count
             return
         out = self._core.out
         name = queue.channel_name
-        wants = queue.options.request_acknowledge
         origin = session.origin
         out.append(DeliverRun(audience.first, run, origin, sequence, name, True, wants))
         if consumers > 1:
             out.append(DeliverRun(audience.rest, run, origin, sequence, name, False, wants))
         audience.fanouts += count
-        queue.sent += count
-        queue.deliveries += count * consumers
-        queue.last_sent = now
-        if not wants:
-            queue.done += count
 
     # --- Answers ---------------------------------------------------------------------------------
 
@@ -267,13 +235,18 @@ class Runs:
         queue = None if channel is None else channel.queues.get(run.queue_id)
         if session is None or queue is None or session.node or queue.hooks & HOOK_ACKNOWLEDGED:
             return False
+        flights = self._flights
         workflow = self._workflow
         ids = run.message_ids
         at = run.at
         erased: list[int] = []
         while at < len(ids):
             core.budget = budget
-            workflow.take_answer(queue, session, ids[at], True, None, now, erased)
+            if flights.answer_in_place(queue, session, ids[at], True, erased):
+                if queue.high_count or queue.regular_count or queue.parked:
+                    workflow.go_on(queue, now)
+            else:
+                workflow.take_answer(queue, session, ids[at], True, None, now)
             at += 1
             if core.awake or len(core.out) >= most_effects:
                 break

@@ -18,6 +18,7 @@ from __future__ import annotations
 from tmqp_server.engine.core import Core, PendingSave
 from tmqp_server.engine.delivery.sharing import forget
 from tmqp_server.engine.effects import Append, ClearStored, Confirm, Erase
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.message import (
     MARK_HIGH,
     MARK_SAVED,
@@ -35,10 +36,11 @@ __all__ = ["Saver", "tell_apart"]
 class Saver:
     """Tells the storage what to keep."""
 
-    __slots__ = ("_core",)
+    __slots__ = ("_core", "_flights")
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, flights: Flights) -> None:
         self._core = core
+        self._flights = flights
 
     def save(self, queue: Queue, message: Message) -> None:
         """Have a message kept that is not yet, where it stands."""
@@ -153,7 +155,7 @@ class Saver:
             self._clear_tail(queue, queue.regular_tail, False)
 
     def _clear_tail(self, queue: Queue, tail: Tail, high_priority: bool) -> None:
-        queue.cleared += tail.count
+        self._flights.count_cleared(queue, tail.count)
         queue.spilled -= tail.count
         queue.set_tail(high_priority, None)
         if queue.closed:

@@ -23,10 +23,10 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import PUT_BACK_NO
-from tmqp_server.engine.books import holders_bytes
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.effects import Deliver, DeliverPulled
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import (
     ALLOW,
@@ -51,12 +51,12 @@ _PULLED_BYTES_PER_UNIT: Final = 16_384
 class Sender:
     """Carries out send passes."""
 
-    __slots__ = ("_core", "_outcomes", "_window")
+    __slots__ = ("_core", "_flights", "_outcomes")
 
-    def __init__(self, core: Core, outcomes: Outcomes) -> None:
+    def __init__(self, core: Core, flights: Flights, outcomes: Outcomes) -> None:
         self._core = core
+        self._flights = flights
         self._outcomes = outcomes
-        self._window = core.limits.max_in_flight_per_session
 
     def send(self, queue: Queue, message: Message, now: float) -> None:
         """Send *message*, which is in no list any more; takes its work from the budget."""
@@ -98,8 +98,8 @@ class Sender:
             audience.refresh()
         everyone = audience.everyone
         count = len(everyone)
-        queue.removed += 1
         if count == 0:
+            self._flights.dequeue(queue)
             self._outcomes.drop(queue, message)
             return
         options = queue.options
@@ -114,37 +114,8 @@ class Sender:
             if count > 1:
                 out.append(Deliver(audience.rest, message, name, False, wants, False, hides))
         audience.fanouts += 1
-        message.attempts += 1
-        message.sent_at = now
-        queue.sent += 1
-        queue.deliveries += count
-        queue.last_sent = now
-        if wants:
-            only = audience.only
-            flights = queue.flights
-            if (
-                only is not None
-                and only.in_flight + 1 < self._window
-                and message.message_id not in flights
-                and not queue.twins
-            ):
-                # What _give and _take_off would do, in place: most messages end here.
-                only.in_flight += 1
-                message.holder = only
-                flights[message.message_id] = message
-                if now + queue.ack_timeout_s < queue.timer.wake_at:
-                    self._core.wakeups.arm(queue.timer, now + queue.ack_timeout_s)
-                if queue.waits:
-                    queue.held = message
-                return
-            if only is not None:
-                self._give(queue, message, only)
-            else:
-                self._give_all(queue, message, audience.clients)
-            if message.holder is not None or message.holders is not None:
-                self._take_off(queue, message, now)
-                return
-        self._outcomes.finish(queue, message)
+        if not self._flights.sent_to_all(queue, message, audience, wants, now):
+            self._outcomes.finish(queue, message)
 
     def _send_to_some(
         self,
@@ -171,7 +142,7 @@ class Sender:
                 not queue.discipline.stores and subscription.can_take()
             )
             if not able:
-                queue.skipped += 1
+                queue.counters.skipped += 1
                 if hooks & HOOK_CONSUMER_FAILED:
                     answer = outcomes.ask(HOOK_CONSUMER_FAILED, queue, message, session, None)
                     decision = combine(decision, answer)
@@ -213,7 +184,7 @@ class Sender:
             chooser = subscription.filter
             return chooser is None or chooser.accepts(message)
         except Exception:  # noqa: BLE001 - a door's filter hurts its own subscription only
-            queue.errors += 1
+            self._outcomes.count_error(queue)
             return False
 
     def _emit(self, queue: Queue, message: Message, chosen: dict[int, Client], now: float) -> None:
@@ -231,16 +202,12 @@ class Sender:
             if len(numbers) > 1:
                 rest = numbers[1:]
                 out.append(Deliver(rest, message, name, False, wants, False, hides))
-        message.attempts += 1
-        message.sent_at = now
-        queue.sent += 1
-        queue.deliveries += len(numbers)
-        queue.last_sent = now
+        self._flights.sent(queue, message, len(numbers), now)
         if wants:
             if len(numbers) == 1:
-                self._give(queue, message, chosen[numbers[0]])
+                self._flights.give(queue, message, chosen[numbers[0]])
             else:
-                self._give_all(queue, message, chosen)
+                self._flights.give_all(queue, message, chosen)
 
     def send_pulled(self, queue: Queue, message: Message, pulling: Pulling, now: float) -> bool:
         """Send *message*, which is in no list any more, to the one who pulls.
@@ -313,92 +280,18 @@ class Sender:
             )
         )
         session.delivered += 1
-        message.attempts += 1
-        message.sent_at = now
-        queue.sent += 1
-        queue.deliveries += 1
-        queue.last_sent = now
+        self._flights.sent(queue, message, 1, now)
         if wants:
-            self._give(queue, message, session)
+            self._flights.give(queue, message, session)
 
-    # --- In flight -------------------------------------------------------------------------------
-
-    def _give(self, queue: Queue, message: Message, client: Client) -> None:
-        """Register the one consumer that has the message."""
-        in_flight = client.in_flight
-        if in_flight >= self._window:
-            # Only a broadcast comes here, for it waits for nobody.
-            queue.untracked += 1
-            return
-        message.holder = client
-        client.in_flight = in_flight + 1
-        if in_flight + 1 >= self._window:
-            self.mark_full(client)
-
-    def _give_all(self, queue: Queue, message: Message, clients: dict[int, Client]) -> None:
-        """Register several consumers."""
-        self._core.budget -= len(clients)
-        window = self._window
-        holders = clients.copy()
-        for client in clients.values():
-            in_flight = client.in_flight
-            if in_flight >= window:
-                queue.untracked += 1
-                del holders[client.number]
-                continue
-            client.in_flight = in_flight + 1
-            if in_flight + 1 >= window:
-                self.mark_full(client)
-        if holders:
-            message.holders = holders
-            message.held = holders_bytes(len(clients))
-            self._core.charge(message.held)
-
-    def mark_full(self, client: Client) -> None:
-        """Let no queue that keeps its messages send to *client* before it has answered some."""
-        client.full = True
-        session = self._core.sessions.get(client.number)
-        if session is not None:
-            self._recount(session)
-
-    def give_up_one(self, client: Client) -> None:
-        """Note that *client* has one delivery less in flight."""
-        client.in_flight -= 1
-        if not client.alive and client.in_flight == 0:
-            self._core.forget_husk(client)
-        if client.full:
-            self.relieve(client)
-
-    def relieve(self, client: Client) -> None:
-        """Let queues send again to a client that was full, if a quarter of its window is free.
-
-        Otherwise a busy session would be counted to and fro at every message.
-        """
-        if client.in_flight <= self._window - (self._window + 3) // 4:
-            client.full = False
-            session = self._core.sessions.get(client.number)
-            if session is not None:
-                self._recount(session)
-
-    def _recount(self, session: Session) -> None:
-        """Count a session anew in all its audiences; wake those that can take more now."""
-        core = self._core
-        for subscription in session.subscriptions.values():
-            audience = subscription.audience
-            audience.recount(subscription)
-            if not subscription.stalled:
-                core.wake_audience(audience)
-        if not session.blocked and not session.full:
-            for pulling in session.pulls:
-                if not pulling.parked:
-                    core.schedule_pull(pulling)
+    # --- Consumers -------------------------------------------------------------------------------
 
     def block(self, session: Session, blocked: bool) -> None:
         """Note whether a session's outbound buffer is full."""
         if session.blocked != blocked:
             session.blocked = blocked
             session.answer_bytes = 0
-            self._recount(session)
+            self._core.recount(session)
 
     def _spend(self, subscription: Subscription) -> None:
         """Take one delivery from the credit."""
@@ -406,15 +299,6 @@ class Sender:
             subscription.credit -= 1
             if subscription.credit == 0:
                 subscription.audience.recount(subscription)
-
-    def _take_off(self, queue: Queue, message: Message, now: float) -> None:
-        """Note that a message is in flight, and have its time-out watched."""
-        queue.enter_flight(message)
-        due = now + queue.ack_timeout_s
-        if due < queue.timer.wake_at:
-            self._core.wakeups.arm(queue.timer, due)
-        if queue.waits:
-            queue.held = message
 
     # --- Closing the pass ------------------------------------------------------------------------
 
@@ -424,7 +308,7 @@ class Sender:
         back = decision.put_back if queue.discipline.stores else PUT_BACK_NO
         if message.holder is not None or message.holders is not None:
             outcomes.mark_put_back(message, back)
-            self._take_off(queue, message, now)
+            self._flights.take_off(queue, message, now)
             if back == PUT_BACK_NO:
                 outcomes.dequeued(queue, message)
         elif back != PUT_BACK_NO:

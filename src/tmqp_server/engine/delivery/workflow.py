@@ -15,8 +15,6 @@ the front: nobody was there who could have dealt with it, so it is not lost.
 
 from __future__ import annotations
 
-from typing import Final
-
 from tmqp.constants import (
     DECIDE_ACK_NEGATIVE,
     PUT_BACK_NO,
@@ -29,7 +27,7 @@ from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.delivery.sharing import reindex, share
 from tmqp_server.engine.events import MESSAGE_PRODUCED
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import (
     ALLOW,
@@ -45,12 +43,7 @@ from tmqp_server.engine.model.message import (
     MARK_BACK,
     MARK_BACK_START,
     MARK_DECIDED,
-    MARK_GONE,
-    MARK_NEGATIVE,
-    MARK_SAVED,
     MARK_SAVING,
-    MARK_SHARED,
-    MARK_TWIN,
     MARK_WANTS,
     Message,
 )
@@ -60,20 +53,17 @@ from tmqp_server.engine.model.times import AT_ONCE
 
 __all__ = ["Workflow"]
 
-_REFUSED: Final = MARK_ANSWERED | MARK_NEGATIVE
-#: With one of these a message takes the long way out.
-_NOT_PLAIN: Final = MARK_BACK | MARK_TWIN | MARK_SHARED
-#: With one of these the storage has it, or was asked to keep it.
-_KEPT: Final = MARK_SAVED | MARK_SAVING
-
 
 class Workflow:
     """Takes messages in and sees them through."""
 
-    __slots__ = ("_core", "_outcomes", "_pump", "_sender")
+    __slots__ = ("_core", "_flights", "_outcomes", "_pump", "_sender")
 
-    def __init__(self, core: Core, outcomes: Outcomes, sender: Sender, pump: Pump) -> None:
+    def __init__(
+        self, core: Core, flights: Flights, outcomes: Outcomes, sender: Sender, pump: Pump
+    ) -> None:
         self._core = core
+        self._flights = flights
         self._outcomes = outcomes
         self._sender = sender
         self._pump = pump
@@ -83,8 +73,6 @@ class Workflow:
     def receive(self, queue: Queue, message: Message, now: float) -> None:
         """Take a message in that the queue has room for."""
         outcomes = self._outcomes
-        queue.received += 1
-        queue.last_received = now
         decision = queue.receipt_asked if message.marks & MARK_WANTS else queue.receipt
         if decision is None:
             decision = outcomes.ask(HOOK_RECEIVED, queue, message, None, None)
@@ -99,10 +87,7 @@ class Workflow:
             if not decision.allow:
                 self._refused(queue, message, decision, now)
                 return
-        queue.accepted += 1
-        queue.count += 1
-        queue.bytes += message.size
-        self._core.total_bytes += message.size + MESSAGE_OVERHEAD_BYTES
+        self._flights.take_in(queue, message, now)
         if self._core.shares_decisions:
             share(queue, message)
         if self._core.notices.mask & MESSAGE_PRODUCED:
@@ -122,7 +107,7 @@ class Workflow:
         """
         outcomes = self._outcomes
         rare = message.rare
-        outcomes.admit(queue, message)
+        self._flights.take_in(queue, message, now)
         if rare is not None and rare.due_at > now:
             outcomes.apply(queue, message, decision)
             if self._core.shares_decisions:
@@ -172,11 +157,12 @@ class Workflow:
         """The handler does not allow a push: forget it, or let it wait if it is put back."""
         outcomes = self._outcomes
         if decision.put_back == PUT_BACK_NO or not queue.discipline.stores:
-            queue.refused += 1
+            self._flights.receive(queue, 1, now)
+            outcomes.count_refused(queue)
             outcomes.dequeued(queue, message)
             outcomes.forget(queue, message)
             return
-        outcomes.admit(queue, message)
+        self._flights.take_in(queue, message, now)
         if self._core.shares_decisions:
             share(queue, message)
         outcomes.make_way(queue, message)
@@ -199,7 +185,13 @@ class Workflow:
 
     def acknowledge(self, queue: Queue, session: Session, command: Acknowledge, now: float) -> None:
         """A consumer's answer (F95)."""
-        self.take_answer(queue, session, command.message_id, command.positive, command, now)
+        if not queue.hooks & HOOK_ACKNOWLEDGED and self._flights.answer_in_place(
+            queue, session, command.message_id, command.positive, None
+        ):
+            if queue.high_count or queue.regular_count or queue.parked:
+                self.go_on(queue, now)
+        else:
+            self.take_answer(queue, session, command.message_id, command.positive, command, now)
 
     def take_answer(
         self,
@@ -209,35 +201,11 @@ class Workflow:
         positive: bool,
         command: Acknowledge | None,
         now: float,
-        erased: list[int] | None = None,
     ) -> None:
-        """The same; *command* may be missing where the handler is not asked.
-
-        *erased* takes the sequences that the storage may forget; the caller tells the storage.
-        """
-        if positive:
-            queue.acks += 1
-            session.acknowledged += 1
-        else:
-            queue.negative_acks += 1
-            session.negative_acks += 1
-        message = queue.flights.get(message_id)
-        if message is not None and message.holder is session:
-            message.holder = None
-            session.in_flight -= 1
-            if session.full:
-                self._sender.relieve(session)
-        elif session.node and message is not None and positive:
-            self._take_from_all(message)
-        else:
-            if message is None or not message.is_held_by(session):
-                message = queue.twin_held_by(message_id, session)
-                if message is None:
-                    queue.unknown_acks += 1
-                    session.unknown_acks += 1
-                    return
-            self._take_from(message, session)
-        message.marks |= MARK_ANSWERED if positive else _REFUSED
+        """The same; *command* may be missing where the handler is not asked."""
+        message = self._flights.answer(queue, session, message_id, positive)
+        if message is None:
+            return
         if queue.hooks & HOOK_ACKNOWLEDGED and command is not None:
             outcomes = self._outcomes
             decision = outcomes.ask(HOOK_ACKNOWLEDGED, queue, message, session, command)
@@ -245,61 +213,22 @@ class Workflow:
                 outcomes.apply_answer(queue, message, decision, session, command)
                 outcomes.mark_put_back(message, decision.put_back)
         if message.holder is None and not message.holders:
-            marks = message.marks
-            if (
-                message.rare is not None
-                or marks & _NOT_PLAIN
-                or ((marks & _KEPT and erased is None) or queue.fleeting)
-            ):
-                self._close(queue, message, now)
-            else:
-                # What _close and settle would do, in place: most messages end here.
-                del queue.flights[message.message_id]
-                if queue.held is message:
-                    queue.held = None
-                queue.done += 1
-                queue.count -= 1
-                queue.bytes -= message.size
-                self._core.total_bytes -= message.size + MESSAGE_OVERHEAD_BYTES
-                message.marks = marks | MARK_GONE
-                if marks & _KEPT and erased is not None:
-                    erased.append(message.sequence)
+            self._close(queue, message, now)
         elif queue.held is message and not message.marks & MARK_BACK:
             # The first answer releases the queue (F96), unless the message is to come first again.
-            queue.held = None
+            self._flights.release_queue(queue)
+        self.go_on(queue, now)
+
+    def go_on(self, queue: Queue, now: float) -> None:
+        """Let a queue go on, and the pulls that wait for it, after an answer was taken."""
         if (queue.high_count or queue.regular_count) and not queue.runnable:
             self._pump.pump(queue, now)
         if queue.parked:
             self._core.release_pull(queue)
 
-    def _take_from_all(self, message: Message) -> None:
-        """A consumer of another node accepted the message: that stands for all who have it here."""
-        if message.holder is not None:
-            self._take_from(message, message.holder)
-            return
-        holders = message.holders
-        if holders is not None:
-            for client in list(holders.values()):
-                self._core.budget -= 1
-                self._take_from(message, client)
-
-    def _take_from(self, message: Message, client: Client) -> None:
-        """Note that *client*, which has the message, has it no longer."""
-        if message.holder is client:
-            message.holder = None
-        else:
-            holders = message.holders
-            assert holders is not None
-            del holders[client.number]
-            if not holders:
-                self._core.release(message)
-        self._sender.give_up_one(client)
-
     def _close(self, queue: Queue, message: Message, now: float) -> None:
         """The last delivery of this sending is closed: back into the queue, or settled."""
-        queue.leave_flight(message)
-        if queue.held is message:
-            queue.held = None
+        self._flights.land(queue, message)
         marks = message.marks
         if marks & MARK_BACK and queue.discipline.stores:
             self._outcomes.put_back_marked(queue, message)
@@ -336,8 +265,7 @@ class Workflow:
         if not queue.runnable:
             self._pump.pump(queue, now)
         core.release_pull(queue)
-        if not queue.flights:
-            queue.flights = {}  # one that was full once keeps its size, though it is empty
+        self._flights.shrink(queue)
         core.arm(queue)
         if queue.spilled:
             core.refill(queue)
@@ -353,11 +281,7 @@ class Workflow:
         told = False
         outcomes = self._outcomes
         for client in holders:
-            self._core.budget -= 1
-            queue.negative_acks += 1
-            queue.ack_timeouts += 1
-            client.ack_timeouts += 1
-            self._take_from(message, client)
+            self._flights.time_out(queue, message, client)
             if client.alive:
                 all_gone = False
             if queue.hooks & HOOK_TIMED_OUT:
@@ -390,7 +314,7 @@ class Workflow:
             self._outcomes.saver.clear_tails(queue, high_priority, regular)
             if queue.fleeting:
                 self._core.note_emptied(queue)
-        trash = queue.clear(high_priority, regular, in_flight)
+        trash = self._flights.clear(queue, high_priority, regular, in_flight)
         self._core.trash.append(trash)
         reindex(queue)
         self._core.release_pull(queue)
@@ -400,7 +324,7 @@ class Workflow:
         if queue.discipline.refuses and queue.options.status != was:
             self.clear(queue, True, True, True)
         if not queue.waits:
-            queue.held = None
+            self._flights.release_queue(queue)
         if queue.discipline.replaces and queue.options.status != was:
             self._keep_latest(queue)
         if not queue.runnable:

@@ -26,6 +26,7 @@ from collections import deque
 
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.model.counters import QueueCounters
 from tmqp_server.engine.model.delivery import (
     SEND_HOOKS,
     Decision,
@@ -35,7 +36,7 @@ from tmqp_server.engine.model.delivery import (
 )
 from tmqp_server.engine.model.disciplines import Discipline
 from tmqp_server.engine.model.handlers import receipt_of, saving
-from tmqp_server.engine.model.message import MARK_FAILED, MARK_GONE, MARK_HIGH, MARK_TWIN, Message
+from tmqp_server.engine.model.message import MARK_FAILED, MARK_GONE, MARK_HIGH, Message
 from tmqp_server.engine.model.sessions import Audience, Pulling
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.timers import Sleeper
@@ -51,13 +52,13 @@ class Trash:
     Disposing of a million messages takes a while, so the scheduler does it in portions.
     """
 
-    __slots__ = ("queue", "lists", "deferred", "flights")
+    __slots__ = ("queue", "lists", "deferred", "in_hand")
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.lists: list[deque[Message]] = []
         self.deferred: list[tuple[float, int, Message]] = []
-        self.flights: dict[str, Message] = {}
+        self.in_hand: dict[str, Message] = {}
 
     def take(self) -> Message | None:
         """The next message to dispose of, or None when nothing is left."""
@@ -68,8 +69,8 @@ class Trash:
                     return message
         if self.deferred:
             return self.deferred.pop()[2]
-        if self.flights:
-            return self.flights.popitem()[1]
+        if self.in_hand:
+            return self.in_hand.popitem()[1]
         return None
 
 
@@ -142,30 +143,7 @@ class Queue(QueueFacts):
         "ack_timeout_s",
         "message_timeout_s",
         "put_back_limit",
-        "accepted",
-        "done",
-        "expired",
-        "dead",
-        "cleared",
-        "dropped",
-        "received",
-        "sent",
-        "deliveries",
-        "acks",
-        "negative_acks",
-        "unknown_acks",
-        "ack_timeouts",
-        "saved",
-        "removed",
-        "errors",
-        "refused",
-        "requeued",
-        "skipped",
-        "untracked",
-        "overflowed",
-        "damaged",
-        "last_received",
-        "last_sent",
+        "counters",
     )
 
     def __init__(
@@ -230,43 +208,8 @@ class Queue(QueueFacts):
         self.bytes = 0
         #: A message without an id has been here (F41).
         self.nameless = False
+        self.counters = QueueCounters()
         self.configure(options, discipline, handler, limits)
-        self._reset_counters()
-
-    def _reset_counters(self) -> None:
-        self.accepted = 0
-        self.done = 0
-        self.expired = 0
-        self.dead = 0
-        self.cleared = 0
-        self.dropped = 0
-        # The protocol's counters (F68, F100).
-        self.received = 0
-        self.sent = 0
-        self.deliveries = 0
-        self.acks = 0
-        self.negative_acks = 0
-        #: Acknowledges that matched nothing; counted in acks and negative_acks too (F95).
-        self.unknown_acks = 0
-        self.ack_timeouts = 0
-        self.saved = 0
-        self.removed = 0
-        self.errors = 0
-        #: Pushes not accepted: by a limit, by the status, or by the handler.
-        self.refused = 0
-        #: Put-backs.
-        self.requeued = 0
-        #: Deliveries of broadcasts that a blocked consumer missed.
-        self.skipped = 0
-        #: Deliveries of broadcasts to a consumer with too much unanswered: sent, not tracked.
-        self.untracked = 0
-        #: Messages of an ephemeral queue that there was no room for.
-        self.overflowed = 0
-        #: Messages that were on disk and cannot be read any more.
-        self.damaged = 0
-        #: Monotonic seconds; negative is never.
-        self.last_received = -1.0
-        self.last_sent = -1.0
 
     def configure(
         self,
@@ -364,17 +307,19 @@ class Queue(QueueFacts):
         else:
             self.regular_tail = tail
 
-    def close_tail(self, tail: Tail, high_priority: bool) -> None:
-        """Forget a tail that has come back; what is missing then cannot be read any more."""
+    def close_tail(self, tail: Tail, high_priority: bool) -> int:
+        """Forget a tail that has come back; returns how many messages are missing, which cannot be
+        read any more.  The caller must count them."""
         if tail.unsynced:
-            return
+            return 0
+        lost = 0
         if tail.count and tail.after >= tail.last:
-            self.damaged += tail.count
-            self.dropped += tail.count
-            self.spilled -= tail.count
+            lost = tail.count
+            self.spilled -= lost
             tail.count = 0
         if tail.count == 0:
             self.set_tail(high_priority, None)
+        return lost
 
     def high_in_all(self) -> int:
         """High-priority messages waiting, those on disk included."""
@@ -448,10 +393,9 @@ class Queue(QueueFacts):
             return high if high.sequence > regular.sequence else regular
         return self.look(True)
 
-    def clear_waiting(self) -> Trash:
-        """Take out what waits, but for deferred messages; otherwise as ``clear``."""
+    def detach_waiting(self) -> Trash:
+        """Take out what waits, but for deferred messages.  The caller must count it as cleared."""
         trash = Trash(self)
-        self.cleared += self.high_count + self.regular_count
         self.high_count = 0
         self.regular_count = 0
         trash.lists.append(self.high.detach())
@@ -491,14 +435,10 @@ class Queue(QueueFacts):
             return None
         return heapq.heappop(deferred)[2]
 
-    def clear(self, high_priority: bool, regular: bool, in_flight: bool) -> Trash:
-        """Take out what waits of these priorities, deferred ones too, and what is in flight.
-
-        All of it counts as cleared from now on; what is left to do for each message is the
-        trash's (see ``Trash``), so this takes no longer for a million than for one.
-        """
+    def detach(self, high_priority: bool, regular: bool) -> Trash:
+        """Take out what waits of these priorities, deferred messages too, however much it is.  The
+        caller must count it as cleared."""
         trash = Trash(self)
-        before = self.live()
         if high_priority:
             self.high_count = 0
             trash.lists.append(self.high.detach())
@@ -513,12 +453,6 @@ class Queue(QueueFacts):
             trash.deferred = [e for e in self.deferred if e[2].marks & MARK_HIGH == wanted]
             self.deferred = [e for e in self.deferred if e[2].marks & MARK_HIGH != wanted]
             heapq.heapify(self.deferred)
-        if in_flight:
-            trash.flights = self.flights
-            self.flights = {}
-            self.twins = {}
-            self.held = None
-        self.cleared += before - self.live()
         return trash
 
     def sent_before(self) -> list[Message]:
@@ -531,29 +465,6 @@ class Queue(QueueFacts):
         return found
 
     # --- Messages in flight ----------------------------------------------------------------------
-
-    def enter_flight(self, message: Message) -> None:
-        """Note that *message* has just been sent and is awaited."""
-        key = message.message_id
-        # Where a twin has outlived the first, this one must not pass for the oldest.
-        if key in self.flights or key in self.twins:
-            message.marks |= MARK_TWIN
-            key = f"{key}\x00{message.sequence}"
-            message.rarely().key = key
-            self.twins.setdefault(message.message_id, []).append(message)
-        self.flights[key] = message
-
-    def leave_flight(self, message: Message) -> None:
-        """Note that *message* is no longer awaited; it must have been in flight."""
-        if not message.marks & MARK_TWIN:
-            del self.flights[message.message_id]
-            return
-        message.marks &= ~MARK_TWIN
-        del self.flights[message.rarely().key]
-        twins = self.twins[message.message_id]
-        twins.remove(message)
-        if not twins:
-            del self.twins[message.message_id]
 
     def twin_held_by(self, message_id: str, client: Client) -> Message | None:
         """The oldest twin of that id which *client* has in hand, or None."""
@@ -595,5 +506,4 @@ class Queue(QueueFacts):
 
     def imbalance(self) -> int:
         """Accepted messages that are nowhere (positive) or counted twice; 0 when all is right."""
-        settled = self.done + self.expired + self.dead + self.cleared + self.dropped
-        return self.accepted - self.live() - settled
+        return self.counters.accepted - self.live() - self.counters.settled()

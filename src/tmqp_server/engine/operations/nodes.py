@@ -49,9 +49,9 @@ class Nodes:
         queue = self._directory.find_queue(command.channel, command.queue_id)
         message = None if queue is None else queue.shared.get(command.message_id)
         if queue is None or message is None:
-            core.decisions_unknown += 1
+            core.counters.decisions_unknown += 1
             return
-        core.decisions_applied += 1
+        core.counters.decisions_applied += 1
         deferred = message.rare is not None and message.rare.due_at != AT_ONCE
         if message.holder is not None or message.holders or deferred:
             # Whoever has it here may well finish; only it is not to be sent again.

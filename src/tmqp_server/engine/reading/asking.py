@@ -98,7 +98,7 @@ class Questions:
         """The question that is answered; none for an answer to nothing, which is counted."""
         asked = self._asked.pop(number, None)
         if asked is None:
-            self._core.unknown_tickets += 1
+            self._core.count_unknown_ticket()
         return asked
 
     # --- Queues ----------------------------------------------------------------------------------

@@ -422,6 +422,6 @@ class Readers:
 def _holds(queue: Queue, first: int) -> bool:
     """Whether a cursor keeps all from *first* on, whatever becomes of it."""
     options = queue.options
-    if not options.retain_for_readers or options.retain_bytes or options.retain_ms:
+    if not options.retain_for_readers or options.retain_bytes or options.retain_time_ms:
         return False
     return any([sequence < first for sequence in queue.cursors.values()])

@@ -143,7 +143,7 @@ class Publishing:
         """A call has come to its end (F123, F124); one that nobody knows is ignored."""
         call = self._calls.pop(command.ticket, None)
         if call is None:
-            self._core.unknown_tickets += 1
+            self._core.count_unknown_ticket()
             return
         publication = call.publication
         self._call_bytes -= publication.size

@@ -58,6 +58,7 @@ from tmqp_server.engine.core import Core, Performers
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import CommitPart, CommitStored, ForgetMark
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.channels import matches
 from tmqp_server.engine.model.delivery import HOOK_RECEIVED, HOOK_SAVE
 from tmqp_server.engine.model.queues import Queue
@@ -108,6 +109,7 @@ class Transactions:
         "_committing",
         "_core",
         "_directory",
+        "_flights",
         "_held",
         "_last",
         "_marks",
@@ -115,9 +117,10 @@ class Transactions:
         "_pump",
     )
 
-    def __init__(self, core: Core, directory: Directory, pump: Pump) -> None:
+    def __init__(self, core: Core, flights: Flights, directory: Directory, pump: Pump) -> None:
         self._core = core
         self._directory = directory
+        self._flights = flights
         self._pump = pump
         self.timer = TransactionTimer()
         self._open: dict[int, Transaction] = {}
@@ -394,9 +397,8 @@ class Transactions:
             last = queue.sequence + staged.count
             queue.sequence = last
             queue.appended = last
-            queue.received += staged.count
-            queue.last_received = now
-            queue.accepted += staged.count
+            self._flights.receive(queue, staged.count, now)
+            self._flights.admit_on_disk(queue, staged.count)
             queue.spilled += staged.count
             entry = Entry(queue, last, staged.count, staged.high)
             if staged.high:
@@ -426,7 +428,7 @@ class Transactions:
             if queue.closed:
                 continue
             if ok:
-                queue.saved += entry.count
+                self._flights.save(queue, entry.count)
                 core.became_safe(queue, entry.last)
             self._release(entry, entry.high_tail, entry.high, True, ok)
             self._release(entry, entry.regular_tail, entry.count - entry.high, False, ok)
@@ -470,9 +472,8 @@ class Transactions:
         else:
             tail.count -= count
             queue.spilled -= count
-            queue.accepted -= count
-            queue.received -= count
-        queue.close_tail(tail, high_priority)
+            self._flights.take_back(queue, count)
+        self._flights.close_tail(queue, tail, high_priority)
 
     def _committed(self, pending: PendingCommit) -> None:
         """Note the epoch, and forget what it leaves behind: attempts nobody named."""

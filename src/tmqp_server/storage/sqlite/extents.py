@@ -229,7 +229,7 @@ class QueueState:
 def retains(queue: KeepQueue) -> bool:
     """Whether a queue keeps settled messages at all."""
     retention = queue.retention
-    return bool(retention.max_bytes or retention.max_age_ms or retention.for_readers)
+    return bool(retention.retain_bytes or retention.retain_time_ms or retention.retain_for_readers)
 
 
 def _first(extent: Extent) -> int:

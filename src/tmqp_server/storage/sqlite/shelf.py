@@ -86,17 +86,17 @@ def bits(first: int, mask: int) -> list[int]:
 
 def portions(retention: Retention, messages: list[StoredMessage]) -> list[list[StoredMessage]]:
     """New messages in pieces that retention can keep or let go one by one."""
-    most_bytes = retention.max_bytes // _RETAINED_SHARE
-    most_us = retention.max_age_ms * 1_000 // _RETAINED_SHARE
-    if not retention.max_bytes and not retention.max_age_ms:
+    most_bytes = retention.retain_bytes // _RETAINED_SHARE
+    most_us = retention.retain_time_ms * 1_000 // _RETAINED_SHARE
+    if not retention.retain_bytes and not retention.retain_time_ms:
         return [messages]
     found: list[list[StoredMessage]] = []
     part: list[StoredMessage] = []
     size = begin_us = 0
     for message in messages:
         if part and (
-            (retention.max_bytes and size + len(message.body) > most_bytes)
-            or (retention.max_age_ms and message.timestamp_us - begin_us > most_us)
+            (retention.retain_bytes and size + len(message.body) > most_bytes)
+            or (retention.retain_time_ms and message.timestamp_us - begin_us > most_us)
         ):
             found.append(part)
             part = []
@@ -263,8 +263,8 @@ class Shelf:
         queue.sequence = runs[-1].last
         # All came at one time: only their size divides them (`portions`).
         most_bytes = MAX_BLOCK_BYTES
-        if queue.queue.retention.max_bytes:
-            most_bytes = min(most_bytes, queue.queue.retention.max_bytes // _RETAINED_SHARE)
+        if queue.queue.retention.retain_bytes:
+            most_bytes = min(most_bytes, queue.queue.retention.retain_bytes // _RETAINED_SHARE)
             most_bytes = max(most_bytes, 1)
         pieces: list[StoredRun] = []
         count = size = 0

@@ -215,9 +215,8 @@ class BlockStore:
         shelf.load()
         for state in shelf.queues.values():
             advance_floor(shelf, state, None)
-        self._aged = {
-            key: state for key, state in shelf.queues.items() if state.queue.retention.max_age_ms
-        }
+        queues = shelf.queues.items()
+        self._aged = {key: each for key, each in queues if each.queue.retention.retain_time_ms}
         self._shelf = shelf
         self._touched = {}
         self._is_stale = False
@@ -428,7 +427,7 @@ class BlockStore:
                 # What is owed now may be retained by the new rule though not by the old one.
                 set_floor(state, 0)
         self._aged.pop(queue.key, None)
-        if queue.retention.max_age_ms:
+        if queue.retention.retain_time_ms:
             self._aged[queue.key] = state
         self._touched[queue.key] = state
 

@@ -127,9 +127,9 @@ def save_queue(db: sqlite3.Connection, tally: Tally, queue: KeepQueue) -> None:
         queue.channel,
         queue.queue_id,
         queue.options,
-        retention.max_bytes,
-        retention.max_age_ms,
-        int(retention.for_readers),
+        retention.retain_bytes,
+        retention.retain_time_ms,
+        int(retention.retain_for_readers),
     )
     _save(db, tally, "queues", _QUEUE, values)
 

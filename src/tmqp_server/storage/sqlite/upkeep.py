@@ -54,16 +54,16 @@ def is_outside(queue: QueueState, extent: Extent, passed: int, now_us: int | Non
     Without the time nothing is too old.
     """
     retention = queue.queue.retention
-    large = bool(retention.max_bytes) and queue.bytes - passed >= retention.max_bytes
+    large = bool(retention.retain_bytes) and queue.bytes - passed >= retention.retain_bytes
     old = (
-        bool(retention.max_age_ms)
+        bool(retention.retain_time_ms)
         and now_us is not None
-        and extent.newest_us <= now_us - retention.max_age_ms * 1_000
+        and extent.newest_us <= now_us - retention.retain_time_ms * 1_000
     )
-    if retention.for_readers:
+    if retention.retain_for_readers:
         cursors = queue.cursors
         return not cursors or extent.last <= min(cursors.values()) or large or old
-    return (large or not retention.max_bytes) and (old or not retention.max_age_ms)
+    return (large or not retention.retain_bytes) and (old or not retention.retain_time_ms)
 
 
 def advance_floor(shelf: Shelf, queue: QueueState, now_us: int | None) -> None:

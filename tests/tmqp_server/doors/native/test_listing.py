@@ -74,7 +74,7 @@ QUEUE_OPTIONS = st.builds(
     ephemeral=st.booleans(),
     memory_limit=COUNTS,
     retain_bytes=COUNTS,
-    retain_ms=COUNTS,
+    retain_time_ms=COUNTS,
     retain_for_readers=st.booleans(),
 )
 CHANNEL_OPTIONS = st.builds(
@@ -137,9 +137,9 @@ def test_a_queue(options: QueueOptions) -> None:
     queue.options = options
     counters = ("received", "sent", "deliveries", "negative_acks", "acks", "expired", "saved")
     for number, counter in enumerate((*counters, "removed", "errors"), 101):
-        setattr(queue, counter, number)
+        setattr(queue.counters, counter, number)
     queue.high_count, queue.regular_count = 90, 91
-    queue.last_received, queue.last_sent = 1.5, -1.0
+    queue.counters.last_received, queue.counters.last_sent = 1.5, -1.0
     data = written(QueueSnapshot(queue), OFFSET_S)
     assert data is not None
     model = QueueInformation.from_json(data)
@@ -182,7 +182,7 @@ def test_a_queue(options: QueueOptions) -> None:
         memory_limit=options.memory_limit or None,
         put_back_limit=None if options.put_back_limit == 20 else options.put_back_limit,
         retain_bytes=options.retain_bytes or None,
-        retain_time_ms=options.retain_ms or None,
+        retain_time_ms=options.retain_time_ms or None,
         retain_for_readers=options.retain_for_readers or None,
     )
 
@@ -192,7 +192,7 @@ def test_what_waits_on_disk_and_what_was_lost() -> None:
     broker.step(Connect(1, None, "a"), 0.0)
     broker.step(CreateQueue(1, None, "Ch", 7), 0.0)
     (queue,) = broker.queues()
-    queue.spilled, queue.overflowed, queue.damaged = 3, 4, 5
+    queue.spilled, queue.counters.overflowed, queue.counters.damaged = 3, 4, 5
     data = written(QueueSnapshot(queue), OFFSET_S)
     assert data is not None
     model = QueueInformation.from_json(data)

@@ -85,7 +85,7 @@ def test_an_acknowledge_without_an_id_is_of_nothing() -> None:
     named, nameless = consumer.take()
     consumer.say(ack(nameless))
     (queue,) = world.broker.queues()
-    assert (queue.unknown_acks, list(queue.flights)) == (1, ["m"])
+    assert (queue.counters.unknown_acks, list(queue.flights)) == (1, ["m"])
     consumer.say(ack(named))
     assert nothing_left(world)
 

@@ -1,0 +1,502 @@
+"""Keeps the books on messages: which are in memory, who has which in hand, what became of them.
+
+Theory of operation.  A message is *admitted* when its queue has accepted it, *taken off* when it
+was sent to somebody who is to answer for it, *answered* by each who has it, and *let go* when it is
+settled.  Whoever decides any of this calls here, and nobody else changes these books:
+
+===========================================  ===================================================
+``Queue.flights``, ``twins``, ``held``       what is in flight, and what holds the queue back
+``Queue.count``, ``bytes``                   messages in memory, and their bytes
+``Core.message_bytes``                       what the messages of all queues are charged
+``Client.in_flight``, ``full``               how much a consumer has in hand, and whether too much
+``Message.holder``, ``holders``, ``held``    who has it, and what knowing that is charged
+most of ``QueueCounters``                    what became of messages
+===========================================  ===================================================
+
+*The short ways.*  Most messages come and go by functions that do in one go what several others do
+for the rest: ``take_in``, ``sent_to_all``, ``answer_in_place``, ``finish``, ``take_off_run`` and
+``count_run``.  Each says which functions it stands for.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.engine.books import holders_bytes
+from tmqp_server.engine.commands import PushRun
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.model.client import Client, Origin
+from tmqp_server.engine.model.message import (
+    MARK_ANSWERED,
+    MARK_BACK,
+    MARK_GONE,
+    MARK_NEGATIVE,
+    MARK_SAVED,
+    MARK_SAVING,
+    MARK_SHARED,
+    MARK_TWIN,
+    Message,
+)
+from tmqp_server.engine.model.queues import Queue, Trash
+from tmqp_server.engine.model.sessions import Audience, Session
+from tmqp_server.engine.model.tails import Tail
+
+__all__ = ["Flights", "enter", "leave"]
+
+_REFUSED: Final = MARK_ANSWERED | MARK_NEGATIVE
+#: With one of these a message takes the long way out.
+_NOT_PLAIN: Final = MARK_BACK | MARK_TWIN | MARK_SHARED
+#: With one of these the storage has it, or was asked to keep it.
+_KEPT: Final = MARK_SAVED | MARK_SAVING
+
+
+class Flights:
+    """The books on messages."""
+
+    __slots__ = ("_core", "_window")
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._window = core.limits.max_in_flight_per_session
+
+    # --- Entering --------------------------------------------------------------------------------
+
+    def receive(self, queue: Queue, count: int, now: float) -> None:
+        """Count pushes, whether or not they are accepted."""
+        counters = queue.counters
+        counters.received += count
+        counters.last_received = now
+
+    def admit(self, queue: Queue, message: Message) -> None:
+        """Open the books on a message."""
+        queue.counters.accepted += 1
+        self.bring_back(queue, message.size)
+
+    def take_in(self, queue: Queue, message: Message, now: float) -> None:
+        """``receive`` and ``admit`` in one."""
+        counters = queue.counters
+        counters.received += 1
+        counters.last_received = now
+        counters.accepted += 1
+        size = message.size
+        queue.count += 1
+        queue.bytes += size
+        self._core.message_bytes += size + MESSAGE_OVERHEAD_BYTES
+
+    def admit_on_disk(self, queue: Queue, count: int) -> None:
+        """Open the books on messages that are on disk only."""
+        queue.counters.accepted += count
+
+    def take_back(self, queue: Queue, count: int) -> None:
+        """Messages of a commit that failed were never pushed."""
+        queue.counters.received -= count
+        queue.counters.accepted -= count
+
+    def bring_back(self, queue: Queue, size: int) -> None:
+        """A message that is accepted is in memory from now on."""
+        queue.count += 1
+        queue.bytes += size
+        self._core.message_bytes += size + MESSAGE_OVERHEAD_BYTES
+
+    # --- Leaving ---------------------------------------------------------------------------------
+
+    def let_go(self, queue: Queue, message: Message) -> None:
+        """A message is in memory no more: settled and counted, or on disk only."""
+        size = message.size
+        queue.count -= 1
+        queue.bytes -= size
+        self._core.message_bytes -= size + MESSAGE_OVERHEAD_BYTES
+        if queue.fleeting and queue.count == 0:
+            self._core.note_emptied(queue)
+
+    def finish(self, queue: Queue, message: Message) -> None:
+        """Count a message as done, and ``let_go``."""
+        queue.counters.done += 1
+        size = message.size
+        queue.count -= 1
+        queue.bytes -= size
+        self._core.message_bytes -= size + MESSAGE_OVERHEAD_BYTES
+        if queue.fleeting and queue.count == 0:
+            self._core.note_emptied(queue)
+
+    def drop(self, queue: Queue, message: Message) -> None:
+        """Count a message as given up, and ``let_go``."""
+        queue.counters.dropped += 1
+        self.let_go(queue, message)
+
+    def dequeue(self, queue: Queue) -> None:
+        """Count a message that leaves the lists for good."""
+        queue.counters.removed += 1
+
+    def save(self, queue: Queue, count: int) -> None:
+        """Count messages that the storage has."""
+        queue.counters.saved += count
+
+    def close_tail(self, queue: Queue, tail: Tail, high_priority: bool) -> None:
+        """Forget a tail that has come back; what is missing then cannot be read any more."""
+        lost = queue.close_tail(tail, high_priority)
+        queue.counters.damaged += lost
+        queue.counters.dropped += lost
+
+    def count_cleared(self, queue: Queue, count: int) -> None:
+        """Count messages that were cleared one by one, or on disk only."""
+        queue.counters.cleared += count
+
+    def clear_waiting(self, queue: Queue) -> Trash:
+        """Take out what waits, but for deferred messages; otherwise as ``clear``."""
+        queue.counters.cleared += queue.high_count + queue.regular_count
+        return queue.detach_waiting()
+
+    def clear(self, queue: Queue, high_priority: bool, regular: bool, in_flight: bool) -> Trash:
+        """Take out what waits of these priorities, deferred ones too, and what is in flight.
+
+        All of it counts as cleared from now on; what is left to do for each message is the
+        trash's (see ``Trash``), so this takes no longer for a million than for one.
+        """
+        before = queue.live()
+        trash = queue.detach(high_priority, regular)
+        if in_flight:
+            trash.in_hand = queue.flights
+            queue.flights = {}
+            queue.twins = {}
+            queue.held = None
+        queue.counters.cleared += before - queue.live()
+        return trash
+
+    # --- Sent ------------------------------------------------------------------------------------
+
+    def sent(self, queue: Queue, message: Message, deliveries: int, now: float) -> None:
+        """Count a message that was sent to so many."""
+        message.attempts += 1
+        message.sent_at = now
+        counters = queue.counters
+        counters.sent += 1
+        counters.deliveries += deliveries
+        counters.last_sent = now
+
+    def sent_to_all(
+        self, queue: Queue, message: Message, audience: Audience, wants: bool, now: float
+    ) -> bool:
+        """``dequeue`` and ``sent``, and, if it *wants* to be answered for, ``give`` and
+        ``take_off``: of a message that went to everybody in an audience.
+
+        Returns whether it is in flight.
+        """
+        message.attempts += 1
+        message.sent_at = now
+        counters = queue.counters
+        counters.removed += 1
+        counters.sent += 1
+        counters.deliveries += len(audience.everyone)
+        counters.last_sent = now
+        if not wants:
+            return False
+        only = audience.only
+        flights = queue.flights
+        if (
+            only is not None
+            and only.in_flight + 1 < self._window
+            and message.message_id not in flights
+            and not queue.twins
+        ):
+            only.in_flight += 1
+            message.holder = only
+            flights[message.message_id] = message
+            if now + queue.ack_timeout_s < queue.timer.wake_at:
+                self._core.wakeups.arm(queue.timer, now + queue.ack_timeout_s)
+            if queue.waits:
+                queue.held = message
+            return True
+        if only is not None:
+            self.give(queue, message, only)
+        else:
+            self.give_all(queue, message, audience.clients)
+        if message.holder is None and message.holders is None:
+            return False
+        self.take_off(queue, message, now)
+        return True
+
+    def give(self, queue: Queue, message: Message, client: Client) -> None:
+        """Note the one consumer that has the message."""
+        in_flight = client.in_flight
+        if in_flight >= self._window:
+            # Only a broadcast comes here, for it waits for nobody.
+            queue.counters.untracked += 1
+            return
+        message.holder = client
+        client.in_flight = in_flight + 1
+        if in_flight + 1 >= self._window:
+            self._fill(client)
+
+    def give_all(self, queue: Queue, message: Message, clients: dict[int, Client]) -> None:
+        """Note several consumers."""
+        self._core.budget -= len(clients)
+        window = self._window
+        holders = clients.copy()
+        for client in clients.values():
+            in_flight = client.in_flight
+            if in_flight >= window:
+                queue.counters.untracked += 1
+                del holders[client.number]
+                continue
+            client.in_flight = in_flight + 1
+            if in_flight + 1 >= window:
+                self._fill(client)
+        if holders:
+            message.holders = holders
+            message.held = holders_bytes(len(clients))
+            self._core.charge(message.held)
+
+    def take_off(self, queue: Queue, message: Message, now: float) -> None:
+        """Note that a message is in flight, and have its time-out watched."""
+        enter(queue, message)
+        due = now + queue.ack_timeout_s
+        if due < queue.timer.wake_at:
+            self._core.wakeups.arm(queue.timer, due)
+        if queue.waits:
+            queue.held = message
+
+    # --- Answered --------------------------------------------------------------------------------
+
+    def answer(
+        self, queue: Queue, session: Session, message_id: str, positive: bool
+    ) -> Message | None:
+        """Take a message from the consumer that answers for it (F95); None if it has none of that
+        id."""
+        counters = queue.counters
+        if positive:
+            counters.acks += 1
+            session.acknowledged += 1
+        else:
+            counters.negative_acks += 1
+            session.negative_acks += 1
+        message = queue.flights.get(message_id)
+        if session.node and positive and message is not None and message.holder is not session:
+            self.take_from_all(message)
+        else:
+            if message is None or not message.is_held_by(session):
+                message = queue.twin_held_by(message_id, session)
+                if message is None:
+                    counters.unknown_acks += 1
+                    session.unknown_acks += 1
+                    return None
+            self._take_from(message, session)
+        message.marks |= MARK_ANSWERED if positive else _REFUSED
+        return message
+
+    def answer_in_place(
+        self,
+        queue: Queue,
+        session: Session,
+        message_id: str,
+        positive: bool,
+        erased: list[int] | None,
+    ) -> bool:
+        """``answer``, ``leave`` and ``finish`` in one, of a message that only this consumer has and
+        nobody else need hear of.  False, with nothing done, when it is not such a message.
+
+        *erased* takes the sequence of one that the storage may forget; the caller tells the
+        storage.  Without it such a message is not taken.
+        """
+        message = queue.flights.get(message_id)
+        if message is None or message.holder is not session:
+            return False
+        marks = message.marks
+        if (
+            message.rare is not None
+            or marks & _NOT_PLAIN
+            or queue.fleeting
+            or (marks & _KEPT and erased is None)
+        ):
+            return False
+        counters = queue.counters
+        if positive:
+            counters.acks += 1
+            session.acknowledged += 1
+            message.marks = marks | (MARK_ANSWERED | MARK_GONE)
+        else:
+            counters.negative_acks += 1
+            session.negative_acks += 1
+            message.marks = marks | (_REFUSED | MARK_GONE)
+        message.holder = None
+        session.in_flight -= 1
+        if session.full:
+            self._relieve(session)
+        del queue.flights[message_id]
+        if queue.held is message:
+            queue.held = None
+        counters.done += 1
+        queue.count -= 1
+        queue.bytes -= message.size
+        self._core.message_bytes -= message.size + MESSAGE_OVERHEAD_BYTES
+        if marks & _KEPT and erased is not None:
+            erased.append(message.sequence)
+        return True
+
+    def time_out(self, queue: Queue, message: Message, client: Client) -> None:
+        """Take a message from a consumer that has not answered in time (F94)."""
+        self._core.budget -= 1
+        counters = queue.counters
+        counters.negative_acks += 1
+        counters.ack_timeouts += 1
+        client.ack_timeouts += 1
+        self._take_from(message, client)
+
+    def take_from_all(self, message: Message) -> None:
+        """Take a message from all who have it."""
+        if message.holder is not None:
+            self._take_from(message, message.holder)
+            return
+        holders = message.holders
+        if holders is not None:
+            for client in list(holders.values()):
+                self._core.budget -= 1
+                self._take_from(message, client)
+
+    def _take_from(self, message: Message, client: Client) -> None:
+        """Note that *client*, which has the message, has it no longer."""
+        if message.holder is client:
+            message.holder = None
+        else:
+            holders = message.holders
+            assert holders is not None
+            del holders[client.number]
+            if not holders:
+                self._release(message)
+        client.in_flight -= 1
+        if not client.alive and client.in_flight == 0:
+            self._core.forget_husk(client)
+        if client.full:
+            self._relieve(client)
+
+    def _release(self, message: Message) -> None:
+        """Nobody has a message in hand any more that several had."""
+        self._core.refund(message.held)
+        message.held = 0
+        message.holders = None
+
+    def land(self, queue: Queue, message: Message) -> None:
+        """Nobody has the message in hand any more."""
+        leave(queue, message)
+        if queue.held is message:
+            queue.held = None
+
+    def release_queue(self, queue: Queue) -> None:
+        """Let a queue send that waits for the answer to its last message (F96)."""
+        queue.held = None
+
+    def shrink(self, queue: Queue) -> None:
+        """Give memory back: a table that was full once keeps its size, though it is empty."""
+        if not queue.flights:
+            queue.flights = {}
+
+    # --- Consumers that have too much in hand ----------------------------------------------------
+
+    def _fill(self, client: Client) -> None:
+        """Let no queue that keeps its messages send to *client* before it has answered some."""
+        client.full = True
+        session = self._core.sessions.get(client.number)
+        if session is not None:
+            self._core.recount(session)
+
+    def _relieve(self, client: Client) -> None:
+        """Let queues send again to a client that was full, if a quarter of its window is free.
+
+        Otherwise a busy session would be counted to and fro at every message.
+        """
+        if client.in_flight <= self._window - (self._window + 3) // 4:
+            client.full = False
+            session = self._core.sessions.get(client.number)
+            if session is not None:
+                self._core.recount(session)
+
+    # --- Runs ------------------------------------------------------------------------------------
+
+    def take_off_run(
+        self,
+        queue: Queue,
+        run: PushRun,
+        contents: tuple[list[str], list[int], list[object]],
+        only: Client,
+        origin: Origin,
+        marks: int,
+        now: float,
+    ) -> list[Message] | None:
+        """``admit``, ``give`` and ``take_off`` for each message of a run that one consumer gets;
+        *contents* are those of its wire form.
+
+        Returns the messages that are to be saved, if *marks* say so.  None, with nothing done,
+        when one of them would be a twin, or too much unanswered.
+        """
+        if queue.twins or only.in_flight + run.count >= self._window:
+            return None
+        saves = marks & MARK_SAVING != 0
+        channel, queue_id = run.channel, run.queue_id
+        ids, sizes, wires = contents
+        messages: list[Message] = []
+        flights = queue.flights
+        sequence = queue.sequence
+        for place in range(len(ids)):
+            message_id = ids[place]
+            if message_id in flights:
+                for earlier in range(place):
+                    del flights[ids[earlier]]
+                return None
+            sequence += 1
+            size, wire = sizes[place], wires[place]
+            message = Message(message_id, origin, channel, queue_id, size, wire, marks, sequence)
+            message.attempts = 1
+            message.sent_at = now
+            message.holder = only
+            flights[message_id] = message
+            if saves:
+                messages.append(message)
+        only.in_flight += run.count
+        queue.count += run.count
+        queue.bytes += run.size
+        self._core.message_bytes += run.size + run.count * MESSAGE_OVERHEAD_BYTES
+        if now + queue.ack_timeout_s < queue.timer.wake_at:
+            self._core.wakeups.arm(queue.timer, now + queue.ack_timeout_s)
+        return messages
+
+    def count_run(self, queue: Queue, count: int, consumers: int, wants: bool, now: float) -> None:
+        """What is counted of each message of a run that went to so many consumers at once."""
+        counters = queue.counters
+        counters.received += count
+        counters.last_received = now
+        counters.accepted += count
+        counters.removed += count
+        if consumers == 0:
+            counters.dropped += count
+            return
+        counters.sent += count
+        counters.deliveries += count * consumers
+        counters.last_sent = now
+        if not wants:
+            counters.done += count
+
+
+def enter(queue: Queue, message: Message) -> None:
+    """Note that *message* has just been sent and is awaited."""
+    key = message.message_id
+    # Where a twin has outlived the first, this one must not pass for the oldest.
+    if key in queue.flights or key in queue.twins:
+        message.marks |= MARK_TWIN
+        key = f"{key}\x00{message.sequence}"
+        message.rarely().key = key
+        queue.twins.setdefault(message.message_id, []).append(message)
+    queue.flights[key] = message
+
+
+def leave(queue: Queue, message: Message) -> None:
+    """Note that *message* is no longer awaited; it must have been in flight."""
+    if not message.marks & MARK_TWIN:
+        del queue.flights[message.message_id]
+        return
+    message.marks &= ~MARK_TWIN
+    del queue.flights[message.rarely().key]
+    twins = queue.twins[message.message_id]
+    twins.remove(message)
+    if not twins:
+        del queue.twins[message.message_id]

@@ -1,0 +1,118 @@
+"""What is counted, and only counted: of a queue, and of the whole broker.
+
+Nothing decides by these numbers, but for ``Queue.imbalance``, which compares them with what is
+there.  Each is changed in one module; ``tests/tmqp_server/engine/test_writers.py`` says in which.
+"""
+
+from __future__ import annotations
+
+__all__ = ["BrokerCounters", "QueueCounters"]
+
+
+class QueueCounters:
+    """What a queue has counted since it was created or restored.
+
+    Accepted messages are live or settled, and settled ones are counted in one of ``done``,
+    ``expired``, ``dead``, ``cleared`` and ``dropped``.  The rest are the protocol's counters (F68,
+    F100) and further ones of our own.
+    """
+
+    __slots__ = (
+        "accepted",
+        "done",
+        "expired",
+        "dead",
+        "cleared",
+        "dropped",
+        "received",
+        "sent",
+        "deliveries",
+        "acks",
+        "negative_acks",
+        "unknown_acks",
+        "ack_timeouts",
+        "saved",
+        "removed",
+        "errors",
+        "refused",
+        "requeued",
+        "skipped",
+        "untracked",
+        "overflowed",
+        "damaged",
+        "last_received",
+        "last_sent",
+    )
+
+    def __init__(self) -> None:
+        self.accepted = 0
+        self.done = 0
+        self.expired = 0
+        self.dead = 0
+        self.cleared = 0
+        self.dropped = 0
+        self.received = 0
+        self.sent = 0
+        self.deliveries = 0
+        self.acks = 0
+        self.negative_acks = 0
+        #: Acknowledges that matched nothing; counted in acks and negative_acks too (F95).
+        self.unknown_acks = 0
+        self.ack_timeouts = 0
+        self.saved = 0
+        self.removed = 0
+        self.errors = 0
+        #: Pushes not accepted: by a limit, by the status, or by the handler.
+        self.refused = 0
+        #: Put-backs.
+        self.requeued = 0
+        #: Deliveries of broadcasts that a blocked consumer missed.
+        self.skipped = 0
+        #: Deliveries of broadcasts to a consumer with too much unanswered: sent, not tracked.
+        self.untracked = 0
+        #: Messages of an ephemeral queue that there was no room for.
+        self.overflowed = 0
+        #: Messages that were on disk and cannot be read any more.
+        self.damaged = 0
+        #: Monotonic seconds; negative is never.
+        self.last_received = -1.0
+        self.last_sent = -1.0
+
+    def settled(self) -> int:
+        """Messages that were accepted and are settled."""
+        return self.done + self.expired + self.dead + self.cleared + self.dropped
+
+
+class BrokerCounters:
+    """What the broker has counted since it was made, beside what its queues count."""
+
+    __slots__ = (
+        "confirms_skipped",
+        "dead_lettered",
+        "stray_commands",
+        "unknown_acks",
+        "unknown_tickets",
+        "directs_skipped",
+        "answers_dropped",
+        "decisions_applied",
+        "decisions_unknown",
+    )
+
+    def __init__(self) -> None:
+        #: Confirms not made because the producer had gone (F77).
+        self.confirms_skipped = 0
+        #: Messages moved to a dead-letter queue.
+        self.dead_lettered = 0
+        #: Commands of sessions the engine does not know, such as arrive after a Disconnect.
+        self.stray_commands = 0
+        #: Acknowledges for queues that do not exist (F95).
+        self.unknown_acks = 0
+        #: Answers of the storage to nothing that was asked.
+        self.unknown_tickets = 0
+        #: Direct messages not sent to a client because its outbound buffer was full.
+        self.directs_skipped = 0
+        #: Responses and acknowledges not passed on: no such client, or its buffer stayed full.
+        self.answers_dropped = 0
+        #: Decisions of other nodes about messages that are here, and about others.
+        self.decisions_applied = 0
+        self.decisions_unknown = 0

@@ -1,0 +1,103 @@
+"""The options of queues and channels, as ``tmqp.models.options`` declares them, for the server.
+
+What has to go through all options goes through these tables: the configuration, the stores, the
+door, the documents, and ``tools/make_options.py``, which makes the records of ``option_values.py``.
+Options that no client can set in a body are declared here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import QueueStatus
+from tmqp.models import ChannelOptions, Model, QueueOptions
+from tmqp.models._model import properties_of
+
+__all__ = [
+    "ADDRESS",
+    "CHANNEL_OPTIONS",
+    "FLAG",
+    "IDS",
+    "NUMBER",
+    "QUEUE_OPTIONS",
+    "STATUS",
+    "TEXT",
+    "Option",
+]
+
+#: What an option holds.
+FLAG: Final = "flag"
+NUMBER: Final = "number"
+TEXT: Final = "text"
+#: The number of a status, which configurations write as a word.
+STATUS: Final = "status"
+#: A list of queue ids, or None.
+IDS: Final = "ids"
+#: A queue, by its channel's name and its id, or None.
+ADDRESS: Final = "address"
+
+
+class Option:
+    """One option.
+
+    ``name`` is ours, in records and in the configuration; ``attribute`` that of the model which
+    brings it, empty if none does.  Stores keep it as ``kept``, and the configuration takes that
+    name too.  ``initial`` holds where nobody says anything.
+    """
+
+    __slots__ = ("attribute", "initial", "kept", "kind", "meaning", "name")
+
+    def __init__(
+        self, name: str, kind: str, initial: object, meaning: str, attribute: str, kept: str
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.initial = initial
+        self.meaning = meaning
+        self.attribute = attribute
+        self.kept = kept
+
+
+def _kind_of(initial: object) -> str:
+    if isinstance(initial, bool):
+        return FLAG
+    if isinstance(initial, QueueStatus):
+        return STATUS
+    if isinstance(initial, int):
+        return NUMBER
+    return IDS if initial is None else TEXT
+
+
+def _options_of(model: type[Model]) -> tuple[Option, ...]:
+    found: list[Option] = []
+    for each in properties_of(model):
+        facts = each.option
+        assert facts is not None, f"{each.name} is declared as a property only"
+        name = facts.own or each.attribute
+        initial = facts.initial
+        kind = _kind_of(initial)
+        if kind == STATUS and isinstance(initial, int):
+            initial = int(initial)
+        kept = facts.older or name
+        found.append(Option(name, kind, initial, facts.meaning, each.attribute, kept))
+    return tuple(found)
+
+
+_OF_QUEUES: Final = _options_of(QueueOptions)
+#: The options of queues.
+QUEUE_OPTIONS: Final[tuple[Option, ...]] = (
+    *_OF_QUEUES,
+    Option(
+        "dead_letter",
+        ADDRESS,
+        None,
+        "The queue for messages that were put back too often; without one they are dropped.",
+        "",
+        "dead_letter",
+    ),
+    Option("tag", TEXT, None, "The name by which tag bindings find the queue.", "", "tag"),
+)
+#: The options of channels, but for those that their queues start with.
+CHANNEL_OPTIONS: Final[tuple[Option, ...]] = tuple(
+    [each for each in _options_of(ChannelOptions) if each.name not in {o.name for o in _OF_QUEUES}]
+)

@@ -1,0 +1,141 @@
+"""Owns what is made of the options' declarations: the engine's records, and tables in the docs.
+
+    python -m tools.make_options            write them
+    python -m tools.make_options --check    only tell whether they are up to date
+
+An option is declared once, in ``src/tmqp/models/options.py``.  The engine reads options while it
+handles each message, so there they are plain attributes of compiled records: those are written out
+here.  A table in a document stands between two comments, which say so.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from tmqp.constants import STATUS_HEADER_WORDS
+from tmqp_server.engine.option_table import (
+    ADDRESS,
+    CHANNEL_OPTIONS,
+    FLAG,
+    IDS,
+    NUMBER,
+    QUEUE_OPTIONS,
+    STATUS,
+    TEXT,
+    Option,
+)
+
+__all__ = ["PAGE", "RECORDS", "main", "page", "records"]
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+RECORDS: Final = ROOT / "src" / "tmqp_server" / "engine" / "option_values.py"
+PAGE: Final = ROOT / "docs" / "server.md"
+
+_TYPES: Final = {
+    FLAG: "bool",
+    NUMBER: "int",
+    STATUS: "int",
+    TEXT: "str",
+    IDS: "tuple[int, ...] | None",
+    ADDRESS: "tuple[str, int] | None",
+}
+_HEAD: Final = '''\
+"""The values of a queue's options as records, made by ``python -m tools.make_options``.
+
+Edit ``src/tmqp/models/options.py`` and ``option_table.py``, which declare the options.
+"""
+
+from __future__ import annotations
+
+from tmqp_server.engine.records import Record
+
+__all__ = ["GivenQueueValues", "QueueValues"]
+'''
+
+
+def _type_of(option: Option) -> str:
+    kind = _TYPES[option.kind]
+    return f"{kind} | None" if option.initial is None and "None" not in kind else kind
+
+
+def _record(name: str, text: str, fields: Iterable[tuple[str, str, object]]) -> str:
+    fields = list(fields)
+    lines = ["", "", f"class {name}(Record):"]
+    lines += [f'    """{text}"""', "", "    __slots__ = ("]
+    lines += [f'        "{field}",' for field, _, _ in fields]
+    lines += ["    )", "", "    def __init__(", "        self,", "        *,"]
+    for field, kind, value in fields:
+        shown = f'"{value}"' if isinstance(value, str) else repr(value)
+        lines.append(f"        {field}: {kind} = {shown},")
+    lines += ["    ) -> None:"]
+    lines += [f"        self.{field} = {field}" for field, _, _ in fields]
+    return "\n".join(lines) + "\n"
+
+
+def records() -> str:
+    """The module of the engine's records."""
+    complete = [(each.name, _type_of(each), each.initial) for each in QUEUE_OPTIONS]
+    given: list[tuple[str, str, object]] = [
+        (name, kind if "None" in kind else f"{kind} | None", None) for name, kind, _ in complete
+    ]
+    return (
+        _HEAD
+        + _record("QueueValues", "All options of one queue.", complete)
+        + _record("GivenQueueValues", "Options of a queue to set, or None.", given)
+    )
+
+
+def _default(option: Option) -> str:
+    if option.kind == STATUS:
+        (word,) = [word for word, number in STATUS_HEADER_WORDS.items() if number == option.initial]
+        return f'`"{word}"`'
+    if option.initial is None:
+        return "all" if option.kind == IDS else "none"
+    if isinstance(option.initial, bool):
+        return f"`{str(option.initial).lower()}`"
+    return str(option.initial) if isinstance(option.initial, int) else f'`"{option.initial}"`'
+
+
+def _table(options: Iterable[Option]) -> str:
+    rows = [f"| `{each.name}` | {_default(each)} | {each.meaning} |" for each in options]
+    return "\n".join(["| key | default | meaning |", "|---|---|---|", *rows])
+
+
+def page(text: str) -> str:
+    """The page with its tables made anew.
+
+    :raises ValueError: when a table's comments are missing.
+    """
+    for name, options in (("queue", QUEUE_OPTIONS), ("channel", CHANNEL_OPTIONS)):
+        begin = f"<!-- The options of [{name}], made by `python -m tools.make_options`. -->\n"
+        end = f"<!-- End of the options of [{name}]. -->"
+        found = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+        text, count = found.subn(lambda _: f"{begin}{_table(options)}\n{end}", text)  # noqa: B023
+        if count != 1:
+            raise ValueError(f"the table of [{name}] is not marked, or twice")
+    return text
+
+
+def main(arguments: list[str]) -> int:
+    """Write what is made, or with ``--check`` say what is out of date; 1 if anything is."""
+    made = {RECORDS: records(), PAGE: page(PAGE.read_text(encoding="utf-8"))}
+    stale = [
+        path
+        for path, text in made.items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+    if "--check" not in arguments:
+        for path in stale:
+            path.write_text(made[path], encoding="utf-8")
+        return 0
+    for path in stale:
+        print(f"{path} is out of date: run python -m tools.make_options", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
