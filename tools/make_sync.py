@@ -1,4 +1,4 @@
-"""Owns ``tmqp_client.sync``: makes the blocking face from the signatures of the async one.
+"""Makes ``tmqp_client.sync``, the blocking face, from the signatures of the async one.
 
     python -m tools.make_sync            write the modules
     python -m tools.make_sync --check    only tell whether they are up to date
@@ -6,6 +6,10 @@
 Each public method and property of the async classes has a twin of the same name and the same
 parameters.  What cannot be made of a signature (opening and closing, decorators, iterables that
 block) is written by hand: see :data:`BY_HAND`.
+
+A twin is called in the event loop's thread if it is async, makes an object that belongs to the loop
+(:data:`CLASSES`), or returns nothing, as what wakes tasks does.  Any other only looks something up,
+and the calling thread does that itself: crossing a thread costs a thousand times as much.
 """
 
 from __future__ import annotations
@@ -20,15 +24,17 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
 
-from tmqp_client._custom import CustomMessage, CustomMessages
-from tmqp_client._groups import Groups
-from tmqp_client._reading import KeptMessages, Reading
 from tmqp_client.client import Client
 from tmqp_client.connection_events import ConnectionEvents
 from tmqp_client.consumer import Consumer, ConsumerIterator
+from tmqp_client.custom import CustomMessage, CustomMessages
 from tmqp_client.direct import DirectMessage, DirectMessages
 from tmqp_client.events import Events
 from tmqp_client.message import Message
+from tmqp_client.operations.channels import Channels
+from tmqp_client.operations.groups import Groups
+from tmqp_client.operations.messages import Messages
+from tmqp_client.operations.reading import KeptMessages, Reading
 from tmqp_client.pull import Pull
 from tmqp_client.unclaimed import Unclaimed
 
@@ -52,7 +58,7 @@ CLASSES: Final[tuple[type, ...]] = (
     ConnectionEvents,
     KeptMessages,
 )
-#: Written by hand in ``tmqp_client.sync._base``.
+#: Written by hand in ``tmqp_client.sync._client``.
 BY_HAND: Final = frozenset({"aclose", "handler", "responder", "run", "push_many"})
 _NOTE: Final = "\n\nMade by ``python -m tools.make_sync``: edit the async side, and run that.\n"
 _SPECIAL: Final = frozenset({"__aenter__", "__aexit__", "__aiter__", "__anext__"})
@@ -70,6 +76,14 @@ def members(kind: type) -> dict[str, Any]:
             ):
                 found.setdefault(name, value)
     return found
+
+
+def is_plain(function: FunctionType) -> bool:
+    """Whether a function only looks something up, in whatever thread it is called."""
+    if inspect.iscoroutinefunction(function):
+        return False
+    returns = function.__annotations__["return"]
+    return returns not in {"None", *(kind.__name__ for kind in CLASSES)}
 
 
 def _node(function: Any) -> ast.FunctionDef | ast.AsyncFunctionDef:
@@ -134,7 +148,7 @@ def _method(kind: type, name: str, value: Any) -> str:
         return (
             f"    @property\n    def {name}(self) -> {returns}:\n"
             f'        """As :attr:`{whose}`."""\n'
-            f"        result: {returns} = self._wrap(self._twin.{name})\n        return result\n"
+            f"        return self._twin.{name}\n"
         )
     if name == "__aenter__":
         return (
@@ -151,7 +165,7 @@ def _method(kind: type, name: str, value: Any) -> str:
         if kind is Consumer:
             return (
                 "    def __iter__(self) -> ConsumerIterator:\n"
-                "        result: ConsumerIterator = self._call(self._twin.__aiter__)\n"
+                "        result: ConsumerIterator = self._wrap(self._twin.__aiter__())\n"
                 "        return result\n"
             )
         return "    def __iter__(self) -> Self:\n        return self\n"
@@ -163,12 +177,19 @@ def _method(kind: type, name: str, value: Any) -> str:
             f"        result: {returns} = self._next()\n        return result\n"
         )
     head = f"    def {name}({ast.unparse(node.args)}) -> {returns}:\n"
-    call = f"self._call(self._twin.{name}{_arguments(node)})"
-    if returns == "None":
+    passed = _arguments(node)
+    plain = is_plain(value)
+    call = f"self._call(self._twin.{name}{passed})"
+    if plain:
+        call = f"self._twin.{name}({passed.removeprefix(', ')})"
+    if plain:
+        body = f"        return {call}\n"
+    elif returns == "None":
         body = f"        {call}\n"
     else:
         body = f"        result: {returns} = {call}\n        return result\n"
-    return f'{head}        """As :meth:`{whose}`, blocking."""\n{body}'
+    words = f"As :meth:`{whose}`." if plain else f"As :meth:`{whose}`, blocking."
+    return f'{head}        """{words}"""\n{body}'
 
 
 def _class(kind: type, skip: frozenset[str], base: str, names: dict[str, str], only: Any) -> str:
@@ -188,7 +209,7 @@ def _module(words: str, imports: list[str], names: dict[str, str], body: str, pu
     froms = "\n".join(sorted(set(names.values())))
     fixed = "\n".join(imports)
     return (
-        f'"""Owns {words}.{_NOTE}"""\n\nfrom __future__ import annotations\n\n'
+        f'"""{words[:1].upper()}{words[1:]}.{_NOTE}"""\n\nfrom __future__ import annotations\n\n'
         f"{fixed}\n{froms}\n\n__all__ = [{public}]\n\n\n{body}"
     )
 
@@ -215,10 +236,10 @@ def render() -> dict[str, str]:
     imports = [
         "from types import TracebackType",
         "from typing import Any, Self",
-        "from tmqp_client._blocking import Blocking",
+        "from tmqp_client.sync._blocking import Blocking",
         aliases,
     ]
-    result["_received.py"] = _module(
+    result["_generated_received.py"] = _module(
         "what a blocking client hands out", imports, names, body, public
     )
     result.update(_operations())
@@ -228,14 +249,15 @@ def render() -> dict[str, str]:
 def _operations() -> dict[str, str]:
     """The client's methods, in modules: those of the class itself, about what is kept, others."""
     result: dict[str, str] = {}
-    own = {name for name in vars(Client) if not name.startswith("_")}
+    mine = (*vars(Client), *vars(Channels), *vars(Messages))
+    own = {name for name in mine if not name.startswith("_")}
     kept = {name for name in (*vars(Reading), *vars(Groups)) if not name.startswith("_")}
     other = set(members(Client)) - own - kept
     received = [kind.__name__ for kind in CLASSES]
-    for file, base, words, mine in (
-        ("_own.py", "Own", "the client's own operations, blocking", own),
-        ("_kept.py", "Kept", "what a client can do with what is kept, blocking", kept),
-        ("_more.py", "More", "what else a client can do, blocking", other),
+    for file, base, words, only in (
+        ("_generated_own.py", "Own", "the client's own operations, blocking", own),
+        ("_generated_kept.py", "Kept", "what a client can do with what is kept, blocking", kept),
+        ("_generated_more.py", "More", "what else a client can do, blocking", other),
     ):
         names: dict[str, str] = {}
         skip = BY_HAND | _SPECIAL
@@ -244,13 +266,13 @@ def _operations() -> dict[str, str]:
             skip,
             f"{base}(Blocking[Client])",
             names,
-            mine.__contains__,
+            only.__contains__,
         )
         for name in list(names):
             if name in received:
-                names[name] = f"from tmqp_client.sync._received import {name}"
+                names[name] = f"from tmqp_client.sync._generated_received import {name}"
         names["Client"] = "from tmqp_client.client import Client"
-        imports = ["from typing import Any", "from tmqp_client._blocking import Blocking"]
+        imports = ["from typing import Any", "from tmqp_client.sync._blocking import Blocking"]
         result[file] = _module(words, imports, names, text, f'"{base}"')
     return result
 

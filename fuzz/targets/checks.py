@@ -42,6 +42,7 @@ from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.hub.hub import Hub
+from tmqp_server.hub.outlets import Fault
 from tmqp_server.storage.port import DamageError
 from tmqp_server.storage.records import decode_block, encode_block
 
@@ -140,8 +141,7 @@ def door(data: bytes) -> None:
     for chunk in chunks:
         more = hub.receive(1, chunk, 1.0)
         while more:
-            hub.take_touched()
-            hub.data_to_send(1)
+            hub.take_outbound()
             more = hub.go_on(1, 1.0)
     for _ in range(100):
         due = hub.broker_deadline()
@@ -149,9 +149,9 @@ def door(data: bytes) -> None:
             break
         hub.on_broker_deadline(1.0)
     hub.receive_eof(1, 2.0)
-    hub.data_to_send(1)
+    hub.take_outbound()
     hub.forget(1, 3.0)
-    faults = hub.take_faults()
+    faults = [each.error for each in hub.take_outside() if isinstance(each, Fault)]
     assert not faults, faults
     assert [queue for queue in broker.queues() if queue.imbalance()] == []
 

@@ -15,10 +15,10 @@ from typing import Final, cast
 
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
-from tmqp_client._inbox import Inbox
-from tmqp_client._machine import ClientMachine
-from tmqp_client._outcomes import Accepted, Lost, NotRestored, Outcome
-from tmqp_client._pending import Pending
+from tmqp_client._core.inbox import Inbox
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._core.outcomes import Accepted, Lost, NotRestored, Outcome
+from tmqp_client._core.pending import Pending
 from tmqp_client.config import ClientLimits
 from tmqp_sim.network import Broken, End, Link
 from tmqp_sim.stage import Stage

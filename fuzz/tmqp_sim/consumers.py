@@ -10,11 +10,11 @@ from typing import Final
 
 from tmqp.constants import TYPE_ACKNOWLEDGE, HeaderName
 from tmqp.frames import Frame
-from tmqp_client import _requests
-from tmqp_client._inbox import Inbox
-from tmqp_client._outcomes import NotRestored
-from tmqp_client._pending import Kind, Pending
-from tmqp_client._pulls import PullUnderWay
+from tmqp_client._core import requests
+from tmqp_client._core.inbox import Inbox
+from tmqp_client._core.outcomes import NotRestored
+from tmqp_client._core.pending import Kind, Pending
+from tmqp_client._core.pulls import PullUnderWay
 from tmqp_client.config import ClientLimits
 from tmqp_client.errors import ClientError
 from tmqp_sim.clients import SimClient
@@ -91,7 +91,7 @@ class Consumer(SimClient):
             self.world.mark("joined again after a loss")  # which the machine does by itself
             self.joined = True
         else:
-            self.machine.request(_requests.join(self.channel), self.world.now)
+            self.machine.request(requests.join(self.channel), self.world.now)
         if self.habits.flap_s:
             delay = self.habits.flap_s * (0.2 + self.random.random())
             self.later(delay, self._flap)
@@ -246,7 +246,7 @@ class Puller(Consumer):
             return
         count = self.random.randrange(1, 6)
         order = "lifo" if self.newest_first else "fifo"
-        request = _requests.PullRequest(self.channel, self.queue_id, count, order, "None", True)
+        request = requests.PullRequest(self.channel, self.queue_id, count, order, "None", True)
         self.pull = self.machine.pull(request)
         self.flush()
 

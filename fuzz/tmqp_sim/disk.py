@@ -1,11 +1,8 @@
-"""Owns the disk: what is written is safe only after a sync, and a sync takes time and may fail.
+"""The simulated disk: what is written is safe only after a sync; that takes time and may fail.
 
-Theory of operation.  The disk holds a store in memory behind the very port that the real ones have,
-and works for it as the server's own storage task does: one batch at a time, taken from the real
-journal; what arrives meanwhile is the next batch; reads go behind the batch that was gathered
-before them.  A batch is there when its sync has succeeded, and only then the broker is told.  A
-write that fails leaves nothing behind; its messages are refused, and what is owed to the store is
-tried again after a pause.
+The disk holds a store in memory behind the very port that the real ones have, and does what the
+turn wants of it, after a delay.  What it decides is how long that takes and how it ends; when to
+write, to read and to try again is decided by the product's own ``Saving``.
 
 At a crash the batch under way is there as a whole or not at all; what had only gathered is gone.
 A new life begins with the real recovery, from what a store finds after its process has ended.
@@ -13,26 +10,27 @@ A new life begins with the real recovery, from what a store finds after its proc
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
 from tmqp_server.doors.native.door import NativeDoor
-from tmqp_server.engine.commands import Command, StorageState
-from tmqp_server.hub.hub import Hub, StorageQuestion
+from tmqp_server.engine.commands import Command
+from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.recovery import answer_of, recover
+from tmqp_server.shell.saving import PAUSED, Saving
+from tmqp_server.shell.world import CatchUp, CloseStore, ReadBatch, WorldEffect, WriteBatch
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import StoreError, StoreFullError
 from tmqp_sim.audit import Audit
 from tmqp_sim.stage import Stage
+from tmqp_sim.world import Violation
 
 __all__ = ["Disk", "DiskHabits"]
 
-#: Pauses after a failed write, in seconds.
-_FIRST_PAUSE_S: Final = 0.05
-_LAST_PAUSE_S: Final = 1.0
 #: The wall clock at the beginning, in Unix seconds.
 EPOCH_S: Final = 1_700_000_000.0
+#: Of the failures, one in so many is of reads.
+_READS_FAIL: Final = 3
 
 
 class DiskHabits:
@@ -53,7 +51,10 @@ class Disk:
         self.simulation = simulation
         self.world = simulation.world
         self.habits = habits
+        #: No room: for anything, or only for messages.
         self.full = False
+        self.full_for_messages = False
+        self._hurries = False
         #: By how much the wall clock is wrong.
         self.clock_error_s = 0.0
         self.store = MemoryStore("simulated")
@@ -61,11 +62,8 @@ class Disk:
         self.audit = Audit()
         self._random = self.world.child("disk")
         self._life = 0
-        self._busy = False
-        self._under_way: Writing | None = None
-        self._reads: deque[StorageQuestion] = deque()
-        self._pause_s = 0.0
-        self._failing = False
+        self._work: WorldEffect | None = None
+        self._last_failed = False
 
     # -- lives ----------------------------------------------------------------------------------
 
@@ -77,11 +75,9 @@ class Disk:
     def begin(self, life: int, hub: Hub) -> None:
         """A life begins with what is there."""
         self._life = life
-        self._busy = False
-        self._failing = False
-        self._pause_s = 0.0
-        self._under_way = None
-        self._reads.clear()
+        self._work = None
+        self._last_failed = False
+        self._hurries = False
         if life > 1:
             self.store = self.store.restarted()
         found = recover(self.store, hub, self.journal, self.simulation.server.now)
@@ -94,65 +90,62 @@ class Disk:
 
     def crash(self) -> None:
         """The power is gone."""
-        writing = self._under_way
-        if writing is not None:
-            if self._random.random() < 0.5 and not self.full:
-                self._write(writing)
+        work = self._work
+        if isinstance(work, WriteBatch):
+            if self._random.random() < 0.5 and not self.full and not self.full_for_messages:
+                self._write(work.writing)
                 self.audit.crashed(True)
                 self.world.mark("unanswered batch survived a crash")
             else:
                 self.world.mark("unanswered batch lost in a crash")
         self.audit.crashed(False)
-        self._under_way = None
+        self._work = None
         self._life = -1
-
-    def finish(self) -> bool:
-        """The server stops in order: write what is left, close the store; False if that failed."""
-        clean = not self.full
-        if clean:
-            if self._under_way is not None:
-                self._write(self._under_way)
-                self.audit.written(True)
-            self.journal.notes(self.simulation.broker.notes())
-            writing = self.journal.take()
-            self.audit.taken()
-            self._write(writing)
-            self.audit.written(True)
-            self.world.mark("store closed cleanly")
-        else:
-            self.audit.crashed(False)
-        self._under_way = None
-        self.store.close(clean)
-        self._life = -1
-        return clean
 
     # -- work -----------------------------------------------------------------------------------
 
-    def wake(self) -> None:
-        """The hub has something for the storage."""
-        if not self._busy:
-            self._work()
+    def do(self, work: WorldEffect) -> None:
+        """What the turn wants, done after a while.
+
+        :raises Violation: when there is something else to be done.
+        """
+        if self._work is not None:
+            raise Violation("disk", f"{work!r} is wanted beside {self._work!r}")
+        self._work = work
+        if isinstance(work, WriteBatch):
+            self.audit.taken()
+        if self._hurries:
+            self._end(self._life)
+        else:
+            self.world.after(self._delay(), self._end, self._life)
+
+    def hurry(self) -> None:
+        """The server is stopping: from now on everything is done at once."""
+        self._hurries = True
+        self._end(self._life)
 
     def _delay(self) -> float:
         habits = self.habits
         return habits.sync_min_s + (habits.sync_max_s - habits.sync_min_s) * self._random.random()
 
-    def _work(self) -> None:
-        """One batch, or one of the reads that were asked for before it was taken."""
-        hub = self.simulation.server.hub
-        if not self._reads:
-            self._reads.extend(hub.take_fetches())
-            if not self.journal.is_empty:
-                self._busy = True
-                self._under_way = self.journal.take()
-                self.audit.taken()
-                self.world.after(self._delay(), self._written, self._life)
-                return
-        if self._reads:
-            self._busy = True
-            self.world.after(self._delay(), self._read, self._life)
+    def _end(self, life: int) -> None:
+        work = self._work
+        if life != self._life or work is None:
             return
-        self._busy = False
+        server = self.simulation.server
+        if isinstance(work, WriteBatch):
+            error = self._try_to_write(work.writing)
+            server.hear(lambda: self._tell_written(work.writing, error))
+        elif isinstance(work, ReadBatch):
+            answers, error = self._answers(work)
+            server.hear(lambda: self._tell_read(answers, error))
+        elif isinstance(work, CatchUp):
+            self._work = None
+            server.hear(lambda: server.turn.caught_up(None, server.now))
+        elif isinstance(work, CloseStore):
+            self._work = None
+            self._close(work.clean)
+            server.hear(lambda: server.turn.store_closed(None))
 
     def _write(self, writing: Writing) -> None:
         """What the store does, at once."""
@@ -160,13 +153,9 @@ class Disk:
             unix_s = self.world.now + EPOCH_S + self.clock_error_s
             self.store.write(writing.batch, int(unix_s * 1_000_000))
 
-    def _written(self, life: int) -> None:
-        writing = self._under_way
-        if life != self._life or writing is None:
-            return
-        self._under_way = None
+    def _try_to_write(self, writing: Writing) -> StoreError | None:
         fails = self._random.randrange(1000) < self.habits.fails
-        if self.full:
+        if self.full or (self.full_for_messages and writing.batch.brings()):
             self.store.failures.append(StoreFullError("no room"))
         elif fails:
             self.store.failures.append(StoreError("failed"))
@@ -176,50 +165,59 @@ class Disk:
             self.audit.written(False)
             self.world.mark("sync failed")
             self.world.note("disk", str(error))
-            self._failing = True
-            self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LAST_PAUSE_S)
-            self._answer([StorageState(False), *self._answers(writing, False)])
-            self.world.after(self._pause_s, self._paused, life)
-            return
+            self._last_failed = True
+            return error
         finally:
             self.store.failures.clear()
         self.audit.written(True)
-        commands = self._answers(writing, True)
-        if self._failing:
-            self._failing = False
-            commands.append(StorageState(True))
-        self._pause_s = 0.0
-        self._answer(commands)
-        if life == self._life:
-            self._work_on()
+        self._last_failed = False
+        return None
 
-    def _work_on(self) -> None:
-        if self._reads:
-            self.world.after(self._delay(), self._read, self._life)
-        else:
-            self._work()
+    def _tell_written(self, writing: Writing, error: StoreError | None) -> None:
+        turn = self.simulation.server.turn
+        saving = turn.saving
+        assert saving is not None, "the simulated server saves"
+        failing = saving.failing
+        self._work = None
+        turn.written(error, self.simulation.server.now)
+        if failing and error is None and not _brings(writing) and not saving.failing:
+            raise Violation("disk", "it is said to save again, and no message was saved")
+        self._check_rest(saving, error)
 
-    def _paused(self, life: int) -> None:
-        """After a failure; with nothing owed, the next message is the trial."""
-        if life != self._life:
-            return
-        if self._failing and self.journal.is_empty:
-            self._answer([StorageState(True)])
-        if life == self._life:
-            self._work_on()
-
-    def _read(self, life: int) -> None:
-        if life != self._life or not self._reads:
-            return
+    def _answers(self, work: ReadBatch) -> tuple[list[Command], StoreError | None]:
         self.world.mark("read back from the disk")
-        asked = self._reads.popleft()
-        self._answer([answer_of(self.store, self.journal, asked, self.simulation.server.now)])
-        if life == self._life:
-            self._work_on()
+        now = self.simulation.server.now
+        questions = work.questions
+        if self._random.randrange(1000 * _READS_FAIL) < self.habits.fails:
+            self.world.mark("read failed")
+            some = questions[: self._random.randrange(len(questions))]
+            answers = [answer_of(self.store, self.journal, asked, now) for asked in some]
+            return answers, StoreError("cannot be read")
+        return [answer_of(self.store, self.journal, asked, now) for asked in questions], None
 
-    def _answers(self, writing: Writing, ok: bool) -> list[Command]:
-        whole = self.journal.finished(writing, ok)
-        return [] if whole is None else [whole]
+    def _tell_read(self, answers: list[Command], error: StoreError | None) -> None:
+        turn = self.simulation.server.turn
+        self._work = None
+        turn.read(answers, error, self.simulation.server.now)
+        assert turn.saving is not None, "the simulated server saves"
+        self._check_rest(turn.saving, error)
 
-    def _answer(self, commands: list[Command]) -> None:
-        self.simulation.server.storage_answers(commands)
+    def _check_rest(self, saving: Saving, error: StoreError | None) -> None:
+        if saving.state == PAUSED and error is None and not saving.failing:
+            raise Violation("promptness", "the storage rests after a success")
+
+    def _close(self, clean: bool) -> None:
+        if clean and self._last_failed:
+            raise Violation("disk", "it is said to be closed cleanly, and the last batch failed")
+        if clean:
+            self.world.mark("store closed cleanly")
+        else:
+            self.audit.crashed(False)
+        self.store.close(clean)
+        self._life = -1
+
+
+def _brings(writing: Writing) -> bool:
+    """Whether there are messages in a batch, told without the product's help."""
+    batch = writing.batch
+    return bool(batch.appended or batch.runs or batch.portions)

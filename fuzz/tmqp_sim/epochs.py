@@ -33,8 +33,8 @@ from tmqp.extensions import (
 from tmqp.frames import Frame
 from tmqp.models import QueueOptions, TransactionInformation
 from tmqp.models._json import dump
-from tmqp_client._pending import Pending
-from tmqp_client._requests import Request, create_queue
+from tmqp_client._core.pending import Pending
+from tmqp_client._core.requests import Request, create_queue
 from tmqp_client.config import ClientLimits
 from tmqp_client.errors import ClientError
 from tmqp_server.storage.memory import MemoryStore

@@ -151,7 +151,7 @@ def _stop(simulation: Target, fault: Fault) -> bool:
     server = simulation.server
     if not server.up or server.asleep:
         return False
-    server.stop_politely("the server stops")
+    server.close_sessions("the server stops")
     return True
 
 
@@ -159,14 +159,17 @@ def _restart(simulation: Target, fault: Fault) -> bool:
     server = simulation.server
     if not server.up or server.asleep:
         return False
-    server.stop_politely("the server stops")
+    server.stop("the server stops")
     simulation.world.after(0.3, simulation.stop_server, server.lives)
     simulation.world.after(0.3 + min(fault.lasts_s, 1.0), server.start)
     return True
 
 
 def _disk_full(simulation: Target, fault: Fault) -> bool:
-    simulation.disk.full = True
+    if fault.pick < 0.4:
+        simulation.disk.full_for_messages = True
+    else:
+        simulation.disk.full = True
     simulation.world.after(fault.lasts_s, simulation.free_disk)
     return True
 

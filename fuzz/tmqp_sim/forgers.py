@@ -6,9 +6,9 @@ from typing import Final
 
 from tmqp.constants import TARGET_TYPE_PREFIX, TYPE_ACKNOWLEDGE, TYPE_DIRECT_MESSAGE, TYPE_RESPONSE
 from tmqp.frames import Frame
-from tmqp_client._inbox import Inbox
-from tmqp_client._letters import DirectRequest, acknowledge_frame, response_frame
-from tmqp_client._pending import Kind
+from tmqp_client._core.inbox import Inbox
+from tmqp_client._core.letters import DirectRequest, acknowledge_frame, response_frame
+from tmqp_client._core.pending import Kind
 from tmqp_sim.clients import SimClient
 
 __all__ = ["Forger"]

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from tmqp_client._machine import ClientMachine
-from tmqp_client._outcomes import Lost, Outcome
-from tmqp_client._pending import Pending, PendingTable
-from tmqp_client._reception import Reception
-from tmqp_client._requests import Request
-from tmqp_client._standing import Standing
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._core.outcomes import Lost, Outcome
+from tmqp_client._core.pending import Pending, PendingTable
+from tmqp_client._core.reception import Reception
+from tmqp_client._core.requests import Request
+from tmqp_client._core.standing import Standing
 from tmqp_server.doors.native.answers import ConfirmWriter
 from tmqp_server.doors.native.door import NativeDoor, NativeSession
 from tmqp_server.engine.broker import Broker
@@ -48,6 +48,7 @@ from tmqp_sim.commit_bugs import (
 from tmqp_sim.fleeting_bugs import FLEETING_BUGS
 from tmqp_sim.memory_bugs import MEMORY_BUGS
 from tmqp_sim.run_bugs import RUN_BUGS
+from tmqp_sim.shell_bugs import SHELL_BUGS
 
 __all__ = ["MUTANTS", "Mutant", "planted"]
 
@@ -584,6 +585,7 @@ _LIST: Final = (
     *[Mutant(*bug) for bug in ANSWER_BUGS],
     *[Mutant(*bug) for bug in CLOCK_BUGS],
     *[Mutant(*bug) for bug in FLEETING_BUGS],
+    *[Mutant(*bug) for bug in SHELL_BUGS],
 )  # fmt: skip
 
 #: By name.

@@ -246,6 +246,7 @@ class Link:
         "down",
         "gone",
         "greeted",
+        "host",
         "life",
         "number",
         "server",
@@ -256,6 +257,8 @@ class Link:
     def __init__(self, world: World, number: int, random: Random, shape: Shape) -> None:
         self.world = world
         self.number = number
+        #: Where the client is; empty for a host of its own.
+        self.host = ""
         #: The server has accepted the client.
         self.greeted = False
         #: Which life of the server accepted it.

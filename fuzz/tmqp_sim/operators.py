@@ -11,21 +11,35 @@ from typing import Final
 
 from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.commands import (
+    AddBinding,
     ClearMessages,
     Command,
     Connect,
     CreateQueue,
+    CreateRouter,
     Grant,
     Join,
+    UpdateChannel,
     UpdateQueue,
 )
 from tmqp_server.engine.effects import Deliver, DeliverPulled, Effect, Forward, Inform, Reply
 from tmqp_server.engine.model.message import Message
-from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.engine.options import (
+    ASKS_RESPONSE,
+    TO_URL,
+    BindingOptions,
+    ChannelChanges,
+    QueueChanges,
+)
 from tmqp_sim.history import Place
+from tmqp_sim.raw import ROUTERS
 from tmqp_sim.stage import Stage
 
-__all__ = ["Operator", "OperatorDoor", "OperatorSession", "changes_of"]
+#: The event handler of channels that have one, and where programs are that a router calls.
+HANDLER: Final = "sim"
+PREFIX: Final = "http://sim/"
+
+__all__ = ["HANDLER", "PREFIX", "Operator", "OperatorDoor", "OperatorSession", "changes_of"]
 
 #: The numbers of the operator's sessions lie beyond those of links.
 _FIRST_NUMBER: Final = 1_000_000
@@ -131,10 +145,12 @@ def changes_of(place: Place) -> QueueChanges:
 class Operator:
     """Declares the places in each life of the server, and does what the plan says to them."""
 
-    def __init__(self, simulation: Stage) -> None:
+    def __init__(self, simulation: Stage, *, tells: bool) -> None:
         self.simulation = simulation
         self.number = 0
         self.session: OperatorSession | None = None
+        #: Channels tell an event handler what happens in them.
+        self._tells = tells
 
     def begin(self) -> None:
         """A life has begun: connect, declare the places; those on disk are there already."""
@@ -145,9 +161,19 @@ class Operator:
         session = hub._sessions[self.number]
         assert isinstance(session, OperatorSession)
         self.session = session
+        if hub.gate is not None:
+            hub.gate.trust(self.number)
         self.ask(Connect(self.number, None, "operator", door="operator"))
         for place in simulation.places.values():
             self.ask(self._creation(place))
+        for place in simulation.places.values():
+            if self._tells:
+                changes = ChannelChanges(event_handler=HANDLER)
+                self.ask(UpdateChannel(self.number, "update", place.channel, changes))
+        for router in ROUTERS:
+            self.ask(CreateRouter(self.number, "router", router, 0))
+            binding = BindingOptions("b", TO_URL, f"{PREFIX}x", 1, 0, ASKS_RESPONSE, 0)
+            self.ask(AddBinding(self.number, "binding", router, binding))
         if any(session.codes) and simulation.server.lives == 1:
             raise AssertionError(f"the places cannot be made: {session.codes}")
 
@@ -170,7 +196,7 @@ class Operator:
         more = hub.receive(self.number, b"!", now)
         while more:
             more = hub.go_on(self.number, now)
-        self.simulation.server.turn()
+        self.simulation.server.settle()
 
     # -- what plans ask for ---------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from tmqp_sim.consumers import Habits
 from tmqp_sim.disk import DiskHabits
 from tmqp_sim.history import Place
 from tmqp_sim.network import Shape
+from tmqp_sim.raw import RAW_ROLES
 
 __all__ = ["FAULT_KINDS", "ORDINARY", "ClientPlan", "Fault", "MessagePlan", "Plan", "draw_plan"]
 
@@ -116,8 +117,10 @@ class Plan:
         "disk",
         "divides_runs",
         "duration_s",
+        "fails",
         "epochs",
         "faults",
+        "guarded",
         "lateness_s",
         "left_out",
         "max_in_flight",
@@ -129,6 +132,7 @@ class Plan:
         "seed",
         "shape",
         "take_over",
+        "tells",
         "window",
         "work_per_step",
     )
@@ -149,6 +153,11 @@ class Plan:
         self.take_over = False
         self.max_in_flight = 10_000
         self.work_per_step = 1_000
+        #: Rights are asked about; channels have an event handler.
+        self.guarded = False
+        self.tells = False
+        #: The broker fails now and then at a deadline.
+        self.fails = False
         #: What the messages of all queues may take.
         self.memory_bytes = 1_073_741_824
         #: Output limits of the server: high and low water, the most.
@@ -244,6 +253,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_bulk(plan)
     _draw_meddlers(plan)
     _draw_forgers(plan)
+    _draw_outside(plan)
     _draw_memory(plan)
     _draw_epochs(plan)
     _draw_fleeting(plan)
@@ -494,10 +504,30 @@ def _draw_forgers(plan: Plan) -> None:
             plan.clients.append(ClientPlan(f"forger-{count}", "forger", 0, Habits(), at, True))
 
 
+def _draw_outside(plan: Plan) -> None:
+    """Whether rights are asked about and events told, and who comes without manners."""
+    own = Random(f"{plan.seed}/outside")
+    # Where each push is asked about, or told of, few are taken in one go.
+    plan.guarded = own.random() < 0.25 and plan.bulk_producer < 0
+    plan.tells = own.random() < 0.25 and plan.bulk_producer < 0
+    if plan.quiet:
+        return
+    plan.fails = own.random() < 0.05
+    for role in RAW_ROLES:
+        if own.random() < (0.4 if role == "caller" and plan.guarded else 0.12):
+            place = own.randrange(len(plan.places))
+            at = own.random() * plan.duration_s * 0.5
+            plan.clients.append(ClientPlan(f"{role}-raw", role, place, Habits(), at, True))
+
+
 def _draw_epochs(plan: Plan) -> None:
     own = Random(f"{plan.seed}/epochs")
     if own.random() < 0.15:
         plan.epochs = own.choice((3, 6, 12))
+
+
+#: Who would fill a small memory for ever.
+_GREEDY: Final = ("stranger", *RAW_ROLES)
 
 
 def _draw_memory(plan: Plan) -> None:
@@ -506,7 +536,7 @@ def _draw_memory(plan: Plan) -> None:
     if own.random() < 0.2:
         plan.memory_bytes = own.choice((6_000, 6_000, 12_000))
         # They would fill it for ever, with queues of their own (seed 1040932).
-        plan.clients = [each for each in plan.clients if each.role != "stranger"]
+        plan.clients = [each for each in plan.clients if each.role not in _GREEDY]
 
 
 def _draw_fleeting(plan: Plan) -> None:

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Final
 
 from tmqp.errors import LocalProtocolError
-from tmqp_client._pending import Kind, Pending
+from tmqp_client._core.pending import Kind, Pending
 from tmqp_client.config import ClientLimits
 from tmqp_client.errors import NegativeAcknowledge, OperationFailed, OperationTimeout
 from tmqp_sim.clients import SimClient

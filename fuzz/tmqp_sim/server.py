@@ -1,11 +1,9 @@
-"""Owns the simulated server: real hub, broker and door, and the shell around them in virtual time.
+"""The simulated server: the real turn, hub, broker and door, between a simulated network and disk.
 
-Theory of operation.  The shell does what the server's own does over sockets: a chunk is worked off,
-then every session it touched is written to once; what the network does not take is kept, and past
-the high water mark the session is blocked; one that makes no progress is cut; deadlines of sessions
-and of the broker are served when they have come.  It may be frozen for a while (a virtual machine
-that is moved) and it may crash: then its memory is gone, and what the disk had is all that a new
-one begins with.
+Nothing is decided here.  A session carries bytes between its end of a link and the turn, as a
+connection over a socket does; the turn's world effects are carried out in virtual time.  The server
+may be frozen for a while (a virtual machine that is moved) and it may crash: then its memory is
+gone, and what the disk had is all that a new one begins with.
 
 The server's clock is not the world's.  A life may begin on a machine that has just started: its
 monotonic clock then starts near zero, and whatever was saved before lies before that clock's start.
@@ -14,22 +12,44 @@ monotonic clock then starts near zero, and whatever was saved before lies before
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from tmqp_server.config import OutboundLimits
 from tmqp_server.doors.port import Door
-from tmqp_server.engine.commands import Command
 from tmqp_server.hub.hub import Hub
+from tmqp_server.shell.connections import EFFECTS, END, INTERNAL_ERROR, READ, WAIT
+from tmqp_server.shell.outbound import FLUSHING, Outbound
+from tmqp_server.shell.turn import Turn
+from tmqp_server.shell.world import (
+    ERROR,
+    Abandon,
+    Ask,
+    Call,
+    CatchUp,
+    Close,
+    CloseStore,
+    Drained,
+    GoOn,
+    Log,
+    ReadBatch,
+    Resume,
+    StartWriting,
+    Tell,
+    Wake,
+    Wire,
+    WorldEffect,
+    WriteBatch,
+)
 from tmqp_sim.books import Ballast
+from tmqp_sim.cursed import CURSED, Cursed, CursedDoor
+from tmqp_sim.host import Guest
 from tmqp_sim.network import Broken, End, Link
+from tmqp_sim.outside import Outside
+from tmqp_sim.promptness import Promptness
 from tmqp_sim.world import Violation, World
 
 __all__ = ["Built", "Server", "Session"]
 
-#: How often a session that is being sent to is looked at, in seconds.
-BUSY_RECHECK_S: Final = 1.0
 #: How long a machine has been up at most when a server starts after a reboot, in seconds.
 _LONGEST_BOOT_S: Final = 2.0
 
@@ -37,198 +57,129 @@ _LONGEST_BOOT_S: Final = 2.0
 class Built:
     """What one life of the server consists of."""
 
-    __slots__ = ("ballast", "door", "hub")
+    __slots__ = ("ballast", "door", "turn")
 
-    def __init__(self, hub: Hub, door: Door, ballast: Ballast) -> None:
-        self.hub = hub
+    def __init__(self, turn: Turn, door: Door, ballast: Ballast) -> None:
+        self.turn = turn
         self.door = door
         self.ballast = ballast
 
 
-class Session:
-    """The server's side of one link: bounded output, paused input, orderly ends."""
+class Session(Wire):
+    """The server's end of one link."""
 
     def __init__(self, server: Server, link: Link) -> None:
         self.server = server
         self.number = link.number
         self.end: End = link.server
-        self.waiting: deque[bytes] = deque()
-        self.waiting_bytes = 0
-        self.blocked = False
-        self.more = False
-        self.held_back = False
-        self.finishing = False
+        self.step = READ
         self.over = False
-        self.due = math.inf
-        self.progress_at = 0.0
-        #: A call of check_stall is to come; there is never another beside it.
-        self.stall_watched = False
-        limits = server.outbound
-        self._pause_bytes = max(limits.max_outbound_bytes // 2, limits.high_water_bytes)
+        self.reason = ""
         self.received_at = server.world.now
+        self.blocked = False
+        self.flushing_since = math.inf
+        #: Bytes that waited when it was last looked at, and when the peer last took some.
+        self.waited = 0
+        self.progress_at = server.world.now
+        self.busy_at = -math.inf
+        #: It came in by a door that fails now and then.
+        self.cursed = False
+        #: How the connection broke, until that is read.
+        self.broke = ""
 
-    # -- reading --------------------------------------------------------------------------------
+    def send(self, data: bytes) -> int:
+        """As a socket's: what there is room for.
+
+        :raises OSError: when the connection is broken.
+        """
+        self.server.outside.check_sent(self.number)
+        try:
+            return self.end.send(data)
+        except Broken as error:
+            raise ConnectionResetError(str(error)) from None
 
     def readable(self) -> None:
         """Bytes have come: one chunk is worked off a turn."""
         server = self.server
-        if server.asleep or self.over or self.finishing:
+        if server.asleep or self.over or self.step != READ:
             return
-        hub = server.hub
-        now = server.now
-        if hub.close_reason(self.number):
+        if self.broke:
+            self.follow(server.turn.broken(self.number, self.broke, server.now))
             return
-        if self.blocked and (self.more or self.waiting_bytes > self._pause_bytes):
-            self.held_back = True
-            server.world.mark("reading held back")
+        data = self.end.read()
+        if data is None:
             return
-        if self.more:
-            self.more = hub.go_on(self.number, now)
-            server.world.mark("portion continued")
-        else:
-            data = self.end.read()
-            if data is None:
-                return
-            if not data:
-                hub.receive_eof(self.number, now)
-                server.turn()
-                self.finish("the peer closed")
-                return
+        server.promptness.check_reading(self.number)
+        if data:
             self.received_at = server.world.now
-            self.more = hub.receive(self.number, data, now)
-        server.turn()
-        server.watch(self)
+            step = server.turn.received(self.number, data, server.now)
+        else:
+            step = server.turn.ended(self.number, server.now)
+        self.follow(step)
+
+    def follow(self, step: int) -> None:
+        """Do what the turn says."""
+        server = self.server
         if not self.over:
+            self.step = step & ~EFFECTS
+            server.promptness.check_step(self.number, self.step)
+            if self.step == WAIT and self.blocked:
+                server.world.mark("reading held back")
+        server.attend()
+        if self.step == READ and not self.over:
             server.world.after(0.0, self.readable)
 
+    def resume(self) -> None:
+        """Read again."""
+        self.step = READ
+        self.server.world.after(0.0, self.readable)
+
     def broken(self, reason: str) -> None:
-        """The connection broke."""
-        if self.over:
-            return
-        self.drop()
-        if self.server.asleep:
-            self.server.broken_meanwhile.append(self)
-            return
-        self.server.hub.receive_eof(self.number, self.server.now)
-        self.server.turn()
-        self.finish(reason)
-
-    # -- writing --------------------------------------------------------------------------------
-
-    def write(self, data: bytes) -> None:
-        """Send, or keep what cannot be sent now."""
-        if self.over or self.end.closed:
-            return
-        if not self.waiting:
-            try:
-                sent = self.end.send(data)
-            except Broken:
-                return
-            if sent == len(data):
-                return
-            data = data[sent:]
-            self.progress_at = self.server.world.now
-            if not self.stall_watched:
-                self.stall_watched = True
-                self.server.world.after(self.server.outbound.stall_timeout_s, self.check_stall)
-        self.waiting.append(data)
-        self.waiting_bytes += len(data)
-        limits = self.server.outbound
-        if self.blocked:
-            if self.waiting_bytes > limits.max_outbound_bytes:
-                self.cut("slow reader: too many bytes are waiting")
-        elif self.waiting_bytes > limits.high_water_bytes:
-            self.blocked = True
-            self.server.world.mark("session blocked")
-            self.server.hub.block(self.number, self.server.now)
-            self.server.turn()
+        """The connection broke: reading finds that out."""
+        self.broke = self.broke or reason
+        self.readable()
 
     def writable(self) -> None:
-        """There is room: send on."""
+        """There is room, or bytes wait for it: send on."""
         server = self.server
+        turn = server.turn
         if server.asleep or self.over:
             return
-        while self.waiting:
-            piece = self.waiting[0]
+        while piece := turn.piece(self.number):
             try:
-                sent = self.end.send(piece)
-            except Broken:
-                return
+                sent = self.end.send(piece[turn.offset(self.number) :])
+            except Broken as error:
+                turn.lost(self.number, str(error), server.now)
+                break
             if not sent:
-                return
+                break  # the network says when there is room
             self.progress_at = server.world.now
-            self.waiting_bytes -= sent
-            if sent < len(piece):
-                self.waiting[0] = piece[sent:]
-            else:
-                self.waiting.popleft()
-            if self.blocked and self.waiting_bytes <= server.outbound.low_water_bytes:
-                self.blocked = False
-                server.world.mark("session unblocked")
-                server.hub.unblock(self.number, server.now)
-                server.turn()
-                if self.held_back:
-                    self.held_back = False
-                    server.world.after(0.0, self.readable)
-        if self.finishing:
-            self.end_now()
+            self.waited -= sent
+            turn.taken(self.number, sent, server.now)
+        server.attend()
 
-    def check_stall(self) -> None:
-        """Cut a peer that has read nothing for too long."""
-        if self.over or not self.waiting:
-            self.stall_watched = False
-            return
-        due = self.progress_at + self.server.outbound.stall_timeout_s
-        if self.server.asleep or due > self.server.world.now:
-            self.server.world.at(max(due, self.server.world.now + 0.001), self.check_stall)
-            return
-        self.server.world.mark("slow reader cut: stalled")
-        self.cut("slow reader: no progress")
-
-    # -- the end --------------------------------------------------------------------------------
-
-    def drop(self) -> None:
-        """There is nobody to send to."""
-        self.waiting.clear()
-        self.waiting_bytes = 0
-
-    def cut(self, reason: str) -> None:
-        """End it without another word."""
-        self.drop()
-        self.finishing = True
-        self.server.world.after(0.0, self.end_now)
-
-    def finish(self, reason: str) -> None:
-        """End it when the last bytes are out, or after the time they have."""
-        if self.finishing or self.over:
-            return
-        self.finishing = True
-        if self.waiting and not self.end.closed:
-            self.server.world.mark("flushed at the end")
-            self.server.world.after(self.server.outbound.flush_timeout_s, self.end_now)
-        else:
-            self.server.world.after(0.0, self.end_now)
-
-    def end_now(self) -> None:
-        """The connection is over."""
-        if self.over:
-            return
-        if self.server.asleep:
-            self.server.world.after(0.01, self.end_now)
-            return
-        self.over = True
+    def close(self, reason: str) -> None:
+        """It is over."""
         server = self.server
-        server.sessions.pop(self.number, None)
-        server.hub.forget(self.number, server.now)
-        server.turn()
+        if reason.startswith("slow reader: no progress"):
+            server.world.mark("slow reader cut: stalled")
+        if reason == INTERNAL_ERROR and not self.cursed:
+            raise Violation("fault", f"session {self.number} ended for the fault of another")
+        server.promptness.check_end(self, reason)
+        self.reason = reason
+        self.over = True
+        self.step = END
+        self.server.sessions.pop(self.number, None)
         self.end.close()
 
 
 class Server:
     """One server over its several lives.
 
-    :param build: makes hub and door for a life that begins.
-    :param began: called when it is up, with the new hub in place.
+    :param build: makes what a life that begins consists of.
+    :param began: called when it is up, with the new turn in place.
+    :param store_works: carries out what the turn wants from the store.
+    :param outside: answers what is asked of the server's own code.
     :param lateness_s: timers are served up to so much too late.
     :param ping_interval_s: after how much silence the door pings.
     """
@@ -236,35 +187,66 @@ class Server:
     def __init__(
         self,
         world: World,
-        outbound: OutboundLimits,
         build: Callable[[], Built],
         began: Callable[[], None],
+        store_works: Callable[[WorldEffect], None],
+        outside: Outside,
         lateness_s: float,
         ping_interval_s: float,
     ) -> None:
         self.world = world
         self.ping_interval_s = ping_interval_s
-        self.outbound = outbound
         self.lives = 0
         #: When the clock of this life read zero, in the world's time.
         self.booted_at = 0.0
         self.up = False
         self.asleep = False
         self.sessions: dict[int, Session] = {}
-        self.broken_meanwhile: list[Session] = []
+        #: The turn will be called for the next portion.
+        self.goes_on = False
+        self.promptness = Promptness(self, lateness_s)
+        self.outside = outside
+        outside.server = self
         self._build = build
         self._began = began
         self._lateness_s = lateness_s
         self._random = world.child("server")
         self._reboots = world.child("reboots")
         self._knocking: list[Link] = []
-        self._unheard: list[Command] = []
-        #: Called when the hub has something for the storage.
-        self.wake_storage: Callable[[], None] | None = None
-        self._broker_due = math.inf
-        self._turning = False
-        self.hub: Hub
+        self._unheard: list[Callable[[], None]] = []
+        self._due = math.inf
+        self._attending = False
+        self._waking = False
+        self._starters: dict[type, Callable[[Any], None]] = {
+            StartWriting: self._start_writing,
+            Resume: self._resume,
+            Close: self._close,
+            GoOn: self._go_on,
+            Wake: self._wake_up,
+            WriteBatch: store_works,
+            ReadBatch: store_works,
+            CatchUp: store_works,
+            CloseStore: store_works,
+            Log: self._log,
+            Ask: outside.ask,
+            Call: outside.call,
+            Tell: outside.tell,
+            Abandon: outside.abandon,
+            Drained: outside.drained,
+        }
+        self.turn: Turn
         self._door: Door
+        self._ballast: Ballast
+
+    @property
+    def hub(self) -> Hub:
+        """The hub of this life."""
+        return self.turn.hub
+
+    @property
+    def guests(self) -> Mapping[int, Guest]:
+        """Its sessions by number."""
+        return self.sessions
 
     # -- its clock ------------------------------------------------------------------------------
 
@@ -291,14 +273,19 @@ class Server:
             self.booted_at = self.world.now - self._reboots.random() * _LONGEST_BOOT_S
             self.world.mark("machine rebooted")
         built = self._build()
-        self.hub = built.hub
+        self.turn = built.turn
         self._door = built.door
+        self._cursed_door = CursedDoor(built.door, self._random)
         self._ballast = built.ballast
         self.up = True
-        self._broker_due = math.inf
+        self._due = math.inf
+        self.goes_on = False
         self.world.note("server", "starts, life", self.lives)
+        self.outside.begin()
         self._began()
-        self.turn()
+        self.turn.on_deadline(self.now)
+        self.attend()
+        self._watch()
 
     def crash(self) -> None:
         """The process is gone, with all that it had in memory."""
@@ -308,13 +295,11 @@ class Server:
         self.world.mark("server crashed")
         self.up = False
         self.asleep = False
-        self._broker_due = math.inf
+        self._due = math.inf
         for session in list(self.sessions.values()):
             session.over = True
-            session.drop()
             session.end.link.cut(self._random.random() * 0.3, 0.0, "the server is gone")
         self.sessions.clear()
-        self.broken_meanwhile.clear()
         for link in self._knocking:
             link.cut(0.1, 0.0, "the server is gone")
         self._knocking.clear()
@@ -326,42 +311,57 @@ class Server:
             self.asleep = True
             self.world.note("server", "stands still for", duration_s)
             self.world.mark("server frozen")
-            self.world.after(duration_s, self._wake, self.lives)
+            self.world.after(duration_s, self.wake, self.lives)
 
-    def _wake(self, life: int) -> None:
+    def wake(self, life: int) -> None:
+        """The process goes on, if it still is the same."""
         if not self.asleep or life != self.lives:
             return
         self.asleep = False
+        self._waking = True
         self.world.note("server", "goes on")
         for link in self._knocking:
             self.accept(link)
         self._knocking.clear()
-        for session in self.broken_meanwhile:
-            session.broken("broken meanwhile")
-        self.broken_meanwhile.clear()
         unheard, self._unheard = self._unheard, []
-        self.storage_answers(unheard)
+        for tell in unheard:
+            tell()
         for session in list(self.sessions.values()):
             session.writable()
             self.world.after(0.0, session.readable)
-            self._serve_session(session)
-        self._serve_broker(self._broker_due)
+        self._waking = False
+        if self._due <= self.now:
+            self._serve(self._due)
+        self._watch()
 
-    def stop_politely(self, reason: str) -> None:
-        """Close every session, as a stopping server does."""
-        if self.up and not self.asleep:
-            for number in list(self.sessions):
-                self.hub.close(number, reason, self.now)
-            self.turn()
-
-    def storage_answers(self, commands: list[Command]) -> None:
-        """The storage has something to say."""
+    def hear(self, tell: Callable[[], None]) -> None:
+        """Let the turn be told something from outside, as soon as the process runs."""
         if self.asleep:
-            self._unheard.extend(commands)
-            return
-        for command in commands:
-            self.hub.answer(command, self.now)
-        self.turn()
+            self._unheard.append(tell)
+        else:
+            tell()
+            self.attend()
+
+    def close_sessions(self, reason: str) -> None:
+        """Say goodbye to everybody, and go on."""
+        for number, session in list(self.sessions.items()):
+            if not session.cursed:
+                self.hub.close(number, reason, self.now)
+        self.promptness.forgive_drops()
+        self.settle()
+
+    def stop(self, reason: str) -> None:
+        """Close every session, those to come as well."""
+        self.turn.close_all(reason, self.now)
+        self.promptness.forgive_drops()
+        self.attend()
+
+    def drop_sessions(self) -> None:
+        """Whoever has not gone by now has had his time."""
+        for session in list(self.sessions.values()):
+            self.turn.closed(session.number, self.now)
+            session.close("the server stopped")
+        self.attend()
 
     # -- links ----------------------------------------------------------------------------------
 
@@ -377,84 +377,134 @@ class Server:
         session = Session(self, link)
         link.server.owner = session
         self.sessions[session.number] = session
-        self.hub.open(session.number, self._door, self.now)
-        self.watch(session)
-        self.world.after(0.0, session.readable)
+        host = link.host or f"host {session.number}"
+        door = self._cursed_door if host.startswith(CURSED) else self._door
+        session.cursed = door is self._cursed_door
+        session.follow(self.turn.opened(session.number, door, session, host, self.now))
 
-    # -- the turn -------------------------------------------------------------------------------
+    # -- the world's part -----------------------------------------------------------------------
 
-    def turn(self) -> None:
-        """Write to every touched session, then see what is due next."""
-        if self._turning or not self.up:
+    def settle(self) -> None:
+        """Let the turn see to what the hub was told directly."""
+        self.turn.perform((), self.now)
+        self.attend()
+
+    def attend(self) -> None:
+        """Carry out what the turn has for the world."""
+        if self._attending or not self.up:
             return
-        self._turning = True
-        hub = self.hub
+        self._attending = True
+        life = self.lives
         try:
-            while touched := hub.take_touched():
-                for number in touched:
-                    session = self.sessions.get(number)
-                    if session is None:
-                        continue
-                    data = hub.data_to_send(number)
-                    if data:
-                        session.write(data)
-                    if hub.close_reason(number):
-                        session.finish("the protocol is closed")
+            while effects := self.turn.take_effects():
+                for effect in effects:
+                    self._starters[type(effect)](effect)
+                    if life != self.lives or not self.up:
+                        return
         finally:
-            self._turning = False
+            self._attending = False
         self._ballast.even_out()
-        for number, fault in hub.take_faults().items():
-            raise Violation("fault", f"in the door of session {number}: {fault!r}") from fault
-        if hub.wants_storage and self.wake_storage is not None:
-            self.wake_storage()
-        due = hub.broker_deadline()
-        if due is not None and due < self._broker_due:
-            self._broker_due = due
+        for session in self.sessions.values():
+            out = self.turn.outbound(session.number)
+            if out is not None:
+                self._look_at(session, out)
+        if not self._waking:  # who has slept has missed much
+            self.promptness.check()
+
+    def _look_at(self, session: Session, out: Outbound) -> None:
+        """Note what is rare."""
+        if out.blocked != session.blocked:
+            session.blocked = out.blocked
+            self.world.mark("session blocked" if out.blocked else "session unblocked")
+        if out.state == FLUSHING and session.flushing_since == math.inf:
+            session.flushing_since = self.world.now
+            self.world.mark("flushed at the end")
+        if out.bytes and not session.waited:
+            session.progress_at = self.world.now
+        session.waited = out.bytes
+        if out.bytes or self.hub.is_waiting(session.number):
+            session.busy_at = self.world.now
+
+    def _start_writing(self, effect: StartWriting) -> None:
+        session = self.sessions.get(effect.session)
+        if session is not None:
+            self.world.after(0.0, session.writable)
+
+    def _resume(self, effect: Resume) -> None:
+        session = self.sessions.get(effect.session)
+        if session is not None:
+            session.resume()
+
+    def _close(self, effect: Close) -> None:
+        session = self.sessions.get(effect.session)
+        if session is not None:
+            session.close(effect.reason)
+
+    def _go_on(self, _effect: GoOn) -> None:
+        self.goes_on = True
+        self.world.after(0.0, self._portion, self.lives)
+
+    def _portion(self, life: int) -> None:
+        if life != self.lives or not self.up:
+            return
+        if self.asleep:
+            self._unheard.append(lambda: self._portion(life))
+            return
+        self.goes_on = False
+        self.world.mark("portion continued")
+        self.turn.go_on(self.now)
+        self.attend()
+
+    def _log(self, effect: Log) -> None:
+        if isinstance(effect.error, Violation):
+            raise effect.error  # what a checker found in the middle of a turn
+        if isinstance(effect.error, Cursed):
+            self.world.mark("faulty session ended")
+        elif effect.level >= ERROR and effect.error is not None:
+            raise Violation("fault", f"{effect.text}: {effect.error!r}") from effect.error
+        self.world.note("log", effect.text)
+
+    # -- its timers -----------------------------------------------------------------------------
+
+    def _wake_up(self, _effect: Wake) -> None:
+        self._watch()
+
+    def _watch(self) -> None:
+        """See to it that the earliest deadline is kept, late as it may be."""
+        due = self.turn.next_deadline()
+        if due < self._due:
+            self._due = due
             late = self._random.random() * self._lateness_s if self._lateness_s else 0.0
             when = self._world_time(due)
-            self.world.at(when + (late if due > self.now else 0.0), self._serve_broker, due)
+            self.world.at(when + (late if due > self.now else 0.0), self._serve, due)
 
-    def _serve_broker(self, due: float) -> None:
-        if due != self._broker_due or not self.up or self.asleep:
+    def _serve(self, due: float) -> None:
+        if due != self._due or not self.up or self.asleep:
             return
-        self._broker_due = math.inf
-        self.hub.on_broker_deadline(self.now)
-        self.turn()
+        self._due = math.inf
+        asked: list[Session] = []
+        for session in self.sessions.values():
+            deadline = self.hub.session_deadline(session.number)
+            if deadline is not None and deadline <= self.now:
+                asked.append(session)
+        silent = [self.world.now - session.received_at for session in asked]
+        blamed = [self._may_be_asked(session) for session in asked]
+        self.turn.on_deadline(self.now)
+        self.attend()
+        for session, silent_s, may in zip(asked, silent, blamed, strict=True):
+            if may:
+                self._check_keep_alive(session, silent_s)
+        if self.up:
+            self._watch()
 
-    def watch(self, session: Session) -> None:
-        """See to it that a session's deadline is kept."""
-        deadline = self.hub.session_deadline(session.number)
-        if deadline is not None and deadline < session.due:
-            session.due = deadline
-            self.world.at(self._world_time(deadline), self._session_due, session, deadline)
-
-    def _session_due(self, session: Session, due: float) -> None:
-        if not session.over and session.due == due and self.up and not self.asleep:
-            self._serve_session(session)
-
-    def _serve_session(self, session: Session) -> None:
-        session.due = math.inf
-        if session.over:
-            return
-        now = self.now
-        if session.waiting_bytes:
-            # Whether it reads is judged by the stall time.
-            session.due = now + BUSY_RECHECK_S
-            self.world.after(BUSY_RECHECK_S, self._session_due, session, session.due)
-            return
-        deadline = self.hub.session_deadline(session.number)
-        if deadline is not None and deadline <= now:
-            self.hub.on_session_deadline(session.number, now)
-            self._check_keep_alive(session, self.world.now - session.received_at)
-            self.turn()
-        self.watch(session)
+    def _may_be_asked(self, session: Session) -> bool:
+        """Whether a session reads: of one that does not the stall time judges."""
+        out = self.turn.outbound(session.number)
+        return out is not None and not out.bytes and session.end.link.greeted
 
     def _check_keep_alive(self, session: Session, silent_s: float) -> None:
         """Nobody is asked while he speaks, nor given up before he had his two intervals (B4)."""
-        reason = self.hub.close_reason(session.number)
-        if not session.end.link.greeted:
-            return
-        intervals = 2.0 if reason.startswith("lifeless") else 1.0
+        intervals = 2.0 if session.reason.startswith("lifeless") else 1.0
         self.world.mark("silent peer given up" if intervals > 1.0 else "silent peer pinged")
         if silent_s < intervals * self.ping_interval_s - 1e-6:
-            raise Violation("deadline", f"after {silent_s:.3f} s: {reason or 'a ping'}")
+            raise Violation("deadline", f"after {silent_s:.3f} s: {session.reason or 'a ping'}")

@@ -14,14 +14,17 @@ from typing import Final
 
 from tmqp.limits import Limits
 from tmqp_client.config import ClientLimits
-from tmqp_server.config import OutboundLimits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.events import ALL_EVENTS
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.delivery import DeliveryHandler, HandlerRegistry
 from tmqp_server.engine.model.handlers import built_in_handlers
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 from tmqp_server.hub.hub import Hub
+from tmqp_server.shell.calls import CallSettings
+from tmqp_server.shell.outbound import Marks
+from tmqp_server.shell.turn import Turn
 from tmqp_sim.books import MOST_STATE_BYTES, Ballast
 from tmqp_sim.checkers import judge
 from tmqp_sim.clients import SimClient
@@ -34,9 +37,11 @@ from tmqp_sim.history import History, Place, Sent
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.network import Network
-from tmqp_sim.operators import Operator, changes_of
+from tmqp_sim.operators import HANDLER, PREFIX, Operator, changes_of
+from tmqp_sim.outside import CALLS_AT_ONCE, HOOK_TIMEOUT_S, Outside
 from tmqp_sim.plan import ClientPlan, MessagePlan, Plan, draw_plan
 from tmqp_sim.producers import BulkProducer, Producer
+from tmqp_sim.raw import RAW_ROLES, Raw
 from tmqp_sim.results import Result
 from tmqp_sim.server import Built, Server
 from tmqp_sim.strangers import Stranger
@@ -57,6 +62,8 @@ def _watchable() -> bool:
 #: ``watch`` has no subclasses.
 WATCHABLE: Final = _watchable()
 
+#: What bounds the code outside.
+_CALLS: Final = CallSettings(HOOK_TIMEOUT_S, HOOK_TIMEOUT_S, CALLS_AT_ONCE, (HANDLER,))
 #: What everything that is owed has to come home, in simulated seconds.
 HEALING_S: Final = 60.0
 #: What a producer that pushes in bulk may have unconfirmed.
@@ -87,24 +94,20 @@ class Simulation:
         self.sent: dict[int, list[str]] = {}
         self._handlers = handlers
         high, low, most = plan.buffers
-        outbound = OutboundLimits(
-            high_water_bytes=high,
-            low_water_bytes=low,
-            max_outbound_bytes=most,
-            stall_timeout_s=3.0,
-            flush_timeout_s=0.5,
-        )
+        self._marks = Marks(most, high, low, stall_timeout_s=3.0, flush_timeout_s=0.5)
         self.disk = Disk(self, plan.disk)
-        self.operator = Operator(self)
+        self.operator = Operator(self, tells=plan.tells)
         self.protocol = Limits(ping_interval_s=2.0, handshake_timeout_s=3.0)
         self._door_ids = 0
         self.ledger: Ledger
         self.broker: Broker
+        self.outside = Outside(self.world, lambda: [each.name for each in self.bad])
         self.server = Server(
             self.world,
-            outbound,
             self._build,
             self._began,
+            self.disk.do,
+            self.outside,
             plan.lateness_s,
             self.protocol.ping_interval_s,
         )
@@ -123,7 +126,7 @@ class Simulation:
             self.writers.append(writer)
             self.good.append(writer)
             self.world.at(0.005, writer.connect)
-        self.bad: list[Consumer | Forger | Stranger | Meddler] = []
+        self.bad: list[Consumer | Forger | Stranger | Meddler | Raw] = []
         for each in plan.clients:
             self._add_client(each, limits)
 
@@ -141,11 +144,13 @@ class Simulation:
 
     def _add_client(self, each: ClientPlan, limits: ClientLimits) -> None:
         place = self.plan.places[each.place]
-        client: Consumer | Forger | Stranger | Meddler
+        client: Consumer | Forger | Stranger | Meddler | Raw
         if each.role == "meddler":
             client = Meddler(self, each.name, limits)
         elif each.role == "forger":
             client = Forger(self, each.name, limits)
+        elif each.role in RAW_ROLES:
+            client = Raw(self, each.name, each.role, place.channel)
         elif each.role == "stranger":
             client = Stranger(self, each.name)
         elif each.role == "puller":
@@ -155,7 +160,7 @@ class Simulation:
             )  # fmt: skip
         else:
             client = Consumer(self, each.name, limits, place.channel, each.habits)
-        if each.bad or isinstance(client, Stranger):
+        if each.bad or isinstance(client, (Raw, Stranger)):
             self.bad.append(client)
         else:
             self.good.append(client)
@@ -171,12 +176,12 @@ class Simulation:
             max_total_bytes=plan.memory_bytes + MOST_STATE_BYTES,
             max_work_per_step=plan.work_per_step,
         )
-        options = BrokerOptions(storage=True)
+        options = self._options()
         for place in self.places.values():
             if place.fleeting:  # who comes when it is gone makes it anew
                 queue = changes_of(place).applied_to(QueueOptions())
                 rules = ChannelOptions(destroy_when_empty=True, queue=queue)
-                options = BrokerOptions(channel=rules, storage=True)
+                options = self._options(rules)
         self.ledger = Ledger(
             self.world, self.places, plan.max_in_flight, self.sent, self.history.pushes,
             self.lifetimes,
@@ -189,15 +194,25 @@ class Simulation:
             watched = WatchedBroker(
                 limits, options, self._handlers,
                 self.ledger, self.disk.audit, self.world, plan.take_over,
-                plan.divides_runs,
+                plan.divides_runs, self.outside, plan.fails,
             )  # fmt: skip
-            watched.hub = Hub(watched, plan.buffers[0], journal)
+            watched.hub = Hub(
+                watched, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True
+            )
             watched.ballast = Ballast(watched, len(plan.places) + bool(plan.epochs))
             self.broker = watched
-            return Built(watched.hub, door, watched.ballast)
+            turn = Turn(watched.hub, self._marks, journal, _CALLS)
+            return Built(turn, door, watched.ballast)
         self.broker = Broker(limits, options, self._handlers)
         ballast = Ballast(self.broker, len(plan.places) + bool(plan.epochs))
-        return Built(Hub(self.broker, plan.buffers[0], journal), door, ballast)
+        hub = Hub(self.broker, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True)
+        return Built(Turn(hub, self._marks, journal, _CALLS), door, ballast)
+
+    def _options(self, channel: ChannelOptions | None = None) -> BrokerOptions:
+        handlers = {HANDLER: ALL_EVENTS}
+        return BrokerOptions(
+            channel=channel, storage=True, http_prefixes=(PREFIX,), event_handlers=handlers
+        )
 
     def _new_door_id(self) -> str:
         self._door_ids += 1
@@ -206,7 +221,6 @@ class Simulation:
     def _began(self) -> None:
         self.disk.begin(self.server.lives, self.server.hub)
         self.check_epochs()
-        self.server.wake_storage = self.disk.wake
         self.operator.begin()
 
     def check_epochs(self) -> None:
@@ -237,14 +251,16 @@ class Simulation:
             self.crash_server()
             return
         self.world.mark("server stopped in order")
-        for session in list(server.sessions.values()):
-            session.end_now()
-        self.disk.finish()
+        server.drop_sessions()
+        server.turn.finish(server.now)
+        server.attend()
+        self.disk.hurry()
         server.crash()
 
     def free_disk(self) -> None:
         """There is room again."""
         self.disk.full = False
+        self.disk.full_for_messages = False
 
     def resume_queue(self, place: Place) -> None:
         """A queue that was paused goes on; in a new life it was never paused."""
@@ -278,13 +294,13 @@ class Simulation:
         """Faults end for good."""
         self.healed = True
         self.world.note("heals")
-        self.disk.full = False
+        self.free_disk()
         self.disk.habits.fails = 0
         self.network.heal()
         for client in self.bad:
             client.retire()
         if self.server.asleep:
-            self.server._wake(self.server.lives)
+            self.server.wake(self.server.lives)
         if not self.server.up:
             self.server.start()
         for place in self.places.values():

@@ -32,7 +32,9 @@ from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub.hub import Hub
 from tmqp_sim.audit import Audit
 from tmqp_sim.books import Ballast, connections_of, flights_of, state_of
+from tmqp_sim.cursed import Cursed
 from tmqp_sim.ledger import Ledger
+from tmqp_sim.outside import Outside
 from tmqp_sim.singles import single_effects
 from tmqp_sim.world import Violation, World
 
@@ -65,9 +67,14 @@ class WatchedBroker(Broker):
         world: World,
         take_over: bool,
         divides: bool,
+        outside: Outside,
+        fails: bool,
     ) -> None:
         super().__init__(limits, options, handlers)
         self.ledger = ledger
+        self._outside = outside
+        #: It has a bug at its deadlines.
+        self._fails = world.child("broker") if fails else None
         self._audit = audit
         self._world = world
         self._take_over = take_over
@@ -85,8 +92,13 @@ class WatchedBroker(Broker):
         """One step of the broker, judged."""
         if self._take_over and isinstance(command, Connect):
             command.take_over = True
-        self.ledger.before(command)
+        self._before(command)
         return self._judge(command, super().step(command, now), now)
+
+    def _before(self, command: Command) -> None:
+        """A command is carried out: note it, and see whether it may be."""
+        self._outside.check(command)
+        self.ledger.before(command)
 
     def steps(
         self, commands: Sequence[Command], at: int, now: float, most_bytes: int
@@ -119,7 +131,7 @@ class WatchedBroker(Broker):
                 return at, out
 
     def _single(self, command: Command, now: float, portion: int) -> list[Effect]:
-        self.ledger.before(command)
+        self._before(command)
         core = self._core
         before, messages = core.total_bytes, core.total_bytes - core.state_bytes
         _, effects = super().steps([command], 0, now, portion)
@@ -154,7 +166,7 @@ class WatchedBroker(Broker):
         self._world.mark("run taken whole: pushes")
         # Asked of the door itself: the run would be noted as divided.
         for push in run.wire.pushes(run):
-            self.ledger.before(push)
+            self._before(push)
         self._check_memory(run, run.size, before, messages)
         return self._judge(run, out, now)
 
@@ -183,7 +195,7 @@ class WatchedBroker(Broker):
             self._world.mark("run taken whole: answers")
             taken = singles[begun:] if run.is_over() else singles[begun : run.at]
         for each in taken:
-            self.ledger.before(each)
+            self._before(each)
         return self._judge(run, out, now)
 
     def _begin_step(self, now: float) -> list[Effect]:
@@ -196,7 +208,12 @@ class WatchedBroker(Broker):
         return out
 
     def on_deadline(self, now: float) -> list[Effect]:
-        """What is due, judged."""
+        """What is due, judged.
+
+        :raises Cursed: now and then, in a world where the broker has a bug.
+        """
+        if self._fails is not None and self._fails.randrange(40) == 0:
+            raise Cursed("a bug of the broker")
         self.ledger.steps += 1
         effects = self._judge(None, super().on_deadline(now), now)
         due = self.next_deadline()

@@ -17,17 +17,16 @@
 
     anyio.run(main)
 
-Reading order: ``_machine`` (what a client knows, without I/O), ``session`` (one connection's I/O),
-``client`` and ``consumer`` (what a program calls).
+Reading order: ``_core`` (what a client knows, without I/O), ``_io`` (sockets, tasks, reconnecting),
+``session`` (sending and waiting for answers), ``operations``, ``client`` and ``consumer`` (what a
+program calls), ``sync`` (the same for threads).
 """
 
 from __future__ import annotations
 
-from tmqp_client._custom import CustomMessage, CustomMessages
-from tmqp_client._gate import WhenFull
-from tmqp_client._reading import KeptMessages
+from tmqp_client._core.requests import Headers, Payload
+from tmqp_client._io.gate import WhenFull
 from tmqp_client._report import BatchFailure, BatchReport
-from tmqp_client._requests import Headers, Payload
 from tmqp_client.binding import Converter, JsonConverter
 from tmqp_client.client import Client, connect
 from tmqp_client.config import ClientLimits
@@ -41,6 +40,7 @@ from tmqp_client.connection_events import (
     RestoreRefused,
 )
 from tmqp_client.consumer import AcknowledgeMode, Consumer, ConsumerIterator
+from tmqp_client.custom import CustomMessage, CustomMessages
 from tmqp_client.direct import DirectMessage, DirectMessages, Response, to_name, to_type
 from tmqp_client.errors import (
     AlreadyAcknowledged,
@@ -66,6 +66,7 @@ from tmqp_client.errors import (
 from tmqp_client.events import AnyEvent, Events
 from tmqp_client.handling import HandlerAcknowledge, RetryPolicy
 from tmqp_client.message import Message
+from tmqp_client.operations.reading import KeptMessages
 from tmqp_client.parts import Multipart
 from tmqp_client.pull import Pull
 from tmqp_client.reading import KeptEntry, KeptMessage

@@ -4,29 +4,18 @@ from __future__ import annotations
 
 from contextlib import suppress
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 import anyio
 
 from tmqp.events import MessageReceived
-from tmqp_client._board import Topic
-from tmqp_client._letters import SubscriptionRequest
-from tmqp_client._machine import ClientMachine
-from tmqp_client._stream import InboxReader
+from tmqp_client._core.board import Topic
+from tmqp_client._core.letters import SubscriptionRequest
+from tmqp_client._io.stream import InboxReader
+from tmqp_client._port import Port
 from tmqp_client.errors import ClientClosed, ConnectionLost, OperationFailed
-from tmqp_client.session import Session
 
-__all__ = ["Listening", "ListeningOwner"]
-
-
-class ListeningOwner(Protocol):
-    """What listening needs of its client."""
-
-    _machine: ClientMachine
-    _listeners: dict[Listening, None]
-
-    @property
-    def _session(self) -> Session: ...
+__all__ = ["Listening"]
 
 
 class Listening:
@@ -36,10 +25,8 @@ class Listening:
     :param request: what is asked of the server when it opens, and undone when it closes.
     """
 
-    def __init__(
-        self, client: ListeningOwner, topic: Topic, request: SubscriptionRequest | None
-    ) -> None:
-        self._client = client
+    def __init__(self, port: Port, topic: Topic, request: SubscriptionRequest | None) -> None:
+        self._port = port
         self._topic = topic
         self._request = request
         self._lock = anyio.Lock()
@@ -59,7 +46,7 @@ class Listening:
         if exc is None or isinstance(exc, Exception):
             await self.aclose()
         elif self._shut() and self._request is not None:
-            self._client._session.tell(self._request.opposite())
+            self._port.session.tell(self._request.opposite())
 
     async def aclose(self) -> None:
         """Listen no more; what had come and was not taken is dropped and counted.
@@ -70,7 +57,7 @@ class Listening:
             return
         # Refused or cut off: what it was about is gone, and the subscription with it.
         with suppress(OperationFailed, ConnectionLost, ClientClosed):
-            await self._client._session.retract(self._request.opposite())
+            await self._port.session.retract(self._request.opposite())
 
     async def _open(self) -> None:
         async with self._lock:
@@ -78,11 +65,11 @@ class Listening:
                 raise ClientClosed("this iterator was closed")
             if self._reader is not None:
                 return
-            client = self._client
-            session = client._session
+            port = self._port
+            session = port.session
             session.check()
-            self._reader = InboxReader(client._machine.board.open(self._topic))
-            client._listeners[self] = None
+            self._reader = InboxReader(port.machine.board.open(self._topic))
+            port.iterators[self] = None
             if self._request is None:
                 return
             try:
@@ -96,19 +83,19 @@ class Listening:
                     session.tell(self._request.opposite())
                 raise
 
-    def _shut(self) -> bool:
+    def _shut(self, error: BaseException | None = None) -> bool:
         """Stop listening; return whether the server is to be told."""
         if self._closed:
             return False
         self._closed = True
         if self._reader is None:
             return False
-        client = self._client
+        port = self._port
         self._reader.ended()
-        client._listeners.pop(self, None)
-        client._machine.board.close(self._topic)
-        client._session.read_on()
-        return client._session.lost is None
+        port.iterators.pop(self, None)
+        port.machine.board.close(self._topic)
+        port.session.read_on()
+        return port.session.lost is None
 
     async def _next(self) -> MessageReceived | None:
         """The next message; None once this side has closed.
@@ -118,7 +105,7 @@ class Listening:
         if self._reader is None:
             await self._open()
             assert self._reader is not None, "it is open now"
-        session = self._client._session
+        session = self._port.session
         crowded = self._reader.congested
         event = await self._reader.take()
         if crowded:

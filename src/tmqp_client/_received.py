@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tmqp.frames import Frame
 from tmqp_client.parts import parts_of
@@ -10,7 +10,14 @@ from tmqp_client.parts import parts_of
 if TYPE_CHECKING:
     from tmqp_client.session import Session
 
-__all__ = ["ReceivedMessage"]
+__all__ = ["HasPayload", "ReceivedMessage"]
+
+
+class HasPayload(Protocol):
+    """A message or a response, of the async client or the blocking one."""
+
+    @property
+    def payload(self) -> bytes: ...
 
 
 class ReceivedMessage:

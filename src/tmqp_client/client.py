@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 import ssl
-from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -11,47 +12,33 @@ import anyio
 import anyio.abc
 
 from tmqp.address import Address, parse_address
-from tmqp.constants import RESULT_DUPLICATE, RESULT_NOT_FOUND, PullClear, QueueStatus
 from tmqp.errors import LocalProtocolError
 from tmqp.hello import ConnectionInformation
-from tmqp.models import ChannelOptions, QueueOptions
-from tmqp_client import _requests
-from tmqp_client._batch import Batch
-from tmqp_client._gate import WhenFull
-from tmqp_client._groups import Groups
-from tmqp_client._ids import IdSource, new_client_id
-from tmqp_client._listening import Listening
-from tmqp_client._machine import ClientMachine
-from tmqp_client._managing import Managing
-from tmqp_client._nodes import Nodes
-from tmqp_client._pending import time_limit
-from tmqp_client._report import BatchReport
-from tmqp_client._requests import Headers, Payload, PullRequest, Request, payload_bytes
-from tmqp_client._routers import Routers
-from tmqp_client._supervisor import Supervisor
-from tmqp_client._talking import Talking
-from tmqp_client._transactions import Transactions
-from tmqp_client.binding import Converter, JsonConverter
+from tmqp_client._core.ids import IdSource
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._io.gate import WhenFull
+from tmqp_client._io.line import Line
+from tmqp_client._io.supervisor import Supervisor
+from tmqp_client._port import Port
+from tmqp_client.binding import Converter
 from tmqp_client.config import ClientLimits
 from tmqp_client.connection_events import ConnectionEvents, ConnectionState
-from tmqp_client.consumer import AcknowledgeMode, Consumer
-from tmqp_client.errors import (
-    BatchFailed,
-    ClientClosed,
-    ClientError,
-    OperationFailed,
-)
+from tmqp_client.errors import ClientClosed
 from tmqp_client.handling import Handling
-from tmqp_client.parts import with_parts
-from tmqp_client.pull import Pull
+from tmqp_client.operations.channels import Channels
+from tmqp_client.operations.groups import Groups
+from tmqp_client.operations.managing import Managing
+from tmqp_client.operations.messages import Messages
+from tmqp_client.operations.nodes import Nodes
+from tmqp_client.operations.routers import Routers
+from tmqp_client.operations.talking import Talking
+from tmqp_client.operations.transactions import Transactions
 from tmqp_client.reconnect import ReconnectPolicy
 from tmqp_client.session import Session
 from tmqp_client.statistics import ClientStatistics
-from tmqp_client.unclaimed import Unclaimed
 
 __all__ = ["Client", "connect"]
 
-_BATCH_IN_FLIGHT: Final = 1_000
 _RECONNECT: Final = ReconnectPolicy()
 
 
@@ -99,7 +86,9 @@ def connect(
     addresses = [parse_address(item) if isinstance(item, str) else item for item in given]
     if not addresses:
         raise LocalProtocolError("an address to connect to is missing")
-    information = ConnectionInformation(client_id or new_client_id(), name, type, token, properties)
+    information = ConnectionInformation(
+        client_id or secrets.token_hex(16), name, type, token, properties
+    )
     information.encode()  # what cannot be sent is best said here
     return Client(
         addresses,
@@ -113,7 +102,7 @@ def connect(
     )
 
 
-class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
+class Client(Channels, Messages, Talking, Routers, Managing, Nodes, Groups, Transactions, Handling):
     """What talks to a server; made by :func:`connect` and used in ``async with``, once.
 
     When its connection is lost it makes another one, to any of its addresses, and goes on where it
@@ -152,23 +141,19 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
         self.limits = limits
         self.linger_s = linger_s
         self._machine = ClientMachine(
-            information, limits, IdSource(), 0 if reconnect is None else reconnect.max_sends
+            information,
+            limits,
+            IdSource(secrets.token_hex),
+            0 if reconnect is None else reconnect.max_sends,
         )
         self._machine.repeat_operations = reconnect is not None and reconnect.repeat_operations
-        session = Session(self._machine, when_full)
+        line = Line(self._machine, when_full)
+        super().__init__(Port(self._machine, Session(self._machine, line), converter))
+        self._line = line
         self._supervisor = Supervisor(
-            self._machine, session, self.addresses, information, ssl_context, reconnect
+            self._machine, line, self.addresses, information, ssl_context, reconnect
         )
-        self._only_session = session
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._opened: Session | None = None
-        self._joined: set[str] = set()
-        self._consumers: dict[Consumer, None] = {}
-        self._listeners: dict[Listening, None] = {}
-        self._unclaimed: Unclaimed | None = None
-        self._converter = converter
-        self._handlers = []
-        self._responders = {}
 
     @property
     def client_id(self) -> str:
@@ -179,16 +164,6 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
     def connected(self) -> bool:
         """Operations can be sent now."""
         return self._machine.accepted
-
-    @property
-    def converter(self) -> Converter:
-        """What turns a program's classes into payloads and back.
-
-        :raises LocalProtocolError: when none was given, and there is no cattrs for the usual one.
-        """
-        if self._converter is None:
-            self._converter = JsonConverter()
-        return self._converter
 
     @property
     def state(self) -> ConnectionState:
@@ -207,12 +182,6 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
     def connection_events(self) -> ConnectionEvents:
         """Losses of the connection and new ones, from now on, as an async iterator."""
         return ConnectionEvents(self._supervisor.watchers)
-
-    @property
-    def _session(self) -> Session:
-        if self._opened is None:
-            raise ClientClosed("the client is not connected: use it in 'async with'")
-        return self._opened
 
     def statistics(self) -> ClientStatistics:
         """Counts since the client was opened, and what is under way now."""
@@ -236,7 +205,7 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
             unsent=counters.unsent,
             buffered=len(self._machine.outbox),
             outstanding=self._machine.outstanding,
-            backlog_bytes=0 if self._opened is None else self._opened.backlog_bytes,
+            backlog_bytes=self._line.backlog_bytes,
         )
 
     # -- its life -------------------------------------------------------------------------------
@@ -253,7 +222,7 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
         await self._tasks.__aenter__()
         try:
             await self._supervisor.open(self._tasks)
-            self._opened = self._only_session
+            self._port.opened = True
         except BaseException as error:
             await self._leave(self._tasks, error)
             raise
@@ -266,15 +235,12 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
         traceback: TracebackType | None,
     ) -> bool:
         assert self._tasks is not None, "it was entered"
-        for consumer in list(self._consumers):
-            consumer._shut(exc)
-        for listener in list(self._listeners):
-            listener._shut()
+        self._port.shut(exc)
         try:
             if exc is None or isinstance(exc, Exception):
-                await self._session.aclose(self.linger_s)
+                await self._line.aclose(self.linger_s)
             else:
-                self._session.hang_up()
+                self._line.hang_up()
         except BaseException as error:
             await self._leave(self._tasks, error)
             raise
@@ -286,14 +252,11 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
 
         What waits for a connection is sent if there is one within ``linger_s`` seconds.
         """
-        if self._opened is None:
+        if not self._port.opened:
             return
-        for consumer in list(self._consumers):
-            consumer._shut(None)
-        for listener in list(self._listeners):
-            listener._shut()
+        self._port.shut(None)
         try:
-            await self._opened.aclose(self.linger_s)
+            await self._line.aclose(self.linger_s)
         finally:
             self._supervisor.close()
 
@@ -309,290 +272,3 @@ class Client(Talking, Routers, Managing, Nodes, Handling, Groups, Transactions):
             return bool(await tasks.__aexit__(type(error), error, error.__traceback__))
         await tasks.__aexit__(None, None, None)
         return False
-
-    # -- channels and queues --------------------------------------------------------------------
-
-    async def create_channel(
-        self,
-        name: str,
-        options: ChannelOptions | None = None,
-        *,
-        exist_ok: bool = True,
-        timeout_s: float | None = None,
-    ) -> bool:
-        """Create a channel; return False if it was there already.
-
-        The original server does not answer at all when the channel exists (F50): there this times
-        out.
-
-        :raises OperationFailed: when the server refuses; with 481 for one that exists if not
-            ``exist_ok``.
-        """
-        return await self._create(
-            _requests.create_channel(name, options), exist_ok=exist_ok, timeout_s=timeout_s
-        )
-
-    async def remove_channel(self, name: str, *, timeout_s: float | None = None) -> None:
-        """Remove a channel with its queues.
-
-        :raises OperationFailed: when the server refuses: 404, 401 ...
-        """
-        await self._session.ask(_requests.remove_channel(name), timeout_s)
-
-    async def create_queue(
-        self,
-        channel: str,
-        queue_id: int,
-        options: QueueOptions | None = None,
-        *,
-        status: QueueStatus | str | None = None,
-        tag: str | None = None,
-        delivery_handler: str | None = None,
-        wait_for_acknowledge: bool | None = None,
-        headers: Headers = (),
-        exist_ok: bool = True,
-        timeout_s: float | None = None,
-    ) -> bool:
-        """Create a queue, and its channel if that is missing; return False if it was there already.
-
-        :param options: sent as the JSON body, which the original server applies only where it
-            creates the channel too (F54); what has its own argument here applies everywhere.
-        :param status: a :class:`tmqp.QueueStatus` or its word, ``round-robin`` for one.
-        :param delivery_handler: the name of one that the server knows.
-        :param headers: more headers, for the server's delivery handlers.
-        :raises OperationFailed: when the server refuses; with 481 for one that exists if not
-            ``exist_ok``.
-        """
-        request = _requests.create_queue(
-            channel, queue_id, options, status, tag, delivery_handler, wait_for_acknowledge, headers
-        )
-        return await self._create(request, exist_ok=exist_ok, timeout_s=timeout_s)
-
-    async def remove_queue(
-        self, channel: str, queue_id: int, *, timeout_s: float | None = None
-    ) -> None:
-        """Remove a queue with its messages.
-
-        :raises OperationFailed: when the server refuses: 404, 401 ...
-        """
-        await self._session.ask(_requests.remove_queue(channel, queue_id), timeout_s)
-
-    async def join(self, channel: str, *, timeout_s: float | None = None) -> None:
-        """Join a channel: its queues deliver to this client from now on (F48).
-
-        :meth:`consume` joins by itself; who joins before keeps what comes meanwhile, within
-        bounds, for the consumers to come.  Joining twice is no error.
-
-        :raises OperationFailed: when the server refuses: 404, 401, 482.
-        """
-        await self._session.ask(_requests.join(channel), timeout_s)
-        self._joined.add(channel.lower())
-
-    async def leave(self, channel: str, *, timeout_s: float | None = None) -> None:
-        """Leave a channel.
-
-        :raises OperationFailed: with 404 when it was not joined (F49).
-        """
-        await self._session.ask(_requests.leave(channel), timeout_s)
-        self._joined.discard(channel.lower())
-
-    async def _create(self, request: Request, *, exist_ok: bool, timeout_s: float | None) -> bool:
-        try:
-            await self._session.ask(request, timeout_s)
-        except OperationFailed as error:
-            if error.code == RESULT_DUPLICATE and exist_ok:
-                return False
-            raise
-        return True
-
-    # -- messages -------------------------------------------------------------------------------
-
-    async def push(
-        self,
-        channel: str,
-        queue_id: int,
-        payload: Payload,
-        *,
-        headers: Headers = (),
-        high_priority: bool = False,
-        wait: bool = True,
-        message_id: str | None = None,
-        timeout_s: float | None = None,
-        nowait: bool = False,
-    ) -> str:
-        """Push a message into a queue; return its id.
-
-        :param payload: bytes, or text that is sent as UTF-8.
-        :param wait: return when the acknowledge has come.  When that is depends on the queue's
-            delivery handler: after receiving, saving, delivering or consuming it, or never (F77).
-            Without waiting a refusal is found in :meth:`unclaimed` only.
-        :param message_id: for a message that may be pushed again; a new id if None.
-        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
-        :raises NegativeAcknowledge: when the queue or its consumer refuses it.
-        :raises OperationFailed: when the server does: 404, 401, 482.
-        :return: its id; empty when it was dropped (``when_full``).
-        """
-        data = payload_bytes(payload)
-        if type(data) is not bytes:
-            headers = with_parts(payload, headers)
-        session = self._session
-        if wait:
-            pending = await session.push(
-                channel, queue_id, data, headers, high_priority, message_id, timeout_s, nowait
-            )
-            return pending.message_id
-        sent = session.publish_now(channel, queue_id, data, headers, high_priority, message_id)
-        if sent is not None:
-            return sent
-        return await session.publish(
-            channel, queue_id, data, headers, high_priority, message_id, timeout_s, nowait
-        )
-
-    async def push_many(
-        self,
-        channel: str,
-        queue_id: int,
-        payloads: Iterable[Payload] | AsyncIterable[Payload],
-        *,
-        headers: Headers = (),
-        high_priority: bool = False,
-        wait: bool = True,
-        in_flight: int = _BATCH_IN_FLIGHT,
-        timeout_s: float | None = None,
-    ) -> BatchReport:
-        """Push many messages, in order, up to ``in_flight`` of them waiting for their acknowledge;
-        return when all have theirs.
-
-        :param wait: as :meth:`push`; without it this returns when all are on their way.
-        :param timeout_s: for each message.
-        :raises BatchFailed: when one or more were not confirmed, because they were refused, timed
-            out, or the connection was lost; its report says which.  The rest was sent all the same,
-            as far as there was a connection.
-        """
-        if in_flight < 1:
-            raise LocalProtocolError(f"in_flight is at least 1, got {in_flight!r}")
-        pairs = tuple(_requests.to_pairs(headers))
-        batch = Batch(in_flight)
-        session = self._session
-
-        async def push_one(payload: Payload) -> None:
-            data = payload_bytes(payload)
-            headers = pairs if type(data) is bytes else with_parts(payload, pairs)
-            if not wait:
-                batch.posted(
-                    await session.publish(
-                        channel, queue_id, data, headers, high_priority, None, timeout_s
-                    )
-                )
-                return
-            if batch.full:
-                await batch.room()
-            batch.add(
-                await session.begin_push(
-                    channel, queue_id, data, headers, high_priority, timeout_s, batch
-                )
-            )
-
-        cut_off: ClientError | None = None
-        try:
-            try:
-                if isinstance(payloads, AsyncIterable):
-                    async for payload in payloads:
-                        await push_one(payload)
-                else:
-                    for payload in payloads:
-                        await push_one(payload)
-            except ClientError as error:
-                if session.lost is None:
-                    raise
-                cut_off = error
-            await batch.all_settled()
-        finally:
-            for pending in batch.under_way():
-                session.abandon(pending)
-        report = batch.report(confirm=wait)
-        if report.failed:
-            raise BatchFailed(report) from cut_off
-        if cut_off is not None:
-            raise cut_off
-        return report
-
-    async def ping(self, *, timeout_s: float | None = None) -> float:
-        """Send a ping; return the seconds until its pong came (F37)."""
-        pending = await self._session.ping(timeout_s)
-        return pending.settled_at - pending.asked_at
-
-    def consume(
-        self,
-        channel: str,
-        queue_id: int | None = None,
-        *,
-        acknowledge: AcknowledgeMode = "auto",
-        join: bool = True,
-    ) -> Consumer:
-        """Messages of a queue, or of all queues of a channel, as an async iterator; see
-        :class:`Consumer`.
-
-        :param acknowledge: ``auto`` acknowledges a message when the loop asks for the next one or
-            its block is left in order, and negatively (reason ``error``) when an exception leaves
-            it; ``manual`` leaves it to :meth:`Message.ack` and :meth:`Message.nack`.
-        :param join: join the channel when opened and leave it when closed.
-        :raises LocalProtocolError: for another ``acknowledge``.
-        """
-        return Consumer(self, channel, queue_id, acknowledge, join)
-
-    def pull(
-        self,
-        channel: str,
-        queue_id: int,
-        count: int,
-        *,
-        order: str = "fifo",
-        clear: PullClear | str = PullClear.NONE,
-        info: bool = False,
-        timeout_s: float | None = None,
-    ) -> Pull:
-        """Up to ``count`` messages of a pull queue, as an async iterator; see :class:`Pull`.
-
-        The channel has to be joined before (F105).
-
-        :param order: ``fifo``, or ``lifo`` for the newest first; high priority before both (F107).
-        :param clear: what of the rest to remove afterwards: ``none``, ``all``, ``High-Priority``
-            or ``Default-Priority`` (F110).
-        :param info: let each message's headers Priority-Messages and Messages tell what is left.
-        :param timeout_s: seconds without a message after which the pull is given up;
-            ``pull_timeout_s`` of the limits if None.
-        :raises LocalProtocolError: for arguments that make no sense.
-        """
-        request = PullRequest(channel, queue_id, count, order, clear, info)
-        return Pull(self, request, time_limit(timeout_s, self.limits.pull_timeout_s))
-
-    async def read_cache(
-        self, channel: str, queue_id: int, *, timeout_s: float | None = None
-    ) -> bytes | None:
-        """The payload of a cache queue's message; None when it holds none (F112).
-
-        :raises PullRefused: when the queue is no cache queue, or there is none.
-        :raises OperationFailed: with 401 when the channel was not joined.
-        """
-        request = PullRequest(channel, queue_id)
-        try:
-            pending = await self._session.read_cache(request, timeout_s)
-        except OperationFailed as error:
-            if error.code == RESULT_NOT_FOUND:
-                return None
-            raise
-        assert pending.answer is not None, "a Response has settled it"
-        return pending.answer.payload
-
-    def unclaimed(self) -> Unclaimed:
-        """What came for nobody in particular, as an async iterator of events.
-
-        Direct messages and events for which no iterator is open, messages of routers and of user
-        types, refusals of messages that nobody waited for.  It holds ``unclaimed_messages`` and
-        ``unclaimed_bytes`` of them; what comes when it is full is dropped and counted
-        (:meth:`statistics`).
-        """
-        if self._unclaimed is None:
-            self._unclaimed = Unclaimed(self)
-        return self._unclaimed

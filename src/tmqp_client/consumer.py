@@ -10,36 +10,23 @@ it was left in order, negatively if an exception came through, not at all if it 
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Literal, Protocol, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import anyio
 
 from tmqp.constants import RESULT_NOT_FOUND, NackReason
 from tmqp.errors import LocalProtocolError
 from tmqp.frames import Frame
-from tmqp_client import _requests
-from tmqp_client._machine import ClientMachine
-from tmqp_client._stream import InboxReader
+from tmqp_client._core import requests
+from tmqp_client._io.stream import InboxReader
+from tmqp_client._port import Port
 from tmqp_client.errors import ClientClosed, ConnectionLost, OperationFailed, OperationTimeout
 from tmqp_client.message import Message
-from tmqp_client.session import Session
 
-__all__ = ["AcknowledgeMode", "Consumer", "ConsumerIterator", "ConsumerOwner"]
+__all__ = ["AcknowledgeMode", "Consumer", "ConsumerIterator"]
 
 #: ``auto`` answers by how the loop's body ends, ``manual`` leaves it to the program.
 AcknowledgeMode: TypeAlias = Literal["auto", "manual"]
-
-
-class ConsumerOwner(Protocol):
-    """What a consumer needs of its client."""
-
-    _machine: ClientMachine
-    #: Channels the program joined by itself: closing a consumer does not leave them.
-    _joined: set[str]
-    _consumers: dict[Consumer, None]
-
-    @property
-    def _session(self) -> Session: ...
 
 
 class Consumer:
@@ -57,7 +44,7 @@ class Consumer:
 
     def __init__(
         self,
-        client: ConsumerOwner,
+        port: Port,
         channel: str,
         queue_id: int | None,
         acknowledge: AcknowledgeMode,
@@ -67,7 +54,7 @@ class Consumer:
             raise LocalProtocolError(f"acknowledge is 'auto' or 'manual', got {acknowledge!r}")
         self.channel = channel
         self.queue_id = queue_id
-        self._client = client
+        self._port = port
         self._automatic = acknowledge == "auto"
         self._join = join
         self._lock = anyio.Lock()
@@ -90,7 +77,7 @@ class Consumer:
         if exc is None:
             await self.aclose()
         elif self._shut(exc):
-            self._client._session.tell(_requests.leave(self.channel))
+            self._port.session.tell(requests.leave(self.channel))
 
     async def aclose(self) -> None:
         """Acknowledge what the automatic mode holds, and leave the channel if no other consumer is
@@ -104,7 +91,7 @@ class Consumer:
         if not self._shut(None):
             return
         try:
-            await self._client._session.retract(_requests.leave(self.channel))
+            await self._port.session.retract(requests.leave(self.channel))
         except OperationFailed as error:
             if error.code != RESULT_NOT_FOUND:  # then the channel is gone, and we with it (F49)
                 raise
@@ -117,21 +104,21 @@ class Consumer:
                 raise ClientClosed(f"the consumer of {self.channel!r} was closed")
             if self._reader is not None:
                 return
-            session = self._client._session
+            session = self._port.session
             session.check()
-            self._reader = InboxReader(self._client._machine.subscribe(self.channel, self.queue_id))
-            self._client._consumers[self] = None
+            self._reader = InboxReader(self._port.machine.subscribe(self.channel, self.queue_id))
+            self._port.iterators[self] = None
             if not self._join:
                 return
             try:
-                await session.ask(_requests.join(self.channel), repeat=True)
+                await session.ask(requests.join(self.channel), repeat=True)
             except OperationFailed as error:
                 self._shut(error)
                 raise
             except BaseException as error:
                 # Whether the server has let us in is not known.
                 if self._shut(error):
-                    session.tell(_requests.leave(self.channel))
+                    session.tell(requests.leave(self.channel))
                 raise
 
     def _shut(self, error: BaseException | None) -> bool:
@@ -149,16 +136,16 @@ class Consumer:
             for message in self._held:
                 message._answer_now(reason)
         self._held.clear()
-        client = self._client
+        port = self._port
         self._reader.ended()
-        client._consumers.pop(self, None)
-        client._machine.unsubscribe(self.channel, self.queue_id)
-        client._session.read_on()
+        port.iterators.pop(self, None)
+        port.machine.unsubscribe(self.channel, self.queue_id)
+        port.session.read_on()
         return (
             self._join
-            and client._session.lost is None
-            and not client._machine.subscribed(self.channel)
-            and self.channel.lower() not in client._joined
+            and port.session.lost is None
+            and not port.machine.subscribed(self.channel)
+            and self.channel.lower() not in port.joined
         )
 
     # -- messages -------------------------------------------------------------------------------
@@ -194,18 +181,18 @@ class Consumer:
         frame = reader.take_now()
         if frame is None:
             return None
-        client = self._client
-        session = client._session
+        port = self._port
+        session = port.session
         if crowded:
             session.read_on()
-        return Message(frame, session, client._machine.epoch)
+        return Message(frame, session, port.machine.epoch)
 
     async def _next(self) -> Message | None:
         """The next message; None once this side has closed."""
         if self._reader is None:
             await self._open()
             assert self._reader is not None, "it is open now"
-        session = self._client._session
+        session = self._port.session
         crowded = self._reader.congested
         frame = await self._reader.take()
         if crowded:

@@ -9,11 +9,12 @@ from typing import Self, final
 
 from tmqp.constants import TARGET_NAME_PREFIX, TARGET_TYPE_PREFIX, NackReason, ResultCode
 from tmqp.frames import Frame
-from tmqp_client import _letters
-from tmqp_client._board import DIRECT_MESSAGES
-from tmqp_client._listening import Listening, ListeningOwner
+from tmqp_client._core import letters
+from tmqp_client._core.board import DIRECT_MESSAGES
+from tmqp_client._core.requests import Payload, payload_bytes
+from tmqp_client._listening import Listening
+from tmqp_client._port import Port
 from tmqp_client._received import ReceivedMessage
-from tmqp_client._requests import Payload, payload_bytes
 from tmqp_client.errors import AlreadyAcknowledged
 from tmqp_client.session import Session
 
@@ -145,10 +146,10 @@ class DirectMessage(ReceivedMessage):
 
     def _response(self, code: int, payload: bytes = b"") -> Frame:
         client_id = self._session.client_id
-        return _letters.response_frame(self.frame, client_id, int(code), payload)
+        return letters.response_frame(self.frame, client_id, int(code), payload)
 
     def _acknowledgement(self, reason: str | None) -> Frame:
-        return _letters.acknowledge_frame(self.frame, self._session.client_id, reason)
+        return letters.acknowledge_frame(self.frame, self._session.client_id, reason)
 
     def _owed(self, failed: bool) -> Iterator[Frame]:
         """What the sender still waits for."""
@@ -188,8 +189,8 @@ class DirectMessages(Listening):
     :class:`DirectMessage`.
     """
 
-    def __init__(self, client: ListeningOwner) -> None:
-        super().__init__(client, DIRECT_MESSAGES, None)
+    def __init__(self, port: Port) -> None:
+        super().__init__(port, DIRECT_MESSAGES, None)
 
     def __aiter__(self) -> Self:
         return self
@@ -202,4 +203,4 @@ class DirectMessages(Listening):
         event = await self._next()
         if event is None:
             raise StopAsyncIteration
-        return DirectMessage(event.frame, self._client._session)
+        return DirectMessage(event.frame, self._port.session)

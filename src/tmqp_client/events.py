@@ -14,9 +14,10 @@ from tmqp.models import (
     QueueEvent,
     SubscriptionEvent,
 )
-from tmqp_client._board import event_topic
-from tmqp_client._letters import subscription
-from tmqp_client._listening import Listening, ListeningOwner
+from tmqp_client._core.board import event_topic
+from tmqp_client._core.letters import subscription
+from tmqp_client._listening import Listening
+from tmqp_client._port import Port
 
 __all__ = ["AnyEvent", "Events"]
 
@@ -42,11 +43,9 @@ class Events(Listening):
     :raises LocalProtocolError: when the event is not known, or needs a channel or a queue.
     """
 
-    def __init__(
-        self, client: ListeningOwner, name: str, channel: str | None, queue_id: int | None
-    ) -> None:
+    def __init__(self, port: Port, name: str, channel: str | None, queue_id: int | None) -> None:
         request = subscription(name, channel, queue_id)
-        super().__init__(client, event_topic(request.target, channel, queue_id), request)
+        super().__init__(port, event_topic(request.target, channel, queue_id), request)
         self.name = request.target
         self.channel = channel
         self.queue_id = queue_id

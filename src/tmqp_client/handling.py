@@ -19,19 +19,20 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, get_type_hints
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_type_hints
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskStatus
 
+from tmqp.backoff import Backoff
 from tmqp.constants import NackReason, ResultCode
 from tmqp.errors import LocalProtocolError
-from tmqp_client._listening import ListeningOwner
-from tmqp_client._received import ReceivedMessage
-from tmqp_client.binding import Converter
-from tmqp_client.consumer import Consumer, ConsumerOwner
-from tmqp_client.direct import DirectMessage, DirectMessages, Response
+from tmqp_client._port import Operations, Port
+from tmqp_client._received import HasPayload
+from tmqp_client.binding import Converter, JsonConverter
+from tmqp_client.consumer import Consumer
+from tmqp_client.direct import DirectMessage, DirectMessages
 from tmqp_client.errors import ClientError, Refuse, Unreadable
 from tmqp_client.message import Message
 
@@ -80,8 +81,7 @@ class RetryPolicy:
 
         :param chance: a number from 0 up to 1.
         """
-        longest_s = min(self.initial_delay_s * 2.0 ** min(attempt - 1, 64), self.max_delay_s)
-        return longest_s * (1.0 - self.jitter * chance)
+        return Backoff(self.initial_delay_s, self.max_delay_s, self.jitter).delay_s(attempt, chance)
 
 
 class _Function:
@@ -125,7 +125,8 @@ class _Function:
             value = _decode(converter, message.payload, self.kind)
         arguments = (value, message) if self._two else (value,)
         if self._async:
-            return await cast("Awaitable[Any]", self._function(*arguments))
+            result: Awaitable[Any] = self._function(*arguments)
+            return await result
         return await anyio.to_thread.run_sync(
             lambda: self._function(*arguments), abandon_on_cancel=True
         )
@@ -167,7 +168,7 @@ class _Handler:
         self, client: Handling, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
         """Handle messages until the client is closed."""
-        consumer = Consumer(cast("ConsumerOwner", client), *self._where, "manual", join=True)
+        consumer = Consumer(client._port, *self._where, "manual", join=True)
         async with consumer, anyio.create_task_group() as tasks:
             task_status.started()
             for _ in range(self._concurrency):
@@ -184,7 +185,7 @@ class _Handler:
         attempt = 1
         while True:
             try:
-                await self._function.call(message, client._converter)
+                await self._function.call(message, client._port.converter)
             except (Refuse, Unreadable) as error:
                 reason = error.reason if isinstance(error, Refuse) else _UNREADABLE
                 _LOG.warning("%s: %r refused: %s", self._function.name, message, error)
@@ -235,7 +236,7 @@ class _Responder:
 
     async def _respond(self, client: Handling, message: DirectMessage) -> None:
         try:
-            value = await self._function.call(message, client._converter)
+            value = await self._function.call(message, client._port.converter)
         except Refuse as error:
             await message.respond(error.code, error.reason)
             return
@@ -249,17 +250,23 @@ class _Responder:
         await message.respond(ResultCode.OK, value)
 
 
-class Handling:
+class Handling(Operations):
     """What :class:`tmqp_client.Client` can do with functions that handle messages."""
 
-    _converter: Converter | None
-    _handlers: list[_Handler]
-    _responders: dict[int | None, _Responder]
+    def __init__(self, port: Port) -> None:
+        super().__init__(port)
+        self._handlers: list[_Handler] = []
+        self._responders: dict[int | None, _Responder] = {}
 
     @property
     def converter(self) -> Converter:
-        """What turns a program's classes into payloads and back."""
-        raise NotImplementedError
+        """What turns a program's classes into payloads and back.
+
+        :raises LocalProtocolError: when none was given, and there is no cattrs for the usual one.
+        """
+        if self._port.converter is None:
+            self._port.converter = JsonConverter()
+        return self._port.converter
 
     def encode(self, value: object) -> bytes:
         """A value of your own as a payload, by the client's converter.
@@ -268,7 +275,7 @@ class Handling:
         """
         return self.converter.encode(value)
 
-    def decode(self, message: ReceivedMessage | Response, kind: type[_T]) -> _T:
+    def decode(self, message: HasPayload, kind: type[_T]) -> _T:
         """The payload of a message or a response as a value of your own.
 
         :raises Unreadable: when it is none.
@@ -367,7 +374,7 @@ class Handling:
             raise _first_of(group) from group
 
     async def _respond(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        listening = DirectMessages(cast("ListeningOwner", self))
+        listening = DirectMessages(self._port)
         async with listening as messages, anyio.create_task_group() as tasks:
             task_status.started()
             async for message in messages:

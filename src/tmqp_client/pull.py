@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import anyio
 
-from tmqp_client._pulls import PullUnderWay
-from tmqp_client._requests import PullRequest
-from tmqp_client.consumer import ConsumerOwner
+from tmqp_client._core.pulls import PullUnderWay
+from tmqp_client._core.requests import PullRequest
+from tmqp_client._port import Port
 from tmqp_client.errors import OperationTimeout
 from tmqp_client.message import Message
 
@@ -44,8 +44,8 @@ class Pull:
     unanswered, and the server does with it what the queue's delivery handler does with silence.
     """
 
-    def __init__(self, client: ConsumerOwner, request: PullRequest, timeout_s: float) -> None:
-        self._client = client
+    def __init__(self, port: Port, request: PullRequest, timeout_s: float) -> None:
+        self._port = port
         self._request = request
         self._timeout_s = timeout_s
         self._bell = _Bell()
@@ -65,8 +65,8 @@ class Pull:
         self._closed = True
         self._bell.event.set()
         if self._pull is not None:
-            self._client._machine.abandon_pull(self._pull)
-            self._client._session.read_on()
+            self._port.machine.abandon_pull(self._pull)
+            self._port.session.read_on()
 
     def __aiter__(self) -> Pull:
         return self
@@ -79,7 +79,7 @@ class Pull:
         :raises OperationTimeout: when no message came for so long.
         :raises ConnectionLost: when the connection has ended before the pull.
         """
-        session = self._client._session
+        session = self._port.session
         if self._closed:
             raise StopAsyncIteration
         if self._pull is None:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tmqp.address import Address
+from tmqp.backoff import Backoff
 from tmqp.constants import ResultCode
 from tmqp.errors import LocalProtocolError
 
@@ -148,10 +149,8 @@ class Schedule:
         delay_s = 0.0
         rounds, place = divmod(self.attempts, len(self._addresses))
         if place == 0:
-            # The exponent is bounded: a float has an end too.
-            doubled = 2.0 ** min(self._doublings + rounds, 64)
-            longest_s = min(policy.initial_delay_s * doubled, policy.max_delay_s)
-            delay_s = longest_s * (1.0 - policy.jitter * self._chance())
+            backoff = Backoff(policy.initial_delay_s, policy.max_delay_s, policy.jitter)
+            delay_s = backoff.delay_s(self._doublings + rounds + 1, self._chance())
         if policy.max_outage_s is not None:
             left_s = self._began + policy.max_outage_s - now
             if left_s <= delay_s:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tmqp.events import MessageReceived
-from tmqp_client._stream import InboxReader
-from tmqp_client.consumer import ConsumerOwner
+from tmqp_client._io.stream import InboxReader
+from tmqp_client._port import Port
 
 __all__ = ["Unclaimed"]
 
@@ -12,9 +12,9 @@ __all__ = ["Unclaimed"]
 class Unclaimed:
     """An async iterator of :class:`tmqp.MessageReceived` events; ends when the client closes."""
 
-    def __init__(self, client: ConsumerOwner) -> None:
-        self._client = client
-        self._reader = InboxReader(client._machine.unclaimed)
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self._reader = InboxReader(port.machine.unclaimed)
 
     def __aiter__(self) -> Unclaimed:
         return self
@@ -24,7 +24,7 @@ class Unclaimed:
 
         :raises ConnectionLost: when there is none and the connection has ended.
         """
-        session = self._client._session
+        session = self._port.session
         event = await self._reader.take() if session.lost is None else self._reader.take_now()
         if event is not None:
             return event

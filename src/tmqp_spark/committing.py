@@ -38,8 +38,9 @@ from tmqp.extensions import (
     OP_PUSH_TRANSACTION,
 )
 from tmqp.models import ModelError, TransactionInformation
+from tmqp_client.errors import code_words
 from tmqp_spark.errors import BrokerRefused, ConnectionBroken, DecodeFailed, SparkError
-from tmqp_spark.transport import Link, code_words
+from tmqp_spark.transport import Link
 
 __all__ = ["Staging", "TaskKey", "abort", "commit"]
 

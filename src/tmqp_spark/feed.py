@@ -24,7 +24,7 @@ from tmqp.constants import OP_CHANNEL_LIST, EventName, HeaderName
 from tmqp_spark.errors import ConnectionBroken, InvalidOption, SparkError
 from tmqp_spark.options import ConnectionOptions
 from tmqp_spark.tables import Table
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import Link, backoff
 
 __all__ = ["EVENTS", "MISSED", "EventFeed", "EventRow", "Wanted", "missed_row"]
 
@@ -58,7 +58,6 @@ _OF_CHANNELS: Final = (
 )
 _ALL: Final = "*"
 _TURN_S: Final = 0.5
-_LONGEST_PAUSE_S: Final = 5.0
 
 
 class Wanted:
@@ -219,9 +218,8 @@ class EventFeed(Link):
             except ConnectionBroken as error:
                 if self._ready.is_set() and attempt == 0:
                     self._put(missed_row(self.now_us(), f"not connected: {error}", None))
-                pause = self.options.retry_backoff_ms / 1000 * 2 ** min(attempt, 16)
                 attempt += 1
-                self._stopped.wait(min(_LONGEST_PAUSE_S, pause))
+                self._stopped.wait(backoff(self.options).delay_s(attempt))
             except Exception as error:  # noqa: BLE001 - whoever waits must learn of it
                 known = error if isinstance(error, SparkError) else None
                 with self._more:

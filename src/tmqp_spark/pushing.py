@@ -26,9 +26,10 @@ import numpy as np
 from tmqp import AcknowledgeReceived, Event, Frame, FrameDecoder, Limits, ResponseReceived
 from tmqp.bits import FIRST_ACQUIRER
 from tmqp.constants import OP_CHANNEL_INFORMATION, RESULT_BUSY, TYPE_QUEUE_MESSAGE
+from tmqp_client.errors import code_words
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken
 from tmqp_spark.options import ConnectionOptions
-from tmqp_spark.transport import Link, code_words
+from tmqp_spark.transport import Link
 
 if TYPE_CHECKING:
     from tmqp_spark.encoding import EncodedBatch

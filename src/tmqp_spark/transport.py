@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import secrets
 import socket
 import ssl
 import time
@@ -39,32 +40,25 @@ from tmqp import (
     Role,
 )
 from tmqp.address import parse_address
+from tmqp.backoff import Backoff
 from tmqp.constants import TYPE_RESPONSE
-from tmqp_client._ids import IdSource
+from tmqp_client._core.ids import IdSource
+from tmqp_client.errors import code_words
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken, TlsMistake
 from tmqp_spark.large import LargeAnswer, begin
 from tmqp_spark.options import ConnectionOptions
 
-__all__ = ["Link", "code_words", "first_contact", "read_token", "refusal"]
+__all__ = ["Link", "backoff", "first_contact", "read_token", "refusal"]
 
 _T = TypeVar("_T")
 _SMALL_READ: Final = 65_536
 _LARGEST_READ: Final = 8 << 20
 _LONGEST_PAUSE_S: Final = 5.0
-_MOST_DOUBLINGS: Final = 16
 #: An answer is as large as was asked for; the wire's own bounds remain.
 _LIMITS: Final = Limits(max_payload_bytes=1 << 31)
 _NUMBERS: Final = itertools.count(1)
 #: What OpenSSL says when the peer answers a TLS hello with something else.
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_EOF_WHILE_READING"})
-
-
-def code_words(code: int) -> str:
-    """A result code with its name, for people: ``404 not found``."""
-    try:
-        return f"{int(code)} {ResultCode(code).name.lower().replace('_', ' ')}"
-    except ValueError:
-        return str(int(code))
 
 
 class Link:
@@ -103,7 +97,7 @@ class Link:
         self._may_be_large: set[str] = set()
         self._payloads: dict[str, tuple[memoryview, int]] = {}
         self._large: LargeAnswer | None = None
-        self._new_id = IdSource()
+        self._new_id = IdSource(secrets.token_hex)
 
     def __repr__(self) -> str:
         return f"<Link {self.options.url} {'open' if self.is_open else 'closed'}>"
@@ -276,7 +270,7 @@ class Link:
         :raises BrokerUnreachable: after ``outageTimeout``, or, without it, ``retries`` attempts.
         """
         options = self.options
-        longest_s = _LONGEST_PAUSE_S
+        longest_s = float("inf")
         if options.outage_timeout_ms is not None:
             now = self._clock()
             if attempt == 0:
@@ -292,8 +286,7 @@ class Link:
                 f"{what}: {why}; given up after {attempt} more attempts"
                 " (options retries, retryBackoffMs)"
             )
-        pause_s = options.retry_backoff_ms / 1000 * 2 ** min(attempt, _MOST_DOUBLINGS)
-        self._sleep(min(longest_s, _LONGEST_PAUSE_S, pause_s))
+        self._sleep(min(longest_s, backoff(options).delay_s(attempt + 1)))
 
     # --- The connection --------------------------------------------------------------------------
 
@@ -493,6 +486,11 @@ def first_contact(options: ConnectionOptions) -> Link:
     return link
 
 
+def backoff(options: ConnectionOptions) -> Backoff:
+    """The waits between attempts to reach the broker (option retryBackoffMs)."""
+    return Backoff(options.retry_backoff_ms / 1000, _LONGEST_PAUSE_S, 0.0)
+
+
 def refusal(url: str, what: str, answer: Frame) -> BrokerRefused:
     """The error that an answer with a code is."""
     code = answer.content_type
@@ -501,8 +499,6 @@ def refusal(url: str, what: str, answer: Frame) -> BrokerRefused:
         advice = "; the token lacks the right to read kept messages (pull) or to see the channel"
     elif code == int(ResultCode.NOT_IMPLEMENTED):
         advice = "; start the broker with a data directory (tmqp-server --data DIR)"
-    elif code == int(ResultCode.BAD_REQUEST):
-        advice = "; is the broker older than this package?"
     return BrokerRefused(f"{url}: {what}: {code_words(code)}{advice}", code, answer.payload)
 
 

@@ -27,12 +27,13 @@ from tmqp.constants import (
     HeaderName,
 )
 from tmqp.models import ModelError, QueueInformation, QueueOptions
+from tmqp_client.errors import code_words
 from tmqp_spark.attending import attended
 from tmqp_spark.committing import Staging, TaskKey
 from tmqp_spark.errors import BrokerRefused, ConnectionBroken, InvalidOption, InvalidSchema
 from tmqp_spark.options import ConnectionOptions, SinkOptions
 from tmqp_spark.pushing import Pusher
-from tmqp_spark.transport import Link, code_words
+from tmqp_spark.transport import Link
 
 if TYPE_CHECKING:
     # Made where a task has rows only: every process that plans a query, of sources too, imports

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tests.tmqp_server.outputs import sent, touched
 from tmqp import (
     Connection,
     ConnectionInformation,
@@ -67,8 +68,8 @@ class World:
 
     def flush(self) -> None:
         """Bring what the server has to say to the clients."""
-        for number in self.hub.take_touched():
-            self._clients[number].hear(self.hub.data_to_send(number))
+        for number in touched(self.hub):
+            self._clients[number].hear(sent(self.hub, number))
 
     def vanish(self, client: Client) -> None:
         """A client's transport is gone."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.docs.broker import Client, World, hello
 from tests.docs.cases import case, queue_information
+from tests.tmqp_server.outputs import calls
 from tmqp import ConnectionInformation, Frame, MessageType, Operation
 from tmqp_server.engine.commands import HttpAnswered
 from tmqp_server.engine.options import BrokerOptions
@@ -235,7 +236,7 @@ def what_an_http_binding_does() -> None:
     for status in (200, 500):
         client.send(Frame.build(MessageType.ROUTER, "r", message_id="m", pending_response=True))
         assert client.take() == []
-        (call,) = world.hub.take_calls()
+        (call,) = calls(world.hub)
         assert (call.method, call.url) == ("POST", "http://h/in/x")
         world.hub.answered(HttpAnswered(call.ticket, status), world.now)
         world.flush()

@@ -7,9 +7,9 @@ from typing import Any
 
 from tmqp import Connection, ConnectionInformation, Frame, Limits, MessageReceived, Role
 from tmqp_client import ClientLimits
-from tmqp_client._machine import ClientMachine
-from tmqp_client._outcomes import Outcome
-from tmqp_client._pending import Pending
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._core.outcomes import Outcome
+from tmqp_client._core.pending import Pending
 
 __all__ = ["LIMITS", "Pair", "only"]
 

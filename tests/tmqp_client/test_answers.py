@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import secrets
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tmqp_client.machine_pair import Pair
 from tmqp import Frame, MessageType
-from tmqp_client import _requests
-from tmqp_client._custom import CustomRequest
-from tmqp_client._ids import IdSource
-from tmqp_client._letters import DirectRequest, RouterRequest
-from tmqp_client._pending import Kind, Pending
+from tmqp_client._core import requests
+from tmqp_client._core.ids import IdSource
+from tmqp_client._core.letters import DirectRequest, RouterRequest
+from tmqp_client._core.pending import Kind, Pending
+from tmqp_client.custom import CustomRequest
 
 RESPONSE = MessageType.RESPONSE
 ACKNOWLEDGE = MessageType.ACKNOWLEDGE
@@ -25,7 +27,7 @@ def asked(pair: Pair, what: str) -> Pending:
     if what == "push":
         return machine.push("orders", 1, b"x", (), 0.0, confirm=True)
     if what == "cache":
-        request = _requests.PullRequest("orders", 1)
+        request = requests.PullRequest("orders", 1)
         return machine.read_cache(request, 0.0, None)
     kind = Kind.DIRECT if what == "direct" else Kind.REQUEST
     letter = ("clerk", 0, b"?", (), False, False)
@@ -37,7 +39,7 @@ def asked(pair: Pair, what: str) -> Pending:
         return machine.request(RouterRequest(kind, "orders", 0, b"?", (), False), 0.0)
     if what == "custom":
         return machine.request(CustomRequest(kind, "orders", 0, b"?", (), False), 0.0)
-    return machine.request(_requests.remove_queue("orders", 1), 0.0)
+    return machine.request(requests.remove_queue("orders", 1), 0.0)
 
 
 def counts(what: str, source: str, kind: MessageType) -> bool:
@@ -97,11 +99,11 @@ def test_a_refused_operation_cannot_be_answered_before_the_server() -> None:
 
 def test_ids_cannot_be_predicted() -> None:
     """They had 64 fixed bits and counted."""
-    source = IdSource()
+    source = IdSource(secrets.token_hex)
     ids = [source() for _ in range(1_000)]
     assert len({*ids}) == 1_000
     assert all(len(each) == 32 and int(each, 16) >= 0 for each in ids)
     for place in range(0, 32, 4):
         # Four digits of a thousand random ids hardly ever agree; a fixed part would.
         assert len({each[place : place + 4] for each in ids}) > 900
-    assert IdSource()() not in ids
+    assert IdSource(secrets.token_hex)() not in ids

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.tmqp_client.peer import delivery
-from tmqp_client._inbox import Inbox, Mailboxes
+from tmqp_client._core.inbox import Inbox, Mailboxes
 from tmqp_client.config import ClientLimits
 from tmqp_client.errors import AlreadyConsuming
 

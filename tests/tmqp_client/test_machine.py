@@ -19,9 +19,9 @@ from tmqp_client import (
     NegativeAcknowledge,
     OperationFailed,
     OperationTimeout,
-    _requests,
 )
-from tmqp_client._outcomes import Accepted, Lost
+from tmqp_client._core import requests
+from tmqp_client._core.outcomes import Accepted, Lost
 
 # --- Connecting ----------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ def test_a_response_that_says_ok_confirms_no_push() -> None:
 def test_an_operation_takes_either_kind_of_answer() -> None:
     pair = Pair()
     for answer, code in ((response_to, None), (ack_of, None), (response_to, 482)):
-        pending = pair.machine.request(_requests.join("orders"), 0.0)
+        pending = pair.machine.request(requests.join("orders"), 0.0)
         (frame,) = pair.asked()
         pair.say(answer(frame) if code is None else response_to(frame, code))
         assert pending.done
@@ -209,7 +209,7 @@ def test_an_abandoned_push_is_answered_to_nobody() -> None:
 def test_what_is_not_answered_in_time_says_so() -> None:
     pair = Pair()
     push = pair.push(now=1.0)
-    join = pair.machine.request(_requests.join("orders"), 1.0)
+    join = pair.machine.request(requests.join("orders"), 1.0)
     quick = pair.push(now=1.0, timeout_s=0.5)
     assert pair.machine.next_deadline() == 1.5
     assert pair.machine.on_deadline(1.5) == [quick]
@@ -304,7 +304,7 @@ def test_what_nobody_consumes_is_bounded_and_counted() -> None:
 def test_leaving_a_channel_forgets_what_was_kept_of_it() -> None:
     pair = Pair()
     pair.say(delivery("orders", 1, b"old"))
-    pair.machine.request(_requests.leave("orders"), 0.0)
+    pair.machine.request(requests.leave("orders"), 0.0)
     pair.say(response_to(pair.asked()[0], 404))
     assert len(pair.machine.subscribe("orders", 1)) == 0
     assert pair.machine.counters.dropped == 1
@@ -332,7 +332,7 @@ def test_what_has_no_time_to_live_is_dropped_and_counted() -> None:
 
 
 def joined(pair: Pair, channel: str, code: int = 0) -> None:
-    pair.machine.request(_requests.join(channel), 0.0)
+    pair.machine.request(requests.join(channel), 0.0)
     pair.say(response_to(pair.asked()[0], code))
 
 
@@ -343,7 +343,7 @@ def test_joins_are_remembered_when_they_were_granted() -> None:
     joined(pair, "other")
     joined(pair, "ORDERS")
     assert list(pair.machine.joins) == ["Orders", "other"]
-    pair.machine.request(_requests.leave("oRDERS"), 0.0, answer=False)
+    pair.machine.request(requests.leave("oRDERS"), 0.0, answer=False)
     assert list(pair.machine.joins) == ["other"]
     (frame,) = pair.asked()
     assert not frame.pending_response
@@ -367,6 +367,6 @@ def test_a_next_connection_begins_where_this_one_ended() -> None:
 def test_the_events_it_is_tested_with_are_the_servers() -> None:
     pair = Pair()
     pair.push()
-    pair.machine.request(_requests.join("orders"), 0.0)
+    pair.machine.request(requests.join("orders"), 0.0)
     kinds = [type(event) for event in pair.to_server()]
     assert kinds == [QueueMessageReceived, ServerMessageReceived]

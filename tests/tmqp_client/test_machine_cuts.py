@@ -25,10 +25,11 @@ from tmqp import (
     Role,
 )
 from tmqp.errors import LocalProtocolError, TmqpError
-from tmqp_client import ClientLimits, ConnectionLost, OperationTimeout, _requests
-from tmqp_client._machine import ClientMachine
-from tmqp_client._outcomes import Lost
-from tmqp_client._pending import Pending
+from tmqp_client import ClientLimits, ConnectionLost, OperationTimeout
+from tmqp_client._core import requests
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._core.outcomes import Lost
+from tmqp_client._core.pending import Pending
 
 LIMITS = ClientLimits(max_outstanding=6, buffered_messages=8, unclaimed_messages=2)
 MAX_SENDS = 4
@@ -107,7 +108,7 @@ class Cuts(RuleBasedStateMachine):
     @precondition(lambda self: not self.machine.full and self.machine.epoch > 0)
     @rule(channel=st.sampled_from(["a", "b", "c"]), repeat=st.booleans())
     def join(self, channel: str, repeat: bool) -> None:
-        pending = self.machine.request(_requests.join(channel), self.now, repeat=repeat)
+        pending = self.machine.request(requests.join(channel), self.now, repeat=repeat)
         self.asked.append(pending)
 
     @rule(share=st.floats(0, 1))
@@ -235,8 +236,8 @@ def test_pushes_go_out_again_in_order_before_what_came_meanwhile() -> None:
 
 def test_what_is_not_to_be_repeated_is_lost() -> None:
     pair = Pair(max_sends=3)
-    lost = pair.machine.request(_requests.create_channel("a", None), 0.0)
-    again = pair.machine.request(_requests.join("a"), 0.0, repeat=True)
+    lost = pair.machine.request(requests.create_channel("a", None), 0.0)
+    again = pair.machine.request(requests.join("a"), 0.0, repeat=True)
     pair.asked()
     outcomes = pair.machine.fail("broken")
     assert outcomes[0] is lost
@@ -251,9 +252,9 @@ def test_what_is_not_to_be_repeated_is_lost() -> None:
 
 def test_a_channel_that_was_being_left_is_not_joined_again() -> None:
     pair = Pair(max_sends=3)
-    pair.machine.request(_requests.join("a"), 0.0)
+    pair.machine.request(requests.join("a"), 0.0)
     pair.say(response_to(pair.asked()[0]))
-    pair.machine.request(_requests.leave("a"), 0.0)
+    pair.machine.request(requests.leave("a"), 0.0)
     pair.machine.fail("broken")
     pair.start(1.0)
     assert pair.asked() == []

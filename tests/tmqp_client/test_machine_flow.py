@@ -19,12 +19,12 @@ from tmqp.constants import PING_BYTES, PONG_BYTES, PREAMBLE
 from tmqp_client import (
     ClientClosed,
     ConnectionLost,
-    _requests,
 )
-from tmqp_client._inbox import Inbox
-from tmqp_client._machine import ClientMachine
-from tmqp_client._outcomes import Lost, Outcome
-from tmqp_client._pending import Pending
+from tmqp_client._core import requests
+from tmqp_client._core.inbox import Inbox
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._core.outcomes import Lost, Outcome
+from tmqp_client._core.pending import Pending
 
 # --- Flow ----------------------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ def test_queued_bytes_are_counted_exactly() -> None:
     pair = Pair()
     pair.push()
     pair.machine.ping(0.0)
-    pair.machine.request(_requests.join("orders"), 0.0)
+    pair.machine.request(requests.join("orders"), 0.0)
     pair.machine.receive(PING_BYTES, 0.0)
     inbox = pair.machine.subscribe("orders", 1)
     pair.say(delivery("orders", 1, b"x"))
@@ -250,7 +250,7 @@ def test_whatever_the_server_says_everything_asked_is_settled_once(steps: list[A
             if step == "push":
                 asked.append(pair.push(now=now))
             elif step == "join":
-                asked.append(machine.request(_requests.join("orders"), now))
+                asked.append(machine.request(requests.join("orders"), now))
             elif step == "ping":
                 asked.append(machine.ping(now))
         settled += only(outcomes, Pending)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from tests.tmqp_client.peer import broker, connect, delivery, serve
 from tmqp import LocalProtocolError
-from tmqp_client import MalformedParts, Multipart, _requests
+from tmqp_client import MalformedParts, Multipart
+from tmqp_client._core import requests
 from tmqp_client.parts import MAX_PARTS, PARTS_HEADER, parts_of, with_parts
 
 
@@ -17,13 +18,13 @@ def test_what_is_joined_comes_apart(parts: list[bytes]) -> None:
     payload = Multipart(*parts)
     assert payload == b"".join(parts)
     headers = with_parts(payload, {"A": "1"})
-    frame = _requests.push_frame("a", 1, payload, "m1", "c1", headers, False, False)
+    frame = requests.push_frame("a", 1, payload, "m1", "c1", headers, False, False)
     assert parts_of(frame) == parts
     assert frame.header("a") == "1"
 
 
 def test_a_message_that_names_no_parts_is_one() -> None:
-    frame = _requests.push_frame("a", 1, b"whole", "m1", "c1", (), False, False)
+    frame = requests.push_frame("a", 1, b"whole", "m1", "c1", (), False, False)
     assert parts_of(frame) == [b"whole"]
     assert with_parts(b"whole", {"A": "1"}) == {"A": "1"}
 
@@ -33,7 +34,7 @@ def test_a_message_that_names_no_parts_is_one() -> None:
 )
 def test_lengths_that_do_not_fit_are_told(value: str) -> None:
     headers = ((PARTS_HEADER, value),)
-    frame = _requests.push_frame("a", 1, b"whole", "m1", "c1", headers, False, False)
+    frame = requests.push_frame("a", 1, b"whole", "m1", "c1", headers, False, False)
     with pytest.raises(MalformedParts):
         parts_of(frame)
 
@@ -44,7 +45,7 @@ def test_the_number_of_parts_is_bounded() -> None:
         with pytest.raises(LocalProtocolError, match="parts"):
             Multipart(*[b""] * count)
     value = ",".join(["0"] * (MAX_PARTS + 1))
-    frame = _requests.push_frame("a", 1, b"", "m1", "c1", ((PARTS_HEADER, value),), False, False)
+    frame = requests.push_frame("a", 1, b"", "m1", "c1", ((PARTS_HEADER, value),), False, False)
     with pytest.raises(MalformedParts):
         parts_of(frame)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmqp_client._pending import NO_QUEUE, Kind, Pending, PendingTable
+from tmqp_client._core.pending import NO_QUEUE, Kind, Pending, PendingTable
 
 
 def make(message_id: str, timeout_s: float = 10.0, now: float = 0.0) -> Pending:

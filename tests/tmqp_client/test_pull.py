@@ -24,10 +24,10 @@ from tmqp_client import (
     Pull,
     PullRefused,
 )
-from tmqp_client._inbox import Inbox
-from tmqp_client._outcomes import Lost
-from tmqp_client._pending import Pending
-from tmqp_client._requests import PullRequest
+from tmqp_client._core.inbox import Inbox
+from tmqp_client._core.outcomes import Lost
+from tmqp_client._core.pending import Pending
+from tmqp_client._core.requests import PullRequest
 
 _NUMBERS = count(1)
 

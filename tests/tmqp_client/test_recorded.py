@@ -25,11 +25,11 @@ from tmqp.constants import (
 )
 from tmqp.testing.vectors import CLIENT_TO_SERVER
 from tmqp_client import ClientLimits, NegativeAcknowledge, OperationFailed
-from tmqp_client._letters import DirectRequest
-from tmqp_client._machine import ClientMachine
-from tmqp_client._outcomes import Outcome
-from tmqp_client._pending import NO_QUEUE, Kind, Pending
-from tmqp_client._requests import Request
+from tmqp_client._core.letters import DirectRequest
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._core.outcomes import Outcome
+from tmqp_client._core.pending import NO_QUEUE, Kind, Pending
+from tmqp_client._core.requests import Request
 
 ASKING: Final = (TYPE_SERVER, TYPE_EVENT, TYPE_DIRECT_MESSAGE, TYPE_ROUTER, TYPE_QUEUE_MESSAGE)
 

@@ -14,8 +14,9 @@ import pytest
 from tests.project import ROOT
 from tmqp import ConnectionInformation, Frame, FrameDecoder, LocalProtocolError, QueueStatus
 from tmqp.models import ChannelOptions, QueueOptions
-from tmqp_client import ClientLimits, _requests
-from tmqp_client._machine import ClientMachine
+from tmqp_client import ClientLimits
+from tmqp_client._core import requests
+from tmqp_client._core.machine import ClientMachine
 
 CAPTURES = ROOT / "tests" / "data" / "captures"
 
@@ -55,20 +56,20 @@ def queue(
     handler: str | None = None,
     wait: bool | None = None,
     headers: Iterable[tuple[str, str]] = (),
-) -> _requests.Request:
-    return _requests.create_queue(
+) -> requests.Request:
+    return requests.create_queue(
         channel, queue_id, options, status, tag, handler, wait, tuple(headers)
     )
 
 
-Build = Callable[[str], _requests.Request]
+Build = Callable[[str], requests.Request]
 
 OPERATIONS: dict[str, Build] = {
-    "real-005": lambda name: _requests.create_channel(name, None),
-    "real-006": lambda name: _requests.create_channel(name, options_006()),
-    "real-012": _requests.join,
-    "real-014": _requests.join,
-    "real-016": _requests.leave,
+    "real-005": lambda name: requests.create_channel(name, None),
+    "real-006": lambda name: requests.create_channel(name, options_006()),
+    "real-012": requests.join,
+    "real-014": requests.join,
+    "real-016": requests.leave,
     "real-019": lambda name: queue(name, 100),
     "real-021": lambda name: queue(name, 101, status=QueueStatus.BROADCAST),
     "real-023": lambda name: queue(name, 102, status="push"),
@@ -84,7 +85,7 @@ OPERATIONS: dict[str, Build] = {
     ),
     "real-049": lambda name: queue(name, 1, handler="ack-received"),
     "real-061": lambda name: queue(name, 1, status="push", wait=True),
-    "real-042": lambda name: _requests.remove_queue(name, 2),
+    "real-042": lambda name: requests.remove_queue(name, 2),
 }
 
 
@@ -104,7 +105,7 @@ def test_pushes_are_the_originals_bytes(name: str) -> None:
         if not frames or frames[0].type != 0x11:
             continue  # cut short by the recording, or not a push
         golden = frames[0]
-        made = _requests.push_frame(
+        made = requests.push_frame(
             golden.target,
             golden.content_type,
             golden.payload,
@@ -135,7 +136,7 @@ def test_acknowledges_are_the_originals_bytes(name: str, reason: str | None) -> 
     delivered = next(iter(messages.values()))
     if golden.first_acquirer:
         delivered = frame_of(delivered.forwarded(True, True, delivered.ttl))
-    made = _requests.acknowledge_frame(delivered, golden.source, reason)
+    made = requests.acknowledge_frame(delivered, golden.source, reason)
     assert made.raw == first
 
 
@@ -154,7 +155,7 @@ def test_the_greeting_is_the_originals_bytes(name: str) -> None:
 )
 def test_a_name_that_cannot_be_a_channels_is_refused_here(name: str) -> None:
     with pytest.raises(LocalProtocolError, match="channel's name"):
-        _requests.check_channel(name)
+        requests.check_channel(name)
 
 
 @pytest.mark.parametrize("queue_id", [-1, 65_536])
@@ -173,8 +174,8 @@ def test_an_unknown_status_is_named_with_the_known_ones() -> None:
     ("given", "expected"),
     [(b"a", b"a"), ("ü", b"\xc3\xbc"), (bytearray(b"b"), b"b"), (memoryview(b"c"), b"c")],
 )
-def test_a_payload_is_bytes_or_text(given: _requests.Payload, expected: bytes) -> None:
-    assert _requests.payload_bytes(given) == expected
+def test_a_payload_is_bytes_or_text(given: requests.Payload, expected: bytes) -> None:
+    assert requests.payload_bytes(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_a_payload_is_bytes_or_text(given: _requests.Payload, expected: bytes) -
 )
 def test_anything_else_is_no_payload(given: Any, words: str) -> None:
     with pytest.raises(LocalProtocolError, match=words):
-        _requests.payload_bytes(given)
+        requests.payload_bytes(given)
 
 
 def test_more_headers_follow_the_standard_ones() -> None:

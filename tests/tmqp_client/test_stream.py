@@ -10,8 +10,8 @@ import pytest
 from tests.tmqp_client.peer import Peer, ack_of, connect, serve
 from tmqp import ConnectionClosed, QueueMessageReceived
 from tmqp_client import ClientLimits
-from tmqp_client._inbox import Inbox
-from tmqp_client._stream import InboxReader
+from tmqp_client._core.inbox import Inbox
+from tmqp_client._io.stream import InboxReader
 
 
 def make() -> tuple[Inbox[int], InboxReader[int]]:

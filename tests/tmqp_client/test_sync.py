@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from tools import make_sync
@@ -23,6 +24,7 @@ from tmqp_client import (
     Refuse,
     sync,
 )
+from tmqp_client.sync._blocking import Loop
 
 COUNT = itertools.count(1)
 
@@ -75,6 +77,61 @@ def test_same_names_and_same_parameters(kind: type) -> None:
 
 def test_connect_has_the_same_parameters() -> None:
     assert parameters(sync.connect) == parameters(tmqp_client.connect)
+
+
+@pytest.fixture
+def crossings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the functions that were called in the event loop's thread."""
+    names: list[str] = []
+    call = Loop.call
+
+    def counted(self: Loop, function: Any, *arguments: Any, **named: Any) -> Any:
+        names.append(function.__name__)
+        return call(self, function, *arguments, **named)
+
+    monkeypatch.setattr(Loop, "call", counted)
+    return names
+
+
+def test_only_what_needs_the_loop_crosses_a_thread(
+    client: sync.Client, channel: str, crossings: list[str]
+) -> None:
+    client.create_queue(channel, 1, status="push")
+    with client.consume(channel, 1) as messages:
+        client.push(channel, 1, b'"payload"', headers=[("Key", "value")])
+        message = messages.get(timeout_s=5)
+        del crossings[:]
+        assert message.header("key") == "value"
+        assert ("Key", "value") in message.headers
+        assert (message.channel, message.queue_id, message.text) == (channel, 1, '"payload"')
+        assert (message.payload, message.parts) == (b'"payload"', [b'"payload"'])
+        assert not message.answered
+        assert not message.stale
+        assert client.statistics().delivered >= 1
+        assert client.decode(message, str) == "payload"
+        assert client.encode("payload") == b'"payload"'
+        assert client.connected
+        assert crossings == []
+        message.ack()
+        assert crossings == ["ack"]
+        client.push(channel, 1, b"second")
+        loop = iter(messages)
+        assert crossings == ["ack", "push"]
+        assert next(loop).payload == b"second"
+        assert crossings == ["ack", "push", "__anext__"]
+    with client.connection_events() as changes:
+        changes.close()
+    assert crossings[-4:] == ["connection_events", "__aenter__", "close", "__aexit__"]
+
+
+@pytest.mark.parametrize("kind", [tmqp_client.Client, *make_sync.CLASSES], ids=lambda k: k.__name__)
+def test_what_is_async_or_changes_something_crosses_a_thread(kind: type) -> None:
+    twin = getattr(sync, kind.__name__)
+    for name, member in make_sync.members(kind).items():
+        if isinstance(member, property) or name.startswith("__") or name in make_sync.BY_HAND:
+            continue
+        crosses = "_call" in vars(twin).get(name, getattr(twin, name)).__code__.co_names
+        assert crosses == (not make_sync.is_plain(member)), name
 
 
 def test_push_and_consume(client: sync.Client, channel: str) -> None:

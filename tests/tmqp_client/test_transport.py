@@ -17,7 +17,7 @@ from tests.certificates import make_certificate
 from tests.tmqp_client.peer import Peer, broker, connect
 from tmqp.address import Address
 from tmqp_client import ClientLimits, ConnectFailed
-from tmqp_client._transport import READ_BYTES, SocketTransport, StreamTransport, open_transport
+from tmqp_client._io.transport import READ_BYTES, SocketTransport, StreamTransport, open_transport
 
 
 @pytest.fixture
@@ -219,8 +219,8 @@ async def test_tls(certificate: tuple[Path, Path]) -> None:
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, handle)
         async with connect(f"tmqs://localhost:{port}", ssl_context=client_context) as client:
-            assert client._session.link is not None
-            assert isinstance(client._session.link.transport, StreamTransport)
+            assert client._line.link is not None
+            assert isinstance(client._line.link.transport, StreamTransport)
             report = await client.push_many("orders", 1, [b"x" * 5_000] * 500)
             assert report.confirmed == 500
             await client.push("orders", 1, b"x" * 900_000)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from tests.tmqp_server.outputs import sent, touched
 from tmqp.codec import FrameDecoder
 from tmqp.constants import (
     OP_CREATE_QUEUE,
@@ -92,7 +93,7 @@ def hub_with_queue(status: str, options: bytes, journal: Journal | None = None) 
 
 
 def _sent(hub: Hub) -> int:
-    return sum([len(hub.data_to_send(number)) for number in hub.take_touched()])
+    return sum([len(sent(hub, number)) for number in touched(hub)])
 
 
 def _prepare(count: int, *, answers: bool) -> None:

@@ -7,6 +7,7 @@ import time
 from itertools import count
 from typing import Any
 
+from tests.tmqp_server.outputs import asked_of_storage, wants_storage
 from tests.tmqp_server.peers import greeting
 from tmqp.constants import STATUS_PULL, STATUS_PUSH, TYPE_QUEUE_MESSAGE
 from tmqp.frames import Frame
@@ -189,7 +190,7 @@ class Giant:
 
     def _has_work(self) -> bool:
         due = self.hub.broker_deadline()
-        return self.hub.wants_storage or (due is not None and due <= self.now)
+        return wants_storage(self.hub) or (due is not None and due <= self.now)
 
     def _deadline(self) -> None:
         due = self.hub.broker_deadline()
@@ -201,7 +202,7 @@ class Giant:
             writing = self.journal.take()
             for synced in self.journal.answers(writing, True, 256):
                 self.timed("a sync", self.hub.answer, synced, self.now)
-        for question in self.hub.take_fetches():
+        for question in asked_of_storage(self.hub):
             answer = self._answer(question)
             if answer is not None:
                 self.timed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from tests.tmqp_server.outputs import questions, touched
 from tests.tmqp_server.peers import Peer, operation, push
 from tests.tmqp_server.world import World
 from tmqp.constants import MessageType, Operation
@@ -47,9 +48,9 @@ class GuardedWorld(World):
 
     def settle(self) -> None:
         """Answer what is asked, and let everybody go on."""
-        self.hub.take_touched()
-        while questions := self.hub.take_questions():
-            for question in questions:
+        touched(self.hub)
+        while asked := questions(self.hub):
+            for question in asked:
                 if question.right == AUTHENTICATE:
                     decision = self.connecting(question)
                 elif question.right == MESSAGE:
@@ -72,11 +73,11 @@ class GuardedWorld(World):
     def _decide(self, question: Question, decision: Decision) -> None:
         number = question.session
         self.hub.decide(number, question.ticket, decision, self.now)
-        self.hub.take_touched()
+        touched(self.hub)
         while self.hub.go_on(number, self.now):
             if self.hub.is_waiting(number):
                 return
-            self.hub.take_touched()
+            touched(self.hub)
 
 
 #: Which queue an operation is about.

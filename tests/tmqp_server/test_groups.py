@@ -23,7 +23,7 @@ from tmqp.extensions import (
 )
 from tmqp.models import CursorInformation, GroupOffsets, PartInformation
 from tmqp_client import Client, OperationFailed, OutOfRange, connect, sync
-from tmqp_client._requests import Request
+from tmqp_client._core.requests import Request
 from tmqp_server.access.auth import Access, Applicant, Identity
 from tmqp_server.access.rights import PULL
 from tmqp_server.engine.limits import EngineLimits

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support import load_exchanges
+from tests.tmqp_server.outputs import faults, sent, touched
 from tests.tmqp_server.peers import greeting
 from tmqp.codec import FrameDecoder
 from tmqp.constants import DocumentOperation, MessageType, Operation
@@ -101,12 +102,12 @@ class Arena:
             self.flush()
 
     def flush(self) -> None:
-        for number in self.hub.take_touched():
-            data = self.hub.data_to_send(number)
+        for number in touched(self.hub):
+            data = sent(self.hub, number)
             listener = self.honest.get(number)
             if listener is not None:
                 listener.hear(data)
-        assert self.hub.take_faults() == {}
+        assert faults(self.hub) == {}
 
     def rest(self) -> None:
         """Let the broker finish what is due."""

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tmqp_server.line_door import LineDoor
+from tests.tmqp_server.outputs import faults, sent, touched
 from tmqp import ConnectionInformation, Frame, FrameRun, Limits, MessageType
 from tmqp.constants import Operation
 from tmqp_server.doors.native.door import NativeDoor, NativeSession
@@ -80,8 +81,8 @@ class Stage:
             self.listen()
 
     def listen(self) -> None:
-        for number in self.hub.take_touched():
-            data = self.hub.data_to_send(number)
+        for number in touched(self.hub):
+            data = sent(self.hub, number)
             self.heard[number] = self.heard.get(number, b"") + data
 
     def books(self) -> list[object]:
@@ -239,7 +240,7 @@ def test_runs_leave_what_single_pushes_would(
         wait(stage, 400.0)
     assert together.heard == single.heard
     assert together.books() == single.books()
-    assert together.hub.take_faults() == single.hub.take_faults() == {}
+    assert faults(together.hub) == faults(single.hub) == {}
     for stage in stages:
         assert [queue.imbalance() for queue in stage.broker.queues()] == [0] * len(
             stage.broker.queues()
@@ -359,14 +360,14 @@ def test_a_door_of_another_kind_gets_each_message() -> None:
     for number in (1, 2):
         hub.open(number, door, 0.0)
         hub.receive(number, f"connect n{number}".encode(), 0.0)
-        hub.take_touched()
+        touched(hub)
     hub.receive(2, b"join c", 0.0)
     broker.step(Push(1, "first", "c", 1, False, False, 5, "first"), 0.0)
     (queue,) = broker.queues()
     queue.options.request_acknowledge = False
     run = PushRun(1, "c", 1, False, False, 3, 15, 5, Lines(), RunNotes())
     hub._run(1, [run], 1.0)
-    assert not hub.take_faults()
+    assert not faults(hub)
     assert queue.counters.received == 4
     words = " ".join(door.sessions[2].words())
     assert words.index("m0") < words.index("m1") < words.index("m2")

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tmqp_server.outputs import asked_of_storage, faults
 from tests.tmqp_server.storage.stores import owed
 from tests.tmqp_server.test_push_runs import (
     BOOKS,
@@ -131,7 +132,7 @@ class SavedStage(Stage):
     def fetch(self, now: float) -> None:
         """Bring back what is on disk only, as far as all has been written."""
         while self.writing is None and self.journal.is_empty:
-            questions = self.hub.take_fetches()
+            questions = asked_of_storage(self.hub)
             if not questions:
                 return
             for question in questions:
@@ -225,7 +226,7 @@ def compare(script: list[tuple[str, int, int]], single: SavedStage, together: Sa
     assert together.heard == single.heard
     assert together.saved_books() == single.saved_books()
     assert together.on_disk() == single.on_disk()
-    assert together.hub.take_faults() == single.hub.take_faults() == {}
+    assert faults(together.hub) == faults(single.hub) == {}
     for stage in (single, together):
         assert not stage.broker._core.tickets or not stage.journal.is_empty
         for queue in stage.broker.queues():

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import anyio
 import pytest
@@ -15,8 +16,8 @@ from tests.tmqp_server.peers import greeting, operation, push
 from tests.tmqp_server.wires import Wire, dial, serving, settled, wire
 from tmqp.constants import MessageType, Operation, QueueStatus
 from tmqp_server.config import OutboundLimits
-from tmqp_server.io.driver import Driver
-from tmqp_server.io.session import Session
+from tmqp_server.io.event_loop import clock
+from tmqp_server.io.shell import Shell
 from tmqp_server.wiring.app import Server
 
 pytestmark = pytest.mark.anyio
@@ -39,23 +40,45 @@ class Watch:
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     seen = Watch()
-    write, block, unblock = Session.write, Driver.block, Driver.unblock
+    shells: list[Shell] = []
+    blocked: set[int] = set()
+    made, attend = Shell.__init__, Shell.attend
 
-    def watched_write(self: Session, data: bytes) -> None:
-        write(self, data)
-        seen.most_bytes = max(seen.most_bytes, self.outbound_bytes)
+    def look(shell: Shell) -> None:
+        for number in list(shell._connections):
+            out = shell.turn.outbound(number)
+            if out is None:
+                continue
+            seen.most_bytes = max(seen.most_bytes, out.bytes)
+            if out.blocked and number not in blocked:
+                blocked.add(number)
+                seen.blocked += 1
+            elif not out.blocked and number in blocked:
+                blocked.remove(number)
+                seen.unblocked += 1
 
-    def watched_block(self: Driver, session: Session) -> None:
-        seen.blocked += 1
-        block(self, session)
+    def make(self: Shell, *args: Any, **more: Any) -> None:
+        made(self, *args, **more)
+        shells.append(self)
 
-    def watched_unblock(self: Driver, session: Session) -> None:
-        seen.unblocked += 1
-        unblock(self, session)
+    def watched_clock() -> Callable[[], float]:
+        now = clock()
 
-    monkeypatch.setattr(Session, "write", watched_write)
-    monkeypatch.setattr(Driver, "block", watched_block)
-    monkeypatch.setattr(Driver, "unblock", watched_unblock)
+        def watched_now() -> float:
+            for shell in shells:
+                look(shell)
+            return now()
+
+        return watched_now
+
+    monkeypatch.setattr(Shell, "__init__", make)
+
+    def watched_attend(self: Shell) -> None:
+        look(self)
+        attend(self)
+
+    monkeypatch.setattr(Shell, "attend", watched_attend)
+    monkeypatch.setattr("tmqp_server.io.shell.clock", watched_clock)  # asked before each turn
     return seen
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+from tests.tmqp_server.outputs import questions, sent
 from tmqp.constants import SERVER_HELLO, TYPE_SERVER
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
@@ -39,14 +40,14 @@ def state(hub: Hub) -> int:
 def test_a_client_that_waits_for_its_refusal_kept_all_it_had_sent() -> None:
     hub = hub_of(guarded=True)
     hub.receive(7, hello() + EARLY, 1.0)
-    (question,) = hub.take_questions()
+    (question,) = questions(hub)
     assert state(hub) > CONNECTION_BYTES + len(EARLY)
     hub.forget_hello(7, question.ticket)
     assert state(hub) == CONNECTION_BYTES
     assert isinstance(question.command, Connect)
     assert question.command.properties is None
     hub.decide(7, question.ticket, Decision(False), 2.0)
-    assert Frame.build(TYPE_SERVER, "", 401).raw[6:8] in hub.data_to_send(7)
+    assert Frame.build(TYPE_SERVER, "", 401).raw[6:8] in sent(hub, 7)
     hub.forget(7, 3.0)
     assert state(hub) == 0
 

@@ -13,7 +13,7 @@ from tmqp.constants import HeaderName
 from tmqp.extensions import HEADER_TIMESTAMP, HEADER_WAIT, OP_OFFSETS
 from tmqp.models import KnownOffsets, OffsetsInformation, QueueOptions
 from tmqp_client import OperationFailed, connect, sync
-from tmqp_client._requests import Request
+from tmqp_client._core.requests import Request
 from tmqp_server.engine.limits import EngineLimits
 
 if TYPE_CHECKING:

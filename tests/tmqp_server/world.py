@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
+from tests.tmqp_server.outputs import sent
 from tmqp.limits import Limits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
@@ -96,7 +97,7 @@ class MemoryLink:
 
     def receive(self) -> bytes:
         """What the server has sent and nobody has taken."""
-        return self._world.hub.data_to_send(self.number)
+        return sent(self._world.hub, self.number)
 
     def close(self) -> None:
         """The transport ends."""

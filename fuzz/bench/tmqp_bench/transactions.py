@@ -102,10 +102,9 @@ class _Server:
         """Bytes come in, and whatever is answered goes out."""
         more = self.hub.receive(1, data, self.now)
         while more:
-            self.hub.take_touched()
+            self.hub.take_outbound()
             more = self.hub.go_on(1, self.now)
-        self.hub.take_touched()
-        self.hub.data_to_send(1)
+        self.hub.take_outbound()
 
     def write(self) -> None:
         """Write what was gathered, and take the answer."""
@@ -114,7 +113,7 @@ class _Server:
         answer = self.journal.finished(writing, True)
         if answer is not None:
             self.hub.answer(answer, self.now)
-        self.hub.take_fetches()
+        self.hub.take_outside()
 
 
 def _operation(

@@ -19,7 +19,7 @@ in a thread of its own: reading, pongs and reconnecting go on while nobody calls
 from __future__ import annotations
 
 from tmqp_client.sync._client import Client, connect
-from tmqp_client.sync._received import (
+from tmqp_client.sync._generated_received import (
     ConnectionEvents,
     Consumer,
     ConsumerIterator,

@@ -10,29 +10,29 @@ from typing import Any, Final, Self, TypeVar, get_type_hints
 
 from tmqp.address import Address
 from tmqp_client import client as async_client
-from tmqp_client._blocking import Blocking, Loop, in_thread
-from tmqp_client._custom import CustomMessage as AsyncCustomMessage
-from tmqp_client._custom import CustomMessages as AsyncCustomMessages
-from tmqp_client._gate import WhenFull
-from tmqp_client._reading import KeptMessages as AsyncKeptMessages
+from tmqp_client._core.requests import Headers, Payload
+from tmqp_client._io.gate import WhenFull
 from tmqp_client._report import BatchReport
-from tmqp_client._requests import Headers, Payload
 from tmqp_client.binding import Converter
 from tmqp_client.config import ClientLimits
 from tmqp_client.connection_events import ConnectionEvents as AsyncConnectionEvents
 from tmqp_client.consumer import Consumer as AsyncConsumer
 from tmqp_client.consumer import ConsumerIterator as AsyncConsumerIterator
+from tmqp_client.custom import CustomMessage as AsyncCustomMessage
+from tmqp_client.custom import CustomMessages as AsyncCustomMessages
 from tmqp_client.direct import DirectMessage as AsyncDirectMessage
 from tmqp_client.direct import DirectMessages as AsyncDirectMessages
 from tmqp_client.events import Events as AsyncEvents
 from tmqp_client.handling import HandlerAcknowledge, RetryPolicy
 from tmqp_client.message import Message as AsyncMessage
+from tmqp_client.operations.reading import KeptMessages as AsyncKeptMessages
 from tmqp_client.pull import Pull as AsyncPull
 from tmqp_client.reconnect import ReconnectPolicy
-from tmqp_client.sync._kept import Kept
-from tmqp_client.sync._more import More
-from tmqp_client.sync._own import Own
-from tmqp_client.sync._received import (
+from tmqp_client.sync._blocking import Blocking, Loop, in_thread
+from tmqp_client.sync._generated_kept import Kept
+from tmqp_client.sync._generated_more import More
+from tmqp_client.sync._generated_own import Own
+from tmqp_client.sync._generated_received import (
     ConnectionEvents,
     Consumer,
     ConsumerIterator,

@@ -148,10 +148,9 @@ class Decision:
     :param keep_s: for how many seconds the answer holds, 0 for this once.
     :param names: of a list's names, those that may be seen.
     :param connect: the command to connect with, in the place of the client's own.
-    :param pause_s: for how many seconds a refused client waits for its answer.
     """
 
-    __slots__ = ("allowed", "keep_s", "names", "connect", "pause_s")
+    __slots__ = ("allowed", "keep_s", "names", "connect")
 
     def __init__(
         self,
@@ -159,13 +158,11 @@ class Decision:
         keep_s: float = 0.0,
         names: frozenset[str] | None = None,
         connect: Connect | None = None,
-        pause_s: float = 0.0,
     ) -> None:
         self.allowed = allowed
         self.keep_s = keep_s
         self.names = names
         self.connect = connect
-        self.pause_s = pause_s
 
 
 @final

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Final
 
+from tmqp.backoff import Backoff
 from tmqp.connection import Connection
 from tmqp.constants import OP_DECISION_OVER_NODE, ResultCode
 from tmqp.events import (
@@ -39,12 +40,10 @@ from tmqp_server.doors.native.nodes import decision_of
 from tmqp_server.doors.native.parameters import BadRequestError
 from tmqp_server.engine.commands import Command, ReportMaster
 
-__all__ = ["Backoff", "Link", "LinkState"]
+__all__ = ["Link", "LinkState"]
 
 #: A connection that stood so long, in seconds, was a good one.
 _STEADY_S: Final = 5.0
-#: Doubled more often than this, any wait is past every bound.
-_MOST_DOUBLINGS: Final = 30
 
 _REFUSALS: Final = {
     int(ResultCode.UNAUTHORIZED): "it does not take this token",
@@ -62,21 +61,6 @@ class LinkState(IntEnum):
     HANDSHAKING = 2
     UP = 3
     CLOSED = 4
-
-
-class Backoff:
-    """How long to wait between two tries: from ``least_s`` to ``most_s`` seconds."""
-
-    __slots__ = ("least_s", "most_s")
-
-    def __init__(self, least_s: float, most_s: float) -> None:
-        self.least_s = least_s
-        self.most_s = most_s
-
-    def delay_s(self, failures: int, chance: float) -> float:
-        """The wait after so many failures in a row; ``chance`` is from 0 up to 1."""
-        longest = min(self.least_s * 2.0 ** min(failures - 1, _MOST_DOUBLINGS), self.most_s)
-        return longest * (0.5 + 0.5 * chance)
 
 
 class Link:
@@ -152,7 +136,7 @@ class Link:
         self.state = LinkState.WAITING
         self.problem = problem
         self.failures += 1
-        self._try_at = now + self._backoff.delay_s(self.failures, self._chance())
+        self._try_at = now + self._backoff.delay_s(self.failures, 1.0 - self._chance())
 
     # -- talking --------------------------------------------------------------------------------
 

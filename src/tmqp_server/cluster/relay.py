@@ -106,8 +106,7 @@ class ClusterRelay:
         self.name = name
         self.links = tuple(links)
         self.statistics = ClusterStatistics()
-        #: What the filter in Python raised last, for the log; whoever reports it sets it to None.
-        self.filter_error: Exception | None = None
+        self._filter_error: Exception | None = None
         self._token = token.encode("utf-8", "surrogatepass")
         self._takes_slaves = takes_slaves
         self._forward = forward
@@ -135,6 +134,11 @@ class ClusterRelay:
     def forget(self, number: int) -> None:
         """A session is over."""
         self._nodes.pop(number, None)
+
+    def take_error(self) -> Exception | None:
+        """What the filter in Python raised since the last call, if it did."""
+        error, self._filter_error = self._filter_error, None
+        return error
 
     # -- slaves ---------------------------------------------------------------------------------
 
@@ -206,7 +210,7 @@ class ClusterRelay:
 
     def _blame(self, error: Exception) -> bool:
         self.statistics.filter_errors += 1
-        self.filter_error = error
+        self._filter_error = error
         return False
 
     # -- masters --------------------------------------------------------------------------------

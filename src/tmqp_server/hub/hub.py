@@ -13,13 +13,13 @@ are, the rest of the commands of the chunk waits until the caller has sent what 
 
 Some commands wait for somebody outside: where a :class:`~tmqp_server.access.gate.Gate` is set, for
 the answer whether the client may do that, and a custom message for the code it is for.  Then there
-is a :class:`~tmqp_server.access.gate.Question` to take (:meth:`Hub.take_questions`), the session's
+is a :class:`~tmqp_server.access.gate.Question` to take (:meth:`Hub.take_outside`), the session's
 further commands wait in their order, and :meth:`Hub.decide` works off the one that was asked about.
 There is one open question a session at most; who reads no further chunk of that session meanwhile
 holds no more than one.  Others go on.
 
-A fault in one session's door must not hurt the session whose command led to it: it is kept for
-:meth:`Hub.take_faults`, and everybody else's effects are carried out.
+A fault in one session's door must not hurt the session whose command led to it: it is for
+:meth:`Hub.take_outside`, and everybody else's effects are carried out.
 
 It is pure: the driver around it brings bytes and the time.
 """
@@ -30,7 +30,15 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias, final
 
-from tmqp_server.access.gate import ALLOWED, ASK, AUTHENTICATE, MESSAGE, Decision, Gate, Question
+from tmqp_server.access.gate import (
+    ALLOWED,
+    ASK,
+    AUTHENTICATE,
+    MESSAGE,
+    Decision,
+    Gate,
+    Question,
+)
 from tmqp_server.access.needs import NO_QUEUE
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.books import CONNECTION_BYTES
@@ -75,16 +83,16 @@ from tmqp_server.engine.effects import (
     TellHandler,
     TellNodes,
 )
-from tmqp_server.hub.outlets import FOR_ONE, ForOne, Outlets
+from tmqp_server.hub.outlets import FOR_ONE, Fault, ForOne, Outlets
+from tmqp_server.hub.questions import StorageQuestion
 from tmqp_server.hub.relaying import Relay
 from tmqp_server.hub.rows import is_row, row_of, singly
 from tmqp_server.storage.journal import Journal
 
-__all__ = ["Hub", "ReaderQuestion", "StorageQuestion"]
+__all__ = ["Hub", "Outside"]
 
-#: What is asked of the storage, each answered by a command.
-ReaderQuestion: TypeAlias = FindOffsets | MeasureStored | ReadStored | SplitStored
-StorageQuestion: TypeAlias = Fetch | ReaderQuestion
+#: What is for somebody outside, each answered by a call but for failures.
+Outside: TypeAlias = Question | CallHttp | TellHandler | RouterFailed | Fault | StorageQuestion
 
 
 @final
@@ -97,10 +105,12 @@ class Hub:
     :param journal: takes what the broker wants kept; None where nothing is kept.
     :param guarded: ask about rights; else everybody may do everything, and nothing is looked at.
     :param takes_custom: somebody takes custom messages; else they are counted.
+    :param relay: connects this server with others; None while it stands alone.
 
     Attributes: ``notified``, how many events of the broker there were; ``customs_ignored``, how
-    many custom messages nobody took; ``gate``, None where nothing is asked; ``relay``, what
-    connects this server with others, None while it stands alone.
+    many custom messages nobody took; ``commands_dropped``, how many commands of sessions that ended
+    were not carried out; ``gate``, None where nothing is asked; ``outside``, what
+    :meth:`take_outside` would take.
     """
 
     def __init__(
@@ -111,28 +121,27 @@ class Hub:
         *,
         guarded: bool = False,
         takes_custom: bool = False,
+        relay: Relay | None = None,
     ) -> None:
         self.broker = broker
         self.journal = journal
-        self._fetches: list[StorageQuestion] = []
         self.notified: int = 0
         self.customs_ignored: int = 0
+        self.commands_dropped: int = 0
         self.gate: Gate | None = None
         if guarded:
             authorities = broker if broker.has_authenticators else None
             self.gate = Gate(broker.passes_on, authorities)
         self._takes_custom = takes_custom
         self._open: dict[int, Question] = {}
-        self._asked: list[Question] = []
         self._last_ticket = 0
-        self.relay: Relay | None = None
-        self._outlets = Outlets(portion_bytes, broker)
+        self.relay = relay
+        #: What is for somebody outside, in the order in which it came to be.
+        self.outside: list[Outside] = []
+        self._outlets = Outlets(portion_bytes, broker, self.outside)
         self._sessions = self._outlets.sessions
         self._following: deque[Command] = deque()
         self._rest: dict[int, deque[Command]] = {}
-        self._calls: list[CallHttp] = []
-        self._router_failures: list[RouterFailed] = []
-        self._tellings: list[TellHandler] = []
 
     # -- sessions -------------------------------------------------------------------------------
 
@@ -199,7 +208,9 @@ class Hub:
             self._step(Disconnect(number), now)
 
     def _drop_waiting(self, number: int) -> None:
-        self._rest.pop(number, None)
+        rest = self._rest.pop(number, None)
+        if rest is not None:
+            self.commands_dropped += len(rest)
         self._open.pop(number, None)
 
     def block(self, number: int, now: float) -> None:
@@ -219,15 +230,6 @@ class Hub:
 
     # -- what is to be sent ---------------------------------------------------------------------
 
-    def take_touched(self) -> Sequence[int]:
-        """The sessions that may have something to send, in the order they were touched."""
-        return self._outlets.take_touched()
-
-    def data_to_send(self, number: int) -> bytes:
-        """Everything a session has queued."""
-        session = self._sessions.get(number)
-        return b"" if session is None else session.data_to_send()
-
     def take_outbound(self) -> Sequence[tuple[int, bytes]]:
         """What touched sessions have to send, in order; an empty piece ends one that is closed."""
         pieces: list[tuple[int, bytes]] = []
@@ -237,28 +239,15 @@ class Hub:
                 pieces.append((number, b""))
         return pieces
 
-    def wants_attention(self, before: float) -> bool:
-        """Whether there is more to take than bytes, or the broker has a deadline before that."""
-        if self._asked or self._calls or self._tellings or self._router_failures:
-            return True
-        due = self.broker.next_deadline()
-        return (due is not None and due < before) or self._outlets.has_faults or self.wants_storage
+    def take_outside(self) -> Sequence[Outside]:
+        """What is for somebody outside, since the last call, in order."""
+        found = self.outside[:]
+        self.outside.clear()
+        return found
 
     def send(self, number: int, data: bytes) -> None:
         """Queue whole messages for a session, as they are to be sent."""
         self._outlets.send((number,), data)
-
-    def take_faults(self) -> dict[int, Exception]:
-        """What went wrong since the last call, by session; end these.  0 stands for a delivery
-        that could not be encoded for anybody."""
-        return self._outlets.take_faults()
-
-    def take_calls(self) -> Sequence[CallHttp]:
-        """The HTTP calls to make since the last call; each is answered by :meth:`answered`."""
-        calls = self._calls
-        if calls:
-            self._calls = []
-        return calls
 
     def set_router_enabled(self, name: str, enabled: bool, now: float) -> bool:
         """Let a router work, or not; False when there is none of that name."""
@@ -270,20 +259,6 @@ class Hub:
     def answered(self, answer: HttpAnswered, now: float) -> None:
         """A call has come to its end."""
         self._step(answer, now)
-
-    def take_router_failures(self) -> Sequence[RouterFailed]:
-        """The failures of users' routers since the last call, for the log."""
-        failures = self._router_failures
-        if failures:
-            self._router_failures = []
-        return failures
-
-    def take_tellings(self) -> Sequence[TellHandler]:
-        """What channels' event handlers are to be told, since the last call."""
-        tellings = self._tellings
-        if tellings:
-            self._tellings = []
-        return tellings
 
     # -- time -----------------------------------------------------------------------------------
 
@@ -309,13 +284,6 @@ class Hub:
         self._outlets.flush()
 
     # -- questions ------------------------------------------------------------------------------
-
-    def take_questions(self) -> Sequence[Question]:
-        """What somebody has to decide, since the last call; each is answered by :meth:`decide`."""
-        asked = self._asked
-        if asked:
-            self._asked = []
-        return asked
 
     def is_waiting(self, number: int) -> bool:
         """Whether a question about the session is open."""
@@ -356,7 +324,7 @@ class Hub:
         self._last_ticket += 1
         question.ticket = self._last_ticket
         self._open[question.session] = question
-        self._asked.append(question)
+        self.outside.append(question)
 
     def _ask_about(self, number: int, command: Command, now: float) -> None:
         gate = self.gate
@@ -400,26 +368,14 @@ class Hub:
         """Whether there is memory for another connection."""
         return self.broker.has_room_for_client(CONNECTION_BYTES)
 
-    @property
-    def wants_storage(self) -> bool:
-        """Whether something is to be written or fetched."""
-        return bool(self._fetches) or (self.journal is not None and not self.journal.is_empty)
-
-    @property
-    def storage_is_urgent(self) -> bool:
-        """Whether somebody waits for it: all but messages that are settled."""
-        return bool(self._fetches) or (self.journal is not None and self.journal.is_urgent)
-
-    def take_fetches(self) -> list[StorageQuestion]:
-        """What the broker wants to have, or to know, from the storage, oldest first."""
-        fetches = self._fetches
-        self._fetches = []
-        return fetches
-
     def take_down(self, effects: Iterable[Effect], now: float) -> None:
-        """Have kept what must be of effects that are for nobody else."""
+        """Have kept, and told to event handlers, what must be of effects that are for nobody
+        else."""
         for effect in effects:
-            self._keep(effect, now)
+            if isinstance(effect, TellHandler):
+                self.outside.append(effect)
+            else:
+                self._keep(effect, now)
 
     def answer(self, command: Command, now: float) -> None:
         """The storage has something to say."""
@@ -528,12 +484,8 @@ class Hub:
                     if self.relay is not None:
                         data, numbers = self.relay.tell(effect)
                         outlets.send(numbers, data)
-                elif isinstance(effect, CallHttp):
-                    self._calls.append(effect)
-                elif isinstance(effect, RouterFailed):
-                    self._router_failures.append(effect)
-                elif isinstance(effect, TellHandler):
-                    self._tellings.append(effect)
+                elif isinstance(effect, (CallHttp, RouterFailed, TellHandler)):
+                    self.outside.append(effect)
                 elif isinstance(effect, HandOver):
                     self._take_custom(effect)
                 else:
@@ -558,7 +510,7 @@ class Hub:
         elif isinstance(effect, StoredChange):
             journal.change(effect)
         elif isinstance(effect, (Fetch, FindOffsets, MeasureStored, ReadStored, SplitStored)):
-            self._fetches.append(effect)
+            self.outside.append(effect)
 
     def perform(self, command: Command, now: float) -> None:
         """Carry out a command that no session gave: what another server said, or how it is."""

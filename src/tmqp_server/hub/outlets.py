@@ -9,14 +9,14 @@ Sessions with something to send are remembered in the order they were touched.  
 portion to send, or a portion of work was done, the outlets are *full*: whoever feeds them shall
 let the world send first.
 
-A fault in one session's door must not hurt the session whose command led to it: it is kept for
-:meth:`Outlets.take_faults`, and everybody else's effects are carried out.
+A fault in one session's door must not hurt the session whose command led to it: it is noted, and
+everybody else's effects are carried out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.books import CONNECTION_BYTES
@@ -40,7 +40,7 @@ from tmqp_server.engine.effects import (
 )
 from tmqp_server.hub.runs import Run, Runs
 
-__all__ = ["FOR_ONE", "ForOne", "Outlets"]
+__all__ = ["FOR_ONE", "Fault", "ForOne", "Outlets"]
 
 #: Effects that one session carries out.
 FOR_ONE: Final = (
@@ -79,18 +79,30 @@ _NOBODY: Final[tuple[int, ...]] = ()
 
 
 @final
+class Fault:
+    """A bug in a door: of which session, 0 for a delivery that could be encoded for nobody."""
+
+    __slots__ = ("error", "session")
+
+    def __init__(self, session: int, error: Exception) -> None:
+        self.session = session
+        self.error = error
+
+
+@final
 class Outlets:
     """The sessions of one hub.
 
     :param portion_bytes: how much a session may have to send before the outlets are full; 0 for no
         bound.
     :param broker: counts the memory of connections.
+    :param faults: gets a :class:`Fault` for each that happens.
 
     Attributes: ``sessions`` and ``doors`` by session number, ``full``, ``portion_bytes``, and
     ``strangers``: what is charged for the bytes of each peer that is not yet accepted.
     """
 
-    def __init__(self, portion_bytes: int, broker: Broker) -> None:
+    def __init__(self, portion_bytes: int, broker: Broker, faults: list[Any]) -> None:
         self.strangers: dict[int, int] = {}
         self._broker = broker
         self.portion_bytes = portion_bytes or _NO_PORTIONS
@@ -99,7 +111,7 @@ class Outlets:
         self.full = False
         self._work_left = _PORTION_WORK
         self._touched: dict[int, None] = {}
-        self._faults: dict[int, Exception] = {}
+        self._faults = faults
         self._runs = Runs()
 
     # -- sessions -------------------------------------------------------------------------------
@@ -156,25 +168,13 @@ class Outlets:
             while data := session.next_to_send():
                 pieces.append((number, data))
         except Exception as error:  # noqa: BLE001 - hurts this session, not the others
-            self._faults.setdefault(number, error)
+            self._faults.append(Fault(number, error))
 
     def charge(self, work: int) -> None:
         """Count work that was done, whether or not anything is sent for it."""
         self._work_left -= work
         if self._work_left <= 0 and self.portion_bytes < _NO_PORTIONS:
             self.full = True
-
-    @property
-    def has_faults(self) -> bool:
-        """Whether something went wrong that nobody has taken."""
-        return bool(self._faults)
-
-    def take_faults(self) -> dict[int, Exception]:
-        """What went wrong since the last call, by session; 0 for what belongs to none."""
-        faults = self._faults
-        if faults:
-            self._faults = {}
-        return faults
 
     # -- effects --------------------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ class Outlets:
         try:
             commands = session.apply(effect, now)
         except Exception as error:  # noqa: BLE001 - hurts this session, not the one that asked
-            self._faults.setdefault(number, error)
+            self._faults.append(Fault(number, error))
             return _NOTHING
         if self.strangers and isinstance(effect, (Accept, Refuse)):
             self._settle(number)
@@ -209,7 +209,7 @@ class Outlets:
             run = self._open_run(effect.sessions)
         fault = runs.add(run, effect)
         if fault is not None:
-            self._faults.setdefault(0, fault)
+            self._faults.append(Fault(0, fault))
         if run.size >= self.portion_bytes or run.size >= _MOST_RUN_BYTES:
             self.flush()
 
@@ -262,7 +262,7 @@ class Outlets:
         try:
             session.deliver(data)
         except Exception as error:  # noqa: BLE001 - hurts this session, not the producer's
-            self._faults.setdefault(number, error)
+            self._faults.append(Fault(number, error))
         if session.outbound_bytes >= self.portion_bytes:
             self.full = True
 
@@ -276,5 +276,5 @@ class Outlets:
                 return door.encode_run(effect)
             return door.encode_delivery(effect)
         except Exception as error:  # noqa: BLE001 - hurts this message, not the producer's session
-            self._faults.setdefault(0, error)
+            self._faults.append(Fault(0, error))
             return b""

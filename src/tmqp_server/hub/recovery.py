@@ -37,7 +37,8 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.effects import Fetch, MeasureStored, ReadStored, SplitStored, StoreQueue
 from tmqp_server.engine.model.snapshots import KeptOffsets
-from tmqp_server.hub.hub import Hub, ReaderQuestion, StorageQuestion
+from tmqp_server.hub.hub import Hub, Outside
+from tmqp_server.hub.questions import StorageQuestion, refusal_of
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import (
     HIGH_ONLY,
@@ -51,7 +52,7 @@ from tmqp_server.storage.port import (
 )
 from tmqp_server.storage.topology import channel_from_bytes, queue_from_bytes, router_from_bytes
 
-__all__ = ["answer_of", "fetched", "recover", "refusal_of"]
+__all__ = ["answer_of", "fetched", "recover"]
 
 logger = logging.getLogger("tmqp_server.storage")
 
@@ -94,9 +95,14 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
             )
     except ValueError as error:
         raise StoreError(f"what was kept cannot be restored: {error}") from error
-    while fetches := hub.take_fetches():
-        for fetch in fetches:
-            hub.answer(answer_of(store, journal, fetch, now), now)
+    for_others: list[Outside] = []
+    while wanted := hub.take_outside():
+        for each in wanted:
+            if isinstance(each, Fetch):
+                hub.answer(answer_of(store, journal, each, now), now)
+            else:
+                for_others.append(each)
+    hub.outside.extend(for_others)
     owed = sum(queue.high_count + queue.regular_count for queue in found.queues)
     logger.info(
         "restored %d channels, %d queues, %d routers and %d messages; the last stop was %s",
@@ -156,17 +162,6 @@ def answer_of(store: Store, journal: Journal, asked: StorageQuestion, now: float
     except DamageError as error:
         logger.error("a reader cannot have what is damaged: %s", error)
     return refusal_of(asked, RESULT_INTERNAL_SERVER_ERROR)
-
-
-def refusal_of(asked: ReaderQuestion, code: int) -> Command:
-    """The answer to a reader's question that cannot be served."""
-    if isinstance(asked, ReadStored):
-        return RangeRead(asked.number, code)
-    if isinstance(asked, SplitStored):
-        return RangeSplit(asked.number, code, [])
-    if isinstance(asked, MeasureStored):
-        return StoredMeasured(asked.number, code, [])
-    return OffsetsFound(asked.number, code, [])
 
 
 def _offsets(store: Store, keys: list[int]) -> list[KeptOffsets]:

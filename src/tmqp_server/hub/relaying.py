@@ -31,3 +31,6 @@ class Relay(Protocol):
 
     def forget(self, number: int) -> None:
         """A session is over."""
+
+    def take_error(self) -> Exception | None:
+        """What a filter in Python raised since the last call, if it did."""

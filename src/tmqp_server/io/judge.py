@@ -1,10 +1,9 @@
-"""Owns the asking of the server's own code: turns the hub's questions into calls, and bounds them.
+"""Asks the server's own code: turns the hub's questions into calls of its hooks.
 
-Theory of operation.  Each question is put in a task of the session it is about, which is cancelled
-when the session ends.  It never raises: a hook that fails, answers with something that is no
-answer, or takes too long has refused, and the fault is logged with its traceback.  The decision to
-refuse a client says how long it waits for its answer: longer with each refusal of its address, as
-before when there were none for a while.  Nobody else waits for it.
+It never raises: a hook that fails, or answers with something that is no answer, has refused, and
+the fault is logged with its traceback.  How long a hook may take about a right is the turn's
+business, as is how long a refused client waits for its answer; a hook for custom messages is
+bounded here, because its sender is told when it took too long.
 """
 
 from __future__ import annotations
@@ -54,14 +53,6 @@ from tmqp_server.engine.model.client import Client
 __all__ = ["RIGHT_CALLS", "Judge", "Place"]
 
 logger = logging.getLogger("tmqp_server.access")
-
-#: Seconds a refused client waits to hear of it: the first one of an address, and at most.
-_FIRST_PAUSE_S: Final = 0.25
-_LONGEST_PAUSE_S: Final = 4.0
-#: Seconds without a refusal after which an address begins anew.
-_FORGIVEN_AFTER_S: Final = 60.0
-#: Addresses whose refusals are counted; beyond them the oldest is forgotten.
-_ADDRESSES: Final = 1_024
 
 _NO: Final = Decision(False)
 _DONE: Final = Decision(True)
@@ -113,7 +104,7 @@ class Judge:
 
     :param access: who may do what; None where nothing is asked.
     :param hook: takes custom messages; None if nobody does.
-    :param timeout_s: seconds a hook may take.
+    :param timeout_s: seconds a hook for custom messages may take.
     :param most_bytes: the largest payload a hook may send.
     :param authenticators: who is asked about channels that name one, instead of *access*.
     """
@@ -132,7 +123,6 @@ class Judge:
         self._timeout_s = timeout_s
         self._most_bytes = most_bytes
         self._known: dict[int, Identity] = {}
-        self._refusals: dict[str, tuple[int, float]] = {}
 
     async def decide(self, question: Question, place: Place, port: SendPort) -> Decision:
         """Answer a question; raises nothing of its own.
@@ -178,7 +168,7 @@ class Judge:
         )
         if answer is None or answer is False:
             logger.warning("%s: refused as %r", place.peer, applicant.client_id)
-            return Decision(False, pause_s=self._pause(place.peer, anyio.current_time()))
+            return _NO
         admission = answer if isinstance(answer, Admission) else Admission()
         accepted = Connect(
             connect.session,
@@ -195,17 +185,6 @@ class Judge:
         )
         self._known[connect.session] = _identity(accepted, place, admission.data)
         return Decision(True, connect=accepted)
-
-    def _pause(self, peer: str, now: float) -> float:
-        """How long a refused client waits; counts the refusal."""
-        host = peer.rpartition(":")[0] or peer
-        count, last = self._refusals.pop(host, (0, now))
-        if now - last > _FORGIVEN_AFTER_S:
-            count = 0
-        self._refusals[host] = (count + 1, now)
-        if len(self._refusals) > _ADDRESSES:
-            del self._refusals[next(iter(self._refusals))]
-        return min(_FIRST_PAUSE_S * 2.0 ** min(count, 16), _LONGEST_PAUSE_S)
 
     # -- lists and messages ---------------------------------------------------------------------
 
@@ -273,11 +252,7 @@ class Judge:
         """The answer of a hook if it is of one of these kinds, or None; None is no fault for a
         list."""
         try:
-            with anyio.fail_after(self._timeout_s):
-                answer = await call()
-        except TimeoutError:
-            logger.error("%s: %s: not answered in time, refused", place.peer, what)
-            return None
+            answer = await call()
         except Exception:
             logger.exception("%s: %s: the hook failed, refused", place.peer, what)
             return None

@@ -49,6 +49,7 @@ class NodeLink:
     :param perform: carries out what the master brings; must not wait.
     :param connect_timeout_s: seconds to connect in.
     :param limits: how long a master that takes nothing is waited for.
+    :param waits: called when everything is written: :meth:`wake` is called when there is more.
     """
 
     def __init__(
@@ -58,12 +59,14 @@ class NodeLink:
         perform: Callable[[Sequence[Command]], None],
         connect_timeout_s: float,
         limits: OutboundLimits,
+        waits: Callable[[], None],
     ) -> None:
         self.link = link
         self._address = address
         self._perform = perform
         self._connect_timeout_s = connect_timeout_s
         self._limits = limits
+        self._waits = waits
         self._output = anyio.Event()
         self._closing = anyio.Event()
         self._done = anyio.Event()
@@ -74,19 +77,16 @@ class NodeLink:
     # -- from outside ---------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Something may have been offered to the link."""
-        link = self.link
-        if link.has_output() and not self._output.is_set():
-            self._output.set()
-        if link.outbox.dropped != self._told_dropped:
-            self._tell_of_dropped()
+        """The link has something to send."""
+        self._output.set()
+        self._tell_of_dropped()
 
     def _tell_of_dropped(self) -> None:
         now = anyio.current_time()
-        if now - self._told_at < _TELL_EVERY_S:
+        outbox = self.link.outbox
+        if outbox.dropped == self._told_dropped or now - self._told_at < _TELL_EVERY_S:
             return
         self._told_at = now
-        outbox = self.link.outbox
         count = outbox.dropped - self._told_dropped
         self._told_dropped = outbox.dropped
         logger.warning("master %s: %d messages given up: the buffer is full", self._address, count)
@@ -123,6 +123,7 @@ class NodeLink:
     async def _try(self) -> None:
         """One connection, from the first byte to the last."""
         link = self.link
+        self._tell_of_dropped()
         link.dialling(anyio.current_time())
         transport = await self._dial()
         if transport is None:
@@ -154,6 +155,7 @@ class NodeLink:
         return StreamTransport(stream, str(address))
 
     def _log_problem(self) -> None:
+        self._tell_of_dropped()
         link = self.link
         due = link.next_deadline()
         if link.state == LinkState.WAITING and due is not None:
@@ -190,7 +192,6 @@ class NodeLink:
             if link.connections != before:
                 logger.info("master %s: connected", self._address)
             self._perform(commands)
-            self.wake()
 
     async def _write(self, transport: Transport, scope: anyio.CancelScope) -> None:
         """Write what the link has, until the connection ends or this server stops."""
@@ -206,6 +207,7 @@ class NodeLink:
                 break
             else:
                 self._output = anyio.Event()
+                self._waits()
                 await self._output.wait()
         scope.cancel()
 
@@ -237,6 +239,5 @@ class NodeLink:
                 await anyio.sleep_until(due)
                 continue
             self._perform(link.on_deadline(anyio.current_time()))
-            self.wake()
         if link.state != LinkState.CLOSED:
             scope.cancel()

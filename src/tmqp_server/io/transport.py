@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import anyio
 import anyio.abc
@@ -19,6 +19,7 @@ from anyio.streams.tls import TLSStream
 
 from tmqp_server.io.direct_loop import DirectLoop
 from tmqp_server.io.event_loop import asyncio_loop, context_for_callbacks
+from tmqp_server.shell.world import Wire
 
 __all__ = ["Bytes", "SocketTransport", "StreamTransport", "Transport", "peer_name"]
 
@@ -30,8 +31,8 @@ _READ_BYTES = 65_536
 _SEND_BYTES = 65_536
 
 
-class Transport(Protocol):
-    """What a session needs of its connection.  Errors of the connection are ``OSError``.
+class Transport(Wire):
+    """What carries the bytes of a connection.  Errors of the connection are ``OSError``.
 
     ``peer`` is where it comes from, ``secure`` whether it is encrypted, ``waited`` whether the last
     :meth:`receive` let other tasks run.
@@ -44,27 +45,30 @@ class Transport(Protocol):
     def watch(self, ready: Callable[[], None]) -> bool:
         """Have ``ready`` called whenever bytes may have come, until :meth:`unwatch`; it takes them
         with :meth:`receive_now`.  False where that cannot be: then there is :meth:`receive`."""
+        raise NotImplementedError
 
     def unwatch(self) -> None:
         """Watch no longer, if it did."""
+        raise NotImplementedError
 
     def receive_now(self) -> bytes | None:
         """As :meth:`receive`, without waiting: None when nothing has come."""
+        raise NotImplementedError
 
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""
-
-    def send_now(self, data: Bytes) -> int:
-        """Send what can be sent without waiting; return how many bytes that was."""
+        raise NotImplementedError
 
     async def send_some(self, data: Bytes) -> int:
         """Wait until at least one byte of ``data`` was sent; return how many were."""
+        raise NotImplementedError
 
     async def aclose(self) -> None:
         """Close at once; what the kernel has taken still goes out."""
+        raise NotImplementedError
 
 
-class SocketTransport:
+class SocketTransport(Transport):
     """A connected, non-blocking TCP or Unix socket."""
 
     def __init__(self, sock: socket.socket, peer: str) -> None:
@@ -119,7 +123,7 @@ class SocketTransport:
                 self._emptied = len(data) < _READ_BYTES
                 return data
 
-    def send_now(self, data: Bytes) -> int:
+    def send(self, data: Bytes) -> int:
         """Send what the kernel takes at once."""
         try:
             return self._socket.send(data)
@@ -129,7 +133,7 @@ class SocketTransport:
     async def send_some(self, data: Bytes) -> int:
         """Wait until at least one byte was sent."""
         while True:
-            sent = self.send_now(data)
+            sent = self.send(data)
             if sent:
                 return sent
             await self._wait(anyio.wait_writable)
@@ -148,7 +152,7 @@ class SocketTransport:
         self._socket.close()
 
 
-class StreamTransport:
+class StreamTransport(Transport):
     """Any anyio byte stream: a TLS connection, a pair of streams in a test."""
 
     def __init__(self, stream: anyio.abc.ByteStream, peer: str) -> None:
@@ -177,7 +181,7 @@ class StreamTransport:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise ConnectionResetError("the stream broke") from error
 
-    def send_now(self, data: Bytes) -> int:
+    def send(self, data: Bytes) -> int:
         """A stream takes nothing without waiting: 0."""
         return 0
 

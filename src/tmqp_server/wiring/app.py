@@ -30,27 +30,27 @@ from tmqp_server.access.channel_hooks import (
     load_channel_hooks,
 )
 from tmqp_server.access.custom import MessageHook, load_hook
-from tmqp_server.config import ConfigError, ServerConfig
+from tmqp_server.config import ConfigError, OutboundLimits, ServerConfig
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import HttpAnswered
-from tmqp_server.engine.effects import Effect, TellHandler
 from tmqp_server.engine.model.delivery import DeliveryHandler
 from tmqp_server.engine.routing.custom import CustomRouter
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.recovery import recover
-from tmqp_server.io.driver import Driver
+from tmqp_server.io.connection import Connection
 from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.listener import Listener, open_listener
-from tmqp_server.io.session import Session
-from tmqp_server.io.storage import StorageTask
+from tmqp_server.io.shell import Shell
 from tmqp_server.io.telling import Teller
 from tmqp_server.io.tls import secure as handshake
 from tmqp_server.io.tls import server_context
 from tmqp_server.io.transport import SocketTransport, Transport, peer_name
+from tmqp_server.shell.calls import CallSettings
+from tmqp_server.shell.outbound import Marks
+from tmqp_server.shell.turn import Turn
 from tmqp_server.storage.journal import Journal
-from tmqp_server.storage.port import Store, StoreError
+from tmqp_server.storage.port import Store
 from tmqp_server.storage.sqlite import SqliteStore, exposed
 from tmqp_server.wiring.assembly import build_broker, declare
 from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
@@ -63,6 +63,27 @@ logger = logging.getLogger("tmqp_server")
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 
 
+def _marks_of(limits: OutboundLimits) -> Marks:
+    """What a peer that reads slowly may cost, as configured."""
+    return Marks(
+        limits.max_outbound_bytes,
+        limits.high_water_bytes,
+        limits.low_water_bytes,
+        limits.stall_timeout_s,
+        limits.flush_timeout_s,
+    )
+
+
+def _call_settings_of(config: ServerConfig, hooks: ChannelHooks) -> CallSettings:
+    """What bounds the calls to code outside, as configured."""
+    return CallSettings(
+        config.hook_timeout_s,
+        config.http.timeout_s,
+        config.http.max_concurrent,
+        tuple(hooks.event_handlers),
+    )
+
+
 def _new_id() -> str:
     return uuid.uuid4().hex
 
@@ -71,7 +92,7 @@ class Server:
     """A server; see :func:`running`.
 
     Attributes: ``broker`` and ``cluster`` for their statistics; ``access`` that it asks, None where
-    everybody may do everything; ``teller`` of channels' event handlers.
+    everybody may do everything.
     """
 
     def __init__(
@@ -92,32 +113,42 @@ class Server:
         self._door = NativeDoor(_new_id, config.connection, wall_clock_offset_s=offset_s)
         self._store = store
         self._journal = None if store is None else Journal([self._door], offset_s)
-        self._storage: StorageTask | None = None
-        hub = Hub(
-            self.broker,
-            config.outbound.high_water_bytes,
-            self._journal,
-            guarded=access is not None,
-            takes_custom=custom_messages is not None,
-        )
         hooks = ChannelHooks({}, {}) if hooks is None else hooks
         self._asked = [*hooks.authenticators.values()]
         if access is not None:
             self._asked.insert(0, access)
-        self.teller = Teller(hooks.event_handlers, config.hook_timeout_s)
-        judge = None
-        if access is not None or custom_messages is not None:
-            most_bytes = config.connection.max_payload_bytes
-            judge = Judge(
-                access, custom_messages, config.hook_timeout_s, most_bytes, hooks.authenticators
-            )
-        self._http = HttpCaller(config.http, self._answered) if config.http.allow else None
-        call = None if self._http is None else self._http.call
-        self._driver = Driver(hub, self._door, judge, call, self.teller.tell)
         #: Its part in a cluster; None while it stands alone.
         self.cluster: Membership | None = None
         if config.cluster is not None and filters is not None:
-            self.cluster = join_cluster(config.cluster, config, filters, self.broker, self._driver)
+            self.cluster = join_cluster(config.cluster, config, filters, broker)
+        self._hub = Hub(
+            broker,
+            config.outbound.high_water_bytes,
+            self._journal,
+            guarded=access is not None,
+            takes_custom=custom_messages is not None,
+            relay=None if self.cluster is None else self.cluster.relay,
+        )
+        self._turn = Turn(
+            self._hub,
+            _marks_of(config.outbound),
+            self._journal,
+            _call_settings_of(config, hooks),
+            () if self.cluster is None else self.cluster.machines,
+        )
+        most_bytes = config.connection.max_payload_bytes
+        self._shell = Shell(
+            self._turn,
+            self._door,
+            Judge(access, custom_messages, config.hook_timeout_s, most_bytes, hooks.authenticators),
+            HttpCaller(config.http) if config.http.allow else None,
+            Teller(hooks.event_handlers),
+            store,
+            self._journal,
+            None if self.cluster is None else self.cluster.wake,
+        )
+        if self.cluster is not None:
+            self.cluster.attach(self._shell)
         self._tls = server_context(config.tls) if config.tls.certificate else None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()
@@ -142,28 +173,20 @@ class Server:
         :raises StoreError: when the store cannot be read.
         :raises ConfigError: when what is declared cannot be created.
         """
-        hub = self._driver.hub
         now = anyio.current_time()
         if self._store is not None and self._journal is not None:
-            await anyio.to_thread.run_sync(recover, self._store, hub, self._journal, now)
-            self._storage = StorageTask(self._store, hub, self._journal, self._driver.kept)
-            self._driver.wake_storage = self._storage.wake
-        declare(self.broker, self.config, now, self._take_down)
+            await anyio.to_thread.run_sync(recover, self._store, self._hub, self._journal, now)
+        declare(self.broker, self.config, now, self._hub.take_down)
 
-    def _take_down(self, effects: list[Effect], now: float) -> None:
-        """Have kept, and told to event handlers, what comes of what is declared."""
-        self._driver.hub.take_down(effects, now)
-        for effect in effects:
-            if isinstance(effect, TellHandler):
-                self.teller.tell(effect)
+    @property
+    def lost_events(self) -> int:
+        """Events that channels' event handlers were not told, because too many waited."""
+        return self._turn.lost_events
 
     def set_router_enabled(self, name: str, enabled: bool) -> bool:
         """Let a router work, or have it answer as if it were not there; False when there is no
         router of that name."""
-        return self._driver.set_router_enabled(name, enabled)
-
-    def _answered(self, answer: HttpAnswered) -> None:
-        self._driver.answered(answer)
+        return self._shell.set_router_enabled(name, enabled)
 
     async def run(self) -> None:
         """Serve whoever connects until :meth:`stop` is called, then close everything politely.
@@ -175,14 +198,9 @@ class Server:
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                tasks.start_soon(self._driver.run_timers)
-                tasks.start_soon(self.teller.run)
-                if self._storage is not None:
-                    tasks.start_soon(self._storage.run)
+                tasks.start_soon(self._shell.run)
                 if self.cluster is not None:
-                    tasks.start_soon(self.cluster.run)
-                if self._http is not None:
-                    tasks.start_soon(self._http.run)
+                    tasks.start_soon(self.cluster.serve, self._shell)
                 for listener in self._listeners:
                     connected = self._connected
                     if listener.address.tls:
@@ -197,7 +215,7 @@ class Server:
             each.detach(self._forget_answers)
 
     def _forget_answers(self, session: int | None) -> None:
-        gate = self._driver.hub.gate
+        gate = self._hub.gate
         assert gate is not None, "there is a gate where somebody is asked"
         gate.forget_answers(session)
 
@@ -209,25 +227,18 @@ class Server:
         """Accept no more, close every connection politely, wait for them a bounded time."""
         for listener in self._listeners:
             listener.close()
-        self._driver.close_all("the server stops")
+        self._shell.close_all("the server stops")
         with anyio.move_on_after(self.config.shutdown_timeout_s):
             if self.cluster is not None:
                 await self.cluster.close()
-            await self._driver.wait_for_none()
-            await self.teller.drained()
+            await self._shell.wait_for_none()
+            await self._shell.wait_until_told()
 
     async def _finish_storage(self) -> None:
         """Have everything written and the store closed, in a bounded time."""
-        if self._storage is None:
-            return
         seconds = self.config.shutdown_timeout_s
         with anyio.move_on_after(seconds) as scope:
-            try:
-                await self._storage.finish()
-            except StoreError as error:
-                logger.error("the storage could not be closed cleanly: %s", error)
-            except Exception:  # a bug in the store: the server ends all the same
-                logger.exception("the storage could not be closed cleanly")
+            await self._shell.finish_storage()
         if scope.cancelled_caught:
             logger.error("the storage was not closed: it did not answer for %g s", seconds)
 
@@ -254,7 +265,7 @@ class Server:
             logger.warning("refused %s: %d connections from there", name, here)
             sock.close()
             return
-        if not self._driver.hub.has_room:
+        if not self._hub.has_room:
             logger.warning("refused %s: the memory is full (max_total_bytes)", name)
             sock.close()
             return
@@ -294,7 +305,7 @@ class Server:
             if transport is not None:
                 self._last_number += 1
                 number = self._last_number
-                await Session(number, transport, self._driver, self.config.outbound).run()
+                await Connection(number, transport, host or name, self._shell).run()
         except Exception:
             logger.exception("%s: the session failed", name)
         finally:

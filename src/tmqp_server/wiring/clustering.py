@@ -6,20 +6,22 @@ import logging
 import random
 import socket
 from collections.abc import Sequence
+from functools import partial
 
 import anyio
 
+from tmqp.backoff import Backoff
 from tmqp.constants import NODE_CLIENT_TYPE
 from tmqp.hello import ConnectionInformation
 from tmqp_server.cluster.filters import NodeFilter, PatternError, PatternFilter
-from tmqp_server.cluster.link import Backoff, Link
+from tmqp_server.cluster.link import Link
 from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.cluster.relay import HOST_PROPERTY, ClusterRelay
 from tmqp_server.config import ServerConfig
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command, ReportMaster
-from tmqp_server.io.driver import Driver
 from tmqp_server.io.node_link import NodeLink
+from tmqp_server.io.shell import Shell
 from tmqp_server.settings.checks import ConfigError
 from tmqp_server.settings.cluster import ClusterConfig
 from tmqp_server.settings.extensions import ClassSetting, load
@@ -30,21 +32,54 @@ logger = logging.getLogger("tmqp_server.cluster")
 
 
 class Membership:
-    """This server's part in a cluster, at work.
+    """This server's part in a cluster: made, attached to the shell, then run.
 
-    Attributes: ``relay`` with its statistics, and ``links``, one for each master.
+    Attributes: ``relay`` with its statistics; ``machines``, which keep the connections to the
+    masters, in the order of the configuration; ``links``, which carry their bytes.
     """
 
-    def __init__(self, relay: ClusterRelay, links: Sequence[NodeLink], driver: Driver) -> None:
-        self.relay = relay
-        self.links = tuple(links)
-        self._driver = driver
-        self._told_errors = 0
+    def __init__(self, cluster: ClusterConfig, config: ServerConfig, filters: Filters) -> None:
+        self._config = config
+        self._addresses = cluster.masters
+        self.machines = _machines(cluster, config)
+        self.relay = ClusterRelay(
+            cluster.name,
+            cluster.token,
+            cluster.takes_slaves,
+            self.machines,
+            filters.forward,
+            filters.accept,
+            filters.custom,
+        )
+        self.links: tuple[NodeLink, ...] = ()
 
-    async def run(self) -> None:
+    def attach(self, shell: Shell) -> None:
+        """Make what carries the bytes; *shell* carries out what the masters bring."""
+
+        def perform(commands: Sequence[Command]) -> None:
+            # Also without commands: the link may have something to send now.
+            shell.perform([each for each in commands if self.relay.heed(each)])
+
+        timeout_s = self._config.connection.handshake_timeout_s
+        self.links = tuple(
+            [
+                NodeLink(
+                    machine,
+                    address,
+                    perform,
+                    timeout_s,
+                    self._config.outbound,
+                    partial(shell.link_waits, at),
+                )
+                for at, (machine, address) in enumerate(
+                    zip(self.machines, self._addresses, strict=True)
+                )
+            ]
+        )
+
+    async def serve(self, shell: Shell) -> None:
         """Keep the connections to the masters, until :meth:`close`."""
-        now_known = [ReportMaster(n.link.node_id, n.link.host, False) for n in self.links]
-        self._driver.perform(now_known)
+        shell.perform([ReportMaster(each.node_id, each.host, False) for each in self.machines])
         async with anyio.create_task_group() as tasks:
             for link in self.links:
                 tasks.start_soon(self._run_link, link)
@@ -62,19 +97,10 @@ class Membership:
         for link in self.links:
             await link.wait_closed()
 
-    def after_turn(self) -> None:
-        """Let the links look for something to send; log what a filter in Python raised."""
-        for link in self.links:
-            link.wake()
-        error = self.relay.filter_error
-        if error is not None:
-            self.relay.filter_error = None
-            logger.error("the filter of the cluster failed", exc_info=error)
-
-    def perform(self, commands: Sequence[Command]) -> None:
-        """Carry out what a master brought, if the filters let it."""
-        if commands:
-            self._driver.perform([each for each in commands if self.relay.heed(each)])
+    def wake(self, link: int) -> None:
+        """A link has something to send."""
+        if self.links:
+            self.links[link].wake()
 
 
 def load_filter(name: str) -> NodeFilter:
@@ -107,18 +133,8 @@ def _patterns(key: str, patterns: Sequence[str], kinds: Sequence[str]) -> Patter
         raise ConfigError(f"cluster: {key}: {error}") from error
 
 
-def join_cluster(
-    cluster: ClusterConfig,
-    config: ServerConfig,
-    filters: Filters,
-    broker: Broker,
-    driver: Driver,
-) -> Membership:
-    """Make this server's part in a cluster and connect it with its hub."""
-    if cluster.takes_slaves:
-        broker.take_nodes()
-    if cluster.share_decisions:
-        broker.share_decisions()
+def _machines(cluster: ClusterConfig, config: ServerConfig) -> list[Link]:
+    """What keeps the connection to each master."""
     information = ConnectionInformation(
         cluster.name,
         cluster.name,
@@ -126,9 +142,8 @@ def join_cluster(
         cluster.token,
         {HOST_PROPERTY: socket.gethostname()},
     )
-    links: list[Link] = []
-    for address in cluster.masters:
-        link = Link(
+    return [
+        Link(
             str(address),
             address.host if not address.socket_path else "localhost",
             information,
@@ -139,22 +154,16 @@ def join_cluster(
             cluster.share_decisions,
             anyio.current_time(),
         )
-        links.append(link)
-    relay = ClusterRelay(
-        cluster.name,
-        cluster.token,
-        cluster.takes_slaves,
-        links,
-        filters.forward,
-        filters.accept,
-        filters.custom,
-    )
-    nodes: list[NodeLink] = []
-    membership = Membership(relay, nodes, driver)
-    for link, address in zip(links, cluster.masters, strict=True):
-        timeout_s = config.connection.handshake_timeout_s
-        nodes.append(NodeLink(link, address, membership.perform, timeout_s, config.outbound))
-    membership.links = tuple(nodes)
-    driver.hub.relay = relay
-    driver.after_turn = membership.after_turn
-    return membership
+        for address in cluster.masters
+    ]
+
+
+def join_cluster(
+    cluster: ClusterConfig, config: ServerConfig, filters: Filters, broker: Broker
+) -> Membership:
+    """Make this server's part in a cluster."""
+    if cluster.takes_slaves:
+        broker.take_nodes()
+    if cluster.share_decisions:
+        broker.share_decisions()
+    return Membership(cluster, config, filters)

@@ -31,7 +31,6 @@ from tmqp_server import (
     parse_access,
     running,
 )
-from tmqp_server.io.driver import Driver
 
 pytestmark = pytest.mark.anyio
 
@@ -224,7 +223,7 @@ async def test_a_question_ends_with_its_session() -> None:
             await settled(server, 1)
             assert (await other.ask(Operation.CLIENT_LIST)).content_type == 0
         await settled(server, 0)
-        hub = server._driver.hub
+        hub = server._hub
         assert not hub._open
         assert not hub._rest
         assert hub.gate is not None
@@ -405,9 +404,8 @@ async def test_who_waits_to_speak_is_told_when_the_client_goes() -> None:
 
 async def test_a_server_without_hooks_asks_nothing() -> None:
     async with serving() as server, wire(server, "a", "c") as client:
-        driver: Driver = server._driver
-        assert driver.hub.gate is None
-        assert driver._judge is None
+        hub = server._hub
+        assert hub.gate is None
         await client.say(custom("1"), push("c", 1, "m"))
         assert (await client.hear()).message_id == "m"
-        assert driver.hub.customs_ignored == 1
+        assert hub.customs_ignored == 1

@@ -35,7 +35,7 @@ from tmqp_server import (
     parse_config,
     running,
 )
-from tmqp_server.io.telling import MOST_WAITING
+from tmqp_server.shell.calls import MOST_EVENTS
 
 pytestmark = pytest.mark.anyio
 
@@ -399,13 +399,13 @@ async def test_what_waits_for_an_event_handler_is_bounded(
     slow, extra = Slow(), 500
     async with hooked(listeners={"slow": slow}) as server, wire(server, "a") as client:
         assert await create(client, "c", EventHandler="slow", Status=0) == 0
-        count = MOST_WAITING + 1 + extra
+        count = MOST_EVENTS + 1 + extra
         for start in range(0, count, 1_000):
             ids = range(start, min(start + 1_000, count))
             await client.say(*[push("c", 1, f"m{number}") for number in ids])
         await client.ask(Operation.CHANNEL_LIST)
-        assert server.teller.lost in (extra, extra + 1), "the first may be out of the queue"
-        lost = server.teller.lost
+        assert server.lost_events in (extra, extra + 1), "the first may be out of the queue"
+        lost = server.lost_events
         go.set()
         while slow.count < count - lost:  # noqa: ASYNC110 - the server's time is bounded
             await anyio.sleep(0.001)
@@ -477,9 +477,10 @@ async def test_a_file_names_them_and_declares_channels_with_them() -> None:
         wire(server, "a") as client,
     ):
         assert (await client.ask(Operation.JOIN, "c")).content_type == 401
-        (line,) = server.teller._lines.values()
-        assert isinstance(line._handler, Listener)
-        assert await told(line._handler, 2) == ["created c", "created c/1"]
+        assert server._shell._teller is not None
+        (handler,) = server._shell._teller._handlers.values()
+        assert isinstance(handler, Listener)
+        assert await told(handler, 2) == ["created c", "created c/1"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tmqp_server.guarded import QUEUE, GuardedWorld, asks, event, frame, stage
+from tests.tmqp_server.outputs import questions
 from tests.tmqp_server.peers import Peer, ack, greeting, operation, push
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
@@ -402,7 +403,7 @@ def guarded_hub() -> tuple[Hub, Sink]:
     hub.open(1, door, 0.0)
     door.sink.next = [Connect(1, None, "me")]
     hub.receive(1, b"x", 0.0)
-    (question,) = hub.take_questions()
+    (question,) = questions(hub)
     assert isinstance(question.command, Connect)
     hub.decide(1, question.ticket, Decision(True, connect=question.command), 0.0)
     assert [type(each) for each in door.sink.said] == [Accept]
@@ -416,7 +417,7 @@ def run(hub: Hub, sink: Sink, allowed: set[str], *commands: Command, keep_s: flo
     more = hub.receive(1, b"x", 1.0)
     asked = 0
     while more:
-        for question in hub.take_questions():
+        for question in questions(hub):
             asked += 1
             hub.decide(1, question.ticket, Decision(question.subject in allowed, keep_s), 1.0)
         more = hub.go_on(1, 1.0)

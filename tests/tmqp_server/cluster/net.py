@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tests.tmqp_server.world import MemoryLink, World
+from tmqp.backoff import Backoff
 from tmqp.constants import NODE_CLIENT_TYPE
 from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp_server.cluster.filters import KINDS, NodeFilter, PatternFilter
-from tmqp_server.cluster.link import Backoff, Link, LinkState
+from tmqp_server.cluster.link import Link, LinkState
 from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.cluster.relay import HOST_PROPERTY, ClusterRelay
 from tmqp_server.engine.model.delivery import DeliveryHandler

@@ -339,7 +339,7 @@ def test_a_filter_in_python_decides_last_and_its_faults_mean_no() -> None:
     assert received(far) == ["goes"]
     relay = net.nodes["b"].relay
     assert relay.statistics.filter_errors == 1
-    assert isinstance(relay.filter_error, ValueError)
+    assert isinstance(relay.take_error(), ValueError)
 
 
 # --- Broken connections --------------------------------------------------------------------------

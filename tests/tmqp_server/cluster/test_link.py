@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tmqp.backoff import Backoff
 from tmqp.connection import Connection
 from tmqp.constants import MessageType
 from tmqp.events import HandshakeReceived
@@ -16,7 +17,7 @@ from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp.models import NodeDecision
 from tmqp.state import Role
-from tmqp_server.cluster.link import Backoff, Link, LinkState
+from tmqp_server.cluster.link import Link, LinkState
 from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.engine.commands import ApplyDecision, Command, ReportMaster
 

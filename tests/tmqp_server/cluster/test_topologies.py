@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tmqp_server.cluster.net import Net
+from tests.tmqp_server.outputs import faults
 from tests.tmqp_server.peers import Peer, ack, push
 from tmqp.constants import MessageType
 
@@ -83,5 +84,5 @@ def test_every_message_is_once_where_it_belongs(
         for queue in net[name].broker.queues():
             assert queue.imbalance() == 0
     for node in net.nodes.values():
-        assert node.world.hub.take_faults() == {}
+        assert faults(node.world.hub) == {}
         assert all(link.outbox.dropped == 0 for link in node.relay.links)

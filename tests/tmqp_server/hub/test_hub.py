@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.tmqp_server.line_door import LineDoor, LineSession
+from tests.tmqp_server.outputs import faults, questions, sent, touched
 from tests.tmqp_server.peers import Peer, greeting, operation, push
 from tests.tmqp_server.world import World
 from tmqp.constants import MessageType, Operation
@@ -18,16 +19,18 @@ from tmqp_server.engine.effects import Deliver, Effect, Reply, TellNodes
 from tmqp_server.hub.hub import Hub
 
 
-def _hub(*names: str, portion_bytes: int = 0) -> tuple[Hub, list[LineSession], LineDoor]:
+def _hub(
+    *names: str, portion_bytes: int = 0, relay: _Relay | None = None
+) -> tuple[Hub, list[LineSession], LineDoor]:
     """A hub whose sessions 1, 2 ... are connected under these names."""
-    hub = Hub(Broker(), portion_bytes)
+    hub = Hub(Broker(), portion_bytes, relay=relay)
     door = LineDoor()
     for number, name in enumerate(names, 1):
         hub.open(number, door, 0.0)
         hub.receive(number, f"connect {name}".encode(), 0.0)
         assert door.sessions[number].words() == ["Accept"]
         door.sessions[number].data_to_send()
-    hub.take_touched()
+    touched(hub)
     return hub, list(door.sessions.values()), door
 
 
@@ -45,10 +48,10 @@ def test_sessions_are_touched_once_in_the_order_of_the_first_touch() -> None:
     hub, _, _ = _hub("a", "b", "c")
     for number in (3, 1):
         hub.receive(number, b"join c", 0.0)
-    assert list(hub.take_touched()) == [3, 1]
-    assert list(hub.take_touched()) == []
+    assert list(touched(hub)) == [3, 1]
+    assert list(touched(hub)) == []
     hub.receive(2, b"push c m1; push c m2", 0.0)
-    assert list(hub.take_touched()) == [2, 3, 1]
+    assert list(touched(hub)) == [2, 3, 1]
 
 
 def test_a_message_is_encoded_once_and_shared_by_all_who_get_it() -> None:
@@ -103,10 +106,14 @@ class _Relay:
     def forget(self, number: int) -> None:
         self.seen.append(f"{number} gone")
 
+    def take_error(self) -> Exception | None:
+        return None
+
 
 def test_a_relay_sees_every_command_of_a_session_before_the_broker() -> None:
-    hub, (a, b), _ = _hub("a", "b")
-    relay = hub.relay = _Relay()
+    relay = _Relay()
+    hub, (a, b), _ = _hub("a", "b", relay=relay)
+    relay.seen.clear()
     hub.broker.share_decisions()
     hub.receive(1, b"join c; push c m1; push no m2", 0.0)
     assert a.words() == ["Reply", "line:m1", "Reply"]
@@ -120,7 +127,7 @@ def test_a_relay_sees_every_command_of_a_session_before_the_broker() -> None:
     assert b.words() == ["decided"]
     b.fault = "deliver"
     hub._carry_out([TellNodes("c", 0, "m4", True)], 0.0)
-    assert list(hub.take_faults()) == [2]
+    assert list(faults(hub)) == [2]
     hub.relay = None
     hub._carry_out([TellNodes("c", 0, "m5", True)], 0.0)
     assert relay.told == ["m3", "m4"]
@@ -144,7 +151,7 @@ def test_a_session_whose_client_id_is_taken_over_is_closed() -> None:
     hub.receive(2, b"takeover a; join c", 0.0)
     assert old.words() == ["Reply", "CloseSession"]
     assert hub.close_reason(1) == "another client took over the client id"
-    assert list(hub.take_touched()) == [1, 2]
+    assert list(touched(hub)) == [1, 2]
     assert hub.broker.statistics().sessions == 1
     # What followed from the closing was worked off: a Disconnect for a session already gone.
     assert hub.broker.statistics().stray_commands == 1
@@ -157,7 +164,7 @@ def test_a_native_session_that_is_taken_over_says_goodbye() -> None:
     world.hub.receive(99, b"takeover a; push c m", world.now)
     assert not peer.open
     assert peer.take() == [Frame.build(MessageType.TERMINATE)]
-    assert world.hub.take_faults() == {}
+    assert faults(world.hub) == {}
 
 
 def test_effects_for_sessions_that_are_gone_are_passed_over() -> None:
@@ -214,9 +221,9 @@ def test_numbers_nobody_has_are_harmless() -> None:
         hub.on_session_deadline(number, 0.0)
         hub.forget(number, 0.0)
         assert hub.session_deadline(number) is None
-        assert hub.data_to_send(number) == b""
+        assert sent(hub, number) == b""
         assert hub.close_reason(number) == ""
-    assert list(hub.take_touched()) == []
+    assert list(touched(hub)) == []
     assert a.words() == []
     assert hub.broker.statistics().stray_commands == 0
 
@@ -227,7 +234,7 @@ def test_a_session_is_asked_about_its_deadline_and_told_of_it() -> None:
     assert hub.session_deadline(1) == 5.0
     hub.on_session_deadline(1, 5.0)
     assert a.deadlines == [5.0]
-    assert list(hub.take_touched()) == [1]
+    assert list(touched(hub)) == [1]
 
 
 def test_closing_and_the_end_of_the_stream_disconnect() -> None:
@@ -236,7 +243,7 @@ def test_closing_and_the_end_of_the_stream_disconnect() -> None:
     hub.receive_eof(2, 0.0)
     assert (a.close_reason, b.close_reason) == ("enough", "end")
     assert hub.close_reason(1) == "enough"
-    assert list(hub.take_touched()) == [1, 2]
+    assert list(touched(hub)) == [1, 2]
     assert hub.broker.statistics().sessions == 0
 
 
@@ -269,10 +276,10 @@ def test_a_fault_in_one_door_session_is_not_the_producers(where: str) -> None:
     hub.receive(1, b"push c m1; push c m2; list", 0.0)
     assert producer.words() == ["Reply"]
     assert good.words() == ["Reply", "line:m1", "line:m2"]
-    faults = hub.take_faults()
-    assert list(faults) == [2]
-    assert str(faults[2]) == f"a fault of the door: {where}"
-    assert hub.take_faults() == {}
+    found = faults(hub)
+    assert list(found) == [2]
+    assert str(found[2]) == f"a fault of the door: {where}"
+    assert faults(hub) == {}
 
 
 def test_a_delivery_that_cannot_be_encoded_is_nobodys_fault() -> None:
@@ -282,7 +289,7 @@ def test_a_delivery_that_cannot_be_encoded_is_nobodys_fault() -> None:
     hub.receive(1, b"push c m1", 0.0)
     door.fault = False
     hub.receive(1, b"push c m2", 0.0)
-    assert list(hub.take_faults()) == [0]
+    assert list(faults(hub)) == [0]
     assert consumer.words() == ["Reply", "line:m2"]
     assert producer.words() == []
 
@@ -296,8 +303,8 @@ def _finish(hub: Hub, number: int, session: LineSession, data: bytes) -> list[li
     said = []
     while True:
         said.append(session.words())
-        for touched in hub.take_touched():
-            hub.data_to_send(touched)
+        for each in touched(hub):
+            sent(hub, each)
         if not more:
             return said
         more = hub.go_on(number, 0.0)
@@ -313,15 +320,15 @@ def test_a_chunk_that_asks_for_much_is_worked_off_in_portions() -> None:
 def test_what_fills_somebody_else_makes_a_portion_too() -> None:
     hub, (_, b), _ = _hub("a", "b", portion_bytes=250)
     hub.receive(2, b"join c", 0.0)
-    hub.take_touched()
+    touched(hub)
     b.data_to_send()
     pushes = b"; ".join([b"push c m%030d" % n for n in range(40)])  # 37 bytes each when delivered
     portions = []
     more = hub.receive(1, pushes, 0.0)
     while True:
         portions.append(b.outbound_bytes)
-        for touched in hub.take_touched():
-            hub.data_to_send(touched)
+        for each in touched(hub):
+            sent(hub, each)
         if not more:
             break
         more = hub.go_on(1, 0.0)
@@ -361,7 +368,7 @@ def test_what_waits_is_forgotten_with_its_session() -> None:
 def test_others_are_served_while_a_portion_waits() -> None:
     hub, (a, b), _ = _hub("a", "b", portion_bytes=100)
     assert hub.receive(1, b"list; list", 0.0) is True
-    hub.take_touched()
+    touched(hub)
     a.data_to_send()
     assert hub.receive(2, b"join c", 0.0) is False
     assert b.words() == ["Reply"]
@@ -384,13 +391,13 @@ def test_the_native_door_counts_what_it_queues() -> None:
 
 
 def test_a_node_proves_itself_to_the_relay_and_nobody_is_asked() -> None:
-    hub, door = Hub(Broker(), guarded=True), LineDoor()
-    relay = hub.relay = _Relay()
+    relay = _Relay()
+    hub, door = Hub(Broker(), guarded=True, relay=relay), LineDoor()
     for number in (1, 2):
         hub.open(number, door, 0.0)
     hub.receive(1, b"connect a", 0.0)
-    assert [question.session for question in hub.take_questions()] == [1]
+    assert [question.session for question in questions(hub)] == [1]
     relay.nodes = ("n",)
     hub.receive(2, b"connect n; join c; push c m", 0.0)
-    assert not hub.take_questions()
+    assert not questions(hub)
     assert door.sessions[2].words() == ["Accept", "Reply", "line:m"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.tmqp_server.guarded import QUEUE, GuardedWorld, asks
+from tests.tmqp_server.outputs import asked_of_storage, faults, touched, wants_storage
 from tests.tmqp_server.peers import Peer
 from tests.tmqp_server.world import World
 from tmqp.constants import Operation
@@ -57,14 +58,14 @@ def test_a_range_is_answered_with_the_bytes_of_the_storage() -> None:
     assert (answer.content_type, answer.payload) == (0, b"")
     peer.say(asks(OP_READ_RANGE, "c", headers=[*QUEUE, ("Max-Bytes", "999999")]))
     assert peer.take() == []
-    assert world.hub.wants_storage
-    (asked,) = world.hub.take_fetches()
+    assert wants_storage(world.hub)
+    (asked,) = asked_of_storage(world.hub)
     assert isinstance(asked, ReadStored)
     assert asked.max_bytes == 999_999, "the client says what it can take"
     answer = told(world, peer, RangeRead(asked.number, 0, Blocks([b"\x00opa", b"que\xff"])))
     assert (answer.content_type, answer.payload) == (0, b"\x00opaque\xff")
     peer.say(asks(OP_READ_RANGE, "c", headers=QUEUE))
-    (asked,) = world.hub.take_fetches()
+    (asked,) = asked_of_storage(world.hub)
     assert isinstance(asked, ReadStored)
     assert asked.max_bytes == 1_000, "and else it is to take no more than we do"
     answer = told(world, peer, RangeRead(2, 0, Blocks([bytes(1_001)])))
@@ -75,7 +76,7 @@ def test_out_of_range_says_what_is_there() -> None:
     world = World(BrokerOptions(storage=True))
     peer = ready(world)
     peer.say(asks(OP_READ_RANGE, "c", headers=[*QUEUE, ("From", "5")]))
-    (asked,) = world.hub.take_fetches()
+    (asked,) = asked_of_storage(world.hub)
     assert isinstance(asked, ReadStored)
     kept = KeptOffsets(7, 9, 3, 99, 1_700_000_000_123_456)
     answer = told(world, peer, RangeRead(asked.number, 416, None, kept))
@@ -117,7 +118,7 @@ def test_offsets_show_only_what_may_be_seen() -> None:
     # Only lists are cut: other questions have no names.
     peer.say(asks(OP_OFFSETS, "*"))
     assert world.asked[-1].names == ("c", "d")
-    (asked,) = world.hub.take_fetches()
+    (asked,) = asked_of_storage(world.hub)
     assert isinstance(asked, FindOffsets)
     assert asked.keys == [2]
     answer = told(world, peer, OffsetsFound(asked.number, 0, [KeptOffsets(0, 0, 0, 0, 0)]))
@@ -130,8 +131,8 @@ def test_a_client_that_has_gone_is_not_answered() -> None:
     peer = ready(world)
     peer.say(asks(OP_READ_RANGE, "c", headers=QUEUE))
     peer.link.close()
-    (asked,) = world.hub.take_fetches()
+    (asked,) = asked_of_storage(world.hub)
     assert isinstance(asked, ReadStored)
     world.hub.answer(RangeRead(asked.number, 0, Blocks([b"late"])), world.now)
-    assert world.hub.take_faults() == {}
-    assert list(world.hub.take_touched()) == []
+    assert faults(world.hub) == {}
+    assert list(touched(world.hub)) == []

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tmqp_server.line_door import LineDoor
+from tests.tmqp_server.outputs import faults, sent, touched
 from tmqp_server.engine.broker import Broker
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.runs import Run, Runs
@@ -38,11 +39,11 @@ def heard(chunks: list[tuple[int, bytes]], portion_bytes: int) -> list[list[str]
         count += len(rest)
         more = hub.receive(number, first + b"".join(pushes), 0.0)
         while more:
-            for touched in hub.take_touched():
-                hub.data_to_send(touched)
+            for each in touched(hub):
+                sent(hub, each)
             more = hub.go_on(number, 0.0)
-        hub.take_touched()
-    assert not hub.take_faults()
+        touched(hub)
+    assert not faults(hub)
     return [doors[number % 2].sessions[number].words() for number in SESSIONS]
 
 

@@ -1,4 +1,4 @@
-"""Owns stand-ins around a session: a transport whose kernel the test plays, and a driver's ears."""
+"""Stand-ins around a connection: a transport whose kernel the test plays, and a stage for it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,25 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
+import anyio.abc
+import anyio.lowlevel
 import sniffio
 import trio
 
-from tmqp_server.config import OutboundLimits
-from tmqp_server.io.session import Session
-from tmqp_server.io.transport import Bytes
+from tests.tmqp_server.line_door import LineDoor, LineSession
+from tests.tmqp_server.shell.stage import marks
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.options import BrokerOptions
+from tmqp_server.hub.hub import Hub
+from tmqp_server.io.connection import Connection
+from tmqp_server.io.shell import Shell
+from tmqp_server.io.transport import Bytes, Transport
+from tmqp_server.shell.outbound import Marks
+from tmqp_server.shell.turn import Turn
+from tmqp_server.storage.journal import Journal
+from tmqp_server.storage.port import Store
 
-__all__ = ["Ears", "Pipe", "Stage", "running_session"]
+__all__ = ["Pipe", "Stage", "settled", "staged"]
 
 
 def _call_soon(what: Callable[[], None]) -> None:
@@ -26,7 +37,14 @@ def _call_soon(what: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_soon(what)
 
 
-class Pipe:
+async def settled() -> None:
+    """Let everything happen that can: callbacks of the loop as well, which are in no task."""
+    for _ in range(5):
+        await anyio.lowlevel.checkpoint()
+    await anyio.wait_all_tasks_blocked()
+
+
+class Pipe(Transport):
     """A transport of which the test decides what comes in and how much goes out.
 
     ``room`` is how many bytes the other end takes before it has to read; once set, ``failure`` is
@@ -105,7 +123,7 @@ class Pipe:
             await self._arrived.wait()
         return self._in.popleft()
 
-    def send_now(self, data: Bytes) -> int:
+    def send(self, data: Bytes) -> int:
         failure = self.failure or self.send_failure
         if failure is not None:
             raise failure
@@ -120,7 +138,7 @@ class Pipe:
         if whole is not self._whole:
             self._whole = whole
             self.copied += len(data)
-        while not (count := self.send_now(data)):
+        while not (count := self.send(data)):
             self._writable = anyio.Event()
             await self._writable.wait()
         return count
@@ -129,83 +147,69 @@ class Pipe:
         self.closed += 1
 
 
-class Ears:
-    """What a session says to its driver, in order; ``reason`` is what the protocol says.
+class Stage:
+    """A shell with a door of lines, and as many connections as wanted.
 
-    What begins with ``faulty`` raises; a chunk takes ``portions`` further turns.
+    ``ended`` are the numbers of those that have come to their end.
     """
 
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-        self.reason = ""
-        self.end_reason = ""
-        self.faulty = ""
-        self.portions = 0
-        self.lane = anyio.Lock()
+    def __init__(
+        self, tasks: anyio.abc.TaskGroup, limits: Marks, store: Store | None, portion_bytes: int
+    ) -> None:
+        self.door = LineDoor()
+        self.journal = None if store is None else Journal([self.door])
+        options = BrokerOptions(storage=store is not None)
+        self.hub = Hub(Broker(options=options), portion_bytes, self.journal)
+        self.turn = Turn(self.hub, limits, self.journal)
+        self.shell = Shell(self.turn, self.door, store=store, journal=self.journal)
+        self.tasks = tasks
+        self.ended: list[int] = []
+        self.connections: dict[int, Connection] = {}
 
-    def _hear(self, what: str) -> None:
-        self.heard.append(what)
-        if self.faulty and what.startswith(self.faulty):
-            raise ValueError(f"a fault in {self.faulty}")
+    async def open(
+        self, number: int = 1, *lines: str, room: int = 1_000_000_000
+    ) -> tuple[Pipe, LineSession]:
+        """A client that has connected and said these lines; its kernel has so much room then."""
+        pipe = Pipe()
+        pipe.peer = f"client {number}"
+        connection = self.connections[number] = Connection(number, pipe, "host", self.shell)
+        self.tasks.start_soon(self._run, connection)
+        for line in (f"connect n{number}", *lines):
+            pipe.give(line.encode())
+            await settled()
+        session = self.door.sessions[number]
+        session.said.clear()
+        pipe.sent.clear()
+        pipe.calls = 0
+        pipe.room = room
+        return pipe, session
 
-    def opened(self, session: Session) -> None:
-        self._hear("opened")
-
-    def received(self, session: Session, data: bytes) -> bool:
-        self._hear(f"received {data.decode()}")
-        return self.portions > 0
-
-    def go_on(self, session: Session) -> bool:
-        self._hear("go on")
-        self.portions -= 1
-        return self.portions > 0
-
-    def ended(self, session: Session) -> None:
-        self._hear("ended")
-        self.reason = self.reason or "end-of-stream"
-
-    def closed(self, session: Session, reason: str) -> None:
-        self.end_reason = reason
-        self._hear("closed")
-
-    def block(self, session: Session) -> None:
-        self._hear("block")
-
-    def unblock(self, session: Session) -> None:
-        self._hear("unblock")
-
-    def close_reason(self, session: Session) -> str:
-        return self.reason
-
-
-class Stage:
-    """A session with its stand-ins; ``over`` is set when it has ended, ``error`` if by a fault."""
-
-    def __init__(self, limits: OutboundLimits, room: int) -> None:
-        self.pipe = Pipe(room)
-        self.ears = Ears()
-        self.session = Session(1, self.pipe, self.ears, limits)
-        self.over = anyio.Event()
-        self.error: Exception | None = None
-
-    async def run(self) -> None:
+    async def _run(self, connection: Connection) -> None:
         try:
-            await self.session.run()
-        except Exception as error:  # noqa: BLE001 - the test looks at it
-            self.error = error
+            await connection.run()
         finally:
-            self.over.set()
+            self.ended.append(connection.number)
+
+    def say(self, data: bytes, number: int = 1) -> None:
+        """The broker has something for a session."""
+        self.hub.send(number, data)
+        self.shell.perform(())
+
+    def waits(self, number: int = 1) -> int:
+        """Bytes that wait for a peer."""
+        out = self.turn.outbound(number)
+        return 0 if out is None else out.bytes
 
 
 @asynccontextmanager
-async def running_session(
-    limits: OutboundLimits | None = None, *, room: int = 1_000_000_000
+async def staged(
+    limits: Marks | None = None, *, store: Store | None = None, portion_bytes: int = 0
 ) -> AsyncIterator[Stage]:
-    """A session that runs, waiting for bytes; cancelled at the end if it has not ended."""
-    stage = Stage(limits or OutboundLimits(), room)
+    """A shell that runs; cancelled at the end."""
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stage.run)
-            await anyio.wait_all_tasks_blocked()
+            stage = Stage(tasks, limits or marks(), store, portion_bytes)
+            tasks.start_soon(stage.shell.run)
+            await settled()
             yield stage
             tasks.cancel_scope.cancel()

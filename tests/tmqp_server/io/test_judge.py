@@ -83,10 +83,6 @@ async def raising() -> Any:
     raise RuntimeError("a fault of the hook")
 
 
-async def sleeping() -> Any:
-    await anyio.sleep(30)
-
-
 def a_push() -> Question:
     return Question(1, ("push", "c", 1, 0), Push(1, "m", "c", 1, False, False, 1, None))
 
@@ -122,7 +118,6 @@ async def test_an_answer_is_taken_as_it_is(answer: Any, allowed: bool, keep_s: f
     ("act", "complaint"),
     [
         (raising, "the hook failed"),
-        (sleeping, "not answered in time"),
         (saying(None), "'NoneType' is no answer"),
         (saying(1), "'int' is no answer"),
         (saying("yes"), "'str' is no answer"),
@@ -220,37 +215,15 @@ async def test_an_admission_says_who_the_client_is() -> None:
     assert access.asked[0].client_id == "you"
 
 
-@pytest.mark.parametrize("welcome", [False, raising, sleeping, saying(None), saying("x")])
-async def test_a_client_that_is_refused_hears_of_it_later(
-    welcome: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("welcome", [False, raising, saying(None), saying("x")])
+async def test_a_client_that_is_refused_is_named_without_its_token(
+    welcome: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pauses: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        if seconds < 30:
-            pauses.append(seconds)
-        else:
-            await anyio.sleep_forever()
-
-    monkeypatch.setattr(anyio, "sleep", sleep)
     judge = Judge(Scripted(saying(True), welcome), None, 0.05, 1)
     decision = await judge.decide(a_client(), PLACE, Port())
-    # The driver waits so long, and forgets before what the client has said.
-    assert (decision.allowed, decision.pause_s, pauses) == (False, 0.25, [])
+    assert not decision.allowed
     assert "word" not in caplog.text
     assert "refused as 'me'" in caplog.text
-
-
-def test_the_pause_grows_with_each_refusal_of_an_address_and_is_forgiven() -> None:
-    judge = Judge(None, None, 1.0, 1)
-    pauses = [judge._pause("10.0.0.1:7", float(second)) for second in range(7)]
-    assert pauses == [0.25, 0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
-    assert judge._pause("10.0.0.1:8", 7.0) == 4.0, "the port does not matter"
-    assert judge._pause("10.0.0.2:7", 7.0) == 0.25
-    assert judge._pause("10.0.0.1:9", 68.0) == 0.25
-    for number in range(2_000):
-        judge._pause(f"10.1.{number}.1:7", 100.0)
-    assert len(judge._refusals) == 1_024
 
 
 # --- Custom messages -----------------------------------------------------------------------------

@@ -61,13 +61,13 @@ async def test_waiting_for_bytes_does_not_block_the_loop(
             assert await transport.receive() == b"late"
 
 
-async def test_what_send_now_leaves_send_some_sends(
+async def test_what_send_leaves_send_some_sends(
     pair: tuple[Transport, socket.socket],
 ) -> None:
     transport, far = pair
     data = bytes(range(256)) * 16_384  # 4 MiB: more than any socket buffer here
     received = bytearray()
-    offset = transport.send_now(data)
+    offset = transport.send(data)
 
     def read_all() -> None:
         while len(received) < len(data):

@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from tests.tmqp_server.storage.test_journal import Gathering
+from tests.tmqp_server.storage.gathering import Gathering
 from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_WANTS
 from tmqp_server.engine.commands import Bundle, Parcel
 from tmqp_server.engine.effects import (

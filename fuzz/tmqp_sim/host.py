@@ -1,0 +1,55 @@
+"""What those who surround a simulated server, or judge it, may know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from tmqp_server.hub.hub import Hub
+from tmqp_server.shell.turn import Turn
+from tmqp_sim.network import End
+from tmqp_sim.world import World
+
+__all__ = ["Guest", "Host"]
+
+
+class Guest(Protocol):
+    """The server's end of one link."""
+
+    number: int
+    end: End
+    step: int
+    #: Bytes that waited when it was last looked at; when the peer last took some; since when it
+    #: is being flushed; when it was last being sent to, or asked about.
+    waited: int
+    progress_at: float
+    flushing_since: float
+    busy_at: float
+
+
+class Host(Protocol):
+    """A server, in one of its lives."""
+
+    world: World
+    turn: Turn
+    lives: int
+    up: bool
+    asleep: bool
+    booted_at: float
+    #: The turn will be called for the next portion.
+    goes_on: bool
+
+    @property
+    def hub(self) -> Hub:
+        """The hub of this life."""
+
+    @property
+    def now(self) -> float:
+        """What its monotonic clock reads."""
+
+    @property
+    def guests(self) -> Mapping[int, Guest]:
+        """Its sessions by number."""
+
+    def hear(self, tell: Callable[[], None]) -> None:
+        """Let the turn be told something from outside, as soon as the process runs."""

@@ -1,0 +1,115 @@
+"""Matches answers to what was asked: by message id (F44, F78), pongs in order (F37).
+
+An answer counts only from whom it can come.  The server's own bears no source; an acknowledge of a
+consumer, which the server passes on to a producer (F79), is addressed to the channel.  Everything
+that bears a source and is addressed to this client is another client's word, and settles only what
+that client was asked.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from tmqp.constants import RESULT_OK, TYPE_ACKNOWLEDGE
+from tmqp.events import AcknowledgeReceived, ResponseReceived
+from tmqp.frames import Frame
+from tmqp_client._core.outcomes import Counters
+from tmqp_client._core.pending import Kind, Pending, PendingTable
+from tmqp_client._core.requests import Request
+from tmqp_client.errors import NegativeAcknowledge, OperationFailed
+
+__all__ = ["Answers"]
+
+#: Refused pushes remembered so that a second word about one (a code and a negative acknowledge) is
+#: not taken for news: as many as a server can have under way in a few reads.
+_MAX_ECHOES: Final = 1_024
+
+
+class Answers:
+    """What is asked and not answered yet, and the answers as they come.
+
+    Attributes to read: ``pendings``, ``pings``.
+    """
+
+    __slots__ = ("_counters", "_echoes", "pendings", "pings")
+
+    def __init__(self, counters: Counters) -> None:
+        self.pendings = PendingTable()
+        #: None stands for a ping whose pong nobody waits for.
+        self.pings: deque[Pending | None] = deque()
+        self._counters = counters
+        self._echoes: dict[str, None] = {}
+
+    def take_acknowledge(self, event: AcknowledgeReceived, now: float) -> Pending | None:
+        """Settle what an acknowledge answers; None when nobody waited for it."""
+        pending = self.pendings.get(event.frame.message_id)
+        reason = event.reason
+        if pending is None or not pending.takes_acknowledge(reason is None):
+            return None
+        if not _may_answer(pending, event.frame):
+            return None
+        if reason is not None:
+            pending.error = NegativeAcknowledge(pending.asked, pending.message_id, reason)
+        return self.settle(pending, event.frame, now)
+
+    def take_response(self, event: ResponseReceived, now: float) -> Pending | None:
+        """Settle what a response answers; None when nobody waited for it."""
+        pending = self.pendings.get(event.frame.message_id)
+        code = event.code
+        if pending is None or not pending.takes_response(code == RESULT_OK):
+            return None
+        if not _may_answer(pending, event.frame):
+            return None
+        # What another client answers is its own affair; the server's word bears no source (F44).
+        if code != RESULT_OK and not (pending.kind == Kind.REQUEST and event.frame.source):
+            body = event.frame.payload
+            pending.error = OperationFailed(pending.asked, pending.message_id, code, body)
+        return self.settle(pending, event.frame, now)
+
+    def settle(self, pending: Pending, frame: Frame, now: float) -> Pending:
+        """Enter an answer; what went wrong, if anything did, is its ``error`` already."""
+        self.pendings.remove(pending)
+        pending.answer = frame
+        pending.settled_at = now
+        if pending.kind == Kind.PUSH:
+            if pending.error is None:
+                self._counters.confirmed += 1
+            else:
+                self._counters.refused += 1
+                if len(self._echoes) >= _MAX_ECHOES:
+                    del self._echoes[next(iter(self._echoes))]
+                self._echoes[pending.message_id] = None
+        return pending
+
+    def take_pong(self, now: float) -> Pending | None:
+        """Settle the oldest ping; None when nobody waited for its pong."""
+        pending = self.pings.popleft() if self.pings else None
+        if pending is None or pending.done:
+            return None
+        self.pendings.remove(pending)
+        pending.settled_at = now
+        return pending
+
+    def is_echo(self, message_id: str) -> bool:
+        """Whether an answer nobody waited for is a second word about a refused push."""
+        if message_id in self._echoes:
+            del self._echoes[message_id]
+            return True
+        return False
+
+    def cut(self) -> None:
+        """The connection is over: its pongs and second words will not come."""
+        self.pings.clear()
+        self._echoes.clear()
+
+
+def _may_answer(pending: Pending, frame: Frame) -> bool:
+    """Whether an answer comes from whom it can come."""
+    source = frame.source
+    if not source:
+        return True
+    if pending.kind == Kind.PUSH:
+        return frame.type == TYPE_ACKNOWLEDGE and frame.target.lower() == pending.target.lower()
+    request = pending.request
+    return isinstance(request, Request) and request.asks(source)

@@ -1,0 +1,118 @@
+"""Owns the inboxes for what is no queue message: direct and custom messages, events by their topic.
+
+What comes while nobody listens is nobody's; the machine keeps a bounded part of it as unclaimed.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from tmqp.constants import HeaderName
+from tmqp.events import (
+    CustomMessageReceived,
+    DirectMessageReceived,
+    EventNotificationReceived,
+    MessageReceived,
+)
+from tmqp_client._core.inbox import Inbox
+from tmqp_client._core.letters import SubscriptionRequest
+from tmqp_client.config import ClientLimits
+from tmqp_client.errors import AlreadyListening
+
+__all__ = ["CUSTOM_MESSAGES", "DIRECT_MESSAGES", "Board", "Topic", "event_topic"]
+
+#: An event's name, the channel in lower case, the queue; channel empty and queue 0 for none.
+Topic: TypeAlias = tuple[str, str, int]
+
+#: The topics of direct and of custom messages; no event has an empty name.
+DIRECT_MESSAGES: Final[Topic] = ("", "", 0)
+CUSTOM_MESSAGES: Final[Topic] = ("", "", 1)
+
+
+def event_topic(name: str, channel: str | None, queue_id: int | None) -> Topic:
+    """What events are filed under.
+
+    A server may send the channel as it is spelt there, so its case means nothing (F46, F131).
+    """
+    return (name, (channel or "").lower(), queue_id or 0)
+
+
+class Board:
+    """The inboxes by topic.
+
+    Attributes to read: ``directs``, ``events`` and ``customs``, how many came for somebody;
+    ``dropped``, how many were left in an inbox when it closed.
+    """
+
+    __slots__ = ("_inboxes", "_limits", "customs", "directs", "dropped", "events")
+
+    def __init__(self, limits: ClientLimits) -> None:
+        self._limits = limits
+        self._inboxes: dict[Topic, Inbox[MessageReceived]] = {}
+        self.directs = 0
+        self.events = 0
+        self.customs = 0
+        self.dropped = 0
+
+    def open(self, topic: Topic) -> Inbox[MessageReceived]:
+        """A new inbox.
+
+        :raises AlreadyListening: when there is one.
+        """
+        if topic in self._inboxes:
+            kind = "custom" if topic == CUSTOM_MESSAGES else "direct"
+            what = f"the event {topic[0]}" if topic[0] else f"{kind} messages"
+            raise AlreadyListening(f"this client listens to {what} already")
+        limits = self._limits
+        inbox: Inbox[MessageReceived] = Inbox(
+            limits.consumer_messages, limits.consumer_bytes, limits.overflow_factor
+        )
+        self._inboxes[topic] = inbox
+        return inbox
+
+    def close(self, topic: Topic) -> None:
+        """Remove an inbox; what is in it is dropped and counted."""
+        inbox = self._inboxes.pop(topic, None)
+        if inbox is not None:
+            self.dropped += inbox.clear()
+
+    def take(self, event: MessageReceived) -> Inbox[MessageReceived] | None:
+        """File a message; return its inbox, or None when it belongs nowhere."""
+        if isinstance(event, DirectMessageReceived):
+            inbox = self._inboxes.get(DIRECT_MESSAGES)
+            self.directs += inbox is not None
+        elif isinstance(event, CustomMessageReceived):
+            inbox = self._inboxes.get(CUSTOM_MESSAGES)
+            self.customs += inbox is not None
+        elif isinstance(event, EventNotificationReceived) and event.name:
+            topic = event_topic(event.name, event.channel, event.queue_id)
+            inbox = self._inboxes.get(topic)
+            self.events += inbox is not None
+        else:
+            return None
+        if inbox is not None:
+            inbox.put(event, len(event.frame.raw))
+        return inbox
+
+    def of_request(self, request: SubscriptionRequest) -> list[Inbox[MessageReceived]]:
+        """The inbox a subscription fills, if it is open."""
+        headers = dict(request.headers)
+        queue_id = headers.get(HeaderName.QUEUE_ID.value)
+        topic = event_topic(
+            request.target,
+            headers.get(HeaderName.CHANNEL_NAME.value),
+            None if queue_id is None else int(queue_id),
+        )
+        inbox = self._inboxes.get(topic)
+        return [] if inbox is None else [inbox]
+
+    def crowded(self, awaited: bool) -> bool:
+        """Whether an inbox is congested; while an answer is ``awaited``, overfull."""
+        for inbox in self._inboxes.values():
+            if inbox.congested and (not awaited or inbox.overfull):
+                return True
+        return False
+
+    def inboxes(self) -> list[Inbox[MessageReceived]]:
+        """All of them."""
+        return list(self._inboxes.values())

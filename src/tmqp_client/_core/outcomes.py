@@ -1,0 +1,125 @@
+"""Owns what the client's machine reports: outcomes, the end of a connection, and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from tmqp.errors import TmqpError
+from tmqp.events import MessageReceived
+from tmqp.frames import Frame
+from tmqp_client._core.inbox import Inbox
+from tmqp_client._core.pending import Pending
+from tmqp_client.errors import ClientClosed, ClientError, ConnectionLost
+
+__all__ = ["Accepted", "AnyInbox", "Counters", "Lost", "NotRestored", "Outcome", "ended"]
+
+
+AnyInbox: TypeAlias = Inbox[Frame] | Inbox[MessageReceived]
+
+
+class Accepted:
+    """The server accepted; ``client_id`` is what this client goes by now (F31)."""
+
+    __slots__ = ("client_id",)
+
+    def __init__(self, client_id: str) -> None:
+        self.client_id = client_id
+
+
+class NotRestored:
+    """What was granted on the connection before is refused on this: ``asked`` in words, and why.
+
+    ``inboxes`` are those that get nothing more for it; each has the ``error``.
+    """
+
+    __slots__ = ("asked", "error", "inboxes")
+
+    def __init__(self, asked: str, error: TmqpError, inboxes: Sequence[AnyInbox]) -> None:
+        self.asked = asked
+        self.error = error
+        self.inboxes = inboxes
+
+
+class Lost:
+    """The connection is over.
+
+    ``reason`` is a slug as in :class:`ConnectionLost`, or ``local`` if this side closed it;
+    ``rule`` names the rule that was broken, if one was; ``code`` is the result code of a refusal,
+    else 0.
+    """
+
+    __slots__ = ("code", "message", "reason", "rule")
+
+    def __init__(self, reason: str, message: str, rule: str = "", code: int = 0) -> None:
+        self.reason = reason
+        self.message = message
+        self.rule = rule
+        self.code = code
+
+    def error(self) -> ClientError:
+        """A new exception of it, for one who was waiting."""
+        if self.reason == "local":
+            return ClientClosed("the client was closed")
+        return ConnectionLost(self.reason, self.message, self.rule)
+
+    def __repr__(self) -> str:
+        return f"<Lost {self.reason}: {self.message}>"
+
+
+def ended(reason: str, fault: Lost | None, greeted: bool) -> Lost:
+    """What the end of a connection means.
+
+    :param reason: the connection's word for it.
+    :param fault: what went wrong before, if anything did.
+    :param greeted: whether the server had accepted this client.
+    """
+    if fault is not None:
+        return Lost(reason, fault.message, fault.rule, fault.code)
+    if reason == "terminated":
+        return Lost(reason, "the server ended it (Terminate)")
+    if reason == "local":
+        return Lost(reason, "closed on this side")
+    if reason == "end-of-stream":
+        when = "" if greeted else " before it accepted this client"
+        return Lost(reason, f"the server closed the connection{when}")
+    return Lost(reason, reason)
+
+
+class Counters:
+    """What has happened since the machine was made; see :class:`tmqp_client.ClientStatistics`."""
+
+    __slots__ = (
+        "acknowledged",
+        "confirmed",
+        "connections",
+        "delivered",
+        "dropped",
+        "pauses",
+        "pushed",
+        "refused",
+        "resent",
+        "timed_out",
+        "unclaimed",
+        "unmatched_answers",
+        "unsent",
+    )
+
+    def __init__(self) -> None:
+        self.pushed = 0
+        self.confirmed = 0
+        self.refused = 0
+        self.timed_out = 0
+        self.delivered = 0
+        self.acknowledged = 0
+        self.unmatched_answers = 0
+        self.unclaimed = 0
+        self.dropped = 0
+        self.pauses = 0
+        self.connections = 0
+        self.resent = 0
+        self.unsent = 0
+
+
+#: What the machine returns: see its theory of operation.
+Outcome: TypeAlias = Pending | AnyInbox | Accepted | NotRestored | Lost

@@ -1,0 +1,414 @@
+"""Owns what the client writes: each operation's fields, as the original client sends them.
+
+The original's servers read some of these from the target and others from a header or the payload
+(F48-F58); where the specification says otherwise, what the original sends is sent, since both kinds
+of server understand that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from tmqp._compat import mypyc_attr
+from tmqp.constants import (
+    FORBIDDEN_NAME_CHARACTERS,
+    HEADER_VALUE_YES,
+    MAX_QUEUE_ID,
+    OP_CHANNEL_CONSUMERS,
+    OP_CHANNEL_INFORMATION,
+    OP_CHANNEL_LIST,
+    OP_CLIENT_LIST,
+    OP_CREATE_CHANNEL,
+    OP_CREATE_QUEUE,
+    OP_INSTANCE_LIST,
+    OP_JOIN,
+    OP_LEAVE,
+    OP_LIST_BINDINGS,
+    OP_LIST_ROUTERS,
+    OP_QUEUE_INFORMATION,
+    OP_QUEUE_LIST,
+    OP_REMOVE_CHANNEL,
+    OP_REMOVE_QUEUE,
+    ORDER_LIFO,
+    TYPE_ACKNOWLEDGE,
+    TYPE_PULL_REQUEST,
+    TYPE_QUEUE_MESSAGE,
+    TYPE_SERVER,
+    HeaderName,
+    PullClear,
+    QueueStatus,
+    queue_status_from_word,
+)
+from tmqp.errors import LocalProtocolError
+from tmqp.extensions import (
+    OP_LIST_CURSORS,
+    OP_LIST_GROUPS,
+    OP_OFFSETS,
+    OP_READ_INDEX,
+    OP_READ_RANGE,
+    OP_SPLIT_RANGE,
+)
+from tmqp.frames import Frame
+from tmqp.models import ChannelOptions, QueueOptions
+from tmqp.names import fault_of_name
+from tmqp_client._core.pending import NO_QUEUE, Kind
+
+__all__ = [
+    "Headers",
+    "Payload",
+    "PullRequest",
+    "Request",
+    "acknowledge_frame",
+    "check_channel",
+    "check_queue_id",
+    "create_channel",
+    "create_queue",
+    "join",
+    "leave",
+    "payload_bytes",
+    "push_frame",
+    "remove_channel",
+    "remove_queue",
+    "to_pairs",
+]
+
+#: Headers as a caller may give them.
+Headers: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
+#: A payload as a caller may give it; text is sent as UTF-8.
+Payload: TypeAlias = bytes | bytearray | memoryview | str
+
+#: The words the original client writes into the header Queue-Status, by status number (F55).
+_STATUS_WORDS: Final = ("broadcast", "push", "round-robin", "pull", "cache", "paused", "stopped")
+
+
+#: Operations that may be asked again when it is not known whether they were carried out.
+_REPEATABLE: Final = frozenset(
+    {
+        OP_JOIN,
+        OP_CHANNEL_INFORMATION,
+        OP_CHANNEL_LIST,
+        OP_CHANNEL_CONSUMERS,
+        OP_QUEUE_INFORMATION,
+        OP_QUEUE_LIST,
+        OP_INSTANCE_LIST,
+        OP_CLIENT_LIST,
+        OP_LIST_ROUTERS,
+        OP_LIST_BINDINGS,
+        OP_OFFSETS,
+        OP_READ_RANGE,
+        OP_READ_INDEX,
+        OP_SPLIT_RANGE,
+        OP_LIST_CURSORS,
+        OP_LIST_GROUPS,
+    }
+)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Request:
+    """One operation, ready to be given an id: number, word for people, target, headers, payload."""
+
+    __slots__ = ("headers", "kind", "operation", "payload", "queue_id", "target", "word")
+
+    def __init__(
+        self,
+        operation: int,
+        word: str,
+        target: str,
+        headers: tuple[tuple[str, str], ...] = (),
+        payload: bytes = b"",
+        queue_id: int = NO_QUEUE,
+        kind: int = Kind.OPERATION,
+    ) -> None:
+        self.kind = kind
+        self.operation = operation
+        self.word = word
+        self.target = target
+        self.headers = headers
+        self.payload = payload
+        self.queue_id = queue_id
+
+    @property
+    def repeatable(self) -> bool:
+        """Asking it twice changes no more than asking it once, and is answered alike."""
+        return self.kind == Kind.OPERATION and self.operation in _REPEATABLE
+
+    @property
+    def stands(self) -> bool:
+        """It does not undo anything that stands."""
+        return self.operation != OP_LEAVE
+
+    def asks(self, client_id: str) -> bool:
+        """Whether it asks that client, so that its answer counts beside the server's."""
+        return False
+
+    def to_frame(self, message_id: str, source: str, answer: bool) -> Frame:
+        """The frame to send.
+
+        :raises LocalProtocolError: when a part does not fit the wire.
+        """
+        return Frame.build(
+            TYPE_SERVER,
+            self.target,
+            self.operation,
+            self.payload,
+            message_id=message_id,
+            source=source,
+            headers=self.headers,
+            pending_response=answer,
+        )
+
+
+class PullRequest:
+    """One pull, ready to be given an id (F104); without a ``count`` it is for a cache queue.
+
+    :raises LocalProtocolError: when an argument cannot be what it should be.
+    """
+
+    __slots__ = ("channel", "headers", "queue_id")
+
+    def __init__(
+        self,
+        channel: str,
+        queue_id: int,
+        count: int | None = None,
+        order: str = "fifo",
+        clear: PullClear | str = PullClear.NONE,
+        info: bool = False,
+    ) -> None:
+        self.channel = check_channel(channel)
+        self.queue_id = check_queue_id(queue_id)
+        self.headers: list[tuple[str, str]] = []
+        if count is None:
+            return
+        if count < 1:
+            raise LocalProtocolError(f"a pull asks for 1 message or more, got {count!r}")
+        if order.lower() not in ("fifo", "lifo"):
+            raise LocalProtocolError(f"order is 'fifo' or 'lifo', got {order!r}")
+        cleared = [each for each in PullClear if each.value.lower() == str(clear).lower()]
+        if not cleared:
+            words = ", ".join(PullClear)
+            raise LocalProtocolError(f"{clear!r} is nothing to clear; it is one of {words}")
+        self.headers.append((HeaderName.COUNT.value, str(count)))
+        if cleared[0] is not PullClear.NONE:
+            self.headers.append((HeaderName.CLEAR.value, cleared[0].value))
+        if info:
+            self.headers.append((HeaderName.INFO.value, HEADER_VALUE_YES))
+        if order.lower() == "lifo":
+            self.headers.append((HeaderName.ORDER.value, ORDER_LIFO))
+
+    @property
+    def asked(self) -> str:
+        """In words what is asked, for an error's message."""
+        return f"pull from {self.channel!r}/{self.queue_id}"
+
+    def to_frame(self, message_id: str, source: str) -> Frame:
+        """The frame to send; a cache queue's answer is asked for as the original asks."""
+        return Frame.build(
+            TYPE_PULL_REQUEST,
+            self.channel,
+            self.queue_id,
+            message_id=message_id,
+            source=source,
+            headers=self.headers,
+            pending_response=not self.headers,
+        )
+
+
+# --- Arguments -----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1_024)
+def check_channel(name: str) -> str:
+    """Return the name of a channel if it can be one.
+
+    The original closes the connection over a bad name (F43, F47), so it is not sent.
+
+    :raises LocalProtocolError: when it is empty or holds ``@``, space, ``;``, ``*`` or a character
+        that no name may have (``tmqp.names``).
+    """
+    if not name:
+        raise LocalProtocolError("a channel's name has at least one letter")
+    fault = fault_of_name(name)
+    if fault:
+        raise LocalProtocolError(f"a channel's name holds {fault}, got {name!r}")
+    for character in FORBIDDEN_NAME_CHARACTERS:
+        if character in name:
+            raise LocalProtocolError(
+                f"a channel's name holds no @, space, ; or * (F47), got {name!r}"
+            )
+    return name
+
+
+def check_queue_id(queue_id: int) -> int:
+    """Return a queue's id if it can be one.
+
+    :raises LocalProtocolError: unless it is a whole number 0..65,535.
+    """
+    if not 0 <= queue_id <= MAX_QUEUE_ID:
+        raise LocalProtocolError(f"a queue id is 0..{MAX_QUEUE_ID}, got {queue_id!r}")
+    return queue_id
+
+
+def to_pairs(headers: Headers) -> Iterable[tuple[str, str]]:
+    """Headers as pairs, in their order."""
+    return headers.items() if isinstance(headers, Mapping) else headers
+
+
+def payload_bytes(payload: Payload) -> bytes:
+    """A payload as bytes; text as UTF-8.
+
+    :raises LocalProtocolError: for text that is not valid Unicode, or something else.
+    """
+    if isinstance(payload, bytes):
+        return payload
+    if isinstance(payload, str):
+        try:
+            return payload.encode("utf-8")
+        except UnicodeEncodeError:
+            raise LocalProtocolError("the payload is not valid Unicode text") from None
+    if isinstance(payload, bytearray | memoryview):
+        return bytes(payload)
+    raise LocalProtocolError(f"a payload is bytes or text, got {type(payload).__name__}")
+
+
+def _status_word(status: QueueStatus | str) -> str:
+    found = queue_status_from_word(status) if isinstance(status, str) else QueueStatus(status)
+    if found is None:
+        raise LocalProtocolError(
+            f"{status!r} is no queue status; they are {', '.join(_STATUS_WORDS)}"
+        )
+    return _STATUS_WORDS[found]
+
+
+# --- Messages ------------------------------------------------------------------------------------
+
+
+def push_frame(
+    channel: str,
+    queue_id: int,
+    payload: bytes,
+    message_id: str,
+    source: str,
+    headers: Headers,
+    high_priority: bool,
+    confirm: bool,
+) -> Frame:
+    """A message for a queue (F74); ``confirm`` asks for the acknowledge.
+
+    :raises LocalProtocolError: when a part does not fit the wire.
+    """
+    return Frame.build(
+        TYPE_QUEUE_MESSAGE,
+        check_channel(channel),
+        check_queue_id(queue_id),
+        payload,
+        message_id=message_id,
+        source=source,
+        headers=to_pairs(headers) if headers else (),
+        high_priority=high_priority,
+        pending_acknowledge=confirm,
+    )
+
+
+def acknowledge_frame(message: Frame, source: str, reason: str | None) -> Frame:
+    """The answer to a delivered message, negative if there is a reason (F95).
+
+    The original sends the first-acquirer flag back as it came.
+
+    :raises LocalProtocolError: when the reason cannot be written.
+    """
+    return Frame.build(
+        TYPE_ACKNOWLEDGE,
+        message.target,
+        message.content_type,
+        message_id=message.message_id,
+        source=source,
+        headers=() if reason is None else ((HeaderName.NACK_REASON.value, reason),),
+        first_acquirer=message.first_acquirer,
+    )
+
+
+# --- Operations ----------------------------------------------------------------------------------
+
+
+def create_channel(name: str, options: ChannelOptions | None) -> Request:
+    """Create a channel (F50)."""
+    return Request(
+        OP_CREATE_CHANNEL,
+        "create channel",
+        check_channel(name),
+        ((HeaderName.CHANNEL_NAME.value, name),),
+        b"" if options is None else options.to_json(),
+    )
+
+
+def remove_channel(name: str) -> Request:
+    """Remove a channel (F51)."""
+    return Request(
+        OP_REMOVE_CHANNEL,
+        "remove channel",
+        check_channel(name),
+        ((HeaderName.CHANNEL_NAME.value, name),),
+    )
+
+
+def join(channel: str) -> Request:
+    """Join a channel (F48)."""
+    return Request(OP_JOIN, "join channel", check_channel(channel))
+
+
+def leave(channel: str) -> Request:
+    """Leave a channel (F49)."""
+    return Request(OP_LEAVE, "leave channel", check_channel(channel))
+
+
+def create_queue(
+    channel: str,
+    queue_id: int,
+    options: QueueOptions | None,
+    status: QueueStatus | str | None,
+    tag: str | None,
+    delivery_handler: str | None,
+    wait_for_acknowledge: bool | None,
+    headers: Headers,
+) -> Request:
+    """Create a queue (F54); headers apply on every server, the options' body not on the original.
+
+    :raises LocalProtocolError: when an argument cannot be what it should be.
+    """
+    pairs = [
+        (HeaderName.CHANNEL_NAME.value, check_channel(channel)),
+        (HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),
+    ]
+    if delivery_handler is not None:
+        pairs.append((HeaderName.DELIVERY_HANDLER.value, delivery_handler))
+    if tag is not None:
+        pairs.append((HeaderName.QUEUE_TAG.value, tag))
+    if status is not None:
+        pairs.append((HeaderName.QUEUE_STATUS.value, _status_word(status)))
+    if wait_for_acknowledge is not None:
+        pairs.append((HeaderName.WAIT_FOR_ACKNOWLEDGE.value, "1" if wait_for_acknowledge else "0"))
+    pairs.extend(to_pairs(headers))
+    return Request(
+        OP_CREATE_QUEUE,
+        "create queue",
+        channel,
+        tuple(pairs),
+        b"" if options is None else options.to_json(),
+        queue_id,
+    )
+
+
+def remove_queue(channel: str, queue_id: int) -> Request:
+    """Remove a queue; its id goes as two bytes of payload (F57)."""
+    return Request(
+        OP_REMOVE_QUEUE,
+        "remove queue",
+        check_channel(channel),
+        (),
+        check_queue_id(queue_id).to_bytes(2, "little"),
+        queue_id,
+    )

@@ -1,0 +1,170 @@
+"""Owns who may send: everybody while there is room, else in the order they came.
+
+There is no room while more than ``outbound_bytes`` wait for the socket, or as much waits for a
+connection as may; for what awaits an answer, also while too many answers are awaited already.
+Those who want an answer wait in one line, all others in another.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Literal, Protocol, TypeAlias
+
+import anyio
+
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._io.loop import NewSignal, Signal
+from tmqp_client.errors import OperationTimeout, WouldBlock
+
+__all__ = ["Dropped", "Gate", "GateOwner", "WhenFull"]
+
+#: What becomes of a send that would have to wait: it waits, it is dropped and counted (if nobody
+#: waits for its answer; else it raises), or it raises :class:`WouldBlock`.
+WhenFull: TypeAlias = Literal["block", "drop", "raise"]
+
+
+class Dropped(Exception):  # noqa: N818 - no error: it is what the program chose
+    """The message was dropped; never leaves the client."""
+
+
+class GateOwner(Protocol):
+    """What the gate needs of its session."""
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Bytes queued that the transport has not taken."""
+
+    def check(self) -> None:
+        """Raise what forbids to send at all."""
+
+    def flush(self) -> None:
+        """Send what can be sent without waiting."""
+
+    @property
+    def new_signal(self) -> NewSignal:
+        """What one task waits for."""
+
+
+class Gate:
+    """Lets senders pass while there is room."""
+
+    def __init__(self, owner: GateOwner, machine: ClientMachine, when_full: WhenFull) -> None:
+        self._owner = owner
+        self._machine = machine
+        self._when_full = when_full
+        self._places: deque[Signal] = deque()
+        self._room: deque[Signal] = deque()
+        self._called = 0
+
+    def passes(self, confirm: bool) -> bool:
+        """Whether one more may be sent without waiting; else :meth:`admit` decides."""
+        if confirm and (self._called > 0 or len(self._places) > 0):
+            return False
+        return self._machine.admits(confirm)
+
+    def _clogged(self) -> bool:
+        """Too much waits to be sent."""
+        machine = self._machine
+        return self._owner.backlog_bytes >= machine.limits.outbound_bytes or machine.buffer_full
+
+    async def admit(
+        self, *, confirm: bool, nowait: bool = False, timeout_s: float | None = None
+    ) -> None:
+        """Wait until one more message may be sent and, for ``confirm``, its answer awaited.
+
+        :param nowait: raise instead of waiting, whatever ``when_full`` says.
+        :param timeout_s: how long to wait while there is no connection.
+        :raises WouldBlock: instead of waiting, where ``nowait`` or ``when_full`` says so.
+        :raises Dropped: where ``when_full`` says so of what needs no answer.
+        :raises OperationTimeout: when there is no connection for so long.
+        :raises ConnectionLost: when the connection ends for good.
+        :raises ClientClosed: when this side closes it.
+        """
+        machine = self._machine
+        most = machine.limits.max_outstanding
+        most_bytes = machine.limits.outbound_bytes
+        line = self._places if confirm else self._room
+        called = False
+        while True:
+            self._owner.check()
+            backlog = self._owner.backlog_bytes
+            if backlog >= most_bytes:
+                self._owner.flush()
+                backlog = self._owner.backlog_bytes
+            if not confirm:
+                full = False
+            elif called:
+                full = machine.full
+            else:  # nobody overtakes those who wait, nor those who were called and did not come yet
+                full = len(line) > 0 or machine.full
+                if self._called > 0 and not full:
+                    full = machine.outstanding + self._called >= most
+            if not full and backlog < most_bytes and not machine.buffer_full:
+                return
+            if not called:
+                self._may_wait(confirm=confirm, nowait=nowait)
+            event = self._owner.new_signal()
+            if called:
+                line.appendleft(event)
+            else:
+                line.append(event)
+            try:
+                await self._wait_in_line(event, timeout_s)
+            except BaseException:
+                if event.is_set():
+                    self._called -= confirm
+                    self.call()  # what was offered goes to the next one
+                else:
+                    line.remove(event)
+                raise
+            self._called -= confirm
+            called = True
+
+    def _may_wait(self, *, confirm: bool, nowait: bool) -> None:
+        if nowait or (self._when_full != "block" and (confirm or self._when_full == "raise")):
+            raise WouldBlock("as much waits to be sent or answered as may")
+        if self._when_full == "drop":
+            self._machine.counters.unsent += 1
+            raise Dropped
+
+    async def _wait_in_line(self, event: Signal, timeout_s: float | None) -> None:
+        if self._machine.accepted or timeout_s is None:
+            await event.wait()
+            return
+        with anyio.move_on_after(timeout_s):
+            await event.wait()
+        if not event.is_set():
+            raise OperationTimeout("send", "", timeout_s, "; there was no connection")
+
+    def call(self) -> None:
+        """Call as many senders as there is room for, in the order they came."""
+        if (not self._places and not self._room) or self._clogged():
+            return
+        machine = self._machine
+        while self._room:
+            self._room.popleft().set()
+        free = machine.limits.max_outstanding - machine.outstanding - self._called
+        if machine.full:
+            free = 0
+        while self._places and free > 0:
+            self._places.popleft().set()
+            self._called += 1
+            free -= 1
+
+    def call_all(self) -> None:
+        """Let everyone who waits see for himself what has changed."""
+        self._called += len(self._places)
+        for waiting in (self._places, self._room):
+            while waiting:
+                waiting.popleft().set()
+
+    async def turn(self) -> None:
+        """Wait until there is room for what awaits no answer, or something else has changed."""
+        event = self._owner.new_signal()
+        self._room.append(event)
+        try:
+            await event.wait()
+        except BaseException:
+            if not event.is_set():
+                self._room.remove(event)
+            raise

@@ -1,0 +1,252 @@
+"""Owns one connection's bytes: reading them into the machine, writing what it has to send.
+
+Theory of operation.  Two tasks stand around one transport.  The reader feeds the machine chunk by
+chunk; the writer sleeps until there is something that could not be sent directly.  Callers change
+the machine themselves and never touch the transport in a way that waits, so cancelling one of them
+at any point leaves whole messages behind.
+
+A write that fails ends nothing by itself: what the server said before it closed (a refusal, say)
+may still be readable, and the reader will come to the end soon enough.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import anyio
+import anyio.lowlevel
+
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._core.outcomes import Outcome
+from tmqp_client._io.loop import NewSignal, Signal, now, this_asyncio_loop
+from tmqp_client._io.transport import Transport
+
+__all__ = ["Link", "LinkOwner"]
+
+
+class LinkOwner(Protocol):
+    """What a link needs of its session."""
+
+    def settle(self, outcomes: list[Outcome]) -> None:
+        """Tell everyone an outcome concerns."""
+
+    def check_timer(self) -> None:
+        """The machine's next deadline may be earlier now."""
+
+    def flushed(self) -> None:
+        """Bytes have gone out."""
+
+    @property
+    def new_signal(self) -> NewSignal:
+        """What one task waits for."""
+
+
+class Link:
+    """One connection of a client.
+
+    :param transport: freshly connected; closed when :meth:`run` ends.
+
+    Attributes to read: ``greeted`` and ``ended``, set when the server has accepted or the
+    connection is over, and when nothing of it runs any more.
+    """
+
+    def __init__(self, owner: LinkOwner, machine: ClientMachine, transport: Transport) -> None:
+        self.transport = transport
+        self.greeted = anyio.Event()
+        self.ended = anyio.Event()
+        self._owner = owner
+        self._machine = machine
+        self._unsent = memoryview(b"")
+        self._write_broken = ""
+        self._writer_wake = owner.new_signal()
+        self._reader_wake: Signal | None = None
+        self._scope: anyio.CancelScope | None = None
+        self._over = False
+        self._read_over = False
+        self._failure: Exception | None = None
+        self._reader_call = owner.new_signal()
+        self._loop = this_asyncio_loop()
+        self._flushing_soon = False
+
+    async def run(self) -> None:
+        """Read and write until the connection is over."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._scope = tasks.cancel_scope
+                tasks.start_soon(self._write)
+                await self._read()
+                tasks.cancel_scope.cancel()
+        finally:
+            if not self._over:
+                self._owner.settle(self._machine.fail("the client's tasks were cancelled"))
+            self.ended.set()
+            with anyio.CancelScope(shield=True):
+                await self.transport.aclose()
+
+    def cancel(self) -> None:
+        """End it at once."""
+        if self._scope is not None:
+            self._scope.cancel()
+
+    def end(self, *, local: bool) -> None:
+        """The machine says that the connection is over; ``local`` if this side closed it."""
+        self._over = True
+        self.greeted.set()
+        self.read_on()
+        self.flush()  # Terminate, and why
+        if not local:
+            self.cancel()
+
+    # -- reading --------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        """Read until the connection is over: called back where that is possible, else waiting."""
+        transport = self.transport
+        try:
+            while not self._read_over:
+                if self._must_pause():
+                    await self._pause()
+                self._reader_call = call = self._owner.new_signal()
+                if not transport.watch(self._readable):
+                    await self._wait_and_read()
+                    return
+                await call.wait()
+                transport.unwatch()
+                if self._failure is not None:
+                    raise self._failure
+        finally:
+            transport.unwatch()
+
+    def _readable(self) -> None:
+        """The loop says that there is something to read."""
+        try:
+            data = self.transport.receive_now()
+            if data is not None:
+                self._take(data)
+        except OSError as error:
+            self._broken(error)
+        except Exception as error:  # noqa: BLE001 - a bug; the reader's task shall end of it
+            self._failure = error
+            self._read_over = True
+        if self._read_over or self._must_pause():
+            self.transport.unwatch()
+            self._reader_call.set()
+
+    async def _wait_and_read(self) -> None:
+        while not self._read_over:
+            if self._must_pause():
+                await self._pause()
+            try:
+                data = await self.transport.receive()
+            except OSError as error:
+                self._broken(error)
+                return
+            self._take(data)
+            await anyio.lowlevel.checkpoint()
+
+    def _take(self, data: bytes) -> None:
+        """Work off a chunk; empty for the end of the stream."""
+        machine = self._machine
+        if not data:
+            self._read_over = True
+            self._owner.settle(machine.receive_eof(now()))
+        elif not self._over:  # else this side has closed: read on to the server's end
+            self._owner.settle(machine.receive(data, now()))
+            self.flush()
+
+    def _broken(self, error: OSError) -> None:
+        self._read_over = True
+        self._owner.settle(self._machine.fail(self._write_broken or _words(error)))
+
+    def _must_pause(self) -> bool:
+        # When writing has failed the end is near, and only reading finds it.
+        return not self._write_broken and self._machine.must_pause(self._machine.unsent_bytes)
+
+    async def _pause(self) -> None:
+        machine = self._machine
+        machine.pause(now())
+        self._owner.check_timer()
+        while self._must_pause():
+            self._reader_wake = self._owner.new_signal()
+            await self._reader_wake.wait()
+        self._reader_wake = None
+        machine.resume(now())
+        self._owner.check_timer()
+
+    def read_on(self) -> None:
+        """Something has changed that may have kept the reader from reading."""
+        if self._reader_wake is not None:
+            self._reader_wake.set()
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def write_soon(self) -> None:
+        """There is something to send; nobody is in a hurry."""
+        if self._loop is None:
+            self._writer_wake.set()
+        elif not self._flushing_soon:
+            self._flushing_soon = True
+            self._loop.call_soon(self._flush_now)
+
+    def write_first(self) -> None:
+        """There is something that somebody waits for: the first of a turn goes out at once."""
+        if self._loop is None or self._flushing_soon:
+            self.write_soon()
+            return
+        self.flush()
+        self.write_soon()  # until then others gather
+
+    def _flush_now(self) -> None:
+        self._flushing_soon = False
+        self.flush()
+
+    async def _write(self) -> None:
+        while True:
+            if self.flush() and not self.transport.sending:
+                await self._writer_wake.wait()
+                self._writer_wake = self._owner.new_signal()
+                continue
+            try:
+                await self.transport.wait_sendable()
+            except OSError as error:
+                self._fail_writing(error)
+                return
+
+    def flush(self) -> bool:
+        """Send what the transport takes without waiting; say whether that was everything."""
+        whole = True
+        machine = self._machine
+        while not self._write_broken:
+            if not self._unsent:
+                data = machine.data_to_send()
+                if not data:
+                    break
+                self._unsent = memoryview(data)
+            try:
+                count = self.transport.try_send(self._unsent)
+            except OSError as error:
+                self._fail_writing(error)
+                break
+            if not count:
+                whole = False
+                break
+            self._unsent = self._unsent[count:]
+        machine.unsent_bytes = len(self._unsent)
+        if self._write_broken:
+            machine.data_to_send(pump=False)  # for nobody
+        if not whole or self.transport.sending:
+            self._writer_wake.set()
+        self._owner.flushed()
+        return whole
+
+    def _fail_writing(self, error: OSError) -> None:
+        self._write_broken = _words(error)
+        self._unsent = memoryview(b"")
+        self._machine.unsent_bytes = 0
+        self.read_on()
+
+
+def _words(error: OSError) -> str:
+    """What an error of the system says, without its number."""
+    text = error.strerror or str(error) or "the connection broke"
+    return text[:1].lower() + text[1:]

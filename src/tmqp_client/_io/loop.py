@@ -1,0 +1,110 @@
+"""Owns what is asked of the event loop often: waking one waiting task, watching one socket, the
+time, doing something soon.
+
+anyio's own objects find out at each use which loop they run in; here that is asked once for each
+owner.  On asyncio a signal is a bare future and a socket stays registered for as long as it is read
+from; on any other loop, and where asyncio cannot watch sockets (Windows' proactor), anyio does it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+from typing import Final, Protocol, TypeAlias
+
+import anyio
+from anyio.lowlevel import current_token
+
+from tmqp_client._core.pending import Pending
+
+__all__ = ["NewSignal", "Signal", "now", "signals", "this_asyncio_loop"]
+
+#: Seconds on the clock all deadlines of a session are on.
+now: Final = monotonic
+
+
+class Signal(Protocol):
+    """Set once; one task waits for it.  It may be the waiter of something asked."""
+
+    def set(self) -> None:
+        """Wake who waits, or will wait."""
+
+    def settled(self, pending: Pending) -> None:
+        """The same."""
+
+    def is_set(self) -> bool:
+        """Whether it was set, even if its waiter was cancelled first."""
+
+    async def wait(self) -> None:
+        """Wait until it is set; one that is set already lets nobody else run."""
+
+
+NewSignal: TypeAlias = Callable[[], Signal]
+
+
+class _LoopSignal:
+    """A signal of asyncio."""
+
+    __slots__ = ("_future", "_set")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._future: asyncio.Future[None] = loop.create_future()
+        self._set = False
+
+    def set(self) -> None:
+        self._set = True
+        future = self._future
+        if not future.done():  # a task that is cancelled cancels what it waits for
+            future.set_result(None)
+
+    def settled(self, pending: Pending) -> None:
+        self.set()
+
+    def is_set(self) -> bool:
+        return self._set
+
+    async def wait(self) -> None:
+        if not self._set:
+            await self._future
+
+
+class _AnySignal:
+    """A signal of any loop."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+
+    def set(self) -> None:
+        self._event.set()
+
+    def settled(self, pending: Pending) -> None:
+        self._event.set()
+
+    def is_set(self) -> bool:
+        return self._event.is_set()
+
+    async def wait(self) -> None:
+        if not self._event.is_set():
+            await self._event.wait()
+
+
+def this_asyncio_loop() -> asyncio.AbstractEventLoop | None:
+    """The loop this runs in, if it is one of asyncio's."""
+    token = current_token().native_token
+    return token if isinstance(token, asyncio.AbstractEventLoop) else None
+
+
+def signals() -> NewSignal:
+    """What makes signals for the loop this runs in."""
+    loop = this_asyncio_loop()
+    if loop is None:
+        return _AnySignal
+    there = loop
+
+    def new() -> Signal:
+        return _LoopSignal(there)
+
+    return new

@@ -1,0 +1,200 @@
+"""Owns connecting: the first time, and again whenever the connection is lost.
+
+Theory of operation.  :meth:`Supervisor.open` tries each address once (or as often as the policy
+says), and fails with what went wrong.  After that :meth:`Supervisor.run` sleeps until the
+connection has ended.  If that was not this side's wish it goes through a
+:class:`tmqp_client.reconnect.Schedule` until a server accepts, or gives up, which settles
+everything that still waits.
+"""
+
+from __future__ import annotations
+
+import random
+import ssl
+from collections.abc import Sequence
+
+import anyio
+import anyio.abc
+
+from tmqp.address import Address
+from tmqp.hello import ConnectionInformation
+from tmqp_client._core.machine import ClientMachine
+from tmqp_client._core.outcomes import Lost, NotRestored
+from tmqp_client._io.line import Line
+from tmqp_client._io.transport import open_transport
+from tmqp_client.connection_events import (
+    ConnectionState,
+    Disconnected,
+    GaveUp,
+    Reconnected,
+    RestoreRefused,
+    Watchers,
+)
+from tmqp_client.errors import ConnectFailed, ConnectRefused
+from tmqp_client.reconnect import ReconnectPolicy, Schedule
+
+__all__ = ["Supervisor"]
+
+
+class Supervisor:
+    """Keeps a client connected.
+
+    Attributes to read: ``state``, ``watchers``, and ``address``, of the connection there is or was
+    last.
+    """
+
+    def __init__(
+        self,
+        machine: ClientMachine,
+        line: Line,
+        addresses: Sequence[Address],
+        information: ConnectionInformation,
+        ssl_context: ssl.SSLContext | None,
+        policy: ReconnectPolicy | None,
+    ) -> None:
+        self.state = ConnectionState.NEW
+        self.watchers = Watchers()
+        self.address: Address | None = None
+        self._machine = machine
+        self._line = line
+        self._addresses = tuple(addresses)
+        self._information = information
+        self._ssl_context = ssl_context
+        self._policy = policy
+        self._random = random.Random()  # noqa: S311 - it spreads waits, it keeps no secret
+        self._connected_at = 0.0
+        #: How often the wait was doubled in the outages before; see ReconnectPolicy.
+        self._doublings = 0
+        line.on_refused = self._refused
+
+    # -- the first time -------------------------------------------------------------------------
+
+    async def open(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Connect.
+
+        :raises ConnectRefused: when the only server there is refuses.
+        :raises ConnectFailed: when no address answers as a server of this protocol.
+        """
+        self.state = ConnectionState.CONNECTING
+        tasks.start_soon(self._line.watch_time)
+        failures: list[ConnectFailed] = []
+        for address in self._addresses:
+            failure = await self._try(tasks, address)
+            if failure is None:
+                break
+            failures.append(failure)
+        else:
+            if self._policy is None or not self._policy.retry_first:
+                self.close()
+                raise _all_of(failures)
+            schedule = self._schedule(self._policy)
+            last = await self._go_on(tasks, schedule, failures[-1])
+            if last is not None:
+                self.close()
+                raise ConnectFailed(last.address, f"{last.reason} ({schedule.why_over})")
+        self._connected()
+        tasks.start_soon(self._run, tasks)
+
+    async def _try(self, tasks: anyio.abc.TaskGroup, address: Address) -> ConnectFailed | None:
+        """Try one address; return what went wrong."""
+        limits = self._machine.limits
+        try:
+            transport = await open_transport(address, limits.connect_timeout_s, self._ssl_context)
+        except ConnectFailed as error:
+            return error
+        over = self._line.lost
+        if over is not None and over.reason == "local":  # closed meanwhile
+            await transport.aclose()
+            return ConnectFailed(str(address), "the client was closed")
+        self._information.path = address.path
+        lost = await self._line.open(tasks, transport)
+        if lost is None:
+            self.address = address
+            return None
+        if lost.reason == "refused":
+            return ConnectRefused(str(address), lost.code)
+        return ConnectFailed(str(address), lost.message)
+
+    # -- every other time -----------------------------------------------------------------------
+
+    async def _run(self, tasks: anyio.abc.TaskGroup) -> None:
+        line = self._line
+        while True:
+            assert line.link is not None, "there was a first connection"
+            await line.link.ended.wait()
+            lost = self._machine.lost
+            if lost is None or lost.reason == "local":
+                return
+            self.watchers.tell(Disconnected(lost.reason, lost.message))
+            if not await self._come_back(tasks, lost):
+                self.close()
+                return
+
+    async def _come_back(self, tasks: anyio.abc.TaskGroup, lost: Lost) -> bool:
+        """After a loss, connect again; say whether there is a connection."""
+        line = self._line
+        policy = self._policy
+        if policy is None:
+            self.watchers.tell(GaveUp("this client does not reconnect"))
+            return False
+        self.state = ConnectionState.RECONNECTING
+        began = anyio.current_time()
+        if began - self._connected_at >= policy.steady_after_s:
+            self._doublings = 0
+        schedule = self._schedule(policy)
+        failure = await self._go_on(tasks, schedule, ConnectFailed("", lost.message))
+        if line.lost is not None:
+            return False
+        if failure is not None:
+            words = f"{lost.message}; {schedule.why_over}; the last attempt: {failure}"
+            line.give_up(Lost(lost.reason, words, lost.rule))
+            self.watchers.tell(GaveUp(words))
+            return False
+        self._doublings = schedule.doublings
+        self._connected()
+        outage_s = self._connected_at - began
+        self.watchers.tell(Reconnected(str(self.address), schedule.attempts, outage_s))
+        return True
+
+    def _connected(self) -> None:
+        self.state = ConnectionState.CONNECTED
+        self._connected_at = anyio.current_time()
+
+    def _schedule(self, policy: ReconnectPolicy) -> Schedule:
+        # The address that was good last is the first to be tried.
+        first = 0 if self.address is None else self._addresses.index(self.address)
+        now = anyio.current_time()
+        return Schedule(policy, self._addresses, self._random.random, now, first, self._doublings)
+
+    async def _go_on(
+        self, tasks: anyio.abc.TaskGroup, schedule: Schedule, failure: ConnectFailed
+    ) -> ConnectFailed | None:
+        """Try until a server accepts or the schedule ends; return the last failure then."""
+        while True:
+            attempt = schedule.next(anyio.current_time())
+            if attempt is None:
+                return failure
+            if attempt.delay_s > 0:
+                await anyio.sleep(attempt.delay_s)
+            if self._line.lost is not None:
+                return failure
+            problem = await self._try(tasks, attempt.address)
+            if problem is None:
+                return None
+            failure = problem
+            schedule.refused(problem.code if isinstance(problem, ConnectRefused) else 0)
+
+    def _refused(self, refused: NotRestored) -> None:
+        self.watchers.tell(RestoreRefused(refused.asked, refused.error))
+
+    def close(self) -> None:
+        """Nothing more will change."""
+        self.state = ConnectionState.CLOSED
+        self.watchers.end()
+
+
+def _all_of(failures: list[ConnectFailed]) -> ConnectFailed:
+    if len(failures) == 1:
+        return failures[0]
+    words = "; ".join(f"{failure.address}: {failure.reason}" for failure in failures)
+    return ConnectFailed("any address", words)

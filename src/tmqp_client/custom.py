@@ -1,0 +1,96 @@
+"""Owns custom messages (type 0x00, F17): what a client tells the server's own code, and hears."""
+
+from __future__ import annotations
+
+from typing import Self, final
+
+from tmqp.constants import TYPE_CUSTOM
+from tmqp.frames import Frame
+from tmqp_client._core.board import CUSTOM_MESSAGES
+from tmqp_client._core.pending import NO_QUEUE, Kind
+from tmqp_client._core.requests import Headers, Request, to_pairs
+from tmqp_client._listening import Listening
+from tmqp_client._port import Port
+from tmqp_client._received import ReceivedMessage
+
+__all__ = ["CustomMessage", "CustomMessages", "CustomRequest"]
+
+
+class CustomRequest(Request):
+    """A custom message, ready to be given an id."""
+
+    __slots__ = ("content_type", "high_priority")
+
+    def __init__(
+        self,
+        kind: int,
+        target: str,
+        content_type: int,
+        payload: bytes,
+        headers: Headers,
+        high_priority: bool,
+    ) -> None:
+        word = "custom request" if kind == Kind.REQUEST else "custom message"
+        super().__init__(0, word, target, tuple(to_pairs(headers)), payload, NO_QUEUE, kind)
+        self.content_type = content_type
+        self.high_priority = high_priority
+
+    def to_frame(self, message_id: str, source: str, answer: bool) -> Frame:
+        """The frame to send.
+
+        :raises LocalProtocolError: when a part does not fit the wire.
+        """
+        return Frame.build(
+            TYPE_CUSTOM,
+            self.target,
+            self.content_type,
+            self.payload,
+            message_id=message_id,
+            source=source,
+            headers=self.headers,
+            high_priority=self.high_priority,
+            pending_response=answer and self.kind == Kind.REQUEST,
+        )
+
+
+@final
+class CustomMessage(ReceivedMessage):
+    """One custom message of the server's own code; ``frame`` is the message as it came."""
+
+    __slots__ = ()
+
+    @property
+    def content_type(self) -> int:
+        """The applications' own number, 0..65,535."""
+        return self.frame.content_type
+
+    @property
+    def message_id(self) -> str:
+        """Its id; that of what it answers, if it answers something."""
+        return self.frame.message_id
+
+    def __repr__(self) -> str:
+        return f"<CustomMessage id={self.message_id!r}>"
+
+
+class CustomMessages(Listening):
+    """Custom messages as an async iterator; made by :meth:`tmqp_client.Client.custom_messages`.
+
+    Several tasks may iterate; each message goes to one of them.
+    """
+
+    def __init__(self, port: Port) -> None:
+        super().__init__(port, CUSTOM_MESSAGES, None)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> CustomMessage:
+        """The next one.
+
+        :raises ConnectionLost: when there is none and the connection has ended.
+        """
+        event = await self._next()
+        if event is None:
+            raise StopAsyncIteration
+        return CustomMessage(event.frame, self._port.session)

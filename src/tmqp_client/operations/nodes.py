@@ -1,0 +1,24 @@
+"""Owns the part of the client that asks about a cluster's nodes (F59, F69)."""
+
+from __future__ import annotations
+
+from tmqp.constants import OP_INSTANCE_LIST
+from tmqp.models import NodeInformation
+from tmqp_client._core.requests import Request
+from tmqp_client._port import Operations
+
+__all__ = ["Nodes"]
+
+
+class Nodes(Operations):
+    """What :class:`tmqp_client.Client` can ask about nodes."""
+
+    async def nodes(self, *, timeout_s: float | None = None) -> list[NodeInformation]:
+        """The other nodes of the server's cluster: its masters, then the slaves connected to it.
+
+        :raises OperationFailed: with 401 when the server does not allow to ask.
+        :raises ModelError: when the answer cannot be read.
+        """
+        return await self._list(
+            NodeInformation, Request(OP_INSTANCE_LIST, "list nodes", ""), timeout_s
+        )

@@ -1,0 +1,167 @@
+"""Owns the part of the client that manages routers and publishes to them (F60, F120-F123)."""
+
+from __future__ import annotations
+
+from tmqp.constants import (
+    OP_ADD_BINDING,
+    OP_CREATE_ROUTER,
+    OP_LIST_BINDINGS,
+    OP_LIST_ROUTERS,
+    OP_REMOVE_BINDING,
+    OP_REMOVE_ROUTER,
+    HeaderName,
+    RouteMethod,
+)
+from tmqp.extensions import HEADER_ROUTER_ENABLED, OP_SET_ROUTER_ENABLED
+from tmqp.models import BindingInformation, RouterInformation
+from tmqp_client._core.letters import RouterRequest
+from tmqp_client._core.pending import Kind
+from tmqp_client._core.requests import Headers, Payload, Request, check_channel, payload_bytes
+from tmqp_client._port import Operations
+from tmqp_client.direct import Response
+from tmqp_client.parts import with_parts
+
+__all__ = ["Routers"]
+
+
+class Routers(Operations):
+    """What :class:`tmqp_client.Client` can do with routers."""
+
+    async def create_router(
+        self,
+        name: str,
+        method: RouteMethod = RouteMethod.DISTRIBUTE,
+        *,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Create a router; one that is there stays as it is, whatever its method (F60).
+
+        :raises OperationFailed: when the server refuses: 400, 482.
+        """
+        headers = ((HeaderName.ROUTE_METHOD.value, str(int(method))),)
+        request = Request(OP_CREATE_ROUTER, "create router", check_channel(name), headers)
+        await self._session.ask(request, timeout_s)
+
+    async def remove_router(self, name: str, *, timeout_s: float | None = None) -> None:
+        """Remove a router with its bindings, if it is there."""
+        request = Request(OP_REMOVE_ROUTER, "remove router", check_channel(name))
+        await self._session.ask(request, timeout_s)
+
+    async def set_router_enabled(
+        self, name: str, enabled: bool, *, timeout_s: float | None = None
+    ) -> None:
+        """Let a router work, or have it answer as if it were not there (an extension).
+
+        :raises OperationFailed: with 404 when there is no such router; 400 by a server that does
+            not know the operation.
+        """
+        headers = ((HEADER_ROUTER_ENABLED, "1" if enabled else "0"),)
+        request = Request(
+            OP_SET_ROUTER_ENABLED, "enable or disable router", check_channel(name), headers
+        )
+        await self._session.ask(request, timeout_s)
+
+    async def routers(self, *, timeout_s: float | None = None) -> list[RouterInformation]:
+        """All routers.
+
+        :raises ModelError: when the answer cannot be read.
+        """
+        return await self._list(
+            RouterInformation, Request(OP_LIST_ROUTERS, "list routers", ""), timeout_s
+        )
+
+    async def add_binding(
+        self, router: str, binding: BindingInformation, *, timeout_s: float | None = None
+    ) -> None:
+        """Add a binding; one that is there stays as it is (F61).
+
+        :raises OperationFailed: when the server refuses: 404 for no such router, 401 for a custom
+            router or a URL that is not allowed, 400, 482, 501 where no HTTP bindings are.
+        """
+        request = Request(
+            OP_ADD_BINDING, "add binding to", check_channel(router), (), binding.to_json()
+        )
+        await self._session.ask(request, timeout_s)
+
+    async def remove_binding(
+        self, router: str, binding: str, *, timeout_s: float | None = None
+    ) -> None:
+        """Remove the binding of this name.
+
+        :raises OperationFailed: with 404 when there is none.
+        """
+        headers = ((HeaderName.BINDING_NAME.value, binding),)
+        request = Request(OP_REMOVE_BINDING, "remove binding of", check_channel(router), headers)
+        await self._session.ask(request, timeout_s)
+
+    async def bindings(
+        self, router: str, *, timeout_s: float | None = None
+    ) -> list[BindingInformation]:
+        """The bindings of a router, the highest priority first (F122).
+
+        :raises OperationFailed: with 404 when there is no such router.
+        :raises ModelError: when the answer cannot be read.
+        """
+        request = Request(OP_LIST_BINDINGS, "list bindings of", check_channel(router))
+        return await self._list(BindingInformation, request, timeout_s)
+
+    async def publish(
+        self,
+        router: str,
+        payload: Payload,
+        *,
+        content_type: int = 0,
+        headers: Headers = (),
+        high_priority: bool = False,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        nowait: bool = False,
+    ) -> str:
+        """Give a message to a router; return its id (F123).
+
+        :param content_type: a number of your own; the queue, where a queue binding names none.
+        :param wait: return when the acknowledge has come: from the router when it has reached
+            somebody, or from a receiver where a binding asks for it.
+        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
+        :return: its id; empty when it was dropped (``when_full``).
+        :raises NegativeAcknowledge: when it reached nobody (``no-consumers``), or was refused.
+        """
+        kind = Kind.DIRECT if wait else Kind.OPERATION
+        request = RouterRequest(
+            kind,
+            router,
+            content_type,
+            payload_bytes(payload),
+            with_parts(payload, headers),
+            high_priority,
+        )
+        return await self._session.deliver(request, timeout_s, wait=wait, nowait=nowait)
+
+    async def request_router(
+        self,
+        router: str,
+        payload: Payload,
+        timeout_s: float | None = None,
+        *,
+        content_type: int = 0,
+        headers: Headers = (),
+        high_priority: bool = False,
+    ) -> Response:
+        """Give a message to a router and return the response (F123).
+
+        It comes from a receiver where a binding asks for one (its ``source`` says from whom), else
+        from the router, without a payload.
+
+        :raises OperationFailed: with 404 when it reached nobody.
+        """
+        request = RouterRequest(
+            Kind.REQUEST,
+            router,
+            content_type,
+            payload_bytes(payload),
+            with_parts(payload, headers),
+            high_priority,
+        )
+        answer = (await self._session.ask(request, timeout_s)).answer
+        assert answer is not None, "a request is settled by a response"
+        return Response(answer.content_type, answer.payload, answer.source)

@@ -1,0 +1,176 @@
+"""Owns the part of the client that speaks to other clients and listens to the server's events."""
+
+from __future__ import annotations
+
+from tmqp_client._core.letters import DirectRequest
+from tmqp_client._core.pending import Kind
+from tmqp_client._core.requests import Headers, Payload, payload_bytes
+from tmqp_client._port import Operations
+from tmqp_client.custom import CustomMessages, CustomRequest
+from tmqp_client.direct import DirectMessages, Response
+from tmqp_client.events import Events
+from tmqp_client.parts import with_parts
+
+__all__ = ["Talking"]
+
+
+class Talking(Operations):
+    """What :class:`tmqp_client.Client` can do beyond channels and queues."""
+
+    async def send_direct(
+        self,
+        target: str,
+        payload: Payload,
+        *,
+        content_type: int = 0,
+        headers: Headers = (),
+        first_only: bool = False,
+        high_priority: bool = False,
+        wait: bool = False,
+        timeout_s: float | None = None,
+        nowait: bool = False,
+    ) -> str:
+        """Send a message to other clients; return its id (F113).
+
+        :param target: a client's id, :func:`to_name` or :func:`to_type` of one.
+        :param content_type: a number of your own, 0..65,535.
+        :param first_only: of several that fit, only the one that connected first gets it.
+        :param wait: return when one of them has acknowledged it.  Without waiting, a refusal is
+            found in :meth:`Client.unclaimed` only.
+        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
+        :return: its id; empty when it was dropped (``when_full``).
+        :raises NegativeAcknowledge: when a receiver refuses it.
+        :raises OperationFailed: when the server does: 404 for nobody there, 503 for one that reads
+            too slowly, 482.
+        """
+        kind = Kind.DIRECT if wait else Kind.OPERATION
+        request = DirectRequest(
+            kind,
+            target,
+            content_type,
+            payload_bytes(payload),
+            with_parts(payload, headers),
+            first_only,
+            high_priority,
+        )
+        return await self._session.deliver(request, timeout_s, wait=wait, nowait=nowait)
+
+    async def request(
+        self,
+        target: str,
+        payload: Payload,
+        timeout_s: float | None = None,
+        *,
+        content_type: int = 0,
+        headers: Headers = (),
+        first_only: bool = False,
+        high_priority: bool = False,
+        nowait: bool = False,
+    ) -> Response:
+        """Send a message to another client and return its response, whatever its code (F117).
+
+        Any number may be under way at one time, up to ``max_outstanding``.  Of several answers the
+        first one counts.  Parameters as :meth:`send_direct`.
+
+        :raises OperationFailed: when the server answers instead: 404 for nobody there, 503, 482.
+        :raises OperationTimeout: when nobody answers in time (``response_timeout_s``).
+        """
+        request = DirectRequest(
+            Kind.REQUEST,
+            target,
+            content_type,
+            payload_bytes(payload),
+            with_parts(payload, headers),
+            first_only,
+            high_priority,
+        )
+        answer = (await self._session.ask(request, timeout_s, nowait=nowait)).answer
+        assert answer is not None, "a request is settled by a response"
+        return Response(answer.content_type, answer.payload, answer.source)
+
+    def direct_messages(self) -> DirectMessages:
+        """Messages of other clients to this one, as an async iterator; see
+        :class:`DirectMessages`.  What comes before it is open is found in
+        :meth:`Client.unclaimed`.
+
+        :raises AlreadyListening: when it is opened while another one is open.
+        """
+        return DirectMessages(self._port)
+
+    async def send_custom(
+        self,
+        payload: Payload,
+        *,
+        target: str = "",
+        content_type: int = 0,
+        headers: Headers = (),
+        high_priority: bool = False,
+        nowait: bool = False,
+    ) -> str:
+        """Send a custom message to the server's own code; return its id (F17).
+
+        A server that has no code for it ignores it.
+
+        :param target: a text of your own.
+        :param content_type: a number of your own, 0..65,535.
+        :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
+        :return: its id; empty when it was dropped (``when_full``).
+        """
+        request = CustomRequest(
+            Kind.OPERATION,
+            target,
+            content_type,
+            payload_bytes(payload),
+            with_parts(payload, headers),
+            high_priority,
+        )
+        return await self._session.deliver(request, None, wait=False, nowait=nowait)
+
+    async def request_custom(
+        self,
+        payload: Payload,
+        timeout_s: float | None = None,
+        *,
+        target: str = "",
+        content_type: int = 0,
+        headers: Headers = (),
+        high_priority: bool = False,
+    ) -> Response:
+        """Send a custom message and return the response of the server's code to it.
+
+        Parameters as :meth:`send_custom`.
+
+        :raises OperationFailed: when the code of the answer is not 0: 401 for who may not send
+            these, 500 for server code that fails.
+        :raises OperationTimeout: when it does not answer in time, or there is no such code.
+        """
+        request = CustomRequest(
+            Kind.REQUEST,
+            target,
+            content_type,
+            payload_bytes(payload),
+            with_parts(payload, headers),
+            high_priority,
+        )
+        answer = (await self._session.ask(request, timeout_s)).answer
+        assert answer is not None, "a request is settled by a response"
+        return Response(answer.content_type, answer.payload, answer.source)
+
+    def custom_messages(self) -> CustomMessages:
+        """Custom messages of the server's code, as an async iterator; see :class:`CustomMessages`.
+        What comes before it is open is found in :meth:`Client.unclaimed`.
+
+        :raises AlreadyListening: when it is opened while another one is open.
+        """
+        return CustomMessages(self._port)
+
+    def events(self, name: str, channel: str | None = None, queue_id: int | None = None) -> Events:
+        """Events of the server, as an async iterator of their models; see :class:`Events`.
+
+        :param name: a :class:`tmqp.EventName`, or its text.
+        :param channel: for ClientJoined, ClientLeft, the events of queues, and MessageProduced.
+        :param queue_id: for MessageProduced.
+        :raises LocalProtocolError: when the event is not known, or these do not suit it.
+        :raises AlreadyListening: when it is opened while another one of the same is open.
+        """
+        return Events(self._port, name, channel, queue_id)

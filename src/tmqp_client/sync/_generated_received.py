@@ -1,0 +1,459 @@
+"""What a blocking client hands out.
+
+Made by ``python -m tools.make_sync``: edit the async side, and run that.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from tmqp.constants import NackReason
+from tmqp.events import MessageReceived
+from tmqp_client._core.requests import Payload
+from tmqp_client.connection_events import ConnectionEvent
+from tmqp_client.connection_events import ConnectionEvents as AsyncConnectionEvents
+from tmqp_client.consumer import Consumer as AsyncConsumer
+from tmqp_client.consumer import ConsumerIterator as AsyncConsumerIterator
+from tmqp_client.custom import CustomMessage as AsyncCustomMessage
+from tmqp_client.custom import CustomMessages as AsyncCustomMessages
+from tmqp_client.direct import DirectMessage as AsyncDirectMessage
+from tmqp_client.direct import DirectMessages as AsyncDirectMessages
+from tmqp_client.events import AnyEvent
+from tmqp_client.events import Events as AsyncEvents
+from tmqp_client.message import Message as AsyncMessage
+from tmqp_client.operations.reading import KeptMessages as AsyncKeptMessages
+from tmqp_client.pull import Pull as AsyncPull
+from tmqp_client.reading import KeptMessage
+from tmqp_client.sync._blocking import Blocking
+from tmqp_client.unclaimed import Unclaimed as AsyncUnclaimed
+
+__all__ = [
+    "ConnectionEvents",
+    "Consumer",
+    "ConsumerIterator",
+    "CustomMessage",
+    "CustomMessages",
+    "DirectMessage",
+    "DirectMessages",
+    "Events",
+    "KeptMessages",
+    "Message",
+    "Pull",
+    "Unclaimed",
+]
+
+
+class Message(Blocking[AsyncMessage]):
+    """The blocking twin of :class:`tmqp_client.Message`."""
+
+    @property
+    def channel(self) -> str:
+        """As :attr:`tmqp_client.Message.channel`."""
+        return self._twin.channel
+
+    @property
+    def queue_id(self) -> int:
+        """As :attr:`tmqp_client.Message.queue_id`."""
+        return self._twin.queue_id
+
+    @property
+    def message_id(self) -> str:
+        """As :attr:`tmqp_client.Message.message_id`."""
+        return self._twin.message_id
+
+    @property
+    def source(self) -> str:
+        """As :attr:`tmqp_client.Message.source`."""
+        return self._twin.source
+
+    @property
+    def high_priority(self) -> bool:
+        """As :attr:`tmqp_client.Message.high_priority`."""
+        return self._twin.high_priority
+
+    @property
+    def first_acquirer(self) -> bool:
+        """As :attr:`tmqp_client.Message.first_acquirer`."""
+        return self._twin.first_acquirer
+
+    @property
+    def redelivered(self) -> bool:
+        """As :attr:`tmqp_client.Message.redelivered`."""
+        return self._twin.redelivered
+
+    @property
+    def requires_acknowledge(self) -> bool:
+        """As :attr:`tmqp_client.Message.requires_acknowledge`."""
+        return self._twin.requires_acknowledge
+
+    @property
+    def answered(self) -> bool:
+        """As :attr:`tmqp_client.Message.answered`."""
+        return self._twin.answered
+
+    @property
+    def stale(self) -> bool:
+        """As :attr:`tmqp_client.Message.stale`."""
+        return self._twin.stale
+
+    def ack(self) -> bool:
+        """As :meth:`tmqp_client.Message.ack`, blocking."""
+        result: bool = self._call(self._twin.ack)
+        return result
+
+    def nack(self, reason: str = NackReason.NONE) -> bool:
+        """As :meth:`tmqp_client.Message.nack`, blocking."""
+        result: bool = self._call(self._twin.nack, reason)
+        return result
+
+    def __enter__(self) -> Self:
+        self._loop.call(self._twin.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+
+    @property
+    def payload(self) -> bytes:
+        """As :attr:`tmqp_client.Message.payload`."""
+        return self._twin.payload
+
+    @property
+    def text(self) -> str:
+        """As :attr:`tmqp_client.Message.text`."""
+        return self._twin.text
+
+    @property
+    def parts(self) -> list[bytes]:
+        """As :attr:`tmqp_client.Message.parts`."""
+        return self._twin.parts
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """As :attr:`tmqp_client.Message.headers`."""
+        return self._twin.headers
+
+    def header(self, name: str) -> str | None:
+        """As :meth:`tmqp_client.Message.header`."""
+        return self._twin.header(name)
+
+
+class DirectMessage(Blocking[AsyncDirectMessage]):
+    """The blocking twin of :class:`tmqp_client.DirectMessage`."""
+
+    @property
+    def source(self) -> str:
+        """As :attr:`tmqp_client.DirectMessage.source`."""
+        return self._twin.source
+
+    @property
+    def target(self) -> str:
+        """As :attr:`tmqp_client.DirectMessage.target`."""
+        return self._twin.target
+
+    @property
+    def content_type(self) -> int:
+        """As :attr:`tmqp_client.DirectMessage.content_type`."""
+        return self._twin.content_type
+
+    @property
+    def message_id(self) -> str:
+        """As :attr:`tmqp_client.DirectMessage.message_id`."""
+        return self._twin.message_id
+
+    @property
+    def requires_response(self) -> bool:
+        """As :attr:`tmqp_client.DirectMessage.requires_response`."""
+        return self._twin.requires_response
+
+    @property
+    def requires_acknowledge(self) -> bool:
+        """As :attr:`tmqp_client.DirectMessage.requires_acknowledge`."""
+        return self._twin.requires_acknowledge
+
+    @property
+    def responded(self) -> bool:
+        """As :attr:`tmqp_client.DirectMessage.responded`."""
+        return self._twin.responded
+
+    def respond(self, code: int = 0, payload: Payload = b"") -> None:
+        """As :meth:`tmqp_client.DirectMessage.respond`, blocking."""
+        self._call(self._twin.respond, code, payload)
+
+    def ack(self) -> None:
+        """As :meth:`tmqp_client.DirectMessage.ack`, blocking."""
+        self._call(self._twin.ack)
+
+    def nack(self, reason: str = NackReason.NONE) -> None:
+        """As :meth:`tmqp_client.DirectMessage.nack`, blocking."""
+        self._call(self._twin.nack, reason)
+
+    def __enter__(self) -> Self:
+        self._loop.call(self._twin.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+
+    @property
+    def payload(self) -> bytes:
+        """As :attr:`tmqp_client.DirectMessage.payload`."""
+        return self._twin.payload
+
+    @property
+    def text(self) -> str:
+        """As :attr:`tmqp_client.DirectMessage.text`."""
+        return self._twin.text
+
+    @property
+    def parts(self) -> list[bytes]:
+        """As :attr:`tmqp_client.DirectMessage.parts`."""
+        return self._twin.parts
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """As :attr:`tmqp_client.DirectMessage.headers`."""
+        return self._twin.headers
+
+    def header(self, name: str) -> str | None:
+        """As :meth:`tmqp_client.DirectMessage.header`."""
+        return self._twin.header(name)
+
+
+class ConsumerIterator(Blocking[AsyncConsumerIterator]):
+    """The blocking twin of :class:`tmqp_client.ConsumerIterator`."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Message:
+        result: Message = self._next()
+        return result
+
+
+class Consumer(Blocking[AsyncConsumer]):
+    """The blocking twin of :class:`tmqp_client.Consumer`."""
+
+    def __enter__(self) -> Self:
+        self._loop.call(self._twin.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+
+    def aclose(self) -> None:
+        """As :meth:`tmqp_client.Consumer.aclose`, blocking."""
+        self._call(self._twin.aclose)
+
+    def __iter__(self) -> ConsumerIterator:
+        result: ConsumerIterator = self._wrap(self._twin.__aiter__())
+        return result
+
+    def get(self, *, timeout_s: float | None = None) -> Message:
+        """As :meth:`tmqp_client.Consumer.get`, blocking."""
+        result: Message = self._call(self._twin.get, timeout_s=timeout_s)
+        return result
+
+
+class Pull(Blocking[AsyncPull]):
+    """The blocking twin of :class:`tmqp_client.Pull`."""
+
+    @property
+    def reason(self) -> str:
+        """As :attr:`tmqp_client.Pull.reason`."""
+        return self._twin.reason
+
+    def close(self) -> None:
+        """As :meth:`tmqp_client.Pull.close`, blocking."""
+        self._call(self._twin.close)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Message:
+        result: Message = self._next()
+        return result
+
+
+class DirectMessages(Blocking[AsyncDirectMessages]):
+    """The blocking twin of :class:`tmqp_client.DirectMessages`."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> DirectMessage:
+        result: DirectMessage = self._next()
+        return result
+
+    def __enter__(self) -> Self:
+        self._loop.call(self._twin.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+
+    def aclose(self) -> None:
+        """As :meth:`tmqp_client.DirectMessages.aclose`, blocking."""
+        self._call(self._twin.aclose)
+
+
+class CustomMessage(Blocking[AsyncCustomMessage]):
+    """The blocking twin of :class:`tmqp_client.CustomMessage`."""
+
+    @property
+    def content_type(self) -> int:
+        """As :attr:`tmqp_client.CustomMessage.content_type`."""
+        return self._twin.content_type
+
+    @property
+    def message_id(self) -> str:
+        """As :attr:`tmqp_client.CustomMessage.message_id`."""
+        return self._twin.message_id
+
+    @property
+    def payload(self) -> bytes:
+        """As :attr:`tmqp_client.CustomMessage.payload`."""
+        return self._twin.payload
+
+    @property
+    def text(self) -> str:
+        """As :attr:`tmqp_client.CustomMessage.text`."""
+        return self._twin.text
+
+    @property
+    def parts(self) -> list[bytes]:
+        """As :attr:`tmqp_client.CustomMessage.parts`."""
+        return self._twin.parts
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """As :attr:`tmqp_client.CustomMessage.headers`."""
+        return self._twin.headers
+
+    def header(self, name: str) -> str | None:
+        """As :meth:`tmqp_client.CustomMessage.header`."""
+        return self._twin.header(name)
+
+
+class CustomMessages(Blocking[AsyncCustomMessages]):
+    """The blocking twin of :class:`tmqp_client.CustomMessages`."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> CustomMessage:
+        result: CustomMessage = self._next()
+        return result
+
+    def __enter__(self) -> Self:
+        self._loop.call(self._twin.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+
+    def aclose(self) -> None:
+        """As :meth:`tmqp_client.CustomMessages.aclose`, blocking."""
+        self._call(self._twin.aclose)
+
+
+class Events(Blocking[AsyncEvents]):
+    """The blocking twin of :class:`tmqp_client.Events`."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> AnyEvent:
+        result: AnyEvent = self._next()
+        return result
+
+    def __enter__(self) -> Self:
+        self._loop.call(self._twin.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+
+    def aclose(self) -> None:
+        """As :meth:`tmqp_client.Events.aclose`, blocking."""
+        self._call(self._twin.aclose)
+
+
+class Unclaimed(Blocking[AsyncUnclaimed]):
+    """The blocking twin of :class:`tmqp_client.Unclaimed`."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> MessageReceived:
+        result: MessageReceived = self._next()
+        return result
+
+
+class ConnectionEvents(Blocking[AsyncConnectionEvents]):
+    """The blocking twin of :class:`tmqp_client.ConnectionEvents`."""
+
+    def close(self) -> None:
+        """As :meth:`tmqp_client.ConnectionEvents.close`, blocking."""
+        self._call(self._twin.close)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> ConnectionEvent:
+        result: ConnectionEvent = self._next()
+        return result
+
+    def __enter__(self) -> Self:
+        self._loop.call(self._twin.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+
+
+class KeptMessages(Blocking[AsyncKeptMessages]):
+    """The blocking twin of :class:`tmqp_client.KeptMessages`."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> KeptMessage:
+        result: KeptMessage = self._next()
+        return result

@@ -1,0 +1,180 @@
+"""One connection in the event loop: carries bytes between a transport and the turn.
+
+It decides nothing: :class:`~tmqp_server.shell.turn.Turn` says after each chunk whether to read on,
+to wait or to end, has a writer started when bytes wait, and says when the connection is over.
+
+Where the event loop can watch the socket it calls :meth:`Connection._readable` for each chunk, and
+no task is woken.  Elsewhere (trio, TLS) a task reads.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import anyio
+import anyio.lowlevel
+
+from tmqp_server.io.transport import Bytes, Transport
+from tmqp_server.shell.connections import EFFECTS, END, WAIT
+from tmqp_server.shell.turn import Turn
+
+__all__ = ["Carrier", "Connection"]
+
+logger = logging.getLogger("tmqp_server.connection")
+
+#: What a reader does next, without the bit beside it.
+_STEP: Final = ~EFFECTS
+
+
+class Carrier(Protocol):
+    """What runs the turn in the event loop."""
+
+    turn: Turn
+    #: The time, as the event loop tells it.
+    now: Callable[[], float]
+
+    def opened(self, connection: Connection) -> int:
+        """A connection begins; returns what its reader does next."""
+
+    def gone(self, connection: Connection) -> None:
+        """A connection has come to its end."""
+
+    def failed(self, connection: Connection, error: Exception) -> None:
+        """Carrying bytes failed, which is a bug."""
+
+    def attend(self) -> None:
+        """Carry out what the turn has for the world."""
+
+
+class Connection:
+    """One connection; made by the listener, run as one task.
+
+    :param host: the peer's address without its port, by which refused log-ins are counted.
+
+    Attributes: ``number`` of its session, ``transport``, ``reason`` why it was closed.
+    """
+
+    def __init__(self, number: int, transport: Transport, host: str, shell: Carrier) -> None:
+        self.number = number
+        self.transport = transport
+        self.host = host
+        self.reason = ""
+        self._shell = shell
+        self._turn = shell.turn
+        self._scope = anyio.CancelScope()
+        self._writing: anyio.CancelScope | None = None
+        #: Set by ``Resume``; only where a task reads.
+        self._resumed: anyio.Event | None = None
+
+    async def run(self) -> None:
+        """Carry bytes until the connection is over; it is closed then, whatever happens."""
+        try:
+            with self._scope:
+                step = self._shell.opened(self)
+                if step != END and not self._watch():
+                    await self._read(step)
+                await anyio.sleep_forever()  # the last bytes are written; ``close`` ends it
+        except Exception as error:  # noqa: BLE001 - a bug; it hurts this connection alone
+            self._shell.failed(self, error)
+        finally:
+            self.transport.unwatch()
+            if self._writing is not None:
+                self._writing.cancel()
+            try:
+                self._shell.gone(self)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self.transport.aclose()
+
+    def close(self, reason: str) -> None:
+        """It is over: come to an end at once."""
+        self.reason = reason
+        self.transport.unwatch()
+        self._scope.cancel()
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def _watch(self) -> bool:
+        return self.transport.watch(self._readable)
+
+    def _readable(self) -> None:
+        """The event loop says that bytes may have come; called again as long as they have."""
+        shell = self._shell
+        try:
+            try:
+                data = self.transport.receive_now()
+                if data is None:
+                    return
+            except OSError as error:
+                step = self._turn.broken(self.number, _why(error), shell.now())
+            else:
+                step = (
+                    self._turn.received(self.number, data, shell.now())
+                    if data
+                    else self._turn.ended(self.number, shell.now())
+                )
+            if step:
+                if step & _STEP:
+                    self.transport.unwatch()
+                if step & EFFECTS:
+                    shell.attend()
+        except Exception as error:  # noqa: BLE001 - a bug; it must not reach the event loop
+            shell.failed(self, error)
+
+    async def _read(self, step: int) -> None:
+        """The same for a transport that must be read by a task."""
+        self._resumed = anyio.Event()
+        shell = self._shell
+        while step != END:
+            if step == WAIT:
+                await self._resumed.wait()
+                self._resumed = anyio.Event()
+            try:
+                data = await self.transport.receive()
+            except OSError as error:
+                step = self._turn.broken(self.number, _why(error), shell.now())
+            else:
+                step = (
+                    self._turn.received(self.number, data, shell.now())
+                    if data
+                    else self._turn.ended(self.number, shell.now())
+                )
+            if step & EFFECTS:
+                shell.attend()
+                step &= _STEP
+            if not self.transport.waited:
+                # A peer that always has bytes ready must not starve the others.
+                await anyio.lowlevel.checkpoint()
+
+    def resume(self) -> None:
+        """Read again."""
+        if self._resumed is not None:
+            self._resumed.set()
+        elif not self._watch():
+            self._turn.broken(self.number, "closed on this side", self._shell.now())
+
+    # -- writing --------------------------------------------------------------------------------
+
+    async def write(self, scope: anyio.CancelScope) -> None:
+        """Write what waits, piece by piece, until nothing does or *scope* is cancelled."""
+        self._writing = scope
+        turn = self._turn
+        shell = self._shell
+        with scope:
+            while piece := turn.piece(self.number):
+                offset = turn.offset(self.number)
+                rest: Bytes = memoryview(piece)[offset:] if offset else piece
+                try:
+                    sent = await self.transport.send_some(rest)
+                except OSError as error:
+                    turn.lost(self.number, _why(error), shell.now())
+                    shell.attend()
+                    return
+                turn.taken(self.number, sent, shell.now())
+                shell.attend()
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__

@@ -1,0 +1,439 @@
+"""The event loop's part of the shell: carries out world effects and reports their outcome.
+
+It decides nothing: :class:`~tmqp_server.shell.turn.Turn` does.  Everything happens in one thread,
+but for the store, which works in a thread of its own, on one thing at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+
+from tmqp_server.access.custom import ClientGone
+from tmqp_server.access.gate import Decision
+from tmqp_server.doors.port import Door
+from tmqp_server.engine.commands import Command
+from tmqp_server.hub.questions import StorageQuestion
+from tmqp_server.hub.recovery import answer_of
+from tmqp_server.io.connection import Connection
+from tmqp_server.io.event_loop import clock
+from tmqp_server.io.http import HttpCaller
+from tmqp_server.io.judge import Judge
+from tmqp_server.io.telling import Teller
+from tmqp_server.io.worker import Worker
+from tmqp_server.shell.connections import EFFECTS, GONE, NOT_YET
+from tmqp_server.shell.saving import CLOSED
+from tmqp_server.shell.turn import Turn
+from tmqp_server.shell.world import (
+    Abandon,
+    Ask,
+    Call,
+    CatchUp,
+    Close,
+    CloseStore,
+    Drained,
+    GoOn,
+    LinkOutput,
+    Log,
+    ReadBatch,
+    Resume,
+    StartWriting,
+    Tell,
+    Wake,
+    WriteBatch,
+)
+from tmqp_server.storage.journal import Journal
+from tmqp_server.storage.port import Store
+
+__all__ = ["Shell"]
+
+logger = logging.getLogger("tmqp_server.shell")
+
+_NO: Final = Decision(False)
+
+_StoreWork = WriteBatch | ReadBatch | CatchUp | CloseStore
+
+
+class Shell:
+    """Runs one turn in the event loop.
+
+    :param turn: decides.
+    :param door: the protocol spoken by every connection opened from now on.
+    :param judge: answers questions; None if none are asked.
+    :param http: makes HTTP calls; None where none are allowed.
+    :param teller: tells channels' event handlers; None where there are none.
+    :param store: and the journal that is written to it; None where nothing is kept.
+    :param wake_link: called when the connection to another server has something to send.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        door: Door,
+        judge: Judge | None = None,
+        http: HttpCaller | None = None,
+        teller: Teller | None = None,
+        store: Store | None = None,
+        journal: Journal | None = None,
+        wake_link: Callable[[int], None] | None = None,
+    ) -> None:
+        self.turn = turn
+        #: The time, as the event loop tells it.
+        self.now: Callable[[], float] = anyio.current_time
+        self._door = door
+        self._judge = judge
+        self._http = http
+        self._teller = teller
+        self._store = store
+        self._journal = journal
+        self._wake_link = wake_link
+        self._connections: dict[int, Connection] = {}
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._scopes: dict[Ask | Call | Tell, anyio.CancelScope] = {}
+        self._drained: dict[int, anyio.Event] = {}
+        self._attending = False
+        self._due_nearer = anyio.Event()
+        self._portion_waits = anyio.Event()
+        self._store_work: _StoreWork | None = None
+        self._store_called = anyio.Event()
+        self._store_closed = anyio.Event()
+        self._none_left = anyio.Event()
+        self._all_told = anyio.Event()
+        self._starters: dict[type, Callable[[Any], None]] = {
+            StartWriting: self._start_writing,
+            Resume: self._resume,
+            Drained: self._tell_drained,
+            Close: self._close,
+            GoOn: self._go_on,
+            Wake: self._wake,
+            Ask: self._ask,
+            Call: self._call,
+            Tell: self._tell,
+            Abandon: self._abandon,
+            WriteBatch: self._work_on,
+            ReadBatch: self._work_on,
+            CatchUp: self._work_on,
+            CloseStore: self._work_on,
+            LinkOutput: self._link_output,
+            Log: self._log,
+        }
+
+    # -- its tasks ------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Carry effects out, until it is cancelled."""
+        self.now = clock()
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            try:
+                tasks.start_soon(self._run_timers)
+                tasks.start_soon(self._run_portions)
+                if self._store is not None:
+                    tasks.start_soon(self._run_store, self._store)
+                if self._http is not None:
+                    tasks.start_soon(self._http.run)
+                self.attend()
+                await anyio.sleep_forever()
+            finally:
+                self._tasks = None
+
+    def attend(self) -> None:
+        """Carry out what the turn has for the world."""
+        if self._attending:
+            return  # what an effect led to is carried out behind those before it
+        self._attending = True
+        try:
+            while effects := self.turn.take_effects():
+                for effect in effects:
+                    self._starters[type(effect)](effect)
+        finally:
+            self._attending = False
+
+    async def _run_timers(self) -> None:
+        """Serve all deadlines, for ever."""
+        turn = self.turn
+        while True:
+            turn.on_deadline(self.now())
+            self.attend()
+            self._due_nearer = anyio.Event()
+            due = turn.next_deadline()
+            delay_s = due - self.now()
+            if delay_s <= 0.0:
+                await anyio.lowlevel.checkpoint()
+                continue
+            with anyio.move_on_after(None if math.isinf(delay_s) else delay_s):
+                await self._due_nearer.wait()
+
+    def _wake(self, _effect: Wake) -> None:
+        self._due_nearer.set()
+
+    async def _run_portions(self) -> None:
+        """Work on a portion whenever others have had their turn, for ever."""
+        while True:
+            await self._portion_waits.wait()
+            self._portion_waits = anyio.Event()
+            await anyio.lowlevel.checkpoint()
+            self.turn.go_on(self.now())
+            self.attend()
+
+    def _go_on(self, _effect: GoOn) -> None:
+        self._portion_waits.set()
+
+    # -- connections ----------------------------------------------------------------------------
+
+    def opened(self, connection: Connection) -> int:
+        """A connection begins; returns what its reader does next."""
+        number = connection.number
+        self._connections[number] = connection
+        transport = connection.transport
+        logger.debug("%s: connected (session %d)", transport.peer, number)
+        step = self.turn.opened(number, self._door, transport, connection.host, self.now())
+        self.attend()
+        return step & ~EFFECTS
+
+    def gone(self, connection: Connection) -> None:
+        """A connection has come to its end."""
+        number = connection.number
+        self.turn.closed(number, self.now())
+        self.attend()
+        logger.info("%s: closed: %s", connection.transport.peer, self._why_gone(connection))
+        if self._judge is not None:
+            self._judge.forget(number)
+        self._connections.pop(number, None)
+        if not self._connections:
+            self._none_left.set()
+
+    def _why_gone(self, connection: Connection) -> str:
+        return connection.reason or "the server stopped"
+
+    def failed(self, connection: Connection, error: Exception) -> None:
+        """Carrying bytes failed, which is a bug: end this connection, and nobody else's."""
+        logger.error("%s: the session failed", connection.transport.peer, exc_info=error)
+        connection.close("an internal error")
+
+    async def wait_for_none(self) -> None:
+        """Wait until no connection is left."""
+        while self._connections:
+            self._none_left = anyio.Event()
+            await self._none_left.wait()
+
+    def close_all(self, reason: str) -> None:
+        """Close every connection politely, those to come as well."""
+        self.turn.close_all(reason, self.now())
+        self.attend()
+
+    def perform(self, commands: Iterable[Command]) -> None:
+        """Carry out what no session asked: what another server said, or how it is."""
+        self.turn.perform(commands, self.now())
+        self.attend()
+
+    def set_router_enabled(self, name: str, enabled: bool) -> bool:
+        """Let a router work, or not; False when there is none of that name."""
+        found = self.turn.set_router_enabled(name, enabled, self.now())
+        self.attend()
+        return found
+
+    def link_waits(self, link: int) -> None:
+        """The connection to another server has sent everything."""
+        self.turn.link_waits(link)
+        self.attend()
+
+    def _start_writing(self, effect: StartWriting) -> None:
+        connection = self._connections.get(effect.session)
+        if connection is not None and self._tasks is not None:
+            self._tasks.start_soon(connection.write, anyio.CancelScope())
+
+    def _resume(self, effect: Resume) -> None:
+        connection = self._connections.get(effect.session)
+        if connection is not None:
+            connection.resume()
+
+    def _close(self, effect: Close) -> None:
+        connection = self._connections.get(effect.session)
+        if connection is not None:
+            connection.close(effect.reason)
+
+    def _log(self, effect: Log) -> None:
+        text = effect.text
+        connection = self._connections.get(effect.session)
+        if connection is not None:
+            text = f"{connection.transport.peer}: {text}"
+        log = logging.getLogger(f"tmqp_server.{effect.topic}")
+        log.log(effect.level, "%s", text, exc_info=effect.error)
+
+    def _link_output(self, effect: LinkOutput) -> None:
+        if self._wake_link is not None:
+            self._wake_link(effect.link)
+
+    # -- what a hook sends ----------------------------------------------------------------------
+
+    async def send(self, session: int, data: bytes) -> None:
+        """Send whole messages to a session, as soon as its peer reads.
+
+        :raises ClientGone: when it is over, or ends while this waits.
+        """
+        while True:
+            outcome = self.turn.send(session, data, self.now())
+            self.attend()
+            if outcome == GONE:
+                raise ClientGone(f"the client of session {session} has gone")
+            if outcome != NOT_YET:
+                return
+            event = self._drained.get(session)
+            if event is None:
+                event = self._drained[session] = anyio.Event()
+            await event.wait()
+
+    def _tell_drained(self, effect: Drained) -> None:
+        event = self._drained.pop(effect.session, None)
+        if event is not None:
+            event.set()
+
+    # -- code outside ---------------------------------------------------------------------------
+
+    def _ask(self, effect: Ask) -> None:
+        self._start(effect, self._decide)
+
+    async def _decide(self, ask: Ask, scope: anyio.CancelScope) -> None:
+        judge = self._judge
+        connection = self._connections.get(ask.question.session)
+        assert judge is not None, "who asks no questions needs no answers"
+        decision = _NO
+        with scope:
+            if connection is not None:
+                decision = await judge.decide(ask.question, connection.transport, self)
+        self._scopes.pop(ask, None)
+        self.turn.decided(ask, decision, self.now())
+        self.attend()
+
+    def _call(self, effect: Call) -> None:
+        self._start(effect, self._make_call)
+
+    async def _make_call(self, call: Call, scope: anyio.CancelScope) -> None:
+        http = self._http
+        assert http is not None, "without a caller no HTTP binding is allowed"
+        status, body = 0, b""
+        with scope:
+            status, body = await http.make(call.call)
+        self._scopes.pop(call, None)
+        self.turn.answered(call, status, body, self.now())
+        self.attend()
+
+    def _tell(self, effect: Tell) -> None:
+        self._start(effect, self._tell_handler)
+
+    async def _tell_handler(self, tell: Tell, scope: anyio.CancelScope) -> None:
+        teller = self._teller
+        assert teller is not None, "no channel has a handler that nobody registered"
+        with scope:
+            await teller.tell(tell.telling)
+        if scope.cancelled_caught:
+            teller.log_late(tell.telling)
+        self._scopes.pop(tell, None)
+        self.turn.told(tell, self.now())
+        self.attend()
+        if self.turn.is_told:
+            self._all_told.set()
+
+    async def wait_until_told(self) -> None:
+        """Wait until the event handlers have heard everything."""
+        while not self.turn.is_told:
+            self._all_told = anyio.Event()
+            await self._all_told.wait()
+
+    def _start(self, work: Any, how: Callable[[Any, anyio.CancelScope], Any]) -> None:
+        if self._tasks is not None:
+            scope = self._scopes[work] = anyio.CancelScope()
+            self._tasks.start_soon(how, work, scope)
+
+    def _abandon(self, effect: Abandon) -> None:
+        scope = self._scopes.get(effect.work)
+        if scope is not None:
+            scope.cancel()
+
+    # -- the store ------------------------------------------------------------------------------
+
+    def _work_on(self, effect: _StoreWork) -> None:
+        assert self._store_work is None, "the store works on one thing at a time"
+        self._store_work = effect
+        self._store_called.set()
+
+    async def _run_store(self, store: Store) -> None:
+        worker = Worker("tmqp-server storage")
+        while True:
+            work = self._store_work
+            if work is None:
+                self._store_called = anyio.Event()
+                await self._store_called.wait()
+                continue
+            await self._carry_out(store, worker, work)
+            self.attend()
+
+    async def _carry_out(self, store: Store, worker: Worker, work: _StoreWork) -> None:
+        answers: list[Command] = []
+        if isinstance(work, WriteBatch):
+            error = await _tried(worker, partial(_write, store, work))
+        elif isinstance(work, ReadBatch):
+            assert self._journal is not None, "a store has a journal"
+            ask = partial(_read, store, self._journal, work.questions, answers, self.now())
+            error = await _tried(worker, ask)
+        elif isinstance(work, CatchUp):
+            error = await _tried(worker, store.catch_up)
+        else:
+            error = await _tried(worker, partial(store.close, work.clean))
+        self._store_work = None
+        turn = self.turn
+        if isinstance(work, WriteBatch):
+            turn.written(error, self.now())
+        elif isinstance(work, ReadBatch):
+            turn.read(answers, error, self.now())
+        elif isinstance(work, CatchUp):
+            turn.caught_up(error, self.now())
+        else:
+            worker.stop()
+            turn.store_closed(error)
+            self._store_closed.set()
+
+    async def finish_storage(self) -> None:
+        """Have everything written and the store closed; no connection may be left."""
+        saving = self.turn.saving
+        if saving is None:
+            return
+        self.turn.finish(self.now())
+        self.attend()
+        if saving.state != CLOSED:
+            await self._store_closed.wait()
+
+
+async def _tried(worker: Worker, work: Callable[[], None]) -> Exception | None:
+    """Do something in the store's thread; returns what it raised."""
+    try:
+        await worker.do(work)
+    except Exception as error:  # noqa: BLE001 - the turn looks at it
+        return error
+    return None
+
+
+def _write(store: Store, work: WriteBatch) -> None:
+    batch = work.writing.batch
+    if not batch.is_empty():
+        store.write(batch, time.time_ns() // 1_000)
+
+
+def _read(
+    store: Store,
+    journal: Journal,
+    questions: Sequence[StorageQuestion],
+    answers: list[Command],
+    now: float,
+) -> None:
+    for asked in questions:
+        answers.append(answer_of(store, journal, asked, now))

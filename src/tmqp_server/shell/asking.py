@@ -1,0 +1,100 @@
+"""What the server's own code is asked, one question a session, and how long each answer may take.
+
+A question about a right that is not answered in time is refused.  A refused log-in is told so only
+after a pause (see ``admitting``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, final
+
+from tmqp_server.access.gate import MESSAGE, Decision, Question
+from tmqp_server.shell.world import ERROR, Abandon, Ask, Log, WorldEffect
+
+__all__ = ["NO", "Asking"]
+
+#: A refusal.
+NO: Final = Decision(False)
+
+
+@final
+class _Held:
+    """A refusal that waits for its time."""
+
+    __slots__ = ("decision", "ticket", "until")
+
+    def __init__(self, ticket: int, decision: Decision, until: float) -> None:
+        self.ticket = ticket
+        self.decision = decision
+        self.until = until
+
+
+@final
+class Asking:
+    """The open questions of one server.
+
+    :param world: gets what is to be asked.
+    :param timeout_s: seconds for an answer about a right.
+    """
+
+    def __init__(self, world: list[WorldEffect], timeout_s: float) -> None:
+        self._world = world
+        self._timeout_s = timeout_s
+        self._asked: dict[int, Ask] = {}
+        self._until: dict[int, float] = {}
+        self._held: dict[int, _Held] = {}
+
+    def ask(self, question: Question, now: float) -> None:
+        """Ask; how long a custom message may take is its hook's business."""
+        ask = Ask(question)
+        self._asked[question.session] = ask
+        if question.right != MESSAGE:
+            self._until[question.session] = now + self._timeout_s
+        self._world.append(ask)
+
+    def take(self, ask: Ask) -> bool:
+        """An answer has come; False if nobody waits for it any more."""
+        number = ask.question.session
+        if self._asked.get(number) is not ask:
+            return False
+        del self._asked[number]
+        self._until.pop(number, None)
+        return True
+
+    def hold(self, ask: Ask, decision: Decision, until: float) -> None:
+        """Tell a decision not before its time."""
+        self._held[ask.question.session] = _Held(ask.question.ticket, decision, until)
+
+    def take_held(self, number: int, now: float) -> tuple[int, Decision] | None:
+        """The ticket and decision that a session may be told now; None for none."""
+        held = self._held.get(number)
+        if held is None or held.until > now:
+            return None
+        del self._held[number]
+        return held.ticket, held.decision
+
+    def take_late(self, number: int, now: float) -> Ask | None:
+        """The question of a session that was not answered in time: it is abandoned."""
+        if self._until.get(number, math.inf) > now:
+            return None
+        ask = self._asked[number]
+        question = ask.question
+        text = f"{question.right} {question.subject!r}: not answered in time, refused"
+        self._world.append(Log(ERROR, text, number, None, "access"))
+        self._world.append(Abandon(ask))
+        return ask
+
+    def due(self, number: int) -> float:
+        """When :meth:`take_held` or :meth:`take_late` has something; infinity for never."""
+        held = self._held.get(number)
+        due = math.inf if held is None else held.until
+        return min(due, self._until.get(number, math.inf))
+
+    def forget(self, number: int) -> None:
+        """A session is over."""
+        self._held.pop(number, None)
+        self._until.pop(number, None)
+        ask = self._asked.pop(number, None)
+        if ask is not None:
+            self._world.append(Abandon(ask))

@@ -1,0 +1,132 @@
+"""Calls to code outside: HTTP bindings and channels' event handlers, each in a bounded line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, final
+
+from tmqp_server.engine.commands import HttpAnswered
+from tmqp_server.engine.effects import CallHttp, TellHandler
+from tmqp_server.shell.lines import Line
+from tmqp_server.shell.world import ERROR, WARNING, Abandon, Call, Log, Tell, WorldEffect
+
+__all__ = ["MOST_EVENTS", "CallSettings", "Calls"]
+
+#: Events that may wait for one event handler.
+MOST_EVENTS: Final = 10_000
+_GATEWAY_TIMEOUT: Final = 504
+
+
+@final
+class CallSettings:
+    """What bounds code outside: seconds of a hook; seconds of an HTTP call, and how many of these
+    are made at once; the names of the event handlers."""
+
+    __slots__ = ("event_handlers", "hook_timeout_s", "http_at_once", "http_timeout_s")
+
+    def __init__(
+        self,
+        hook_timeout_s: float = 10.0,
+        http_timeout_s: float = 10.0,
+        http_at_once: int = 16,
+        event_handlers: Sequence[str] = (),
+    ) -> None:
+        self.hook_timeout_s = hook_timeout_s
+        self.http_timeout_s = http_timeout_s
+        self.http_at_once = http_at_once
+        self.event_handlers = event_handlers
+
+
+@final
+class Calls:
+    """The lines of one server.
+
+    :param world: gets what is to be called.
+    """
+
+    def __init__(self, world: list[WorldEffect], settings: CallSettings) -> None:
+        self._world = world
+        self._http_timeout_s = settings.http_timeout_s
+        self._http: Line[Call] = Line(
+            settings.http_at_once, 0, settings.http_timeout_s, wait_counts=True
+        )
+        self._handlers: dict[str, Line[Tell]] = {}
+        for name in settings.event_handlers:
+            self._handlers[name] = Line(1, MOST_EVENTS, settings.hook_timeout_s, wait_counts=False)
+        #: Events that were lost to a handler since it was last told one.
+        self._losing: dict[str, int] = {}
+
+    @property
+    def lost_events(self) -> int:
+        """Events that were not told to their handler because too many waited."""
+        return sum([line.lost for line in self._handlers.values()])
+
+    @property
+    def is_told(self) -> bool:
+        """Whether every event handler has heard everything."""
+        return all([line.is_idle for line in self._handlers.values()])
+
+    def call(self, call: CallHttp, now: float) -> None:
+        """Make a call as soon as it is its turn; its time runs from now."""
+        self._http.join(Call(call), now)
+        self._start_calls(now)
+
+    def answered(self, call: Call, now: float) -> bool:
+        """A call has come to its end; False if it was given up before."""
+        waited_for = self._http.done(call)
+        self._start_calls(now)
+        return waited_for
+
+    def _start_calls(self, now: float) -> None:
+        while (place := self._http.start(now)) is not None:
+            self._world.append(place.item)
+
+    def tell(self, telling: TellHandler, now: float) -> None:
+        """Tell a handler as soon as it has heard what came before; lost if too much waits."""
+        name = telling.handler
+        line = self._handlers[name]
+        losing = self._losing.get(name, 0)
+        if not line.join(Tell(telling), now):
+            if not losing:
+                text = f"the event handler {name!r} is too slow: events are lost"
+                self._world.append(Log(ERROR, text, 0, None, "events"))
+            self._losing[name] = losing + 1
+            return
+        if losing:
+            del self._losing[name]
+            text = f"the event handler {name!r} missed {losing} events"
+            self._world.append(Log(ERROR, text, 0, None, "events"))
+        self._start_telling(line, now)
+
+    def told(self, tell: Tell, now: float) -> None:
+        """A handler has heard of an event, or failed."""
+        line = self._handlers[tell.telling.handler]
+        line.done(tell)
+        self._start_telling(line, now)
+
+    def _start_telling(self, line: Line[Tell], now: float) -> None:
+        while (place := line.start(now)) is not None:
+            self._world.append(place.item)
+
+    def due(self) -> float:
+        """When :meth:`give_up` has something to do; infinity for never."""
+        if not self._handlers and self._http.is_idle:
+            return math.inf
+        return min([self._http.due(), *[line.due() for line in self._handlers.values()]])
+
+    def give_up(self, now: float) -> list[HttpAnswered]:
+        """Abandon what takes too long; returns what the broker is to be told of HTTP calls."""
+        answers: list[HttpAnswered] = []
+        while (late := self._http.take_late(now)) is not None:
+            call = late.item
+            if late.over:
+                self._world.append(Abandon(call))
+            url = call.call.url.partition("?")[0]  # a query may hold what nobody should read
+            text = f"{call.call.method} {url}: no answer within {self._http_timeout_s:g} s"
+            self._world.append(Log(WARNING, text, 0, None, "http"))
+            answers.append(HttpAnswered(call.call.ticket, _GATEWAY_TIMEOUT, b""))
+        for line in self._handlers.values():
+            while (late_event := line.take_late(now)) is not None:
+                self._world.append(Abandon(late_event.item))
+        return answers

@@ -1,0 +1,511 @@
+"""The connections of one server: what is read, written, held back and ended.
+
+One call brings one chunk, and returns what its reader does next.  The hub works the chunk off, then
+every connection it touched is given its bytes: at once through its :class:`Wire` if nothing waits
+there, else behind what waits.
+
+*Portions.*  A chunk that asks for much is worked off in portions.  Whoever has a portion left waits
+in one line with the others, and one portion of one session is done between two looks at the world
+(``GoOn``): who asks for little waits for one portion, however many ask for much.
+
+*Faults.*  A fault (a bug in a door or in the broker) ends the session it belongs to and is logged
+with its traceback.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Final
+
+from tmqp_server.access.gate import AUTHENTICATE, Decision, Question
+from tmqp_server.doors.port import Door
+from tmqp_server.hub.hub import Hub
+from tmqp_server.shell.admitting import Pauses
+from tmqp_server.shell.asking import NO, Asking
+from tmqp_server.shell.outbound import (
+    BLOCK,
+    CUT,
+    EMPTY,
+    FLUSHING,
+    OPEN,
+    OVER,
+    UNBLOCK,
+    Marks,
+    Outbound,
+)
+from tmqp_server.shell.timers import Timers
+from tmqp_server.shell.world import (
+    ERROR,
+    Ask,
+    Close,
+    Drained,
+    GoOn,
+    Log,
+    Resume,
+    StartWriting,
+    Wake,
+    Wire,
+    WorldEffect,
+)
+
+__all__ = [
+    "EFFECTS",
+    "END",
+    "GONE",
+    "INTERNAL_ERROR",
+    "NOT_YET",
+    "READ",
+    "SENT",
+    "WAIT",
+    "Connections",
+]
+
+#: What a reader does next: read on; wait for ``Resume``; read no more.
+READ: Final = 0
+WAIT: Final = 1
+END: Final = 2
+#: A bit beside them: :meth:`Connections.take_effects` has something.
+EFFECTS: Final = 4
+
+#: What became of bytes that were to be sent: :meth:`Connections.send`.
+SENT: Final = 0
+NOT_YET: Final = 1
+GONE: Final = 2
+
+#: How often a session that is being sent to is looked at, in seconds.
+_BUSY_RECHECK_S: Final = 1.0
+#: Why a session ends that failed.
+INTERNAL_ERROR: Final = "an internal error"
+
+
+class Connections:
+    """Owns the hub and an :class:`Outbound` for each connection; ``Turn`` completes it.
+
+    :param hub: broker and door sessions.
+    :param marks: what a peer that reads slowly may cost.
+    :param hook_timeout_s: seconds for an answer about a right.
+    """
+
+    def __init__(self, hub: Hub, marks: Marks, hook_timeout_s: float) -> None:
+        self.hub = hub
+        #: What a peer that reads slowly may cost.
+        self.marks = marks
+        self._world: list[WorldEffect] = []
+        self._asking = Asking(self._world, hook_timeout_s)
+        self._outs: dict[int, Outbound] = {}
+        self._pauses = Pauses()
+        self._line: deque[Outbound] = deque()
+        self._going_on = False
+        self._closing = ""
+        self._timers = Timers()
+        #: What the world was last told to wait for.
+        self._told_due = math.inf
+
+    def _turn(self, now: float) -> None:
+        """See to everything that came of a call: here, write to every touched session."""
+        self._write_out(now)
+
+    @property
+    def sessions(self) -> int:
+        """Connections at this moment."""
+        return len(self._outs)
+
+    def outbound(self, number: int) -> Outbound | None:
+        """What waits for a session's peer; None when it is over."""
+        return self._outs.get(number)
+
+    def take_effects(self) -> list[WorldEffect]:
+        """What the world is to do, since the last call, in order."""
+        found = self._world[:]
+        self._world.clear()
+        return found
+
+    # -- connections -----------------------------------------------------------------------------
+
+    def opened(self, number: int, door: Door, wire: Wire, host: str, now: float) -> int:
+        """A connection with this number, never used before, speaks the door's protocol.
+
+        :param host: the peer's address, by which refused log-ins are counted.
+        :returns: what its reader does, as do :meth:`received`, :meth:`ended` and :meth:`broken`.
+        """
+        out = Outbound(number, wire, host, self.marks)
+        self._outs[number] = out
+        try:
+            self.hub.open(number, door, now)
+            self._watch(out, now)
+            if self._closing:
+                self.hub.close(number, self._closing, now)
+        except Exception as error:  # noqa: BLE001 - a bug; it is logged
+            self._fail(out, error, now)
+        self._turn(now)
+        return self._next(out, False)
+
+    def received(self, number: int, data: bytes, now: float) -> int:
+        """A chunk was read."""
+        out = self._outs.get(number)
+        if out is None:
+            return END
+        more = False
+        try:
+            more = self.hub.receive(number, data, now)
+        except Exception as error:  # noqa: BLE001 - a bug; it is logged
+            self._fail(out, error, now)
+        self._turn(now)
+        deadline = self.hub.session_deadline(number)
+        if deadline is not None and deadline < self._timers.due(number):
+            self._put(deadline, number)  # accepted: its next ping is due before the handshake was
+        return self._next(out, more)
+
+    def go_on(self, now: float) -> None:
+        """Others have had their turn: work on one portion of the first session in line."""
+        self._going_on = False
+        if self._line:
+            out = self._line.popleft()
+            out.in_line = False
+            if out.state != OVER:
+                self._portion(out, now)
+        self._keep_going()
+
+    def _portion(self, out: Outbound, now: float) -> None:
+        number = out.number
+        try:
+            more = self.hub.go_on(number, now)
+            self._turn(now)
+            if not more and out.state != OVER and self.hub.close_reason(number):
+                self._end(out, now)  # closed before: what it had said is worked off now
+        except Exception as error:  # noqa: BLE001 - a bug; it is logged
+            self._fail(out, error, now)
+        self._release(out)
+        self._turn(now)
+
+    def _keep_going(self) -> None:
+        if self._line and not self._going_on:
+            self._going_on = True
+            self._world.append(GoOn())
+
+    def ended(self, number: int, now: float) -> int:
+        """A session's peer sends no more."""
+        out = self._outs.get(number)
+        if out is not None:
+            self._hear_the_end(out, now)
+            if out.state != OVER:
+                self._end(out, now)
+            self._turn(now)
+        return END | (EFFECTS if self._world else 0)
+
+    def broken(self, number: int, reason: str, now: float) -> int:
+        """Reading from a session failed: there is nobody any more."""
+        out = self._outs.get(number)
+        if out is not None:
+            if not out.reason:
+                out.reason = reason
+            out.drop()
+            self._hear_the_end(out, now)
+            self._over(out, reason, now)
+            self._turn(now)
+        return END | (EFFECTS if self._world else 0)
+
+    def _hear_the_end(self, out: Outbound, now: float) -> None:
+        try:
+            self.hub.receive_eof(out.number, now)
+        except Exception as error:  # noqa: BLE001 - a bug; it is logged
+            self._fail(out, error, now)
+        self._turn(now)
+
+    def lost(self, number: int, reason: str, now: float) -> None:
+        """Sending to a session failed; its reading finds the end by itself."""
+        out = self._outs.get(number)
+        if out is not None:
+            self._lose(out, reason, now)
+            self._turn(now)
+
+    def closed(self, number: int, now: float) -> None:
+        """A connection has ended without ``Close``: who runs it was stopped."""
+        out = self._outs.get(number)
+        if out is not None:
+            self._forget(out, now)
+            self._turn(now)
+
+    def close_all(self, reason: str, now: float) -> None:
+        """Close every session politely, those to come as well; each is over when its bytes are
+        out."""
+        self._closing = reason
+        for number in list(self._outs):
+            self._close(number, reason, now)
+        self._turn(now)
+
+    def _close(self, number: int, reason: str, now: float) -> None:
+        out = self._outs.get(number)
+        if out is None:
+            return
+        try:
+            self.hub.close(number, reason, now)
+        except Exception as error:  # noqa: BLE001 - a bug; it is logged
+            self._fail(out, error, now)
+
+    def _next(self, out: Outbound, more: bool) -> int:
+        """What a reader does after its chunk."""
+        state = out.state
+        step = READ
+        if state == FLUSHING or state == OVER:
+            step = END
+        elif more:
+            out.waits = True
+            step = WAIT
+            self._join_line(out)
+        elif out.blocked and out.bytes > self.marks.pause_bytes:
+            out.waits = True
+            step = WAIT
+        return step | EFFECTS if self._world else step
+
+    def _join_line(self, out: Outbound) -> None:
+        """Wait for the next portion, unless something else is to be waited for first."""
+        if out.in_line or out.blocked or self.hub.is_waiting(out.number):
+            return
+        out.in_line = True
+        self._line.append(out)
+        self._keep_going()
+
+    def _release(self, out: Outbound) -> None:
+        """Something that was waited for has come: have it read again, unless more is."""
+        if not out.waits or out.state == FLUSHING or out.state == OVER:
+            return
+        if self.hub.has_more(out.number):
+            self._join_line(out)
+        elif not out.blocked or out.bytes <= self.marks.pause_bytes:
+            out.waits = False
+            self._world.append(Resume(out.number))
+
+    # -- sending ---------------------------------------------------------------------------------
+
+    def piece(self, number: int) -> bytes:
+        """What is to be written next, from :meth:`offset` on; empty when the writer's work is
+        done."""
+        out = self._outs.get(number)
+        return b"" if out is None else out.piece()
+
+    def offset(self, number: int) -> int:
+        """Where in its piece a session's writer goes on."""
+        out = self._outs.get(number)
+        return 0 if out is None else out.offset
+
+    def taken(self, number: int, count: int, now: float) -> None:
+        """The peer's side took so many bytes of the piece."""
+        out = self._outs.get(number)
+        if out is None:
+            return
+        found = out.taken(count, now)
+        if found & EMPTY and out.state == FLUSHING:
+            self._over(out, "", now)
+        elif found & UNBLOCK:
+            try:
+                self.hub.unblock(number, now)
+            except Exception as error:  # noqa: BLE001 - a bug; it is logged
+                self._fail(out, error, now)
+            self._turn(now)
+            self._tell_drained(out)
+            self._release(out)
+        if found:
+            self._turn(now)
+
+    def send(self, number: int, data: bytes, now: float) -> int:
+        """Send whole messages to a session: 0 when that is done, 1 when its peer must read first
+        (``Drained`` says when), 2 when it is over."""
+        out = self._outs.get(number)
+        if out is None or self.hub.close_reason(number):
+            return GONE
+        if out.blocked:
+            out.awaited = True
+            return NOT_YET
+        self.hub.send(number, data)
+        self._turn(now)
+        return SENT
+
+    def _tell_drained(self, out: Outbound) -> None:
+        if out.awaited and not out.blocked:
+            out.awaited = False
+            self._world.append(Drained(out.number))
+
+    def _write_out(self, now: float) -> None:
+        """Write to every touched session until there is nothing to write."""
+        hub = self.hub
+        outs = self._outs
+        while True:
+            outbound = hub.take_outbound()
+            if not outbound:
+                return
+            for number, data in outbound:
+                out = outs.get(number)
+                if out is None:
+                    continue
+                if not data:
+                    self._end(out, now)
+                    continue
+                try:
+                    if out.state == OPEN:  # the quick copy of Outbound.give
+                        taken = out.wire.send(data)
+                        if taken == len(data):
+                            continue
+                        outcome = out.keep(data, taken, now)
+                    else:
+                        outcome = out.give(data, now)
+                    if outcome:
+                        self._kept(out, outcome, now)
+                except OSError as error:
+                    self._lose(out, error.strerror or str(error) or type(error).__name__, now)
+                except Exception as error:  # noqa: BLE001 - a bug; it is logged
+                    self._fail(out, error, now)
+
+    def _kept(self, out: Outbound, outcome: int, now: float) -> None:
+        """Bytes wait: have them written, and see to what that means."""
+        if outcome == CUT:
+            reason = f"slow reader: over {self.marks.max_bytes} bytes are waiting"
+            self._cut(out, reason, now)
+            return
+        if not out.writing:
+            out.writing = True
+            self._world.append(StartWriting(out.number))
+            self._put_nearer(out.due(), out.number)
+        if outcome == BLOCK:
+            self.hub.block(out.number, now)
+
+    # -- questions -------------------------------------------------------------------------------
+
+    def _ask(self, question: Question, now: float) -> None:
+        if question.session in self._outs:
+            self._asking.ask(question, now)
+            self._put_nearer(self._asking.due(question.session), question.session)
+
+    def decided(self, ask: Ask, decision: Decision, now: float) -> None:
+        """A question is answered.  A refused log-in is told so after a pause; many may be waiting
+        for theirs, and each costs next to nothing meanwhile."""
+        if not self._asking.take(ask):
+            return  # late, and nothing
+        question = ask.question
+        number = question.session
+        out = self._outs[number]
+        if question.right == AUTHENTICATE and not decision.allowed:
+            self.hub.forget_hello(number, question.ticket)
+            self._asking.hold(ask, decision, now + self._pauses.next(out.host, now))
+            self._put_nearer(self._asking.due(number), number)
+        else:
+            self._decide(out, question.ticket, decision, now)
+        self._turn(now)
+
+    def _decide(self, out: Outbound, ticket: int, decision: Decision, now: float) -> None:
+        try:
+            self.hub.decide(out.number, ticket, decision, now)
+        except Exception as error:  # noqa: BLE001 - a bug; it is logged
+            self._fail(out, error, now)
+        self._turn(now)
+        self._release(out)
+
+    # -- the end of a connection -----------------------------------------------------------------
+
+    def _end(self, out: Outbound, now: float) -> None:
+        """The protocol is closed, or the peer has ended: it is over when its bytes are out."""
+        if out.finish(now):
+            self._over(out, "", now)
+        else:
+            self._put_nearer(out.due(), out.number)
+
+    def _lose(self, out: Outbound, reason: str, now: float) -> None:
+        """Nobody can be sent to; what had come is worked off."""
+        if out.lose(reason, now):
+            self._over(out, reason, now)
+            return
+        self._put_nearer(out.due(), out.number)
+        self._tell_drained(out)
+        self._release(out)
+
+    def _fail(self, out: Outbound, error: Exception, now: float) -> None:
+        """A fault ends its session, and nobody else."""
+        self._world.append(Log(ERROR, "the session failed", out.number, error))
+        self._cut(out, INTERNAL_ERROR, now)
+
+    def _cut(self, out: Outbound, reason: str, now: float) -> None:
+        """End it without another word; the first reason given is the one that counts."""
+        if not out.reason:
+            out.reason = reason
+        self._over(out, reason, now)
+
+    def _over(self, out: Outbound, reason: str, now: float) -> None:
+        if out.state == OVER:
+            return
+        why = out.reason or self.hub.close_reason(out.number) or reason
+        self._world.append(Close(out.number, why))
+        self._forget(out, now)
+
+    def _forget(self, out: Outbound, now: float) -> None:
+        number = out.number
+        out.drop()
+        out.state = OVER
+        out.waits = False
+        self._tell_drained(out)
+        del self._outs[number]
+        self._timers.forget(number)
+        self._asking.forget(number)
+        try:
+            self.hub.forget(number, now)
+        except Exception as error:  # noqa: BLE001 - a bug; it is logged
+            self._world.append(Log(ERROR, "the broker failed at the end of a session", 0, error))
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def _serve(self, out: Outbound, now: float) -> None:
+        """A session's time has come, for whatever it was."""
+        number = out.number
+        if out.due() <= now:
+            self._cut(out, out.late(now), now)
+            return
+        held = self._asking.take_held(number, now)
+        if held is not None:
+            self._decide(out, held[0], held[1], now)
+        late = self._asking.take_late(number, now)
+        if late is not None:
+            self.decided(late, NO, now)
+        if out.state == OVER:
+            return
+        if not out.bytes and not self.hub.is_waiting(number):
+            self._keep_alive(out, now)
+        if out.state != OVER:
+            self._watch(out, now)
+
+    def _keep_alive(self, out: Outbound, now: float) -> None:
+        """Not asked of one that is being sent to: whether it reads is judged by the stall time."""
+        try:
+            deadline = self.hub.session_deadline(out.number)
+            if deadline is not None and deadline <= now:
+                self.hub.on_session_deadline(out.number, now)
+        except Exception as error:  # noqa: BLE001 - a bug; it is logged
+            self._fail(out, error, now)
+        self._turn(now)
+
+    def _watch(self, out: Outbound, now: float) -> None:
+        """Find when a session is to be looked at next."""
+        number = out.number
+        due = out.due()
+        if out.bytes or self.hub.is_waiting(number):
+            due = min(due, now + _BUSY_RECHECK_S)
+        else:
+            deadline = self.hub.session_deadline(number)
+            if deadline is not None:
+                due = min(due, deadline)
+        due = min(due, self._asking.due(number))
+        if due < math.inf:
+            self._put(due, number)
+
+    def _put_nearer(self, due: float, number: int) -> None:
+        if due < self._timers.due(number):
+            self._put(due, number)
+
+    def _put(self, due: float, number: int) -> None:
+        self._timers.put(due, number)
+        self._wake(due)
+
+    def _wake(self, due: float) -> None:
+        """Have the world come earlier, if it would come later than this."""
+        if due < self._told_due:
+            self._told_due = due
+            self._world.append(Wake())

@@ -1,0 +1,104 @@
+"""Bounded queues to what is outside: HTTP calls and channels' event handlers.
+
+Theory of operation.  So many are worked on at once, so many more may wait, and each has its time.
+Where the wait counts (a caller waits for the answer), the time runs from the asking; else from the
+start of the work.  What is late is given up: its work is abandoned, and its end, when it comes,
+means nothing any more but room for the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Final, Generic, TypeVar, final
+
+__all__ = ["Line", "Place"]
+
+_T = TypeVar("_T")
+
+_NEVER: Final = math.inf
+
+
+@final
+class Place(Generic[_T]):
+    """One item in a line: ``until`` when it must be done; ``over`` once nobody waits for it."""
+
+    __slots__ = ("item", "over", "until")
+
+    def __init__(self, item: _T, until: float) -> None:
+        self.item = item
+        self.until = until
+        self.over = False
+
+
+@final
+class Line(Generic[_T]):
+    """What waits for one thing outside.
+
+    :param at_once: how many are worked on at one time.
+    :param waiting: how many more may wait; 0 for no bound.
+    :param timeout_s: seconds for each; *wait_counts* says from when.
+
+    Attributes: ``lost``, how many found no room.
+    """
+
+    def __init__(self, at_once: int, waiting: int, timeout_s: float, *, wait_counts: bool) -> None:
+        self.lost = 0
+        self._at_once = at_once
+        self._most = waiting
+        self._timeout_s = timeout_s
+        self._wait_counts = wait_counts
+        self._waiting: deque[Place[_T]] = deque()
+        self._at_work: list[Place[_T]] = []
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and nothing is being done."""
+        return not self._waiting and not self._at_work
+
+    def join(self, item: _T, now: float) -> bool:
+        """Wait for its turn; False, and counted, if there is no room."""
+        if self._most and len(self._waiting) >= self._most:
+            self.lost += 1
+            return False
+        self._waiting.append(Place(item, now + self._timeout_s if self._wait_counts else _NEVER))
+        return True
+
+    def start(self, now: float) -> Place[_T] | None:
+        """The next one whose turn it is; None while there is none."""
+        if not self._waiting or len(self._at_work) >= self._at_once:
+            return None
+        place = self._waiting.popleft()
+        if not self._wait_counts:
+            place.until = now + self._timeout_s
+        self._at_work.append(place)
+        return place
+
+    def done(self, item: _T) -> bool:
+        """The work on an item has come to its end; False if nobody waits for it any more."""
+        for place in self._at_work:
+            if place.item is item:
+                self._at_work.remove(place)
+                return not place.over
+        return False
+
+    def due(self) -> float:
+        """When the first is late; infinity for never."""
+        first = _NEVER
+        for place in self._at_work:
+            if not place.over:
+                first = min(first, place.until)
+        if self._wait_counts and self._waiting:
+            first = min(first, self._waiting[0].until)
+        return first
+
+    def take_late(self, now: float) -> Place[_T] | None:
+        """One that is late; None while there is none.  If it is worked on, that goes on, and it
+        keeps its place until :meth:`done`."""
+        for place in self._at_work:
+            if not place.over and place.until <= now:
+                place.over = True
+                return place
+        if self._wait_counts and self._waiting and self._waiting[0].until <= now:
+            return self._waiting.popleft()
+        return None

@@ -1,0 +1,251 @@
+"""What waits for one peer to read: high and low water, stall, flush and cut.
+
+Theory of operation.  Bytes are sent directly as long as nothing waits.  What the wire does not take
+is kept, in order, and a writer is started; nothing overtakes what waits.  Above the high water mark
+the peer's deliveries are held back (``BLOCK``) until it has read down to the low one.  If what
+waits then grows past the hard limit all the same, or the peer takes nothing for the stall time, the
+connection is cut: a slow reader costs a known amount of memory and time, and nobody else's.  What
+comes at one go before the broker was told is let through: a large message to a healthy consumer is
+no reason to cut it.
+
+A connection that ends has the flush time to read what is left.  One whose sending broke is still
+read from, for as long, because what the peer had said counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Final, final
+
+from tmqp_server.shell.world import Wire
+
+__all__ = [
+    "BEHIND",
+    "BLOCK",
+    "CUT",
+    "EMPTY",
+    "FLUSHING",
+    "KEPT",
+    "LOST",
+    "OPEN",
+    "OVER",
+    "SENT",
+    "UNBLOCK",
+    "Marks",
+    "Outbound",
+]
+
+#: States: nothing waits; bytes wait; bytes wait and no more will come; the connection is broken and
+#: only read from; the end.
+OPEN: Final = 0
+BEHIND: Final = 1
+FLUSHING: Final = 2
+LOST: Final = 3
+OVER: Final = 4
+
+#: What became of bytes that were given: sent or dropped; kept; kept, and now hold deliveries back;
+#: too many, cut it.
+SENT: Final = 0
+KEPT: Final = 1
+BLOCK: Final = 2
+CUT: Final = 3
+
+#: What follows from bytes that were taken, as bits: deliveries go on; nothing waits any more.
+UNBLOCK: Final = 1
+EMPTY: Final = 2
+
+#: Small pieces are joined up to so many bytes before they are sent.
+_JOIN_BYTES: Final = 262_144
+
+
+@final
+class Marks:
+    """What a peer that reads slowly may cost; bytes and seconds.
+
+    ``pause_bytes`` is what may wait of answers before a blocked peer is not read from either: later
+    than deliveries are held back, since a client may push for a while before it reads.
+    """
+
+    __slots__ = (
+        "flush_timeout_s",
+        "high_bytes",
+        "low_bytes",
+        "max_bytes",
+        "pause_bytes",
+        "stall_timeout_s",
+    )
+
+    def __init__(
+        self,
+        max_bytes: int,
+        high_bytes: int,
+        low_bytes: int,
+        stall_timeout_s: float,
+        flush_timeout_s: float,
+    ) -> None:
+        self.max_bytes = max_bytes
+        self.high_bytes = high_bytes
+        self.low_bytes = low_bytes
+        self.pause_bytes = max(max_bytes // 2, high_bytes)
+        self.stall_timeout_s = stall_timeout_s
+        self.flush_timeout_s = flush_timeout_s
+
+
+@final
+class Outbound:
+    """What one connection has to send.
+
+    Attributes: ``number`` of the session, ``wire``, ``host`` the peer's address, ``state``,
+    ``bytes`` that wait, ``blocked`` while deliveries are held back, ``writing`` while a writer is
+    at work, ``reason`` why it was cut or lost, ``offset`` where :meth:`piece` begins.
+    """
+
+    def __init__(self, number: int, wire: Wire, host: str, marks: Marks) -> None:
+        self.number = number
+        self.wire = wire
+        self.host = host
+        self.state: int = OPEN
+        self.bytes: int = 0
+        self.offset: int = 0
+        self.blocked = False
+        self.writing = False
+        self.reason = ""
+        #: The reader was told to wait; it stands in the line for its next portion.
+        self.waits = False
+        self.in_line = False
+        #: Somebody waits for ``Drained``.
+        self.awaited = False
+        #: What this peer may cost.
+        self.marks = marks
+        self._head = b""
+        self._pieces: deque[bytes] | None = None
+        self._progress_at = 0.0
+        self._flush_by = math.inf
+
+    # -- giving ---------------------------------------------------------------------------------
+
+    def give(self, data: bytes, now: float) -> int:
+        """Send, or keep what cannot be sent now; ``Turn`` has a quick copy of the first lines.
+
+        :returns: ``SENT`` (also when it is dropped), ``KEPT``, ``BLOCK`` or ``CUT``.
+        :raises OSError: when the connection is broken.
+        """
+        if self.state == OPEN:
+            taken = self.wire.send(data)
+            if taken == len(data):
+                return SENT
+            return self.keep(data, taken, now)
+        if self.state == BEHIND or self.state == FLUSHING:
+            return self.keep(data, 0, now)
+        return SENT
+
+    def keep(self, data: bytes, taken: int, now: float) -> int:
+        """Keep what the wire did not take: all but the first *taken* bytes."""
+        if self.state == OPEN:
+            self.state = BEHIND
+            self._progress_at = now
+            self._head = data
+            self.offset = taken
+        elif self._pieces is None:
+            self._pieces = deque([data])
+        else:
+            self._pieces.append(data)
+        self.bytes += len(data) - taken
+        if self.blocked:
+            # Deliveries are held back, and still it has more to read: answers it asks for.
+            return CUT if self.bytes > self.marks.max_bytes else KEPT
+        if self.bytes > self.marks.high_bytes:
+            self.blocked = True
+            return BLOCK
+        return KEPT
+
+    # -- the writer -----------------------------------------------------------------------------
+
+    def piece(self) -> bytes:
+        """What is to be written next, from ``offset`` on; empty when nothing waits."""
+        if self.offset < len(self._head):
+            return self._head
+        pieces = self._pieces
+        if not pieces:
+            self.writing = False
+            return b""
+        first = pieces.popleft()
+        if pieces and len(first) < _JOIN_BYTES:
+            joined = [first]
+            size = len(first)
+            while pieces and size + len(pieces[0]) <= _JOIN_BYTES:
+                size += len(pieces[0])
+                joined.append(pieces.popleft())
+            first = b"".join(joined)
+        self._head = first
+        self.offset = 0
+        return first
+
+    def taken(self, count: int, now: float) -> int:
+        """The peer's side took so many bytes of the piece.
+
+        :returns: the bits ``UNBLOCK`` and ``EMPTY``.
+        """
+        if self.state != BEHIND and self.state != FLUSHING:
+            return 0
+        self.bytes -= count
+        self.offset += count
+        self._progress_at = now
+        if self.offset == len(self._head):
+            self._head = b""
+            self.offset = 0
+        found = 0
+        if self.blocked and self.bytes <= self.marks.low_bytes:
+            self.blocked = False
+            found = UNBLOCK
+        if self.bytes == 0:
+            if self.state == BEHIND:
+                self.state = OPEN
+            found |= EMPTY
+        return found
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def finish(self, now: float) -> bool:
+        """No more will come; True if nothing has to be waited for."""
+        if self.state == BEHIND:
+            self.state = FLUSHING
+            self._flush_by = now + self.marks.flush_timeout_s
+            return False
+        return self.state != FLUSHING
+
+    def lose(self, reason: str, now: float) -> bool:
+        """Sending broke; True if nothing has to be waited for."""
+        if self.state == LOST or self.state == OVER:
+            return False
+        if not self.reason:
+            self.reason = reason
+        if self.state == FLUSHING:
+            return True
+        self.drop()
+        self.state = LOST
+        self._flush_by = now + self.marks.flush_timeout_s
+        return False
+
+    def drop(self) -> None:
+        """There is nobody to send to."""
+        self._head = b""
+        self.offset = 0
+        self._pieces = None
+        self.bytes = 0
+        self.blocked = False
+
+    def due(self) -> float:
+        """When a stall or the end of the flush is to be looked for; infinity for never."""
+        if self.state == BEHIND:
+            return self._progress_at + self.marks.stall_timeout_s
+        if self.state == FLUSHING:
+            return min(self._progress_at + self.marks.stall_timeout_s, self._flush_by)
+        return self._flush_by if self.state == LOST else math.inf
+
+    def late(self, now: float) -> str:
+        """Why it is over at this time, to be told; empty while it is not, or is over quietly."""
+        if self.state == LOST or now < self._progress_at + self.marks.stall_timeout_s:
+            return ""
+        return f"slow reader: no progress for {self.marks.stall_timeout_s:g} seconds"

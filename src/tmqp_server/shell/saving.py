@@ -1,0 +1,316 @@
+"""The pace of the storage: batches, lingering, retries, and when a confirm may leave.
+
+Theory of operation.  One piece of work is out at a time.  What is gathered while a batch is written
+is the next one: a server under load syncs as often as the disk can, each time for all that came,
+and an idle one writes at once.  Only what nobody waits for (settled messages) waits some
+milliseconds for company.  Reads go the same way, behind the batch that was gathered before them,
+so that a read finds what was written.
+
+*Confirms.*  Only the successful end of a batch makes the answer that confirms its messages, and
+only for the very batch that was handed out.
+
+*Failure.*  When a write fails, its messages are refused to their producers, the broker is told that
+the storage fails, and what is owed to the store is tried again after a pause that doubles up to a
+second.  When nothing is owed any more, the next message is the trial: the broker is told to take
+messages again, and hears at once if that was too early.  Only a batch that brings messages proves
+that the storage saves again: there may be room for all else.  A failed read refuses the readers,
+who can ask again, keeps the broker's own questions, and pauses likewise.
+
+*The end.*  After :meth:`Saving.stop` the work that is out comes to its end; :meth:`Saving.finish`
+writes the last batch and has the store closed: cleanly only if that batch was written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final, final
+
+from tmqp.backoff import Backoff
+from tmqp.constants import RESULT_BUSY
+from tmqp_server.engine.commands import Command, StorageState
+from tmqp_server.engine.effects import Fetch, ReadStored
+from tmqp_server.hub.questions import StorageQuestion, refusal_of
+from tmqp_server.shell.world import (
+    ERROR,
+    WARNING,
+    CatchUp,
+    CloseStore,
+    Log,
+    ReadBatch,
+    WorldEffect,
+    WriteBatch,
+)
+from tmqp_server.storage.journal import Journal, Writing
+from tmqp_server.storage.port import StoreError
+
+__all__ = [
+    "CATCHING_UP",
+    "CLOSED",
+    "CLOSING",
+    "FINISHING",
+    "IDLE",
+    "LINGERING",
+    "PAUSED",
+    "READING",
+    "STOPPED",
+    "WRITING",
+    "Saving",
+]
+
+#: States; one piece of work is out in WRITING, READING, CATCHING_UP, FINISHING and CLOSING.
+IDLE: Final = 0
+LINGERING: Final = 1
+WRITING: Final = 2
+READING: Final = 3
+CATCHING_UP: Final = 4
+PAUSED: Final = 5
+STOPPED: Final = 6
+FINISHING: Final = 7
+CLOSING: Final = 8
+CLOSED: Final = 9
+
+#: Pauses after failed writes, and after a failed read, in seconds.
+_PAUSES: Final = Backoff(0.05, 1.0, 0.0)
+_READ_PAUSE_S: Final = 1.0
+#: How long what nobody waits for is held back, in seconds.
+_LINGER_S: Final = 0.005
+#: Questions are answered together until so much may have been read; and what others count as.
+_READ_AT_ONCE_BYTES: Final = 1 << 20
+_QUESTION_BYTES: Final = 1 << 16
+#: Messages whose fate is told in one step of the broker, or little more.
+_ANSWERS_PER_STEP: Final = 1_000
+
+
+@final
+class Saving:
+    """Paces one store.
+
+    :param journal: gathers what is to be written.
+    :param world: gets what is to be done.
+    :param answers: gets what the broker is to be told, in order.
+
+    Attributes: ``state``, and ``failing``, why messages cannot be saved, empty while they can.
+    """
+
+    def __init__(self, journal: Journal, world: list[WorldEffect], answers: deque[Command]) -> None:
+        self.state: int = IDLE
+        self.failing = ""
+        self._journal = journal
+        self._world = world
+        self._answers = answers
+        #: Asked since the last batch was taken; asked before it, and next.
+        self._asked: list[StorageQuestion] = []
+        self._reads: deque[StorageQuestion] = deque()
+        self._writing: Writing | None = None
+        self._due = math.inf
+        self._failures = 0
+        self._reads_fail = False
+        self._read_failed = False
+        self._stopping = False
+
+    def _log(self, level: int, text: str, error: Exception | None = None) -> None:
+        self._world.append(Log(level, text, 0, error, "storage"))
+
+    # -- what is wanted -------------------------------------------------------------------------
+
+    def ask(self, question: StorageQuestion) -> None:
+        """The broker wants something from the store."""
+        self._asked.append(question)
+
+    @property
+    def wants(self) -> bool:
+        """Whether there is something to begin with: then :meth:`wake`."""
+        if self.state == IDLE:
+            return bool(self._asked) or bool(self._reads) or not self._journal.is_empty
+        return self.state == LINGERING and self._is_urgent()
+
+    def wake(self, now: float) -> None:
+        """Begin, if nothing is out and nothing has to be waited for."""
+        if self.state == IDLE or (self.state == LINGERING and self._is_urgent()):
+            self._begin(now)
+
+    def _is_urgent(self) -> bool:
+        return bool(self._asked) or bool(self._reads) or self._journal.is_urgent
+
+    def _begin(self, now: float) -> None:
+        """Take what is there, unless it can wait for company."""
+        if not self._is_urgent() and self.state != LINGERING:
+            self._enter(LINGERING, now + _LINGER_S)
+            return
+        self._reads.extend(self._asked)
+        self._asked.clear()
+        if not self._journal.is_empty:
+            self._enter(WRITING)
+            self._hand_out()
+        else:
+            self._read_on(now)
+
+    def _enter(self, state: int, due: float = math.inf) -> None:
+        self.state = state
+        self._due = due
+
+    def _hand_out(self) -> None:
+        writing = self._journal.take()
+        self._writing = writing
+        self._world.append(WriteBatch(writing))
+
+    def _read_on(self, now: float) -> None:
+        """Read what was asked before the last batch was taken; then pause, or begin again."""
+        if not self._reads:
+            self._rest(now)
+            return
+        questions: list[StorageQuestion] = []
+        size = 0
+        for asked in self._reads:
+            if size >= _READ_AT_ONCE_BYTES:
+                break
+            questions.append(asked)
+            size += asked.max_bytes if isinstance(asked, (Fetch, ReadStored)) else _QUESTION_BYTES
+        self._enter(READING)
+        self._world.append(ReadBatch(questions))
+
+    def _rest(self, now: float) -> None:
+        """This piece of work is done: rest, for as long as something fails."""
+        pause_s = _PAUSES.delay_s(self._failures) if self._failures else 0.0
+        if self._read_failed:
+            self._read_failed = False
+            pause_s = _READ_PAUSE_S
+        if self._stopping:
+            self._enter(STOPPED)
+        elif pause_s:
+            self._enter(PAUSED, now + pause_s)
+        else:
+            self._enter(IDLE)  # what came meanwhile begins when the broker has heard the answers
+
+    # -- what came of it ------------------------------------------------------------------------
+
+    def written(self, error: Exception | None, now: float) -> None:
+        """The batch that was handed out is safe, or not."""
+        writing = self._writing
+        assert writing is not None, "only what was handed out is written"
+        self._writing = None
+        if self.state == FINISHING:
+            self._close(error)
+            return
+        assert self.state == WRITING, "one piece of work is out at a time"
+        if error is not None:
+            self._failed(writing, error)
+            self._read_on(now)
+            return
+        self._answers.extend(self._journal.answers(writing, True, _ANSWERS_PER_STEP))
+        if self.failing and writing.batch.brings():
+            self._log(WARNING, "the storage saves again")
+            self.failing = ""
+            self._answers.append(StorageState(True))
+        if not self.failing:
+            self._failures = 0
+        if writing.batch.portions:
+            self._enter(CATCHING_UP)
+            self._world.append(CatchUp())
+        else:
+            self._read_on(now)
+
+    def _failed(self, writing: Writing, error: Exception) -> None:
+        reason = self._reason(error)
+        if not self.failing:
+            text = f"the storage cannot save, messages to be saved are refused: {reason}"
+            self._log(ERROR, text)
+        self.failing = reason
+        self._failures += 1
+        self._answers.append(StorageState(False))
+        self._answers.extend(self._journal.answers(writing, False, _ANSWERS_PER_STEP))
+
+    def _reason(self, error: Exception) -> str:
+        """What the store says; anything but its own error is a bug in it, and logged."""
+        if isinstance(error, StoreError):
+            return str(error)
+        self._log(ERROR, "the store failed", error)
+        return f"{type(error).__name__}: {error}"
+
+    def caught_up(self, error: Exception | None, now: float) -> None:
+        """The store has tidied up; the batch is saved, whatever came of that."""
+        assert self.state == CATCHING_UP, "nothing else tidies up"
+        if error is not None:
+            reason = self._reason(error)
+            text = f"the store could not tidy up after a large write: {reason}"
+            self._log(WARNING, text)
+        self._read_on(now)
+
+    def read(self, answers: Sequence[Command], error: Exception | None, now: float) -> None:
+        """The first of the questions are answered; all of them, or there is an error."""
+        assert self.state == READING, "only what was asked is answered"
+        for answer in answers:
+            self._reads.popleft()
+            self._answers.append(answer)
+        if error is None:
+            self._reads_fail = False
+            self._read_on(now)
+            return
+        reason = self._reason(error)
+        if not self._reads_fail:
+            text = f"the storage cannot be read, it is tried again: {reason}"
+            self._log(ERROR, text)
+        self._reads_fail = True
+        self._read_failed = True
+        self._refuse_readers()
+        self._rest(now)
+
+    def _refuse_readers(self) -> None:
+        """Readers can try again; the broker's own questions stay."""
+        kept: deque[StorageQuestion] = deque()
+        for asked in self._reads:
+            if isinstance(asked, Fetch):
+                kept.append(asked)
+            else:
+                self._answers.append(refusal_of(asked, RESULT_BUSY))
+        self._reads = kept
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def due(self) -> float:
+        """When :meth:`on_deadline` wants to be called; infinity for never."""
+        return self._due
+
+    def on_deadline(self, now: float) -> None:
+        """The lingering or the pause may be over."""
+        if now < self._due:
+            return
+        if self.state == PAUSED:
+            if self.failing and self._journal.is_empty:
+                self._answers.append(StorageState(True))  # the next message is the trial
+            self._enter(IDLE)
+        else:
+            self._begin(now)
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Begin nothing any more: when the state is ``STOPPED``, :meth:`finish`."""
+        self._stopping = True
+        if self.state in (IDLE, LINGERING, PAUSED):
+            self._enter(STOPPED)
+
+    def finish(self, notes: Iterable[tuple[int, int, int, int]]) -> None:
+        """Write what is left, with the broker's notes, and have the store closed."""
+        assert self.state == STOPPED, "nothing is out at the end"
+        self._journal.notes(notes)
+        self._enter(FINISHING)
+        self._hand_out()
+
+    def _close(self, error: Exception | None) -> None:
+        if error is not None:
+            reason = self._reason(error)
+            self._log_unclean(reason)
+        self._enter(CLOSING)
+        self._world.append(CloseStore(error is None))
+
+    def closed(self, error: Exception | None) -> None:
+        """The store is closed."""
+        if error is not None:
+            self._log_unclean(self._reason(error))
+        self._enter(CLOSED)
+
+    def _log_unclean(self, reason: str) -> None:
+        self._log(ERROR, f"the storage could not be closed cleanly: {reason}")

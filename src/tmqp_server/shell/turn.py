@@ -1,0 +1,285 @@
+"""One turn of the server: bytes or answers in, bytes and world effects out.
+
+Theory of operation.  ``Turn`` is the connections (``connections.py``) and everything that is no
+bytes.  Whatever is for the world joins one ordered list of world effects
+(:meth:`Connections.take_effects`), and the answers come back as further calls.
+
+*Time.*  All deadlines of sessions stand in one heap.  ``Wake`` says that something is due earlier
+than what :meth:`Turn.next_deadline` last said.  A fault at a deadline of the broker belongs to
+nobody: it is logged, and tried again later.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol, final
+
+from tmqp_server.access.gate import Question
+from tmqp_server.engine.commands import Command, HttpAnswered
+from tmqp_server.engine.effects import CallHttp, RouterFailed, TellHandler
+from tmqp_server.hub.hub import Hub
+from tmqp_server.hub.outlets import Fault
+from tmqp_server.shell.calls import Calls, CallSettings
+from tmqp_server.shell.connections import Connections
+from tmqp_server.shell.outbound import Marks
+from tmqp_server.shell.saving import STOPPED, Saving
+from tmqp_server.shell.world import ERROR, Call, LinkOutput, Log, Tell
+from tmqp_server.storage.journal import Journal
+
+__all__ = ["LinkPort", "Turn"]
+
+#: Pause after the broker failed at a deadline, in seconds.
+_FAULT_PAUSE_S: Final = 1.0
+
+
+class LinkPort(Protocol):
+    """A connection to another server, as the turn sees it."""
+
+    def has_output(self) -> bool:
+        """Whether it has something to send."""
+
+
+@final
+class Turn(Connections):
+    """Runs one hub; see the module.
+
+    :param hub: broker and door sessions.
+    :param marks: what a peer that reads slowly may cost.
+    :param journal: gathers what is to be saved; None where nothing is.
+    :param settings: bounds of the calls to code outside.
+    :param links: the connections to other servers.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        marks: Marks,
+        journal: Journal | None = None,
+        settings: CallSettings | None = None,
+        links: Sequence[LinkPort] = (),
+    ) -> None:
+        settings = CallSettings() if settings is None else settings
+        super().__init__(hub, marks, settings.hook_timeout_s)
+        self._answers: deque[Command] = deque()
+        self.saving: Saving | None = None
+        if journal is not None:
+            self.saving = Saving(journal, self._world, self._answers)
+        self._calls = Calls(self._world, settings)
+        self._links = links
+        self._told_output = [False] * len(links)
+        self._in_turn = False
+        self._broker_not_before = 0.0
+
+    @property
+    def lost_events(self) -> int:
+        """Events that were not told to their handler because too many waited."""
+        return self._calls.lost_events
+
+    @property
+    def is_told(self) -> bool:
+        """Whether every event handler has heard everything."""
+        return self._calls.is_told
+
+    # -- the turn --------------------------------------------------------------------------------
+
+    def _turn(self, now: float) -> None:
+        """Write to every touched session, then see to everything else that came of it."""
+        if self._in_turn:
+            return  # what is going on sees to it
+        self._in_turn = True
+        try:
+            self._write_out(now)
+            saving = self.saving
+            if (
+                self.hub.outside
+                or self._answers
+                or self.hub.relay is not None
+                or (saving is not None and saving.wants)
+            ):
+                self._attend(now)
+        finally:
+            self._in_turn = False
+        due = self.hub.broker_deadline()
+        if due is not None and due < self._told_due:
+            self._wake(max(due, self._broker_not_before))
+
+    def _attend(self, now: float) -> None:
+        """See to what is no bytes, until nothing follows from it."""
+        hub = self.hub
+        saving = self.saving
+        while True:
+            if self._answers:
+                self._answer(self._answers.popleft(), now)
+            elif hub.outside:
+                for wanted in hub.take_outside():
+                    self._see_to(wanted, now)
+            else:
+                break
+            self._write_out(now)
+        if saving is not None and saving.wants:
+            saving.wake(now)  # last, so that a batch holds all that was said before it was taken
+        if saving is not None:
+            self._wake(saving.due())
+        self._wake(self._calls.due())
+        self._look_at_links()
+
+    def _answer(self, command: Command, now: float) -> None:
+        """The storage answers; an answer that fails (a bug) is logged, and the rest goes on."""
+        try:
+            self.hub.answer(command, now)
+        except Exception as error:  # noqa: BLE001 - a bug; it is logged
+            text = "the broker failed at an answer of the storage"
+            self._world.append(Log(ERROR, text, 0, error))
+
+    def _see_to(self, wanted: object, now: float) -> None:
+        if isinstance(wanted, Question):
+            self._ask(wanted, now)
+        elif isinstance(wanted, Fault):
+            self._blame(wanted, now)
+        elif isinstance(wanted, CallHttp):
+            self._calls.call(wanted, now)
+        elif isinstance(wanted, TellHandler):
+            self._calls.tell(wanted, now)
+        elif isinstance(wanted, RouterFailed):
+            text = f"the router {wanted.router!r} failed"
+            self._world.append(Log(ERROR, text, 0, wanted.error))
+        elif self.saving is not None:
+            self.saving.ask(wanted)  # type: ignore[arg-type]  # all else is for the storage
+
+    def _blame(self, fault: Fault, now: float) -> None:
+        out = self._outs.get(fault.session)
+        if out is not None:
+            self._fail(out, fault.error, now)
+        elif fault.session == 0:
+            self._world.append(Log(ERROR, "a delivery cannot be encoded", 0, fault.error))
+
+    def perform(self, commands: Iterable[Command], now: float) -> None:
+        """Carry out what no session asked: what another server said, or how it is."""
+        for command in commands:
+            try:
+                self.hub.perform(command, now)
+            except Exception as error:  # noqa: BLE001 - a bug; it is logged
+                text = "the broker failed at what another server said"
+                self._world.append(Log(ERROR, text, 0, error))
+        self._turn(now)
+
+    def set_router_enabled(self, name: str, enabled: bool, now: float) -> bool:
+        """Let a router work, or not; False when there is none of that name."""
+        found = self.hub.set_router_enabled(name, enabled, now)
+        self._turn(now)
+        return found
+
+    # -- calls and event handlers ----------------------------------------------------------------
+
+    def answered(self, call: Call, status: int, body: bytes, now: float) -> None:
+        """An HTTP call has come to its end, with a status of its own or the one of a gateway."""
+        if self._calls.answered(call, now):
+            self._tell_answer(HttpAnswered(call.call.ticket, status, body), now)
+        self._turn(now)
+
+    def _tell_answer(self, answer: HttpAnswered, now: float) -> None:
+        try:
+            self.hub.answered(answer, now)
+        except Exception as error:  # noqa: BLE001 - a bug; it is logged
+            self._world.append(Log(ERROR, "the answer to an HTTP call failed", 0, error))
+
+    def told(self, tell: Tell, now: float) -> None:
+        """An event handler has heard of an event, or failed."""
+        self._calls.told(tell, now)
+        self._turn(now)
+
+    # -- links -----------------------------------------------------------------------------------
+
+    def _look_at_links(self) -> None:
+        relay = self.hub.relay
+        if relay is not None:
+            error = relay.take_error()
+            if error is not None:
+                self._world.append(Log(ERROR, "the filter of the cluster failed", 0, error))
+        for at, link in enumerate(self._links):
+            if not self._told_output[at] and link.has_output():
+                self._told_output[at] = True
+                self._world.append(LinkOutput(at))
+
+    def link_waits(self, link: int) -> None:
+        """The writer of a link has written everything, and waits for ``LinkOutput``."""
+        self._told_output[link] = False
+        self._look_at_links()
+
+    # -- the storage -----------------------------------------------------------------------------
+
+    def written(self, error: Exception | None, now: float) -> None:
+        """The store has written the batch, or failed to."""
+        assert self.saving is not None, "only what was handed out is written"
+        self.saving.written(error, now)
+        self._saved(now)
+
+    def read(self, answers: Sequence[Command], error: Exception | None, now: float) -> None:
+        """The store has answered the questions, or the first of them and then failed."""
+        assert self.saving is not None, "only what was asked is answered"
+        self.saving.read(answers, error, now)
+        self._saved(now)
+
+    def caught_up(self, error: Exception | None, now: float) -> None:
+        """The store has done what it had left for later, or failed to."""
+        assert self.saving is not None, "nothing else tidies up"
+        self.saving.caught_up(error, now)
+        self._saved(now)
+
+    def finish(self, now: float) -> None:
+        """No session is left: write what is left and close the store."""
+        if self.saving is not None:
+            self.saving.stop()
+            self._saved(now)
+
+    def store_closed(self, error: Exception | None) -> None:
+        """The store is closed."""
+        assert self.saving is not None, "there is one"
+        self.saving.closed(error)
+
+    def _saved(self, now: float) -> None:
+        saving = self.saving
+        assert saving is not None, "who saves calls"
+        self._turn(now)
+        if saving.state == STOPPED:
+            saving.finish(self.hub.broker.notes())
+        self._wake(saving.due())
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def next_deadline(self) -> float:
+        """When :meth:`on_deadline` is to be called; infinity for never."""
+        earliest = min(self._timers.earliest(), self._calls.due())
+        due = self.hub.broker_deadline()
+        if due is not None:
+            earliest = min(earliest, max(due, self._broker_not_before))
+        if self.saving is not None:
+            earliest = min(earliest, self.saving.due())
+        self._told_due = earliest
+        return earliest
+
+    def on_deadline(self, now: float) -> None:
+        """Do everything that is due."""
+        self._serve_broker(now)
+        for number in self._timers.take_due(now):
+            out = self._outs.get(number)
+            if out is not None:
+                self._serve(out, now)
+        for answer in self._calls.give_up(now):
+            self._tell_answer(answer, now)
+        self._turn(now)
+        if self.saving is not None and self.saving.due() <= now:
+            self.saving.on_deadline(now)
+            self._turn(now)
+
+    def _serve_broker(self, now: float) -> None:
+        due = self.hub.broker_deadline()
+        if due is None or max(due, self._broker_not_before) > now:
+            return
+        try:
+            self.hub.on_broker_deadline(now)
+        except Exception as error:  # noqa: BLE001 - a bug; it is logged
+            self._broker_not_before = now + _FAULT_PAUSE_S
+            self._world.append(Log(ERROR, "the broker failed at a deadline", 0, error))
+        self._turn(now)

@@ -1,0 +1,503 @@
+"""The pace of the storage: one case for each cell of its states, and a machine beside a store."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Final
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from tests.tmqp_server.storage.gathering import Gathering
+from tmqp_server.engine.commands import Command, Fetched, StorageState, Synced
+from tmqp_server.engine.effects import Fetch, FindOffsets, StoreQueue
+from tmqp_server.engine.options import QueueOptions
+from tmqp_server.shell.saving import (
+    CATCHING_UP,
+    CLOSED,
+    CLOSING,
+    FINISHING,
+    IDLE,
+    LINGERING,
+    PAUSED,
+    READING,
+    STOPPED,
+    WRITING,
+    Saving,
+)
+from tmqp_server.shell.world import (
+    CatchUp,
+    CloseStore,
+    Log,
+    ReadBatch,
+    WorldEffect,
+    WriteBatch,
+)
+from tmqp_server.storage.memory import MemoryStore
+from tmqp_server.storage.port import ANY_PRIORITY, Portion, StoreError
+
+ERROR: Final = StoreError("no room")
+
+
+class Desk(Gathering):
+    """Saving, with a journal that the test fills and a world that the test is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world: list[WorldEffect] = []
+        self.answers: deque[Command] = deque()
+        self.saving = Saving(self.journal, self.world, self.answers)
+        self.now = 0.0
+        self.sequence = 0
+
+    def push(self) -> None:
+        """A message to be saved."""
+        self.sequence += 1
+        self.append(self.sequence)
+
+    def settle(self, sequence: int) -> None:
+        """A message that is on the disk, and nobody waits for its end."""
+        self.erase(sequence)
+
+    def ask(self, *questions: Fetch | FindOffsets) -> None:
+        """The broker wants to read."""
+        for question in questions:
+            self.saving.ask(question)
+
+    def wake(self) -> None:
+        """As the turn does, when there is something."""
+        if self.saving.wants:
+            self.saving.wake(self.now)
+
+    def work(self) -> list[WorldEffect]:
+        """What is to be done, but for the log, since the last call."""
+        found: list[WorldEffect] = [each for each in self.world if not isinstance(each, Log)]
+        self.world[:] = [each for each in self.world if isinstance(each, Log)]
+        return found
+
+    def logs(self) -> list[str]:
+        """What was logged, so far."""
+        return [each.text for each in self.world if isinstance(each, Log)]
+
+    def told(self) -> list[str]:
+        """What the broker was told since the last call."""
+        found = []
+        for each in self.answers:
+            if isinstance(each, Synced):
+                found.append(f"{'saved' if each.ok else 'refused'} {each.ticket}+{each.count}")
+            elif isinstance(each, StorageState):
+                found.append("works" if each.ok else "fails")
+            else:
+                found.append(type(each).__name__)
+        self.answers.clear()
+        return found
+
+    def write(self, error: Exception | None = None) -> list[str]:
+        """The batch that is out is done; returns what the broker is told."""
+        (work,) = self.work()
+        assert isinstance(work, WriteBatch)
+        self.saving.written(error, self.now)
+        return self.told()
+
+    def read(self, count: int, error: Exception | None = None) -> list[str]:
+        """So many of the questions that are out are answered."""
+        (work,) = self.work()
+        assert isinstance(work, ReadBatch)
+        answers = [Fetched(1, [], 0) for _ in range(count)]
+        self.saving.read(answers, error, self.now)
+        return self.told()
+
+    def pass_time(self) -> None:
+        """Until something is due."""
+        self.now = self.saving.due()
+        self.saving.on_deadline(self.now)
+
+
+def fetch(size: int = 1_000) -> Fetch:
+    return Fetch(1, 1, False, 0, 10, 10, size)
+
+
+def offsets() -> FindOffsets:
+    return FindOffsets(1, [1])
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+# --- At rest -------------------------------------------------------------------------------------
+
+
+def test_nothing_is_wanted_where_nothing_is_to_be_done(desk: Desk) -> None:
+    assert not desk.saving.wants
+    assert desk.saving.state == IDLE
+    assert desk.saving.due() == math.inf
+
+
+def test_a_message_is_written_at_once(desk: Desk) -> None:
+    desk.push()
+    desk.wake()
+    assert desk.saving.state == WRITING
+    assert not desk.told()
+    assert desk.write() == ["saved 1+1"]
+    assert desk.saving.state == IDLE
+
+
+def test_what_nobody_waits_for_waits_for_company(desk: Desk) -> None:
+    desk.settle(1)
+    desk.wake()
+    assert desk.saving.state == LINGERING
+    assert desk.work() == []
+    assert not desk.saving.wants
+    desk.settle(2)
+    desk.wake()
+    desk.pass_time()
+    assert desk.now == pytest.approx(0.005)
+    (work,) = desk.work()
+    assert isinstance(work, WriteBatch)
+    assert work.writing.batch.settled == {1: [1, 2]}
+
+
+def test_what_somebody_waits_for_takes_along_what_lingers(desk: Desk) -> None:
+    desk.settle(1)
+    desk.wake()
+    desk.sequence = 1
+    desk.push()
+    assert desk.saving.wants
+    desk.wake()
+    assert desk.saving.state == WRITING
+    assert desk.write() == ["saved 1+1"]
+
+
+def test_a_read_is_asked_at_once(desk: Desk) -> None:
+    desk.ask(fetch())
+    desk.wake()
+    assert desk.saving.state == READING
+    assert desk.read(1) == ["Fetched"]
+    assert desk.saving.state == IDLE
+
+
+# --- At work -------------------------------------------------------------------------------------
+
+
+def test_one_batch_is_out_and_the_next_gathers(desk: Desk) -> None:
+    desk.push()
+    desk.wake()
+    desk.push()
+    desk.push()
+    assert not desk.saving.wants
+    desk.wake()
+    assert desk.write() == ["saved 1+1"]
+    assert desk.work() == []  # the broker hears the answers first
+    desk.wake()
+    assert desk.write() == ["saved 2+2"]
+
+
+def test_reads_go_behind_the_batch_that_was_gathered_before_them(desk: Desk) -> None:
+    desk.push()
+    desk.ask(fetch())
+    desk.wake()
+    desk.push()
+    desk.ask(offsets())
+    assert desk.write() == ["saved 1+1"]
+    assert desk.saving.state == READING
+    assert desk.read(1) == ["Fetched"]
+    desk.wake()
+    assert desk.saving.state == WRITING
+    assert desk.write() == ["saved 2+1"]
+    assert desk.read(1) == ["Fetched"]
+
+
+def test_reads_are_asked_together_up_to_a_mebibyte(desk: Desk) -> None:
+    desk.ask(fetch(600_000), fetch(600_000), fetch(600_000), offsets())
+    desk.wake()
+    (first,) = desk.work()
+    assert isinstance(first, ReadBatch)
+    assert len(first.questions) == 2
+    desk.saving.read([Fetched(1, [], 0)] * 2, None, desk.now)
+    (second,) = desk.work()
+    assert isinstance(second, ReadBatch)
+    assert len(second.questions) == 2
+
+
+def test_a_large_write_is_caught_up_with_before_the_next(desk: Desk) -> None:
+    desk.push()
+    desk.ask(fetch())
+    desk.wake()
+    (work,) = desk.work()
+    assert isinstance(work, WriteBatch)
+    work.writing.batch.portions.append(Portion(1))
+    desk.saving.written(None, desk.now)
+    assert desk.told() == ["saved 1+1"]
+    assert desk.saving.state == CATCHING_UP
+    (work,) = desk.work()
+    assert isinstance(work, CatchUp)
+    desk.saving.caught_up(OSError("a bug of the store"), desk.now)
+    assert desk.saving.state == READING
+    assert desk.logs() == [
+        "the store failed",
+        "the store could not tidy up after a large write: OSError: a bug of the store",
+    ]
+
+
+def test_answers_come_in_steps_of_a_thousand(desk: Desk) -> None:
+    for _ in range(2_500):
+        desk.push()
+    desk.wake()
+    assert desk.write() == ["saved 1+1000", "saved 1001+1000", "saved 2001+500"]
+
+
+# --- Failing -------------------------------------------------------------------------------------
+
+
+def test_a_failed_write_refuses_its_messages(desk: Desk) -> None:
+    desk.push()
+    desk.wake()
+    assert desk.write(ERROR) == ["fails", "refused 1+1"]
+    assert desk.saving.failing == "no room"
+    assert desk.saving.state == PAUSED
+    assert desk.saving.due() == pytest.approx(0.05)
+    assert desk.logs() == ["the storage cannot save, messages to be saved are refused: no room"]
+
+
+def test_with_nothing_owed_the_next_message_is_the_trial(desk: Desk) -> None:
+    desk.push()
+    desk.wake()
+    desk.write(ERROR)
+    desk.pass_time()
+    assert desk.told() == ["works"]
+    assert desk.saving.failing  # nothing has proved it
+    desk.push()
+    desk.wake()
+    assert desk.write() == ["saved 2+1", "works"]
+    assert not desk.saving.failing
+    assert desk.logs()[-1] == "the storage saves again"
+
+
+def test_what_is_owed_is_tried_again_after_a_growing_pause(desk: Desk) -> None:
+    desk.change(StoreQueue(1, "c", 1, QueueOptions(), 0))
+    desk.wake()
+    pauses = []
+    for _ in range(7):
+        desk.write(ERROR)
+        began = desk.now
+        desk.pass_time()
+        pauses.append(round(desk.now - began, 3))
+        assert "works" not in desk.told()
+        desk.wake()
+    assert pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+    assert len(desk.logs()) == 1
+
+
+def test_only_a_batch_that_brings_messages_is_the_proof(desk: Desk) -> None:
+    """There may be room for all else, and none for messages."""
+    desk.push()
+    desk.wake()
+    desk.write(ERROR)
+    desk.pass_time()
+    desk.told()
+    desk.change(StoreQueue(1, "c", 1, QueueOptions(), 0))
+    desk.wake()
+    assert desk.write() == ["saved 2+1"]
+    assert desk.saving.failing
+    assert desk.saving.state == PAUSED
+
+
+def test_reads_that_were_asked_before_a_failed_write_are_answered(desk: Desk) -> None:
+    desk.push()
+    desk.ask(fetch())
+    desk.wake()
+    desk.write(ERROR)
+    assert desk.saving.state == READING
+    assert desk.read(1) == ["Fetched"]
+    assert desk.saving.state == PAUSED
+
+
+def test_a_failed_read_refuses_readers_and_keeps_the_brokers_questions(desk: Desk) -> None:
+    desk.ask(fetch(), offsets(), fetch(), offsets())
+    desk.wake()
+    assert desk.read(1, ERROR) == ["Fetched", "OffsetsFound", "OffsetsFound"]
+    assert desk.saving.state == PAUSED
+    assert desk.saving.due() == pytest.approx(1.0)
+    desk.pass_time()
+    desk.wake()
+    assert desk.read(1) == ["Fetched"]
+    assert desk.logs() == ["the storage cannot be read, it is tried again: no room"]
+
+
+def test_a_failed_read_slows_nothing_that_comes_after_it(desk: Desk) -> None:
+    """A server that was only read from answered in bursts for good; writes paused as well."""
+    desk.ask(offsets())
+    desk.wake()
+    desk.read(0, ERROR)
+    desk.pass_time()
+    for _ in range(3):
+        desk.push()
+        desk.ask(fetch())
+        desk.wake()
+        desk.write()
+        desk.read(1)
+        assert desk.saving.state == IDLE
+
+
+def test_a_bug_of_the_store_is_a_failure_like_any_other(desk: Desk) -> None:
+    desk.push()
+    desk.wake()
+    assert desk.write(ValueError("a bug")) == ["fails", "refused 1+1"]
+    assert desk.logs()[0] == "the store failed"
+    assert desk.saving.failing == "ValueError: a bug"
+
+
+# --- The end -------------------------------------------------------------------------------------
+
+
+def test_what_is_out_comes_to_its_end_before_the_store_is_closed(desk: Desk) -> None:
+    desk.push()
+    desk.wake()
+    desk.push()
+    desk.saving.stop()
+    assert desk.saving.state == WRITING
+    assert desk.write() == ["saved 1+1"]
+    assert desk.saving.state == STOPPED
+    desk.saving.finish([(1, 1, 3, 0)])
+    assert desk.saving.state == FINISHING
+    (work,) = desk.work()
+    assert isinstance(work, WriteBatch)
+    desk.saving.written(None, desk.now)
+    assert desk.saving.state == CLOSING
+    (work,) = desk.work()
+    assert isinstance(work, CloseStore)
+    assert work.clean
+    desk.saving.closed(None)
+    assert desk.saving.state == CLOSED
+
+
+@pytest.mark.parametrize("state", [IDLE, LINGERING, PAUSED])
+def test_nothing_has_to_be_waited_for_at_rest(desk: Desk, state: int) -> None:
+    if state == LINGERING:
+        desk.settle(1)
+        desk.wake()
+    elif state == PAUSED:
+        desk.push()
+        desk.wake()
+        desk.write(ERROR)
+    assert desk.saving.state == state
+    desk.saving.stop()
+    assert desk.saving.state == STOPPED
+    assert desk.saving.due() == math.inf
+
+
+def test_a_failed_last_batch_is_no_clean_stop(desk: Desk) -> None:
+    desk.saving.stop()
+    desk.saving.finish([])
+    (work,) = desk.work()
+    desk.saving.written(ERROR, desk.now)
+    (work,) = desk.work()
+    assert isinstance(work, CloseStore)
+    assert not work.clean
+    desk.saving.closed(ValueError("a bug"))
+    assert desk.logs() == [
+        "the storage could not be closed cleanly: no room",
+        "the store failed",
+        "the storage could not be closed cleanly: ValueError: a bug",
+    ]
+
+
+# --- Beside a store ------------------------------------------------------------------------------
+
+
+class Beside(RuleBasedStateMachine):
+    """Messages, reads, failures and time in any order, with a store in memory behind them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.desk = Desk()
+        self.store = MemoryStore("beside")
+        self.store.recover()
+        self.out: WorldEffect | None = None
+        self.desk.change(StoreQueue(1, "c", 1, QueueOptions(), 0))
+        self.unanswered = {1}
+        self.saved: set[int] = set()
+        self._attend()
+
+    def _attend(self) -> None:
+        """Tell the broker, then see what is to be done."""
+        for answer in list(self.desk.answers):
+            if isinstance(answer, Synced):
+                tickets = set(range(answer.ticket, answer.ticket + answer.count))
+                assert tickets <= self.unanswered, "each is answered once"
+                self.unanswered -= tickets
+                if answer.ok:
+                    self.saved |= {each - 1 for each in tickets}  # the first is the queue's
+        self.desk.answers.clear()
+        self.desk.wake()
+        work = self.desk.work()
+        if work:
+            assert self.out is None, "one piece of work is out at a time"
+            (self.out,) = work
+
+    @rule()
+    def push(self) -> None:
+        self.desk.push()
+        self.unanswered.add(self.desk.ticket)
+        self._attend()
+
+    @rule()
+    def read(self) -> None:
+        self.desk.ask(fetch())
+        self._attend()
+
+    @precondition(lambda self: self.saved)
+    @rule(data=st.data())
+    def settle(self, data: st.DataObject) -> None:
+        sequence = data.draw(st.sampled_from(sorted(self.saved)))
+        self.saved.discard(sequence)
+        if sequence:
+            self.desk.settle(sequence)
+        self._attend()
+
+    @precondition(lambda self: self.out is not None)
+    @rule(fails=st.sampled_from((False, False, True)))
+    def done(self, fails: bool) -> None:
+        work, self.out = self.out, None
+        error = ERROR if fails else None
+        if isinstance(work, WriteBatch):
+            if not fails:
+                self.store.write(work.writing.batch, 1)
+            self.desk.saving.written(error, self.desk.now)
+        elif isinstance(work, ReadBatch):
+            answers = [] if fails else [Fetched(1, [], 0) for _ in work.questions]
+            self.desk.saving.read(answers, error, self.desk.now)
+        self._attend()
+
+    @precondition(lambda self: self.desk.saving.due() < math.inf)
+    @rule()
+    def pass_time(self) -> None:
+        self.desk.pass_time()
+        self._attend()
+
+    @invariant()
+    def something_happens(self) -> None:
+        """What is to be done is out, or has its time."""
+        saving = self.desk.saving
+        if saving.state in (WRITING, READING):
+            assert self.out is not None
+        elif saving.state in (LINGERING, PAUSED):
+            assert saving.due() <= self.desk.now + 1.0
+            assert saving.state == PAUSED or not self.desk.journal.is_urgent
+        else:
+            assert saving.state == IDLE
+            assert self.desk.journal.is_empty
+
+    @invariant()
+    def what_is_confirmed_is_there(self) -> None:
+        kept = self.store.fetch(1, 0, 1 << 40, 1 << 20, 1 << 40, ANY_PRIORITY) if self.saved else []
+        assert self.saved - {0} <= {each.sequence for each in kept}
+
+
+TestBeside = Beside.TestCase
+TestBeside.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
