@@ -22,6 +22,8 @@ MARKS: Final[dict[str, str]] = {
     "custom message answered": "a hook answered one",
     "custom message held back": "its sender did not read",
     "event handler told": "of what happened in a channel",
+    "event handler behind at the end": "the server stopped before a handler had heard all",
+    "events lost to a handler": "too many waited",
     "faulty session ended": "a door had a bug",
     "log-in refused": "an impostor was not let in",
     "question answered too late": "nobody waited for it any more",

@@ -269,6 +269,10 @@ class Simulation:
             self.crash_server()
             return
         self.world.mark("server stopped in order")
+        if not server.turn.is_told:
+            self.world.mark("event handler behind at the end")
+        if server.turn.lost_events:
+            self.world.mark("events lost to a handler")
         server.drop_sessions()
         server.turn.finish(server.now)
         server.attend()

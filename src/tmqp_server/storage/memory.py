@@ -107,7 +107,7 @@ class MemoryStore:
         self.store_id = store_id
         self.capacity_bytes = capacity_bytes
         #: Raised by the next writes, one each: a test plans failures with it.
-        self.failures: list[StoreError] = []
+        self.failures: list[Exception] = []
         self._was_clean = True
         self._is_open = True
         self._last_key = 0
