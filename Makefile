@@ -1,4 +1,4 @@
-# Owns the commands of a checkout.  Each does its own set-up, in ./.venv, and nothing outside this
+# The commands of a checkout.  Each does its own set-up, in ./.venv, and nothing outside this
 # folder is touched.  A second run is quick: stamp files remember what was done and from what.
 
 .DEFAULT_GOAL := help
@@ -50,7 +50,7 @@ SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conform
 
 .PHONY: help demo test test-long test-wheel quick spark-demo setup wheel compiled test-compiled \
 	lint format typecheck imports tidy coverage sim sim-coverage soak soak-sim bench \
-	bench-clients bench-kafka bench-peers bench-codec ci clean distclean
+	bench-clients bench-kafka bench-peers bench-codec docs pictures terminal ci clean distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -146,6 +146,20 @@ bench-peers: build/compiled/.stamp ## the same beside the other brokers that are
 bench-kafka: build/compiled/.stamp ## measure queues in Spark beside Spark's Kafka connector (Maven)
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench kafka $(ARGS)
 
+docs: $(VENV)/.stamp-docs ## build the site of the documents in build/site, with an API reference
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	@echo 'build/site/index.html'
+
+pictures: $(READY) ## draw the pictures and tables that documents show of the sources
+	PYTHONPATH=src $(PY) -m tools.make_map
+	PYTHONPATH=src $(PY) -m tools.make_speed
+	PYTHONPATH=src $(PY) -m tools.make_state_diagram
+	PYTHONPATH=src $(PY) -m tools.make_limits
+	PYTHONPATH=src $(PY) -m tools.make_options
+
+terminal: $(READY) ## record the terminal session that the README shows
+	PYTHONPATH=src $(PY) -m tools.make_terminal
+
 ci: ## everything that is checked before a change is taken
 	.ci/run
 
@@ -194,6 +208,13 @@ $(RUNS): $(MADE) pyproject.toml tools/requirements.py
 	@$(PY) tools/waiting.py \
 	  'Fetching what the broker and the client need (some 20 packages, about 8 MB)' \
 	  -- $(PIP) install --quiet --requirement $(VENV)/runs.txt || { $(NO_NETWORK) }
+	@touch $@
+
+# What builds the site, and nothing else: the API reference is read from the sources.
+$(VENV)/.stamp-docs: $(MADE) pyproject.toml tools/requirements.py
+	@$(PY) tools/requirements.py docs > $(VENV)/docs.txt
+	@$(PY) tools/waiting.py 'Fetching what builds the site (some 30 packages, about 15 MB)' \
+	  -- $(PIP) install --quiet --requirement $(VENV)/docs.txt || { $(NO_NETWORK) }
 	@touch $@
 
 # The sources are installed in place, uncompiled: an edit counts at once.  (py.typed stands for each

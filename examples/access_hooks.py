@@ -1,9 +1,9 @@
-"""Code of one's own inside a server: who may connect, who may do what, and custom messages.
+"""Custom code inside a server: who may connect, who may do what, and custom messages.
 
     PYTHONPATH=examples tmqp-server --config examples/access_hooks.toml
 
-Whoever brings the token ``north-...`` is a clerk of the shop ``north``: he may do everything in the
-channels of his shop, ``north-...``, and nothing elsewhere.
+A client with the token ``north-...`` is a clerk of the shop ``north``: it may do everything in the
+channels of this shop, ``north-...``, and nothing elsewhere.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ __all__ = ["ShopAccess", "echo"]
 
 
 class ShopAccess(Access):
-    """Clerks and their shops.
+    """Clerks, each of one shop.
 
     :param shops: their names.
     :param word: what follows the shop's name in its token; a real one would ask a database.
     """
 
-    keep_s = 60.0  # so that not each single push is asked about
+    keep_s = 60.0  # otherwise every push would ask again
 
     def __init__(self, shops: Iterable[str], word: str = "sesame") -> None:
         self._tokens = {shop: f"{shop}-{word}" for shop in shops}
 
     async def authenticate(self, applicant: Applicant) -> bool | Admission:
-        """The shop whose token it is goes along with the client as ``data``."""
+        """Admit the client and attach its shop as ``data``."""
         found = None
         for shop, token in self._tokens.items():
             if compare_digest(token.encode(), applicant.token.encode()):
@@ -37,14 +37,14 @@ class ShopAccess(Access):
         return found is not None and Admission(data=found)
 
     async def may(self, who: Identity, right: str, subject: str, queue_id: int) -> bool | Answer:
-        """Everything about the shop's own channels; to tell of a no only once, it is not kept."""
+        """Allow everything in the shop's own channels; a refusal is not cached."""
         if subject.lower().startswith(f"{who.data}-"):
             return True
         return Answer(right == "custom")
 
 
 async def echo(message: CustomMessage) -> None:
-    """Tell a client what it has said."""
+    """Send a message back to its client."""
     if message.wants_response:
         await message.respond(0, message.payload)
     else:

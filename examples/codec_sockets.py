@@ -1,4 +1,4 @@
-"""The codec on a plain socket: push one message, join its channel and so get it back, close.
+"""The codec on a plain socket: push one message, join its channel to receive it, close.
 
 python examples/codec_sockets.py 127.0.0.1 2622
 """
@@ -30,9 +30,9 @@ JOIN = Frame.build(
 
 
 def talk(host: str, port: int, limits: Limits | None = None) -> None:
-    """Hold one short conversation and print every event; the server's answer to JOIN ends it.
+    """Exchange a few messages and print every event, until the server answers JOIN.
 
-    :raises OSError: when there is no server, or the network fails.
+    :raises OSError: if there is no server, or the network fails.
     """
     now = time.monotonic
     with socket.create_connection((host, port), timeout=5) as stream:

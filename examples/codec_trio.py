@@ -1,4 +1,4 @@
-"""The codec on trio: push one message, join its channel and so get it back, close.
+"""The codec on trio: push one message, join its channel to receive it, close.
 
 python examples/codec_trio.py 127.0.0.1 2622
 """
@@ -30,9 +30,9 @@ JOIN = Frame.build(
 
 
 async def talk(host: str, port: int, limits: Limits | None = None) -> None:
-    """Hold one short conversation and print every event; the server's answer to JOIN ends it.
+    """Exchange a few messages and print every event, until the server answers JOIN.
 
-    :raises OSError: when there is no server, or the network fails.
+    :raises OSError: if there is no server, or the network fails.
     """
     now = trio.current_time
     async with await trio.open_tcp_stream(host, port) as stream:

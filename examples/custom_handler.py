@@ -1,9 +1,9 @@
-"""A server with a delivery handler and a router of its own, and two clients that meet them.
+"""A server with a custom delivery handler and a custom router, and two clients that use them.
 
     python examples/custom_handler.py
 
-The handler ``orders`` decides about each message: one without content is refused, one that a
-consumer refuses is put back once and then given up, and the producer hears the consumer's answer.
+The handler ``orders`` refuses messages without content, puts a message back once if a consumer
+refuses it, and forwards the consumer's answer to the producer.
 The router ``by-country`` sends each message to the channel of its header Country.
 
 The same classes work with the command, ``PYTHONPATH=examples tmqp-server --config orders.toml``:
@@ -39,23 +39,23 @@ from tmqp_server import (
 )
 from tmqp_server import Client as Consumer
 
-#: Not allowed, not saved, not put back; the producer gets a negative acknowledge with a reason.
+#: Not allowed, not saved, not put back; the producer gets a negative acknowledgement.
 EMPTY = Decision(False, False, PUT_BACK_NO, DECIDE_ACK_NEGATIVE, "empty")
-#: The frame alone, without any payload, takes fewer bytes than this.
+#: A frame without payload is smaller than this.
 SMALLEST_ORDER = 100
 
 
 class Orders(DeliveryHandler):
-    """Decides about orders.  It is pure: no I/O, no clock, nothing kept between calls."""
+    """Decides about orders.  It is pure: no I/O, no clock, no state between calls."""
 
     def received_from_producer(self, queue: QueueFacts, message: Message) -> Decision:
-        """Refuse what is too small to be an order."""
+        """Refuse a message that is too small to be an order."""
         return EMPTY if message.size < SMALLEST_ORDER else ALLOW
 
     def acknowledge_received(
         self, queue: QueueFacts, message: Message, consumer: Consumer, positive: bool, reason: str
     ) -> Decision:
-        """Pass the answer on; what is refused for the first time gets a second chance."""
+        """Forward the answer; put a message back when it is refused for the first time."""
         if positive or message.put_backs:
             return ACKNOWLEDGE
         return PUT_BACK_AT_END
@@ -65,13 +65,13 @@ class ByCountry(CustomRouter):
     """Sends each message to the channel of its header Country."""
 
     def route(self, message: RoutedMessage) -> list[Target]:
-        """One queue; a message without the header goes nowhere."""
+        """Return one queue, or none if the message has no such header."""
         country = message.header("Country")
         return [to_queue(f"orders-{country}", 1)] if country else []
 
 
 async def consume(client: Client, accepted: anyio.Event) -> None:
-    """Refuse the first delivery of every order, accept the second, until two were accepted."""
+    """Refuse the first delivery of every order and accept the second, until two are accepted."""
     seen: set[str] = set()
     done = 0
     async with client.consume("orders-dk", 1, acknowledge="manual") as orders:
@@ -88,7 +88,7 @@ async def consume(client: Client, accepted: anyio.Event) -> None:
 
 
 async def produce(address: str) -> None:
-    """Push an order and an empty one, then give one to the router, and one it has no place for."""
+    """Push an order and an empty one, then publish one with a country and one without."""
     async with connect(address) as client:
         await client.push("orders-dk", 1, b"one lamp".ljust(SMALLEST_ORDER))
         print("producer: accepted")

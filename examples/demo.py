@@ -1,11 +1,10 @@
 """Watch real messages go through a real broker: what ``make demo`` runs.
 
-It starts ``tmqp-server`` as a process of its own, replays a recorded exchange of the original
-client against it over TCP and compares the answers, then streams a file of JSON lines through a
-push queue to two consumers that acknowledge every message.  At last it pushes the file into a
-durable queue, kills the server without warning, starts it again and reads every line back.  It ends
-by itself and leaves nothing behind (its data directory is ``build/demo-data`` while it runs); the
-exit status is 0 only if everything was as it should be.
+It starts ``tmqp-server`` as a separate process, replays a recorded exchange of the original client
+against it over TCP and compares the answers, then streams a file of JSON lines through a push queue
+to two consumers that acknowledge every message.  Finally it pushes the file into a durable queue,
+kills the server without warning, restarts it and reads every line back.  It removes its data
+directory (``build/demo-data``); the exit status is 0 only if every check passed.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RECORDINGS = ROOT / "tests" / "data" / "captures"
 LINES = ROOT / "examples" / "data" / "timezone-transitions.jsonl"
 
-#: The original client connects twice, creates queues, pushes, and gets each kind of acknowledge.
+#: The original client connects twice, creates queues, pushes, and gets each acknowledgement.
 EXCHANGES = (
     "real-000-connect-producer",
     "real-001-connect-consumer",
@@ -67,7 +66,7 @@ STREAM_SECONDS = 50
 
 @contextmanager
 def running_server(*, killed: bool = False) -> Iterator[Address]:
-    """Start the server on a free port, stop it at the end, or kill it."""
+    """Start the server on a free port, and stop or kill it at the end."""
     command = [sys.executable, "-m", "tmqp_server", "-l", "tmq://127.0.0.1:0"]
     command += ["--data", str(DATA)]
     process = subprocess.Popen(
@@ -92,7 +91,7 @@ def running_server(*, killed: bool = False) -> Iterator[Address]:
 
 
 def replay(address: Address) -> bool:
-    """Say what the original client said; compare what the server answers."""
+    """Send what the original client sent, and compare the server's answers."""
     player = Player(lambda _number: open_link(address, 1.0))
     compared = matched = 0
     for name in EXCHANGES:
@@ -109,7 +108,7 @@ def replay(address: Address) -> bool:
 
 
 class Tally:
-    """What one consumer saw."""
+    """What one consumer received."""
 
     def __init__(self) -> None:
         self.messages = 0
@@ -126,7 +125,7 @@ class Tally:
 
 
 async def stream(address: Address) -> bool:
-    """Push every line of the file and wait for its acknowledge; consume it twice."""
+    """Push every line of the file, acknowledged, and consume it twice."""
     lines = LINES.read_bytes().splitlines()
     size = sum(map(len, lines))
     print(f"  {LINES.name}: {len(lines):,} lines, {size:,} bytes")
@@ -175,7 +174,7 @@ async def stream(address: Address) -> bool:
 
 
 async def keep(address: Address) -> bool:
-    """Push every line into a durable queue; each is confirmed when it is on the disk."""
+    """Push every line into a durable queue, which confirms it when it is on disk."""
     lines = LINES.read_bytes().splitlines()
     async with connect(str(address), name="producer", type="producer") as producer:
         options = QueueOptions(durable=True)
@@ -183,12 +182,12 @@ async def keep(address: Address) -> bool:
         began = time.perf_counter()
         await producer.push_many(DURABLE_CHANNEL, QUEUE, lines, in_flight=IN_FLIGHT)
         seconds = time.perf_counter() - began
-    print(f"  producer   {len(lines):>7,} pushed and on the disk {len(lines) / seconds:>9,.0f}/s")
+    print(f"  producer   {len(lines):>7,} pushed, synced to disk {len(lines) / seconds:>9,.0f}/s")
     return True
 
 
 async def read_back(address: Address) -> bool:
-    """Consume what was kept; every line must be there, in order."""
+    """Consume the stored lines; all must be there, in order."""
     lines = LINES.read_bytes().splitlines()
     got: list[bytes] = []
     async with (
@@ -205,7 +204,7 @@ async def read_back(address: Address) -> bool:
 
 
 async def bounded(work: Callable[[Address], Awaitable[bool]], address: Address) -> bool:
-    """Do it, or give up after a time."""
+    """Run a task with a timeout."""
     with anyio.move_on_after(STREAM_SECONDS) as scope:
         return await work(address)
     if scope.cancelled_caught:
@@ -214,7 +213,7 @@ async def bounded(work: Callable[[Address], Awaitable[bool]], address: Address) 
 
 
 def main() -> int:
-    """Run all of it, on an empty data directory that is removed again."""
+    """Run every part on an empty data directory, which is removed at the end."""
     shutil.rmtree(DATA, ignore_errors=True)
     try:
         return show()
@@ -241,7 +240,7 @@ def show() -> int:
         print("\nThis was the interpreted build. `make compiled` takes some minutes; the compiled")
         print("broker is two to five times as fast (docs/performance.md).")
     good = replayed and streamed and kept
-    print("\nAll as it should be." if good else "\nSomething differs: see above.")
+    print("\nEvery check passed." if good else "\nA check failed: see above.")
     return 0 if good else 1
 
 

@@ -1,10 +1,9 @@
 """Watch a data pipeline at work: what ``make spark-demo`` runs.
 
-It starts ``tmqp-server`` as a process of its own, pushes 122,137 real records into a durable queue,
-and archives them to Parquet by a streaming query of Spark while they come.  Then it replays the
-archive into another queue, compares every byte with the file, asks the archive a question in SQL,
-and measures both queues.  It ends by itself; what it made stands in ``build/spark-demo``, and the
-exit status is 0 only if everything was as it should be.
+It starts ``tmqp-server`` as a separate process, pushes 122,137 real records into a durable queue,
+and archives them to Parquet with a streaming query while they arrive.  Then it replays the archive
+into another queue, compares every byte with the file, queries the archive in SQL, and measures both
+queues.  The results are in ``build/spark-demo``; the exit status is 0 only if every check passed.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ __all__: list[str] = []
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 LINES: Final = ROOT / "examples" / "data" / "clocks.jsonl.xz"
-#: Removed before; left afterwards to be looked at.
+#: Removed at the start; kept at the end, so that you can look at it.
 FOLDER: Final = Path("build") / "spark-demo"
 CHANNEL: Final = "clocks"
 COPY: Final = "clocks-copy"
@@ -46,7 +45,7 @@ PIECE: Final = 1_000
 
 
 def produce(broker: Broker, lines: list[bytes], done: threading.Event) -> None:
-    """Push every line; a header says when, so that latencies can be measured."""
+    """Push every line with the time in a header, so that latencies can be measured."""
     began = time.perf_counter()
     with sync.connect(broker.url, name="producer", type="producer") as client:
         for start in range(0, len(lines), PIECE):
@@ -58,7 +57,7 @@ def produce(broker: Broker, lines: list[bytes], done: threading.Event) -> None:
 
 
 def archive(spark: SparkSession, broker: Broker, lines: list[bytes]) -> int:
-    """Archive while the lines come, then what is left; how many there are in the archive."""
+    """Archive while the lines arrive, then the rest; return the number of archived lines."""
     reporter = Reporter(stream=sys.stdout)
     options = {"url": broker.url, "subscribe": CHANNEL, "startingOffsets": "earliest"}
     folder = str((FOLDER / "archive").absolute())
@@ -83,7 +82,7 @@ def archive(spark: SparkSession, broker: Broker, lines: list[bytes]) -> int:
 
 
 def digest_of(broker: Broker, channel: str) -> tuple[int, str]:
-    """How many messages a queue has, and the SHA-256 of their lines."""
+    """Return the number of messages in a queue, and the SHA-256 of their lines."""
     digest = hashlib.sha256()
     count, after = 0, 0
     with sync.connect(broker.url, name="reader") as client:
@@ -116,7 +115,7 @@ def copy(spark: SparkSession, broker: Broker) -> None:
 
 
 def ask(spark: SparkSession) -> None:
-    """What the archive says of clocks, by decade."""
+    """Print what the archive says about clocks, by decade."""
     found = spark.read.parquet(str((FOLDER / "archive").absolute())).selectExpr(
         "from_json(cast(value as string), 'at timestamp, zone string, what string, offset_s int,"
         " dst boolean') as line"
@@ -141,7 +140,7 @@ def ask(spark: SparkSession) -> None:
 
 
 def show() -> bool:
-    """Every part, one after the other; whether all was as it should be."""
+    """Run every part in turn; return whether every check passed."""
     lines = lzma.decompress(LINES.read_bytes()).splitlines()
     expected = hashlib.sha256(b"".join(line + b"\n" for line in lines)).hexdigest()
     print(f"{LINES.name}: {len(lines):,} records\n\n1. A broker and Spark start")
@@ -149,7 +148,7 @@ def show() -> bool:
         print(f"  tmqp-server at {broker.url}, Spark {spark.version}")
         for channel in (CHANNEL, COPY):
             broker.create(channel, QUEUE)
-        print("\n2. Records are produced, and a streaming query archives them as they come")
+        print("\n2. Records are produced, and a streaming query archives them as they arrive")
         archived = archive(spark, broker, lines)
         print(f"  {archived:,} records in Parquet files, {FOLDER / 'archive'}")
         print("\n3. The archive is replayed into another queue, exactly once")
@@ -157,7 +156,7 @@ def show() -> bool:
         count, digest = digest_of(broker, COPY)
         same = digest == expected
         print(f"  {count:,} messages: {'every byte in order' if same else 'NOT WHAT WAS SENT'}")
-        print("\n4. The archive is asked in SQL")
+        print("\n4. The archive is queried in SQL")
         ask(spark)
         print("\n5. Both queues are measured, by minute; the plot is by second")
         plot = FOLDER / "clocks.svg"
@@ -171,7 +170,7 @@ def show() -> bool:
 
 
 def main() -> int:
-    """Run all of it, in a folder that is empty before."""
+    """Run every part in an empty folder."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     places = [str(Path(sys.modules["tmqp_spark"].__path__[0]).parent)]
@@ -182,7 +181,7 @@ def main() -> int:
     except TmqpError as error:
         print(f"\n{error}")
         good = False
-    print("\nAll as it should be." if good else "\nSomething differs: see above.")
+    print("\nEvery check passed." if good else "\nA check failed: see above.")
     return 0 if good else 1
 
 

@@ -1,4 +1,4 @@
-"""Owns the habits of the tree: sizes, first words, banned words, what may be tracked.
+"""Check the habits of the tree: sizes, first words, banned words, riddles, what may be tracked.
 
 A check is a function that takes a file (or the project's root) and returns complaints.  Every check
 meets the whole tree, and a sample that breaks it, so that none can be blind.
@@ -93,6 +93,95 @@ BANNED: Final = [
 BANNED.append(("a ticket number", re.compile(r"\b(?:issue|ticket) #?\d", re.IGNORECASE)))
 
 
+#: Phrases that documents must not use, each with a plain one.  They read as if translated, or have
+#: an older name of something.  A space also matches the end of a line.
+DOCUMENT_PHRASES: Final = {
+    "an acknowledge": "an acknowledgement",
+    "acknowledges of": "acknowledgements of",
+    "anew": "again",
+    "are no block": "are not a valid block",
+    "ask anew": "retry",
+    "as much waits": "the buffer is full",
+    "at home": "written to disk",
+    "bears": "carries",
+    "bytes and the time in": "you pass in bytes and the current time",
+    "come home": "are delivered",
+    "comes home": "is delivered",
+    "come into being": "are created",
+    "for company": "to batch them",
+    "go round": "loop",
+    "goes round": "loops",
+    "hears no": "is rejected",
+    "hold back": "pause",
+    "hurts its message": "affects its message",
+    "in one hand": "in flight to one consumer",
+    "in two hands": "in flight to two consumers",
+    "is no block": "is not a valid block",
+    "is no number": "is not a number",
+    "is no text": "is not text",
+    "is none that can be": "is not supported",
+    "is told so": "gets an answer",
+    "lives still": "is still open",
+    "nobody there": "no such client",
+    "pass on": "forward",
+    "pass over": "skip",
+    "passed over": "skipped",
+    "passes over": "skips",
+    "says itself": "records",
+    "so much": "the number itself",
+    "stand in": "are in",
+    "stands in": "is in",
+    "stands there": "is there",
+    "take in": "accept",
+    "takes in": "accepts",
+    "that is said": "it is reported",
+    "the acknowledge": "the acknowledgement",
+    "time-out": "timeout",
+    "time-outs": "timeouts",
+    "told apart": "distinguished",
+    "under way": "in flight, or in progress",
+    "vanishes": "disconnects",
+    "while there is hope": "while it may still reconnect",
+    # Modules that have moved; what they offer is imported from tmqp_server.
+    "tmqp_server.app": "tmqp_server",
+    "tmqp_server.auth": "tmqp_server",
+    "tmqp_server.channel_hooks": "tmqp_server",
+    "tmqp_server.custom": "tmqp_server",
+    "tmqp_server.engine.custom_routers": "tmqp_server",
+    "tmqp_server.engine.delivery.DeliveryHandler": "tmqp_server.DeliveryHandler",
+}
+#: Phrases that no text of the project uses any more.
+PHRASES: Final = {
+    "code of one's own": "your own code",
+    "comes into being": "is created",
+    "came into being": "was created",
+    "holds back": "pauses",
+    "is for the queue": "the queue decides",
+    "is said for people": "is human-readable",
+    "kept in a row": "stored as one block",
+    "of its own accord": "voluntarily",
+    "of one's own": "your own",
+    "stands twice": "is in two places",
+    "started anew": "restarted",
+    "tells apart": "distinguishes",
+    "what stands behind": "what follows",
+    "Who it is says": "the client is identified by",
+    "whoever brings": "a client with",
+}
+#: This file has all of them.
+_THIS: Final = "tests/test_tidy.py"
+
+
+def phrase_pattern(phrase: str) -> re.Pattern[str]:
+    """What finds a phrase, also across lines.
+
+    Its first word may be capitalised, and no other: an Acknowledge is a type of message.
+    """
+    first, *others = (re.escape(word) for word in phrase.split())
+    either = f"[{first[0].upper()}{first[0].lower()}]{first[1:]}" if first[0].isalpha() else first
+    return re.compile(r"(?<![\w-])" + r"\s+".join([either, *others]) + r"(?!\w)")
+
+
 @dataclass(frozen=True)
 class File:
     """A file of the project: where it is, and its name as seen from the project's root."""
@@ -127,6 +216,11 @@ def is_code(file: File) -> bool:
 def is_text(file: File) -> bool:
     """Whether a file's words are ours."""
     return file.suffix in TEXT_SUFFIXES or file.path.name in CODE_NAMES
+
+
+def is_document(file: File) -> bool:
+    """Whether a file is read by users: a page, or an example."""
+    return file.suffix == ".md" or file.folders[:1] == ("examples",)
 
 
 def is_python(file: File) -> bool:
@@ -188,6 +282,23 @@ def banned_words(file: File) -> Iterator[str]:
                 yield f"line {number}: {found.group()!r} is {rule}"
 
 
+def riddles(file: File) -> Iterator[str]:
+    """Phrases for which there is a plain one; what a command printed is left as it is."""
+    if not is_text(file) or file.name == _THIS:
+        return
+    text = re.sub(
+        r"^( *)```text\n.*?^\1```$",
+        lambda block: "\n" * block.group().count("\n"),
+        file.text(),
+        flags=re.MULTILINE | re.DOTALL,
+    )
+    phrases = {**PHRASES, **DOCUMENT_PHRASES} if is_document(file) else PHRASES
+    for phrase, better in phrases.items():
+        for found in phrase_pattern(phrase).finditer(text):
+            line = text.count("\n", 0, found.start()) + 1
+            yield f"line {line}: {phrase!r}: write {better!r}, or the like"
+
+
 def untidy_ends(file: File) -> Iterator[str]:
     """White space at the end of a line, carriage returns, a last line without its end."""
     if not is_text(file):
@@ -228,6 +339,7 @@ FILE_CHECKS: Final[tuple[Check, ...]] = (
     missing_first_words,
     missing_public_list,
     banned_words,
+    riddles,
     untidy_ends,
     large_files,
     built_files,
@@ -246,6 +358,7 @@ SAMPLES: Final[dict[str, tuple[str, str, str]]] = {
     "missing_first_words": ("tests/a.py", '"""Owns."""\n', "import this\n"),
     "missing_public_list": ("src/a.py", '"""Owns."""\n\n__all__ = []\n', '"""Owns."""\n'),
     "banned_words": ("a.md", "as usual\n", f"ticket {7}\n"),
+    "riddles": ("a.md", "is in two\nplaces\n", "stands\ntwice\n"),
     "untidy_ends": ("a.toml", "a = 1\n", "a = 1 \n"),
     "large_files": ("a.json", "x" * MAX_FILE_BYTES, "x" * (MAX_FILE_BYTES + 1)),
     "built_files": ("a.py", '"""Owns."""\n', ""),
@@ -295,6 +408,18 @@ def test_a_ticket_number_is_found(tmp_path: Path) -> None:
     for text in (f"as issue {7} says", f"see Issue #{7}"):
         assert list(banned_words(write(tmp_path, "a.md", text + "\n"))) != []
     assert list(banned_words(write(tmp_path, "a.md", "an issue of 3 pages\n"))) == []
+
+
+def test_a_riddle_is_found_where_it_must_not_be(tmp_path: Path) -> None:
+    assert list(riddles(write(tmp_path, "a.md", "Under\nway\n"))) == [
+        "line 1: 'under way': write 'in flight, or in progress', or the like"
+    ]
+    assert list(riddles(write(tmp_path, "examples/a.py", "# is told so\n"))) != []
+    assert list(riddles(write(tmp_path, "src/a.py", "# under way\n"))) == []
+    assert list(riddles(write(tmp_path, "src/a.py", "# Started anew\n"))) != []
+    assert list(riddles(write(tmp_path, "a.md", "answers by an Acknowledge\n"))) == []
+    assert list(riddles(write(tmp_path, "a.md", "```text\nunder way\n```\n"))) == []
+    assert list(riddles(write(tmp_path, "a.md", "the tmqp_server.application\n"))) == []
 
 
 # --- Checks of the project as a whole ------------------------------------------------------------

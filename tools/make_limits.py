@@ -1,4 +1,4 @@
-"""Owns ``docs/limits.md``: makes it from the sources that define the bounds.
+"""Make ``docs/limits.md`` from the sources that define the limits.
 
     python -m tools.make_limits            write the page
     python -m tools.make_limits --check    only tell whether it is up to date
@@ -67,38 +67,38 @@ _HEAD: Final = """\
 
 <!-- Made by `python -m tools.make_limits` from the sources; edit those. -->
 
-Everything that a peer can make us keep, compute or wait for has a bound. On the wire the bounds are
-checked from a message's head, before any of its body is stored, and passing one ends the connection
-with a rule of [protocol.md](protocol.md#violations). In the server a bound that is reached is an
-answer, 482 or 503, and the connection stays.
+Everything that a peer can make us store, compute or wait for is limited. The limits of a
+connection are checked in a message's head, before any of its body is stored; exceeding one ends
+the connection with a rule of [protocol.md](protocol.md#violations). When a limit of the server is
+reached, it answers 482 or 503, and the connection stays open.
 """
 
 _CONNECTION: Final = """\
 ## One connection
 
-`tmqp.Limits`, given to `tmqp.Connection` (all of it) and to `tmqp.FrameDecoder` (the first three).
+`tmqp.Limits`, passed to `tmqp.Connection`, and its first three values to `tmqp.FrameDecoder`.
 """
 
 _AT_ONCE: Final = """\
-What one connection may keep of a peer's bytes follows from these. Once accepted: the beginning of
-one message, at most {message} bytes with the defaults (head, names, header block, payload), and the
-chunk that was fed last. Before: `max_early_bytes` and that chunk. What is queued *to be sent* is
-the caller's to bound: see [io-contract.md](io-contract.md#back-pressure).
+An accepted connection therefore stores at most the beginning of one message, {message} bytes with
+the defaults (head, names, header block, payload), and the last chunk; before, `max_early_bytes`
+and the last chunk. The caller limits what is queued *to be sent*: see
+[io-contract.md](io-contract.md#back-pressure).
 """
 
 _WIRE_HEAD: Final = """\
 ## The wire
 
-What a frame can express at all; no setting goes beyond. Payload lengths have 64 bits
+The maxima of the frame format; no setting can exceed them. Payload lengths have 64 bits
 ([F4](protocol.md#f4)).
 """
 
 _JSON_HEAD: Final = """\
 ## JSON bodies
 
-`tmqp.models` bounds every body before it is parsed; past a bound `ModelError` is raised, which a
-server answers with 400 ([F43](protocol.md#f43)). `from_json` and `parse_list` take another size as
-`max_bytes`.
+`tmqp.models` checks every body before it parses it; beyond a limit it raises `ModelError`, which
+a server answers with 400 ([F43](protocol.md#f43)). `from_json` and `parse_list` take another size
+as `max_bytes`.
 """
 
 _ENGINE_HEAD: Final = """\
@@ -111,14 +111,14 @@ _ENGINE_HEAD: Final = """\
 _CLIENT_HEAD: Final = """\
 ## The client
 
-`tmqp_client.ClientLimits`, given to `connect`; its `protocol` is the `Limits` above. Seconds end in
-`_s`.
+`tmqp_client.ClientLimits`, passed to `connect`; its `protocol` is the `Limits` above. Names of
+seconds end in `_s`.
 """
 
 _DOOR_HEAD: Final = """\
 ## The server's door
 
-What one message or one binding may ask of the server, whatever its settings.
+What one message or one binding may request, whatever the settings.
 """
 
 
@@ -191,7 +191,7 @@ def _connection_table() -> list[str]:
     if {name for name, _, _ in explained} != set(OUTCOMES):
         raise ValueError("tools/make_limits.py: OUTCOMES and Limits name different bounds")
     defaults = {field.name: field.default for field in fields(Limits)}
-    rows = ["| bound | default | what it bounds | past it |", "|---|---|---|---|"]
+    rows = ["| limit | default | what it limits | beyond it |", "|---|---|---|---|"]
     rows += [
         f"| `{name}` | {_number(defaults[name])} | {_prose(text)} | {_outcome(name)} |"
         for name, _, text in explained
@@ -200,7 +200,7 @@ def _connection_table() -> list[str]:
 
 
 def _wire_table() -> list[str]:
-    rows = ["| constant | value | |", "|---|---|---|"]
+    rows = ["| constant | value | meaning |", "|---|---|---|"]
     for name, text, rule in _WIRE:
         value = _number(getattr(constants, name))
         link = f"[{rule.upper()}](protocol.md#{rule})"
@@ -209,7 +209,7 @@ def _wire_table() -> list[str]:
 
 
 def _json_table() -> list[str]:
-    rows = ["| constant | value | |", "|---|---|---|"]
+    rows = ["| constant | value | meaning |", "|---|---|---|"]
     for path in _JSON:
         for name, text in commented_constants(path):
             value = _number(getattr(json_models, name))
@@ -218,7 +218,7 @@ def _json_table() -> list[str]:
 
 
 def _client_table() -> list[str]:
-    rows = ["| bound | default | what it bounds, and what happens past it |", "|---|---|---|"]
+    rows = ["| limit | default | what it limits, and what happens beyond it |", "|---|---|---|"]
     for name, default, text in documented_fields(_CLIENT, "ClientLimits"):
         if name != "protocol":
             rows.append(f"| `{name}` | {_number(ast.literal_eval(default))} | {_prose(text)} |")
@@ -232,7 +232,7 @@ def _client_table() -> list[str]:
 
 
 def _door_table() -> list[str]:
-    rows = ["| constant | value | |", "|---|---|---|"]
+    rows = ["| constant | value | meaning |", "|---|---|---|"]
     for path, module in ((_COPIES, copies), (_HTTP, http_messages), (_URLS, http_rules)):
         for name, text in commented_constants(path):
             rows.append(f"| `{name}` | {_number(getattr(module, name))} | {_prose(text)} |")
@@ -240,7 +240,7 @@ def _door_table() -> list[str]:
 
 
 def _engine_table() -> list[str]:
-    rows = ["| bound | default | what it bounds, and what happens past it |", "|---|---|---|"]
+    rows = ["| limit | default | what it limits, and what happens beyond it |", "|---|---|---|"]
     for name, default, text in documented_fields(_ENGINE, "EngineLimits"):
         value = ast.literal_eval(default) if default[0].isdigit() else getattr(constants, default)
         rows.append(f"| `{name}` | {_number(value)} | {_prose(text)} |")

@@ -1,4 +1,4 @@
-"""Owns ``docs/states.svg``: draws the states of a connection from the table the code runs on.
+"""Draw ``docs/states.svg``: the states of a connection, from the table that the code runs on.
 
     python -m tools.make_state_diagram            write the picture
     python -m tools.make_state_diagram --check    only tell whether it is up to date
@@ -309,14 +309,13 @@ def _draw_legend(y: float) -> tuple[list[str], float]:
             72,
             y + 24,
             "",
-            "A violation: the peer is told as far as it can understand, and the connection ends.",
+            "A violation: the peer is told if it can understand, and the connection ends.",
         ),
         _text(
             24,
             y + 46,
             "",
-            "What the program asks for where no edge allows it raises "
-            "LocalProtocolError and changes nothing.",
+            "A call that no edge allows raises LocalProtocolError and changes nothing.",
         ),
     ]
     return out, y + 62

@@ -1,4 +1,4 @@
-"""The same without async: from a script, from threads, at a prompt."""
+"""Use the client without async: in a script, from threads, at a prompt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ADDRESS = os.environ.get("TMQP_ADDRESS", "tmq://127.0.0.1:2622")
 def main() -> None:
     with connect(ADDRESS, backend=os.environ.get("TMQP_BACKEND", "asyncio")) as client:
         client.create_queue("numbers", 1, status="push")
-        with ThreadPoolExecutor(4) as pool:  # one client, any number of threads
+        with ThreadPoolExecutor(4) as pool:  # one client serves any number of threads
             ids = list(pool.map(lambda n: client.push("numbers", 1, str(n)), range(5)))
         print(f"{len(set(ids))} pushed")
         with client.consume("numbers", 1) as messages:

@@ -1,4 +1,4 @@
-"""A queue that holds one message: the last one pushed, for everybody who asks."""
+"""A queue that holds one message: the last one pushed, for every client that reads it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def main() -> None:
         for temperature in (17, 18, 21):
             await station.push("weather", 1, f"{temperature} degrees")
         print(await visitor.read_cache("weather", 1))
-        print(await visitor.read_cache("weather", 1))  # reading takes nothing away
+        print(await visitor.read_cache("weather", 1))  # reading does not consume it
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A server with a delivery handler of its own, and clients that choose it for a queue by name."""
+"""A server with a custom delivery handler, and clients that choose it by name for a queue."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tmqp_server import Client as Consumer
 
 
 class Patient(DeliveryHandler):
-    """Gives a message that is refused, or not answered in time, some more chances."""
+    """Redelivers a message a few times if it is refused or not acknowledged in time."""
 
     def __init__(self, times: int) -> None:
-        self.times = times  # a setting; nothing may be kept between calls
+        self.times = times  # a setting; a handler must not keep state between calls
 
     def acknowledge_received(
         self, queue: QueueFacts, message: Message, consumer: Consumer, positive: bool, reason: str
     ) -> Decision:
         if positive or message.put_backs >= self.times:
-            return ACKNOWLEDGE  # passes the consumer's own answer on to the producer
+            return ACKNOWLEDGE  # forwards the consumer's acknowledgement to the producer
         return PUT_BACK_AT_END
 
     def acknowledge_timed_out(

@@ -1,4 +1,4 @@
-"""Hear what happens on the server while it happens."""
+"""Receive the events of the server as they happen."""
 
 from __future__ import annotations
 

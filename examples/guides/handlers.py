@@ -1,4 +1,4 @@
-"""A converter of your own, acknowledging by hand, and a plain function in a thread."""
+"""A custom converter, manual acknowledgement, and a plain function in a thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 
 class Reading:
-    """What a sensor says: a name and a number, as ``name=number`` on the wire."""
+    """A measurement of a sensor: a name and a number, ``name=number`` on the wire."""
 
     def __init__(self, name: str, value: float) -> None:
         self.name = name
@@ -23,7 +23,7 @@ class Reading:
 
 
 class Readings:
-    """Between readings and payloads; it needs no package."""
+    """Convert readings to payloads and back; it needs no package."""
 
     def encode(self, value: object) -> bytes:
         assert isinstance(value, Reading)
@@ -32,7 +32,7 @@ class Readings:
     def decode(self, payload: bytes, kind: type[_T]) -> _T:
         name, _, number = payload.decode().partition("=")
         make: Any = kind
-        result: _T = make(name, float(number))  # any exception: the message is refused
+        result: _T = make(name, float(number))  # an exception refuses the message
         return result
 
 
@@ -43,7 +43,7 @@ async def main() -> None:
         await client.create_queue("sensors", 2, status="push")
 
         @client.handler("sensors", 1)
-        def slow(reading: Reading) -> None:  # not async: it runs in a thread, and may block
+        def slow(reading: Reading) -> None:  # not async: it runs in a thread and may block
             time.sleep(0.01)
             print(f"{reading.name} is {reading.value}")
 

@@ -1,4 +1,4 @@
-"""Take messages when it suits you, so many at a time."""
+"""Pull messages in batches, when your program is ready for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def main() -> None:
     async with connect(ADDRESS) as client:
         await client.create_queue("jobs", 1, status="pull")
         await client.push_many("jobs", 1, (f"job {number}" for number in range(7)))
-        await client.join("jobs")  # only who has joined may pull
+        await client.join("jobs")  # only a joined client may pull
         while True:
             pull = client.pull("jobs", 1, count=3, info=True)
             async for message in pull:

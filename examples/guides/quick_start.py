@@ -16,9 +16,9 @@ async def main() -> None:
         await client.create_queue("orders", 1, status="push")
         await client.push("orders", 1, "one pizza")  # returns when the server has acknowledged
         async with client.consume("orders", 1) as messages:
-            async for message in messages:  # each is acknowledged when the next is asked for
+            async for message in messages:  # asking for the next acknowledges this one
                 print(message.text)
-                break  # or when the block is left in order
+                break  # leaving the block normally acknowledges it, too
 
 
 if __name__ == "__main__":

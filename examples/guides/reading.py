@@ -1,4 +1,4 @@
-"""Two readers of what a server keeps of a queue, beside the consumer that it is for."""
+"""Read the retained messages of a queue, independently of its consumer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tmqp.models import QueueOptions
 from tmqp_client import Client, connect
 
 ADDRESS = os.environ.get("TMQP_ADDRESS", "tmq://127.0.0.1:2622")
-#: Every message is saved, and kept until all cursors have passed it.
+#: Messages are written to disk and kept until all cursors have passed them.
 KEPT = QueueOptions(durable=True, retain_for_readers=True)
 
 
@@ -31,14 +31,14 @@ async def audit(client: Client) -> None:
 async def main() -> None:
     async with connect(ADDRESS) as client:
         await client.create_queue("orders", 1, KEPT, status="push")
-        await client.open_cursor("orders", 1, "audit")  # from here on nothing is missed
+        await client.open_cursor("orders", 1, "audit")  # nothing is missed from here on
         for dish in ("soup", "bread", "cheese"):
             await client.push("orders", 1, dish)
         await consume(client, 3)
 
-        await audit(client)  # the consumer has taken them; they are read all the same
+        await audit(client)  # consumed messages can still be read
         await client.push("orders", 1, "coffee")
-        await audit(client)  # the cursor goes on where it was
+        await audit(client)  # reading resumes at the cursor
 
         (there,) = await client.offsets("orders")
         part = await client.read_range("orders", 1, there.latest)

@@ -1,4 +1,4 @@
-"""What happens when the connection is lost, and what the program has to do: nothing."""
+"""Lose the connection and carry on: the client reconnects by itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ADDRESS = os.environ.get("TMQP_ADDRESS", "tmq://127.0.0.1:2622")
 
 
 class Wire:
-    """A wire to the server that can be cut: it stands for whatever happens to networks."""
+    """A proxy that can cut the connection to the server, in place of a network failure."""
 
     def __init__(self) -> None:
         self.ends: list[anyio.abc.SocketStream] = []
@@ -56,10 +56,10 @@ async def main() -> None:
                 letter = await messages.get()
                 await wire.cut()
                 assert isinstance(await anext(changes), Disconnected)
-                # Nothing to do: it waits for a connection, and is sent then.
+                # Nothing to do: the client sends it after it has reconnected.
                 await client.push("letters", 1, "after the cut")
                 assert isinstance(await anext(changes), Reconnected)
-                # What was not acknowledged in time can be acknowledged no more; it comes again.
+                # It is too late to acknowledge this message; the server delivers it again.
                 print("stale:", letter.stale, "- acknowledged:", await letter.ack())
                 texts = {(await messages.get()).text for _ in range(2)}
                 print(sorted(texts))

@@ -1,4 +1,4 @@
-"""One client asks, another answers: many at one time, with time-outs and refusals."""
+"""Send many concurrent requests to another client, with timeouts and refusals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 from tmqp_client import OperationFailed, Refuse, connect, to_name
 
 ADDRESS = os.environ.get("TMQP_ADDRESS", "tmq://127.0.0.1:2622")
-SQUARE_ROOT = 1  # content types are numbers of your own
+SQUARE_ROOT = 1  # you choose the numbers of content types
 
 
 @attrs.define

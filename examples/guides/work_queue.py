@@ -1,4 +1,4 @@
-"""Three workers share the messages of one queue; models, retries, refusals."""
+"""Three workers share the messages of one queue, with models, retries and refusals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ADDRESS = os.environ.get("TMQP_ADDRESS", "tmq://127.0.0.1:2622")
 
 @attrs.define
 class Order:
-    """What somebody wants to eat."""
+    """An order for a dish."""
 
     dish: str
     count: int = 1
@@ -25,19 +25,19 @@ async def main() -> None:
     cold = True
 
     async with connect(ADDRESS, type="worker") as worker, connect(ADDRESS) as shop:
-        # Each message goes to one consumer; the producer hears what that one says of it.
+        # Each message goes to one consumer, whose acknowledgement goes to the producer.
         await shop.create_queue("kitchen", 1, status="round-robin", delivery_handler="ack-consumer")
 
         @worker.handler(
             "kitchen", 1, concurrency=3, retry=RetryPolicy(attempts=3, initial_delay_s=0.01)
         )
-        async def cook(order: Order) -> None:  # the payload is JSON, the annotation says of what
+        async def cook(order: Order) -> None:  # the annotation says how to decode JSON
             nonlocal cold
             if order.dish == "pizza" and cold:
                 cold = False
-                raise RuntimeError("the oven is cold")  # it is called again
+                raise RuntimeError("the oven is cold")  # the client calls it again
             if order.dish == "soup":
-                raise Refuse("no spoons")  # it is not
+                raise Refuse("no spoons")  # the client does not call it again
             served.append(f"{order.count} {order.dish}")
 
         async with anyio.create_task_group() as tasks:

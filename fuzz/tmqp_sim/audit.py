@@ -11,7 +11,16 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.blocks import FLAG_TRANSIENT
-from tmqp_server.engine.effects import Append, ClearStored, CommitStored, Effect, Erase, ForgetQueue
+from tmqp_server.engine.effects import (
+    Append,
+    ClearStored,
+    CommitStored,
+    DropStaged,
+    Effect,
+    Erase,
+    ForgetQueue,
+    StageBundle,
+)
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import ANY_PRIORITY, Recovered
 from tmqp_sim.world import Violation
@@ -20,6 +29,9 @@ __all__ = ["Audit"]
 
 #: More than any queue of the world has on disk.
 _ALL: Final = 1 << 40
+_AUDITED: Final = (
+    Append, ClearStored, CommitStored, DropStaged, Erase, ForgetQueue, StageBundle,
+)  # fmt: skip
 
 
 class Audit:
@@ -28,6 +40,8 @@ class Audit:
     def __init__(self) -> None:
         #: What is owed: message id, empty for transient ones, and whether its priority is high.
         self.owed: dict[tuple[int, int], tuple[str, bool]] = {}
+        #: What is put aside for transactions, by number.
+        self.staged: dict[int, None] = {}
         self._gathered: list[Effect] = []
         self._under_way: list[Effect] = []
         #: Settled in a batch that failed: to be settled in the next.
@@ -35,11 +49,12 @@ class Audit:
         self._late_clears: list[ClearStored] = []
         #: Queues that are forgotten in such a batch (seed 4551).
         self._late_queues: list[ForgetQueue] = []
+        self._late_drops: list[int] = []
 
     def see(self, effects: list[Effect]) -> None:
         """The broker has said something."""
         for effect in effects:
-            if isinstance(effect, (Append, CommitStored, Erase, ForgetQueue, ClearStored)):
+            if isinstance(effect, _AUDITED):
                 self._gathered.append(effect)
 
     def taken(self) -> None:
@@ -61,6 +76,8 @@ class Audit:
         for gone in self._late_queues:
             self._forget(gone)
         self._late_queues.clear()
+        drops, self._late_drops = self._late_drops, []
+        self._stage(batch, drops)
         for effect in batch:
             if isinstance(effect, Append):
                 uid = "" if effect.transient else effect.message.message_id
@@ -77,6 +94,15 @@ class Audit:
                 self._forget(effect)
             elif isinstance(effect, ClearStored):
                 self._clear(effect)
+
+    def _stage(self, batch: list[Effect], drops: list[int]) -> None:
+        for effect in batch:
+            if isinstance(effect, StageBundle):
+                self.staged[effect.number] = None
+            elif isinstance(effect, DropStaged):
+                drops.extend(effect.numbers)
+        for number in drops:
+            self.staged.pop(number, None)
 
     def _forget(self, effect: ForgetQueue) -> None:
         for place in [place for place in self.owed if place[0] == effect.key]:
@@ -97,6 +123,8 @@ class Audit:
                 self._late_clears.append(effect)
             elif isinstance(effect, ForgetQueue):
                 self._late_queues.append(effect)
+            elif isinstance(effect, DropStaged):
+                self._late_drops.extend(effect.numbers)
 
     def crashed(self, kept: bool) -> None:
         """A crash: the batch under way is there or not, the rest is gone."""
@@ -104,6 +132,7 @@ class Audit:
         self._late.clear()
         self._late_clears.clear()
         self._late_queues.clear()
+        self._late_drops.clear()
         self._gathered.clear()
 
     def check(self, store: MemoryStore, found: Recovered) -> None:
@@ -111,6 +140,8 @@ class Audit:
 
         :raises Violation: when they differ.
         """
+        self.staged.clear()  # transactions end with the process
+        self.check_staged(store)
         self.owed = {place: kept for place, kept in self.owed.items() if kept[0]}
         there: dict[tuple[int, int], None] = {}
         for queue in found.queues:
@@ -128,3 +159,12 @@ class Audit:
         risen = [str(place) for place in there if place not in self.owed]
         if risen:
             raise Violation("storage", f"settled, and on the disk again: {', '.join(risen)}")
+
+    def check_staged(self, store: MemoryStore) -> None:
+        """Compare what is put aside with what the broker asked for.
+
+        :raises Violation: when they differ.
+        """
+        there = sorted(store.staged)
+        if there != sorted(self.staged):
+            raise Violation("storage", f"{there} are put aside, not {sorted(self.staged)}")

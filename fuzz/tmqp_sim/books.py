@@ -134,7 +134,7 @@ def state_of(broker: Broker) -> int:
         total += watch.memory
     transactions = broker._transactions
     for transaction in transactions._open.values():
-        total += transaction_bytes(transaction.application)
+        total += transaction_bytes(transaction.application) + transaction.memory
     return total + sum([mark_bytes(each) for each in transactions._marks])
 
 

@@ -22,6 +22,7 @@ from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import StoreError, StoreFullError
 from tmqp_sim.audit import Audit
+from tmqp_sim.cursed import Cursed
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 
@@ -141,11 +142,17 @@ class Disk:
             server.hear(lambda: self._tell_read(answers, error))
         elif isinstance(work, CatchUp):
             self._work = None
-            server.hear(lambda: server.turn.caught_up(None, server.now))
+            late = self._failure()
+            server.hear(lambda: server.turn.caught_up(late, server.now))
         elif isinstance(work, CloseStore):
             self._work = None
             self._close(work.clean)
-            server.hear(lambda: server.turn.store_closed(None))
+            unclean = self._failure()
+            server.hear(lambda: server.turn.store_closed(unclean))
+
+    def _failure(self) -> StoreError | None:
+        """What goes wrong where nothing depends on it, as often as a write fails."""
+        return StoreError("failed") if self._random.randrange(1000) < self.habits.fails else None
 
     def _write(self, writing: Writing) -> None:
         """What the store does, at once."""
@@ -153,15 +160,20 @@ class Disk:
             unix_s = self.world.now + EPOCH_S + self.clock_error_s
             self.store.write(writing.batch, int(unix_s * 1_000_000))
 
-    def _try_to_write(self, writing: Writing) -> StoreError | None:
+    def _try_to_write(self, writing: Writing) -> Exception | None:
         fails = self._random.randrange(1000) < self.habits.fails
         if self.full or (self.full_for_messages and writing.batch.brings()):
             self.store.failures.append(StoreFullError("no room"))
         elif fails:
-            self.store.failures.append(StoreError("failed"))
+            a_bug = self._random.random() < 0.2
+            failure = Cursed("a bug of the store") if a_bug else StoreError("failed")
+            self.store.failures.append(failure)
+        planned = bool(self.store.failures)
         try:
             self._write(writing)
-        except StoreError as error:
+        except (Cursed, StoreError) as error:
+            if not planned:
+                raise Violation("storage", f"cannot be written, ever: {error}") from error
             self.audit.written(False)
             self.world.mark("sync failed")
             self.world.note("disk", str(error))
@@ -170,10 +182,14 @@ class Disk:
         finally:
             self.store.failures.clear()
         self.audit.written(True)
+        if self.simulation.watched:
+            self.audit.check_staged(self.store)
+        if writing.batch.staged:
+            self.world.mark("put aside for a transaction")
         self._last_failed = False
         return None
 
-    def _tell_written(self, writing: Writing, error: StoreError | None) -> None:
+    def _tell_written(self, writing: Writing, error: Exception | None) -> None:
         turn = self.simulation.server.turn
         saving = turn.saving
         assert saving is not None, "the simulated server saves"
@@ -202,7 +218,7 @@ class Disk:
         assert turn.saving is not None, "the simulated server saves"
         self._check_rest(turn.saving, error)
 
-    def _check_rest(self, saving: Saving, error: StoreError | None) -> None:
+    def _check_rest(self, saving: Saving, error: Exception | None) -> None:
         if saving.state == PAUSED and error is None and not saving.failing:
             raise Violation("promptness", "the storage rests after a success")
 
@@ -218,6 +234,6 @@ class Disk:
 
 
 def _brings(writing: Writing) -> bool:
-    """Whether there are messages in a batch, told without the product's help."""
+    """Whether there are messages in a batch, staged ones too, told without the product's help."""
     batch = writing.batch
-    return bool(batch.appended or batch.runs or batch.portions)
+    return bool(batch.appended or batch.runs or batch.portions or batch.staged)

@@ -328,7 +328,8 @@ class Ledger:
         now = self.world.now
         if place.waits:
             held = self.waiting_for.get(key)
-            if held is not None and len(held.holders) == len(held.sessions) and now < held.due:
+            awaited = held is not None and len(held.holders) == len(held.sessions)
+            if held is not None and awaited and now < held.due - _EPSILON_S:
                 raise Violation(
                     "exclusivity",
                     f"{message.message_id} of {place} is sent while {held.uid} is unanswered",

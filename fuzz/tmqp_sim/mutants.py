@@ -34,17 +34,12 @@ from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.engine.model.timers import Wakeups
 from tmqp_server.engine.operations.administration import Administration
 from tmqp_server.engine.operations.clients import Clients
-from tmqp_server.engine.transactions.transactions import Transactions
 from tmqp_server.hub.outlets import Outlets
 from tmqp_server.hub.runs import Runs
 from tmqp_server.storage.journal import Journal
 from tmqp_sim.answer_bugs import ANSWER_BUGS
 from tmqp_sim.clock_bugs import CLOCK_BUGS
-from tmqp_sim.commit_bugs import (
-    commits_every_time,
-    mark_comes_later,
-    mark_outlives_its_messages,
-)
+from tmqp_sim.commit_bugs import COMMIT_BUGS
 from tmqp_sim.fleeting_bugs import FLEETING_BUGS
 from tmqp_sim.memory_bugs import MEMORY_BUGS
 from tmqp_sim.run_bugs import RUN_BUGS
@@ -533,18 +528,6 @@ _LIST: Final = (
         NativeDoor, "encode_delivery", _asks_no_answer,
     ),
     Mutant(
-        "mark-without-messages", "a commit's mark is kept although its messages could not be",
-        Journal, "_commit", mark_outlives_its_messages,
-    ),
-    Mutant(
-        "mark-comes-later", "a commit's mark is written in the batch behind its messages",
-        Journal, "take", mark_comes_later,
-    ),
-    Mutant(
-        "commits-every-time", "an epoch that is committed can be committed again",
-        Transactions, "_committed", commits_every_time,
-    ),
-    Mutant(
         "always-first", "every consumer is told to be the first",
         NativeDoor, "encode_delivery", _always_first,
     ),
@@ -581,6 +564,7 @@ _LIST: Final = (
         PendingTable, "expire", _waits_for_ever,
     ),
     *[Mutant(*bug) for bug in RUN_BUGS],
+    *[Mutant(*bug) for bug in COMMIT_BUGS],
     *[Mutant(*bug) for bug in MEMORY_BUGS],
     *[Mutant(*bug) for bug in ANSWER_BUGS],
     *[Mutant(*bug) for bug in CLOCK_BUGS],

@@ -70,6 +70,9 @@ HEALING_S: Final = 60.0
 BULK_WINDOW: Final = 1_000
 #: After it has come home nothing more may come: so much longer is looked.
 QUIET_S: Final = 2.5
+#: Bytes of transactions in memory, by whether the seed is odd: more than is ever pushed, or so
+#: little that the second push at one time is put aside.
+_STAGED_IN_MEMORY: Final = (1 << 20, 2_400)
 
 
 class Simulation:
@@ -174,6 +177,7 @@ class Simulation:
             max_channels=40,
             max_in_flight_per_session=plan.max_in_flight,
             max_total_bytes=plan.memory_bytes + MOST_STATE_BYTES,
+            max_transactions_memory_bytes=_STAGED_IN_MEMORY[plan.seed % 2],
             max_work_per_step=plan.work_per_step,
         )
         options = self._options()
@@ -237,6 +241,20 @@ class Simulation:
                 if wrong:
                     raise Violation("epochs", "\n".join(wrong))
 
+    def check_staged(self) -> None:
+        """Nothing is put aside but for transactions that are open.
+
+        :raises Violation: when something is, or something of theirs is not.
+        """
+        staged: list[int] = []
+        for transaction in self.broker._transactions._open.values():
+            if transaction.under_way:
+                return  # somebody pushes at the end
+            staged += transaction.stagings
+        there = self.disk.store.staged
+        if sorted(staged) != sorted(there):
+            raise Violation("storage", f"{there} are put aside, for transactions {staged}")
+
     def crash_server(self) -> None:
         """The server and what the disk had not yet."""
         self.server.crash()
@@ -251,6 +269,10 @@ class Simulation:
             self.crash_server()
             return
         self.world.mark("server stopped in order")
+        if not server.turn.is_told:
+            self.world.mark("event handler behind at the end")
+        if server.turn.lost_events:
+            self.world.mark("events lost to a handler")
         server.drop_sessions()
         server.turn.finish(server.now)
         server.attend()
@@ -375,6 +397,7 @@ class Simulation:
             if not home:
                 self.world.note("stuck", "not everything has come home")
             self.check_epochs()
+            self.check_staged()
             checker, found = judge(
                 self.history,
                 self.server.lives,

@@ -29,39 +29,40 @@ class Limits:
     """
 
     max_header_bytes: int = MAX_HEADER_BLOCK_BYTES
-    """Largest header block accepted, in bytes; the wire's own bound is 65,535 (F6)."""
+    """Largest header block accepted, in bytes; the wire's maximum is 65,535 (F6)."""
 
     max_name_bytes: int = MAX_NAME_BYTES
-    """Longest message id, source or target accepted, in bytes of UTF-8; the wire's own is 255."""
+    """Longest message id, source or target accepted, in bytes of UTF-8; the wire's maximum is
+    255."""
 
     max_hello_bytes: int = 16_384
-    """Largest connection information (payload and header block together), in bytes: before a peer
-    is known it may cost little."""
+    """Largest connection information (payload and header block together), in bytes: an unknown peer
+    may cost little."""
 
     max_hello_properties: int = 32
-    """Further properties in the connection information, beside the client's id, name, type and
-    token (F29): a server keeps them as long as the client is connected."""
+    """Further properties in the connection information, besides the client's id, name, type and
+    token (F29); a server keeps them while the client is connected."""
 
     max_hello_property_bytes: int = 4_096
     """Bytes of these further properties together, names and values, in UTF-8."""
 
     max_early_bytes: int = 131_072
-    """Bytes a client may send behind its hello while the server has not yet accepted it (F35
-    allows such pipelining; two 64 KiB reads are generous)."""
+    """Bytes that a client may send after its hello before the server accepts it (F35 allows this;
+    two 64 KiB reads are generous)."""
 
     handshake_timeout_s: float = 10.0
-    """Seconds from connect to an accepted connection before it is closed (F25 has 120 s)."""
+    """Seconds from connect until the connection must be accepted (F25: the original has 120)."""
 
     ping_interval_s: float = 20.0
-    """Seconds without anything received after which a ping is sent (F38: only received traffic
+    """Seconds without received data after which a ping is sent (F38: only received traffic
     counts)."""
 
     max_missed_pings: int = 1
-    """Pings that may stay without any answer, one interval each: with 1 the connection ends two
-    intervals after the last byte received."""
+    """Pings that may stay unanswered, one interval each: with 1 the connection ends two intervals
+    after the last byte received."""
 
     max_pending_pulls: int = 1_024
-    """Pull requests a client may have unanswered on one connection."""
+    """Unanswered pull requests of a client on one connection."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

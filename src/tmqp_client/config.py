@@ -21,57 +21,58 @@ class ClientLimits:
     """What the server may send: frame sizes, the handshake's deadline, keep-alive."""
 
     connect_timeout_s: float = 10.0
-    """Seconds to reach the server's address (the handshake that follows has its own deadline in
+    """Seconds to reach the server's address (the handshake that follows has its own deadline,
     ``protocol.handshake_timeout_s``)."""
 
     response_timeout_s: float = 30.0
-    """Seconds to wait for the answer to an operation or a ping; what the original client waits."""
+    """Seconds to wait for the answer to an operation or a ping, as in the original client."""
 
     acknowledge_timeout_s: float = 15.0
-    """Seconds to wait for the acknowledge of a push; what the original client waits."""
+    """Seconds to wait for the acknowledgement of a push, as in the original client."""
 
     pull_timeout_s: float = 15.0
-    """Seconds without a message after which a pull is given up; what the original client waits."""
+    """Seconds without a message after which a pull is given up, as in the original client."""
 
     close_timeout_s: float = 5.0
-    """Seconds a closing client gives the server to read what was sent and to close its side."""
+    """Seconds that a closing client gives the server to read what was sent and to close its
+    side."""
 
     max_outstanding: int = 10_000
-    """Operations and confirmed pushes that may wait for an answer; the next wait to be sent."""
+    """Operations and confirmed pushes that may wait for an answer; further ones wait to be sent."""
 
     unconfirmed_bytes: int = 67_108_864
-    """Bytes of pushes kept until they are confirmed, in order to be sent again on another
-    connection; the next wait to be sent."""
+    """Bytes of pushes kept until they are confirmed, to be sent again on another connection;
+    further pushes wait to be sent."""
 
     buffered_messages: int = 10_000
-    """Messages that may wait for a connection while there is none; the next wait, or are dropped or
-    refused (``when_full`` of ``connect``)."""
+    """Messages that may wait for a connection while there is none; further ones wait, or are
+    dropped or refused (``when_full`` of ``connect``)."""
 
     buffered_bytes: int = 8_388_608
     """Bytes that may wait for a connection while there is none; as ``buffered_messages``."""
 
     outbound_bytes: int = 1_048_576
-    """Bytes waiting for the socket at which senders have to wait.  Acknowledges may go on to
-    ``overflow_factor`` times this, and at that point nothing more is read either."""
+    """Bytes waiting for the socket at which senders have to wait. Acknowledgements may use up to
+    ``overflow_factor`` times this; then reading pauses, too."""
 
     consumer_messages: int = 1_000
-    """Messages that may wait for one consumer; at this number reading from the socket pauses, so
-    that the server feels it, unless an answer is awaited."""
+    """Messages that may wait for one consumer; then reading from the socket pauses, so that the
+    server slows down, unless an answer is awaited."""
 
     consumer_bytes: int = 8_388_608
     """Bytes that may wait for one consumer; as ``consumer_messages``."""
 
     overflow_factor: float = 4.0
-    """While an answer is awaited, a consumer's buffer may grow to this many times its bound (a
-    consumer that waits for the answer could never empty it otherwise); then reading pauses
-    whatever happens.  What one read from the socket (64 KiB) brings may come on top."""
+    """While an answer is awaited, a consumer's buffer may grow to this many times its limit
+    (otherwise a consumer that waits for the answer could never empty it); then reading pauses in
+    any case. One read from the socket (64 KiB) may come on top."""
 
     unclaimed_messages: int = 1_000
-    """Messages kept for nobody in particular (see ``Client.unclaimed``), and as
-    many queue messages for consumers to come; what goes beyond is dropped and counted."""
+    """Messages kept although nobody consumes them (see ``Client.unclaimed``), and as many queue
+    messages for future consumers; more are dropped and counted."""
 
     unclaimed_bytes: int = 1_048_576
-    """Bytes kept for nobody in particular; as ``unclaimed_messages``."""
+    """Bytes of these messages; as ``unclaimed_messages``."""
 
     def __post_init__(self) -> None:
         for declared in fields(self):

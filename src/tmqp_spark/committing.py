@@ -246,8 +246,8 @@ _PUSH_ADVICE: Final = {
     " guarantee=at_least_once does without",
     RESULT_LIMIT_EXCEEDED: "; the queue or the transaction is full (max_transaction_bytes), or a"
     " message too large: let consumers catch up, or write in smaller batches",
-    RESULT_BUSY: "; all transactions together hold max_transactions_bytes, or the disk is full:"
-    " write in smaller batches",
+    RESULT_BUSY: "; all transactions together hold max_transactions_bytes on disk or"
+    " max_transactions_memory_bytes in memory, or the disk is full: write in smaller batches",
 }
 _COMMIT_ADVICE: Final = {
     RESULT_UNAUTHORIZED: _RIGHTS,

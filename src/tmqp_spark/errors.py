@@ -17,6 +17,7 @@ __all__ = [
     "DataLost",
     "DecodeFailed",
     "EncodingError",
+    "GroupShared",
     "InvalidOption",
     "InvalidSchema",
     "JavaMissing",
@@ -55,6 +56,10 @@ class BrokerRefused(SparkError):
 
 class DataLost(SparkError):
     """Messages that were to be read are not kept any more, or the queue is another one."""
+
+
+class GroupShared(SparkError):
+    """Another query uses the same group; the text says what to do."""
 
 
 class DecodeFailed(SparkError):

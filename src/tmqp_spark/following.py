@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from tmqp_spark.catalog import Catalog, QueueState, Subscription
 from tmqp_spark.draining import check_drain_options, check_drained
-from tmqp_spark.errors import DataLost
+from tmqp_spark.errors import DataLost, InvalidOption
 from tmqp_spark.groups import Group
 from tmqp_spark.offsets import Place, Places, parse_key, read_checkpoint, write_checkpoint
 from tmqp_spark.options import SourceOptions
@@ -91,17 +91,38 @@ class Following:
         if self._group is None:
             return edge.resolve(states, self._catalog.look, _DEFAULT_START, strategy)
         if edge.word:
+            if edge.word == "earliest":
+                first = {key: state.earliest for key, state in states.items()}
+                self._check_unused(states, first)
             word = "earliest" if edge.word == "committed" else edge.word
             return self._group.open(states.values(), word)
-        # A group that is there goes on where it is.
+        places = edge.resolve(states, self._catalog.look, _DEFAULT_START, strategy)
+        self._check_unused(states, {key: place.next for key, place in places.items()})
+        # A query that ended before its first batch was recorded begins where it first began.
         begun = {
             key: Place(state.incarnation, state.committed + 1)
             for key, state in states.items()
             if state.committed is not None and state.committed >= 0
         }
-        fresh = {key: state for key, state in states.items() if key not in begun}
-        places = edge.resolve(states, self._catalog.look, _DEFAULT_START, strategy)
-        return {**begun, **self._group.commit({key: places[key] for key in fresh})}
+        fresh = {key: place for key, place in places.items() if key not in begun}
+        return {**begun, **self._group.commit(fresh)}
+
+    def _check_unused(self, states: dict[str, QueueState], first: dict[str, int]) -> None:
+        """See that the group is not already done with messages that a new query is to read.
+
+        :param first: where the query is to begin in each queue.
+        :raises InvalidOption: naming the first queue where it is.
+        """
+        for key, state in states.items():
+            done = state.committed
+            if done is not None and first[key] <= min(done, state.latest):
+                raise InvalidOption(
+                    f"{self._link.options.url} {key}: group {self._options.group} is already done"
+                    f" with message {done}, and this query, whose checkpoint is new, is to begin"
+                    f" at {first[key]}. Give each query a group of its own; or go on where the"
+                    " group is with startingOffsets=committed; or move the group with tmqp-spark"
+                    " groups reset or delete"
+                )
 
     def _check_mode(self, states: Iterable[QueueState]) -> None:
         if self._options.mode == "drain":

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["SETTING", "daemon_settings"]
+__all__ = ["SETTING", "daemon_settings", "is_local"]
 
 SETTING: Final = "spark.python.daemon.module"
 _NAME: Final = "tmqp_spark.daemon"
@@ -21,6 +21,13 @@ _LOCATE: Final = (
     "import importlib.util as u; s = u.find_spec('tmqp_spark'); print(s.origin if s else '')"
 )
 _PATIENCE_S: Final = 20
+
+
+def is_local(master: str | None) -> bool:
+    """Whether executors run in this very process; None is what Spark is configured for."""
+    return (
+        master is not None and master.startswith("local") and not master.startswith("local-cluster")
+    )
 
 
 def daemon_settings(master: str | None, settings: dict[str, Any]) -> dict[str, str]:
@@ -31,7 +38,7 @@ def daemon_settings(master: str | None, settings: dict[str, Any]) -> dict[str, s
 
     :param settings: those that the user gave.
     """
-    if master is None or not master.startswith("local") or master.startswith("local-cluster"):
+    if not is_local(master):
         return {}
     if SETTING in settings or not hasattr(os, "fork"):
         return {}

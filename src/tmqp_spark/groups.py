@@ -22,7 +22,7 @@ from tmqp.extensions import (
 )
 from tmqp.models import CursorInformation, ModelError, parse_list
 from tmqp_spark.catalog import QueueState
-from tmqp_spark.errors import DecodeFailed
+from tmqp_spark.errors import DecodeFailed, GroupShared
 from tmqp_spark.offsets import Place, Places, parse_key, queue_key
 from tmqp_spark.transport import Link, refusal
 
@@ -46,7 +46,10 @@ class Group:
     def __init__(self, link: Link, name: str) -> None:
         self._link = link
         self.name = name
+        #: Where the broker last said the group is.
         self._committed: dict[str, tuple[str, int]] = {}
+        #: Where this reader last said it is.
+        self._sent: dict[str, tuple[str, int]] = {}
 
     def open(self, states: Iterable[QueueState], start: str) -> Places:
         """Have the group begin in these queues; where it has begun it stays where it is.
@@ -83,6 +86,8 @@ class Group:
             for key, place in places.items()
             if self._committed.get(key) != (place.incarnation, place.next)
         ]
+        for key, place in places.items():
+            self._sent[key] = (place.incarnation, place.next)
         asked: list[str] = []
         for start in range(0, len(payload), _QUEUES_A_PIECE):
             piece = payload[start : start + _QUEUES_A_PIECE]
@@ -97,6 +102,7 @@ class Group:
 
         :raises ConnectionBroken: when the connection is gone.
         :raises BrokerRefused: as :meth:`open`.
+        :raises GroupShared: when somebody else has moved the group on.
         """
         found: Places = {}
         for message_id in asked:
@@ -110,13 +116,28 @@ class Group:
             raise refusal(self._link.options.url, f"commit group {self.name}", answer)
         found: Places = {}
         for cursor in _cursors(answer):
+            key = queue_key(cursor.channel, cursor.queue)
             place = Place(cursor.incarnation, cursor.sequence + 1)
-            found[queue_key(cursor.channel, cursor.queue)] = place
-            self._committed[queue_key(cursor.channel, cursor.queue)] = (
-                place.incarnation,
-                place.next,
-            )
+            self._check_alone(key, place)
+            found[key] = place
+            self._committed[key] = (place.incarnation, place.next)
         return found
+
+    def _check_alone(self, key: str, place: Place) -> None:
+        """See that nobody else has moved the group on since the broker last said where it is.
+
+        A group that was ahead from the beginning is not a second reader's work: a checkpoint may
+        have been rolled back.
+        """
+        before, sent = self._committed.get(key), self._sent.get(key)
+        if before is None or sent is None or before[0] != place.incarnation:
+            return
+        if place.next > max(before[1], sent[1]):
+            raise GroupShared(
+                f"{self._link.options.url} {key}: group {self.name} is at message {place.next - 1},"
+                f" and this query has committed {sent[1] - 1}: does another query use the same"
+                " group, or has somebody moved it? Give each query a group of its own"
+            )
 
     def _move(self, wanted: list[tuple[str, str, tuple[str, str]]], word: str) -> Places:
         found: Places = {}

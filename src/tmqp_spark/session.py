@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from importlib import import_module, util
 from typing import TYPE_CHECKING, Any, Final
 
 from tmqp_spark.errors import SparkError
-from tmqp_spark.forking import daemon_settings
+from tmqp_spark.forking import daemon_settings, is_local
 from tmqp_spark.java import ensure_java
 
 if TYPE_CHECKING:
@@ -24,6 +26,15 @@ SETTINGS: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.ui.showConsoleProgress": "false",
 }
+#: Variables by which Spark is told where to run, or where it is told so.
+_CHOOSING: Final = (
+    "MASTER",
+    "PYSPARK_GATEWAY_PORT",
+    "PYSPARK_SUBMIT_ARGS",
+    "SPARK_CONF_DIR",
+    "SPARK_HOME",
+    "SPARK_REMOTE",
+)
 _SOURCES: Final = (
     ("tmqp_spark.source", "TmqpDataSource"),
     ("tmqp_spark.events", "TmqpEventsDataSource"),
@@ -67,6 +78,9 @@ def session(
     """A session with the settings that suit these sources, and the formats registered.
 
     On this machine alone (``local[...]``) Python workers are started by :mod:`tmqp_spark.daemon`.
+    There, and where Spark is told nothing else, they are of the Python that runs this: Spark
+    itself takes the ``python3`` of the PATH, which lacks the packages of a virtual environment that
+    was not activated.  ``PYSPARK_PYTHON`` and the setting ``spark.pyspark.python`` win over that.
 
     :param master: as Spark writes it, ``local[4]``; what Spark is configured for if None.
     :param settings: further settings; they win over ours.
@@ -85,9 +99,19 @@ def session(
     if master is not None:
         builder = builder.master(master)
     given = settings or {}
+    if _runs_here(master, given) and "spark.pyspark.python" not in given:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for key, value in {**SETTINGS, **daemon_settings(master, given), **given}.items():
         builder = builder.config(key, value)
     spark: SparkSession = builder.getOrCreate()
     if formats:
         logging.getLogger("tmqp_spark").debug("formats: %s", ", ".join(register(spark)))
     return spark
+
+
+def _runs_here(master: str | None, settings: dict[str, Any]) -> bool:
+    """Whether executors run on this machine, as far as this process can tell."""
+    chosen = master or settings.get("spark.master")
+    if chosen:
+        return is_local(str(chosen))
+    return not any(os.environ.get(name) for name in _CHOOSING)

@@ -16,6 +16,7 @@ from tmqp_client import Client, OperationFailed, connect, sync
 from tmqp_server.access.auth import Access, Applicant, Identity
 from tmqp_server.access.rights import PUSH, TRANSACT
 from tmqp_server.config import ServerConfig
+from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import Store, StoreError
 from tmqp_server.wiring.app import Server, running
@@ -64,7 +65,7 @@ async def staged(
 ) -> TransactionInformation:
     transaction = await client.open_transaction("app", epoch, **more)
     assert transaction.state == "open"
-    return await client.push_transaction(transaction, "c", 1, payloads)
+    return await client.push_transaction(transaction, "c", 1, payloads, block_bytes=100_000)
 
 
 async def test_what_is_staged_is_seen_by_nobody_until_it_is_committed(tmp_path: Path) -> None:
@@ -247,3 +248,35 @@ async def test_the_blocking_client(tmp_path: Path) -> None:
                 return client.commit_transaction("app", 1, [transaction]).count
 
         assert await anyio.to_thread.run_sync(work) == 5
+
+
+async def test_a_commit_far_larger_than_the_memory_for_transactions(tmp_path: Path) -> None:
+    """700 MB in one transaction failed with 482; here 20 MB, with 1 MiB of memory."""
+    limits = EngineLimits(max_transactions_memory_bytes=1 << 20)
+    payloads = [(b"%06d" % each).ljust(2_000, b".") for each in range(10_000)]
+    aside = tmp_path / "staged"
+    async with serving(tmp_path, broker=limits) as (_, client):
+        await client.create_queue("c", 1, DURABLE, status="push")
+        given_up = await staged(client, 1, payloads[:3_000], part=9)
+        assert sum(each.stat().st_size for each in aside.iterdir()) > 5_000_000
+        await client.abort_transaction("app", transaction=given_up)
+        for _ in range(1_000):
+            if not [*aside.iterdir()]:
+                break
+            await anyio.sleep(0.01)
+        assert not [*aside.iterdir()], "what is given up is gone"
+        first = await staged(client, 1, payloads[:6_000], part=0)
+        second = await staged(client, 1, payloads[6_000:], part=1)
+        assert (await client.commit_transaction("app", 1, [first, second])).count == 10_000
+        left = await staged(client, 2, payloads[:3_000])
+        assert left.count == 3_000
+        assert [*aside.iterdir()]
+    async with serving(tmp_path, broker=limits) as (_, client):
+        assert not aside.exists(), "what was not committed has ended with the server"
+        assert await client.list_transactions() != []
+        found: list[bytes] = []
+        while len(found) < 10_000:
+            some = await client.read_range("c", 1, len(found) + 1)
+            found += [each.payload for each in some]
+        assert found == payloads
+        assert await consume(client, 500) == payloads[:500]

@@ -6,6 +6,8 @@ import io
 import json
 import os
 import signal
+from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -160,3 +162,22 @@ def test_tables_stand_in_columns(capsys: pytest.CaptureFixture[str]) -> None:
         "orders\N{REPLACEMENT CHARACTER}/7  1,234    -",
         "x              5  0.2",
     ]
+
+
+@pytest.mark.parametrize(("words", "patient"), [(["--follow"], True), ([], False)])
+def test_an_archive_that_follows_counted_retries(
+    words: list[str], patient: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With the engine arrow it gave up after 26 s of outage, where streams wait for ten minutes."""
+    seen: list[Any] = []
+
+    def archived(_spark: Any, connection: Any, *_: Any, **__: Any) -> None:
+        seen.append(connection.outage_timeout_ms)
+
+    module = import_module("tmqp_spark.cli.archive")  # the package has the command by that name
+    monkeypatch.setattr(module, "spark_for", lambda *_, **__: nullcontext())
+    monkeypatch.setattr("tmqp_spark.pipelines.archive.archive_with_arrow", archived)
+    address = "tmq://127.0.0.1:1"
+    command = ["archive", "a/1", "--to", str(tmp_path), "-a", address, *words]
+    CliRunner().invoke(cli, command)
+    assert seen == [600_000 if patient else None]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.tmqp_spark.reading import LinkTo, look, sequences, source
 from tmqp_client import sync
-from tmqp_spark.errors import DataLost, InvalidOption
+from tmqp_spark.errors import DataLost, GroupShared, InvalidOption
 from tmqp_spark.following import Following, check_stream, share_out
 from tmqp_spark.planning import check_batch
 from tmqp_spark.testing import Broker
@@ -351,7 +351,7 @@ def test_offsets_by_queue_and_time_say_where_to_begin(broker: Broker, link_to: L
     assert query.read == {"begin/1": [3, 4, 5], "begin/2": [1, 2, 3, 4, 5]}
     # The group is there now, and stays where it is.
     assert not query.trigger()
-    fresh = Query(link_to(broker), subscribe="begin", startingOffsets="earliest", group="g")
+    fresh = Query(link_to(broker), subscribe="begin", startingOffsets="committed", group="g")
     assert not fresh.trigger()
     now_ms = int(time.time() * 1000) + 60_000
     later = Query(link_to(broker), subscribe="begin/1", startingTimestamp=now_ms)
@@ -360,6 +360,71 @@ def test_offsets_by_queue_and_time_say_where_to_begin(broker: Broker, link_to: L
     since = Query(link_to(broker), subscribe="begin/1", startingTimestamp=1)
     assert since.trigger()
     assert since.read == {"begin/1": [1, 2, 3, 4, 5]}
+
+
+@pytest.mark.parametrize(
+    ("channel", "begin"),
+    [
+        ("second-a", {"startingOffsets": "earliest"}),
+        ("second-b", {"startingOffsets": '{"second-b/1":2}'}),
+        ("second-c", {"startingTimestamp": 1}),
+    ],
+)
+def test_a_second_query_with_a_group_read_nothing(
+    broker: Broker, link_to: LinkTo, channel: str, begin: dict[str, Any]
+) -> None:
+    """It got none of the messages that the first had committed, and nobody said so."""
+    broker.push(channel, 1, [b"x"] * 10)
+    options = {"subscribe": f"{channel}/1", "group": "g"}
+    first = Query(link_to(broker), **options, **begin)
+    assert first.trigger()
+    assert not first.trigger(), "this one commits"
+    with pytest.raises(InvalidOption, match=r"already done with message 10.* group of its own"):
+        Query(link_to(broker), **options, **begin).trigger()
+    going_on = Query(link_to(broker), startingOffsets="committed", **options)
+    assert not going_on.trigger()
+    assert not Query(link_to(broker), first.recorded, **options, **begin).trigger()
+
+
+def test_a_query_that_ended_before_its_first_batch_keeps_its_group(
+    broker: Broker, link_to: LinkTo
+) -> None:
+    broker.push("early", 1, [b"x"] * 3)
+    for start in ("earliest", '{"early/1":2}'):
+        options = {"subscribe": "early/1", "startingOffsets": start, "group": f"g-{start[:3]}"}
+        Query(link_to(broker), **options).following.initial()
+        again = Query(link_to(broker), **options)
+        assert again.trigger()
+        assert again.read["early/1"][-1] == 3
+
+
+def test_two_queries_shared_a_group_silently(broker: Broker, link_to: LinkTo) -> None:
+    """Both began before either had committed; the slower one says so."""
+    broker.push("twice", 1, [b"x"] * 9)
+    options = {"subscribe": "twice/1", "startingOffsets": "earliest", "group": "both"}
+    fast = Query(link_to(broker), **options)
+    slow = Query(link_to(broker), maxOffsetsPerTrigger=2, **options)
+    for query in (fast, slow):
+        query.following.initial()
+    assert slow.trigger()
+    assert fast.trigger()
+    assert not fast.trigger(), "this one commits"
+    with pytest.raises(GroupShared, match="both is at message 9, and this query has committed 2"):
+        slow.trigger()
+
+
+def test_a_checkpoint_that_was_rolled_back_is_no_second_query(
+    broker: Broker, link_to: LinkTo
+) -> None:
+    broker.push("rolled", 1, [b"x"] * 8)
+    options = {"subscribe": "rolled/1", "startingOffsets": "earliest", "group": "g"}
+    query = Query(link_to(broker), maxOffsetsPerTrigger=2, **options)
+    while query.trigger():
+        pass
+    back = Query(link_to(broker), query.recorded[:2], maxOffsetsPerTrigger=2, **options)
+    while back.trigger():
+        pass
+    assert back.read == {"rolled/1": [3, 4, 5, 6, 7, 8]}
 
 
 def test_a_drained_queue_holds_what_is_not_committed_and_nothing_else(

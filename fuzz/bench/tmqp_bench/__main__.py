@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Final
 
-from tmqp_bench import backlog, depth, idle, overview, ranges, storage, transactions
+from tmqp_bench import backlog, depth, idle, large_commit, overview, ranges, storage, transactions
 from tmqp_bench.broker import command as brokers
 from tmqp_bench.clients import command as clients
 from tmqp_bench.codec import BUILDS, Plan, compare
@@ -113,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     ranges.add_arguments(commands)
     spark.add_arguments(commands)
     transactions.add_arguments(commands)
+    large_commit.add_arguments(commands)
     return parser
 
 
@@ -130,6 +131,7 @@ def main(arguments: list[str] | None = None) -> int:
         "ranges": ranges.run,
         "storage": storage.run,
         "transactions": transactions.run,
+        "large-commit": large_commit.run,
     }
     run = others.get(options.command, _codec)
     return run(options)

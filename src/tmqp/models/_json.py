@@ -39,17 +39,17 @@ __all__ = [
     "load",
 ]
 
-#: Objects and arrays inside one another; the deepest body of the protocol has three (a list of
-#: channels, each with its queue ids), the rest is room for properties of later versions.
+#: Nested objects and arrays; the deepest body of the protocol has three levels (a list of
+#: channels, each with its queue ids), the rest is for properties of later versions.
 MAX_NESTING_DEPTH: Final = 32
-#: Digits in a row; a 64-bit number has 19, the rest is room for fractions in unknown properties.
+#: Consecutive digits; a 64-bit number has 19, the rest is for fractions in unknown properties.
 MAX_NUMBER_DIGITS: Final = 40
-#: Properties of one object; the largest model has 36, the rest is room for later versions.
+#: Properties of one object; the largest model has 36, the rest is for later versions.
 MAX_PROPERTIES: Final = 256
-#: A body may hold one object or array for so many bytes of its size bound: a smallest item of a
-#: list has about 40 bytes, and an empty array costs the reader 56 bytes for 3.
+#: A body may contain one object or array for this many bytes of its size limit: the smallest item
+#: of a list has about 40 bytes, but an empty array of 3 bytes needs 56 in memory.
 MIN_BYTES_PER_CONTAINER: Final = 16
-#: The same for values of any kind: a queue id of five digits and its comma.
+#: The same for values of any kind; the smallest is a queue id of five digits and its comma.
 MIN_BYTES_PER_VALUE: Final = 6
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"

@@ -50,11 +50,11 @@ __all__ = [
     "text",
 ]
 
-#: Bound of a body that asks for something or reports one event, in bytes.
+#: Largest body of a request or of one event, in bytes.
 MAX_BODY_BYTES: Final = 65_536
-#: Bound of a list and of information that holds one, in bytes; the default of the payload's bound.
+#: Largest list, or information with a list, in bytes; the default limit of a payload.
 MAX_LIST_BYTES: Final = 1_048_576
-#: Longest text in a property: what comes from a header cannot be longer (F6).
+#: Longest text in a property; a header cannot be longer (F6).
 MAX_TEXT_CHARACTERS: Final = 65_535
 
 #: Ranges of the specification's number types; UINT31 is the half of an Integer that a timeout or a

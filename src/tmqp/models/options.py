@@ -47,70 +47,76 @@ class QueueOptions(Model):
     send_only_first_acquirer: bool | None = field(
         default=None,
         metadata=option(
-            flag("SendOnlyFirstAcquirer"), False, "Whether a message goes to one consumer only."
+            flag("SendOnlyFirstAcquirer"),
+            False,
+            "Send each message to one consumer, the first that can take it.",
         ),
     )
     request_acknowledge: bool | None = field(
         default=None,
-        metadata=option(flag("RequestAcknowledge"), True, "Whether consumers must acknowledge."),
+        metadata=option(flag("RequestAcknowledge"), True, "Ask consumers to acknowledge."),
     )
     acknowledge_timeout_ms: int | None = field(
         default=None,
         metadata=option(
             integer("AcknowledgeTimeout", UINT31),
             15_000,
-            "How long a consumer may take; 0: the server's limit.",
+            "How long a consumer may take to acknowledge; 0: the server's limit.",
         ),
     )
     message_timeout_ms: int | None = field(
         default=None,
         metadata=option(
-            integer("MessageTimeout", UINT31), 0, "How long a message may wait; 0: for ever."
+            integer("MessageTimeout", UINT31),
+            0,
+            "How long a message may wait in the queue; 0: for ever.",
         ),
     )
     use_message_id: bool = field(
         default=True,
-        metadata=option(
-            flag("UseMessageId"), True, "Whether messages without an id are given one."
-        ),
+        metadata=option(flag("UseMessageId"), True, "Give an id to messages without one."),
     )
     wait_for_acknowledge: bool | None = field(
         default=None,
         metadata=option(
             flag("WaitForAcknowledge"),
             False,
-            "Whether each message waits until the one before was acknowledged.",
+            "Send the next message only after the previous one is acknowledged.",
         ),
     )
     hide_client_names: bool | None = field(
         default=None,
         metadata=option(
-            flag("HideClientNames"), False, "Whether consumers are not told who sent a message."
+            flag("HideClientNames"), False, "Do not tell consumers who the producer is."
         ),
     )
     status: QueueStatus | None = field(
         default=None,
-        metadata=option(status_number("Status"), QueueStatus.PUSH, "What the queue does."),
+        metadata=option(
+            status_number("Status"), QueueStatus.PUSH, "How the queue delivers messages."
+        ),
     )
     message_delivery_handler: str | None = field(
         default=None,
         metadata=option(
             text("MessageDeliveryHandler"),
             "ack-if-asked",
-            "Name of the delivery handler.",
+            "The delivery handler that decides about its messages.",
             own="delivery_handler",
         ),
     )
     message_limit: int | None = field(
         default=None,
-        metadata=option(integer("MessageLimit", UINT31), 0, "How many may wait; 0: any."),
+        metadata=option(
+            integer("MessageLimit", UINT31), 0, "How many messages may wait; 0: the server's limit."
+        ),
     )
     message_size_limit: int | None = field(
         default=None,
         metadata=option(
             extension(integer("MessageSizeLimit", UINT31)),
             0,
-            "How many bytes a message may have; 0: the server's limit.",
+            "The largest message in bytes; 0: the server's limit.",
         ),
     )
     put_back_limit: int | None = field(
@@ -126,7 +132,7 @@ class QueueOptions(Model):
         metadata=option(
             extension(flag("Durable")),
             False,
-            "Whether messages are saved to disk; the server needs a data directory (--data).",
+            "Write every message to disk; the server needs a data directory (--data).",
         ),
     )
     overflow: bool | None = field(
@@ -134,7 +140,7 @@ class QueueOptions(Model):
         metadata=option(
             extension(flag("Overflow")),
             False,
-            "Whether what does not fit into memory waits on disk.",
+            "Keep messages on disk that do not fit into memory.",
         ),
     )
     ephemeral: bool | None = field(
@@ -142,7 +148,7 @@ class QueueOptions(Model):
         metadata=option(
             extension(flag("Ephemeral")),
             False,
-            "Whether messages are never on disk; what does not fit into memory is dropped.",
+            "Never use the disk; drop messages that do not fit into memory.",
         ),
     )
     memory_limit: int | None = field(
@@ -150,7 +156,7 @@ class QueueOptions(Model):
         metadata=option(
             extension(integer("MemoryLimit", UINT31)),
             0,
-            "How many waiting messages stay in memory; 0: the server's limit.",
+            "How many waiting messages of a priority stay in memory; 0: the server's limit.",
         ),
     )
     retain_bytes: int | None = field(
@@ -158,7 +164,7 @@ class QueueOptions(Model):
         metadata=option(
             extension(integer("RetainBytes", UINT63)),
             0,
-            "Keep so many bytes of settled messages for readers; 0: none.",
+            "How many bytes of settled messages to keep for readers; 0: none.",
         ),
     )
     retain_time_ms: int | None = field(
@@ -166,7 +172,7 @@ class QueueOptions(Model):
         metadata=option(
             extension(integer("RetainTime", UINT63)),
             0,
-            "Keep settled messages for readers so long; 0: not.",
+            "How long to keep settled messages for readers; 0: not at all.",
             older="retain_ms",
         ),
     )
@@ -192,7 +198,7 @@ class ChannelOptions(QueueOptions):
     allow_multiple_queues: bool | None = field(
         default=None,
         metadata=option(
-            flag("AllowMultipleQueues"), True, "Whether the channel may have more than one queue."
+            flag("AllowMultipleQueues"), True, "Allow more than one queue in the channel."
         ),
     )
     allowed_queues: tuple[int, ...] | None = field(
@@ -200,31 +206,41 @@ class ChannelOptions(QueueOptions):
         metadata=option(
             integers("AllowedQueues", UINT16),
             None,
-            "The ids that its queues may have; without: any.",
+            "The ids that its queues may have; by default any.",
         ),
     )
     event_handler: str | None = field(
         default=None,
         metadata=option(
-            text("ChannelEventHandler", "EventHandler"), "", "Name of the event handler."
+            text("ChannelEventHandler", "EventHandler"),
+            "",
+            "The event handler that is told what happens in the channel.",
         ),
     )
     authenticator: str | None = field(
-        default=None, metadata=option(text("Authenticator"), "", "Name of the authenticator.")
+        default=None,
+        metadata=option(
+            text("Authenticator"), "", "The authenticator that decides about the channel."
+        ),
     )
     client_limit: int | None = field(
         default=None,
-        metadata=option(integer("ClientLimit", UINT31), 0, "How many clients may join; 0: any."),
+        metadata=option(
+            integer("ClientLimit", UINT31), 0, "How many clients may join; 0: no limit."
+        ),
     )
     queue_limit: int | None = field(
-        default=None, metadata=option(integer("QueueLimit", UINT31), 0, "How many queues; 0: any.")
+        default=None,
+        metadata=option(
+            integer("QueueLimit", UINT31), 0, "How many queues; 0: the server's limit."
+        ),
     )
     destroy_when_empty: bool | None = field(
         default=None,
         metadata=option(
             flag("DestroyWhenEmpty"),
             False,
-            "Whether the channel is removed when nothing is left in it.",
+            "Remove empty queues, and the channel with the last one, while no client has joined.",
         ),
     )
 

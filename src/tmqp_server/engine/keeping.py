@@ -52,7 +52,7 @@ from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.times import AT_ONCE, NEVER
 from tmqp_server.engine.routing.routers import Routing
-from tmqp_server.engine.transactions.staging import PendingCommit
+from tmqp_server.engine.transactions.staging import PendingCommit, PendingStage
 from tmqp_server.engine.transactions.transactions import Transactions
 
 __all__ = ["Keeper"]
@@ -135,6 +135,8 @@ class Keeper:
                     core.out.append(reply)
             elif isinstance(pending, PendingCommit):
                 self._transactions.synced(pending, command.ok)
+            elif isinstance(pending, PendingStage):
+                self._transactions.put_aside(pending, command.ok)
             else:
                 core.count_unknown_ticket()
         for queue in touched.values():

@@ -91,7 +91,7 @@ QUEUE_OPTIONS: Final[tuple[Option, ...]] = (
         "dead_letter",
         ADDRESS,
         None,
-        "Where messages go that were put back too often; without it they are dropped.",
+        "The queue for messages that were put back too often; without one they are dropped.",
         "",
         "dead_letter",
     ),

@@ -106,11 +106,6 @@ class Connections:
         """See to everything that came of a call: here, write to every touched session."""
         self._write_out(now)
 
-    @property
-    def sessions(self) -> int:
-        """Connections at this moment."""
-        return len(self._outs)
-
     def outbound(self, number: int) -> Outbound | None:
         """What waits for a session's peer; None when it is over."""
         return self._outs.get(number)

@@ -24,14 +24,6 @@ class Timers:
         self._heap: list[tuple[float, int]] = []
         self._due: dict[int, float] = {}
 
-    def __len__(self) -> int:
-        return len(self._heap)
-
-    @property
-    def numbers(self) -> list[int]:
-        """The sessions that have a time."""
-        return list(self._due)
-
     def due(self, number: int) -> float:
         """When a session is looked at next; infinity for never."""
         return self._due.get(number, math.inf)

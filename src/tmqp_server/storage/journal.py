@@ -15,6 +15,9 @@ A commit is one effect and so stands in one batch, whole.  Its messages are not 
 they are written, by the store's own thread; behind them stands what is appended to their queues
 from then on.
 
+What a transaction puts aside before its commit goes the same way, in the order in which the engine
+says so: it is there before the commit that names it, and gone after whatever drops it.
+
 A message that is appended and settled within one batch is not written, unless its queue retains
 what is settled.
 
@@ -33,6 +36,7 @@ from tmqp_server.engine.effects import (
     AppendRun,
     ClearStored,
     CommitStored,
+    DropStaged,
     Erase,
     EraseRun,
     ForgetChannel,
@@ -40,6 +44,7 @@ from tmqp_server.engine.effects import (
     ForgetMark,
     ForgetQueue,
     ForgetRouter,
+    StageBundle,
     StoreChannel,
     StoreCursor,
     StoredChange,
@@ -48,7 +53,7 @@ from tmqp_server.engine.effects import (
 )
 from tmqp_server.engine.model.message import MARK_HIGH, MARK_WANTS, Message
 from tmqp_server.engine.model.times import AT_ONCE, NEVER
-from tmqp_server.storage.gathered import BodyCodec, Bundled, Gathered, Sealed
+from tmqp_server.storage.gathered import BodyCodec, Bundled, Gathered, Sealed, SetAside
 from tmqp_server.storage.port import (
     HIGH_ONLY,
     REGULAR_ONLY,
@@ -64,6 +69,7 @@ from tmqp_server.storage.port import (
     KeepRouter,
     Note,
     SettleAll,
+    StagedBody,
     StoreBatch,
     TopologyChange,
 )
@@ -133,6 +139,9 @@ class Journal:
         self._sealed: dict[int, None] = {}
         self._marks: list[TopologyChange] = []
         self._settled: dict[int, list[int]] = {}
+        #: What is put aside for transactions, and what is not needed any more, by number.
+        self._staged: dict[int, StagedBody] = {}
+        self._dropped: list[int] = []
         self._replaced: list[tuple[int, int]] = []
         self._notes: list[Note] = []
         self._first = 0
@@ -143,7 +152,7 @@ class Journal:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to write and nobody to answer."""
-        return not (self._count or self._settled or self._changes or self._notes)
+        return not (self._count or self._settled or self._changes or self._notes or self._dropped)
 
     @property
     def is_urgent(self) -> bool:
@@ -333,6 +342,10 @@ class Journal:
             self._changes.append(DropCursor(effect.cursor, effect.key))
         elif isinstance(effect, CommitStored):
             self._commit(effect)
+        elif isinstance(effect, StageBundle):
+            self._staged[effect.number] = SetAside(self._by_name, effect.bundle)
+        elif isinstance(effect, DropStaged):
+            self._dropped.extend(effect.numbers)
         elif isinstance(effect, ForgetMark):
             self._changes.append(DropMark(effect.application))
         else:
@@ -413,6 +426,8 @@ class Journal:
         for key, sequence in self._replaced:
             batch.settled.setdefault(key, []).append(sequence)
         batch.notes = self._notes
+        batch.staged = self._staged
+        batch.dropped = self._dropped
         writing = Writing(
             batch, self._first, self._count, self._runs, self._replaced, self._changes
         )
@@ -423,6 +438,8 @@ class Journal:
         self._appended = {}
         self._whole = {}
         self._settled = {}
+        self._staged = {}
+        self._dropped = []
         self._replaced = []
         self._notes = []
         self._runs = []
@@ -477,6 +494,7 @@ class Journal:
         batch = writing.batch
         self._changes = writing.changes + self._changes
         self._notes = batch.notes + self._notes
+        self._dropped = batch.dropped + self._dropped
         for key, sequence in writing.replaced:
             batch.settled[key].remove(sequence)
         void = {key: {each.sequence for each in batch.appended[key]} for key in batch.appended}

@@ -29,6 +29,7 @@ from tmqp_server.storage.port import (
     KeepMark,
     KeepQueue,
     KeepRouter,
+    Portion,
     QueueOffsets,
     Recovered,
     RecoveredQueue,
@@ -106,7 +107,7 @@ class MemoryStore:
         self.store_id = store_id
         self.capacity_bytes = capacity_bytes
         #: Raised by the next writes, one each: a test plans failures with it.
-        self.failures: list[StoreError] = []
+        self.failures: list[Exception] = []
         self._was_clean = True
         self._is_open = True
         self._last_key = 0
@@ -115,6 +116,12 @@ class MemoryStore:
         self._queues: dict[int, _Queue] = {}
         self._cursors: dict[tuple[int, str], KeepCursor] = {}
         self._marks: dict[str, KeepMark] = {}
+        self._staged: dict[int, bytes] = {}
+
+    @property
+    def staged(self) -> list[int]:
+        """The numbers of what is put aside."""
+        return list(self._staged)
 
     def restarted(self) -> MemoryStore:
         """What is found after the process that used this one has ended."""
@@ -198,6 +205,8 @@ class MemoryStore:
         touched.update([key for key in self._queues if self._queues[key].ages()])
         for key in touched.intersection(self._queues):
             self._queues[key] = self._queues[key].copy()
+        for number, staged in batch.staged.items():
+            self._staged[number] = staged.body()
         try:
             self._write(batch, now_us, touched)
         except BaseException:
@@ -209,7 +218,11 @@ class MemoryStore:
                 self._marks,
                 self._last_key,
             ) = before
+            for number in batch.staged:
+                del self._staged[number]
             raise
+        for number in batch.dropped:
+            self._staged.pop(number, None)
 
     def _write(self, batch: StoreBatch, now_us: int, touched: set[int]) -> None:
         for change in batch.changes:
@@ -217,7 +230,7 @@ class MemoryStore:
         for key, messages in batch.appended.items():
             self._append(key, messages)
         for portion in batch.portions:
-            self._append(portion.key, portion.messages())
+            self._append(portion.key, self._messages(portion))
         for key, sequences in batch.settled.items():
             queue = self._queues.get(key)
             if queue is not None:
@@ -232,6 +245,17 @@ class MemoryStore:
         if self.capacity_bytes and batch.brings() and self._size() > self.capacity_bytes:
             raise StoreFullError(f"there is room for {self.capacity_bytes} bytes")
 
+    def _messages(self, portion: Portion) -> list[StoredMessage]:
+        if not portion.staging:
+            return portion.messages()
+        body = self._staged.get(portion.staging)
+        if body is None:
+            raise StoreError(f"nothing was put aside under the number {portion.staging}")
+        portion.load(body)
+        messages = portion.messages()
+        portion.load(b"")
+        return messages
+
     def _append(self, key: int, messages: list[StoredMessage]) -> None:
         queue = self._queues.get(key)
         if queue is not None and messages:
@@ -241,11 +265,12 @@ class MemoryStore:
             queue.sequence = max(queue.sequence, messages[-1].sequence)
 
     def _size(self) -> int:
-        return sum(
+        kept = sum(
             len(message.body)
             for queue in self._queues.values()
             for message in queue.messages.values()
         )
+        return kept + sum(len(body) for body in self._staged.values())
 
     def _change(self, change: TopologyChange) -> None:
         if isinstance(change, KeepChannel):

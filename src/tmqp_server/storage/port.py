@@ -49,6 +49,7 @@ __all__ = [
     "RecoveredQueue",
     "Retention",
     "SettleAll",
+    "StagedBody",
     "Store",
     "StoreBatch",
     "StoreError",
@@ -247,12 +248,25 @@ class Note(Record):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Portion:
-    """Messages of one queue to be appended, made only when they are written."""
+    """Messages of one queue to be appended, made only when they are written.
 
-    __slots__ = ("key",)
+    ``staging`` is the number of the body that the store was given before and that they are made
+    of; 0 for none.  The store hands that body over with :meth:`load` before it asks for anything
+    but the size, and takes it away when it has the messages.
+    """
 
-    def __init__(self, key: int) -> None:
+    __slots__ = ("key", "staging")
+
+    def __init__(self, key: int, staging: int = 0) -> None:
         self.key = key
+        self.staging = staging
+
+    def load(self, body: bytes) -> None:
+        """Take the staged body; an empty one lets it go.
+
+        :raises ValueError: when it is not what was staged.
+        """
+        raise NotImplementedError
 
     def messages(self) -> list[StoredMessage]:
         """The messages, in rising sequence.
@@ -270,6 +284,21 @@ class Portion:
         return []
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class StagedBody:
+    """A body to be put aside, made only when that is done."""
+
+    __slots__ = ()
+
+    def body(self) -> bytes:
+        """What is to be given back."""
+        raise NotImplementedError
+
+    def size(self) -> int:
+        """How many bytes it takes, about."""
+        raise NotImplementedError
+
+
 class StoreBatch:
     """What is written at once.
 
@@ -279,9 +308,23 @@ class StoreBatch:
     of each queue, in any order, are marked, and the ``notes`` taken down.  A message that is
     appended and settled in one batch need not be written at all, unless it is retained.  Sequences
     and queues that are not known are passed over.
+
+    Before all that, the ``staged`` bodies are put aside, each under its number, for a portion of
+    this batch or of a later one.  They need not survive the process, and do not: what is there when
+    a store is opened is deleted.  A batch that only brings such is not synced.  When all else is
+    done, those in ``dropped`` are deleted; one that is not there is passed over.
     """
 
-    __slots__ = ("changes", "appended", "runs", "portions", "settled", "notes")
+    __slots__ = (
+        "changes",
+        "appended",
+        "runs",
+        "portions",
+        "settled",
+        "notes",
+        "staged",
+        "dropped",
+    )
 
     def __init__(self) -> None:
         self.changes: list[TopologyChange] = []
@@ -290,13 +333,22 @@ class StoreBatch:
         self.portions: list[Portion] = []
         self.settled: dict[int, list[int]] = {}
         self.notes: list[Note] = []
+        self.staged: dict[int, StagedBody] = {}
+        self.dropped: list[int] = []
 
     def is_empty(self) -> bool:
-        """Whether there is nothing to write."""
-        return not (self.changes or self.brings() or self.settled or self.notes)
+        """Whether there is nothing to do."""
+        return not (self.staged or self.dropped or self.keeps())
+
+    def keeps(self) -> bool:
+        """Whether there is anything that must survive the process."""
+        return bool(self.changes or self.settled or self.notes or self._appends())
 
     def brings(self) -> bool:
-        """Whether there are new messages."""
+        """Whether there are new messages, or bodies to be put aside."""
+        return bool(self.staged) or self._appends()
+
+    def _appends(self) -> bool:
         return bool(self.appended or self.runs or self.portions)
 
     def size(self) -> int:
@@ -310,6 +362,8 @@ class StoreBatch:
                 size += len(run.bodies)
         for portion in self.portions:
             size += portion.size()
+        for staged in self.staged.values():
+            size += staged.size()
         return size
 
     def unroll(self) -> None:

@@ -26,6 +26,7 @@ from tmqp_spark.options import (
     SourceOptions,
     check_names,
     read_options,
+    read_stream_connection,
 )
 from tmqp_spark.pipelines.reporting import Reporter, explain
 from tmqp_spark.transport import read_token
@@ -173,13 +174,16 @@ def absolute(place: str) -> str:
 
 
 def connection_options(
-    address: str, token: str | None, more: Mapping[str, str]
+    address: str, token: str | None, more: Mapping[str, str], *, follow: bool = False
 ) -> ConnectionOptions:
-    """The connection that a command was told."""
+    """The connection that a command was told.
+
+    :param follow: the command goes on until it is told to end, and is as patient as a stream.
+    """
     given = {"url": address, **more}
     if token:
         given["token"] = token
-    return read_options(ConnectionOptions, given)
+    return read_stream_connection(given) if follow else read_options(ConnectionOptions, given)
 
 
 def source_options(

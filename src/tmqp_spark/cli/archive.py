@@ -113,7 +113,7 @@ def archive(
     """
     reporter = make_reporter(json_logs, quiet)
     given = _given(batch_bytes, headers, group, more)
-    connection = connection_options(address, token, more)
+    connection = connection_options(address, token, more, follow=not once)
     source = source_options(queues, pattern, more, **given)
     by_arrow = engine == "arrow"
     with (

@@ -59,7 +59,7 @@ def tail(
     """
     from tmqp_spark.pipelines import tail as pipeline  # noqa: PLC0415 - Arrow
 
-    connection = connection_options(address, token, more)
+    connection = connection_options(address, token, more, follow=follow)
     source = source_options(queues, pattern, more, pollWaitMs="500")
     form = pipeline.to_json if as_json else pipeline.to_text
     with Stop(make_reporter(False, True)) as stop:

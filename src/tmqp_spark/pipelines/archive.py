@@ -23,7 +23,7 @@ from tmqp_spark.pipelines.reporting import Reporter, plain_number
 from tmqp_spark.pipelines.stopping import Stop
 from tmqp_spark.ranges import QueueRange
 from tmqp_spark.source import borrow_link, return_link
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import first_contact
 from tmqp_spark.workers import settle_memory
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def archive_with_arrow(
     """
     check_stream(source)
     began = time.monotonic()
-    link = Link(connection)
+    link = first_contact(connection)
     try:
         with ArchiveLog(folder.absolute(), "arrow") as log:
             run = _Run(spark, connection, source, log, Following(link, source), compression)

@@ -15,7 +15,7 @@ from tmqp_spark.options import ConnectionOptions, SourceOptions
 from tmqp_spark.pipelines.stopping import Stop
 from tmqp_spark.ranges import QueueRange, read_range
 from tmqp_spark.schema import project
-from tmqp_spark.transport import Link
+from tmqp_spark.transport import Link, first_contact
 
 __all__ = ["tail", "to_json", "to_text"]
 
@@ -46,7 +46,7 @@ def tail(
     :raises SparkError: as the source does.
     """
     check_stream(source)
-    link = Link(connection)
+    link = first_contact(connection)
     reading = Link(connection)
     try:
         following = Following(link, source)

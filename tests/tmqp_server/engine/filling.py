@@ -111,6 +111,8 @@ _LIMITS: Final = EngineLimits(
     max_in_flight_per_session=_MANY,
     max_transaction_bytes=MOST_BYTES,
     max_transactions_bytes=MOST_BYTES,
+    # Nobody puts anything aside here.
+    max_transactions_memory_bytes=8 * MOST_BYTES,
     max_total_bytes=MOST_BYTES,
 )
 
@@ -444,7 +446,11 @@ CASES: Final[dict[str, Case]] = {
         ],
     ),
     "OpenTransaction": ((), lambda n: OpenTransaction(ME, "r", name(n), n)),
-    "PushTransaction": (_OPEN, lambda n: PushTransaction(ME, "r", "app", 1, [parcel(n)])),
+    "PushTransaction": (
+        # One that is refused lets go of what its transaction holds: that is a small part.
+        (*_OPEN, *[OpenTransaction(ME, "r", "app", 1) for _ in range(31)]),
+        lambda n: PushTransaction(ME, "r", "app", 1 + n % 32, [parcel(n)]),
+    ),
     "CommitTransaction": (
         (queue(1, DURABLE),),
         lambda n: [
@@ -515,8 +521,8 @@ class _Filled:
                 self.refused = effect.reason
 
     def books(self) -> int:
-        """What the broker says that it takes: memory, and what is staged in transactions."""
-        return self.broker._core.total_bytes + self.broker._transactions._held
+        """What the broker says that it takes."""
+        return self.broker._core.total_bytes
 
 
 def _commands(some: Some) -> Iterator[c.Command]:

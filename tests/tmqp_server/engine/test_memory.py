@@ -22,7 +22,7 @@ from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, Connect, Pu
 FACTOR = 1.5
 SLACK_BYTES = 1_048_576
 #: What is refused in its own words, or by its own bound.
-OTHER_REFUSALS = {"Connect": "482", "PushTransaction": "482", "Publish": "404"}
+OTHER_REFUSALS = {"Connect": "482", "Publish": "404"}
 
 
 @functools.cache

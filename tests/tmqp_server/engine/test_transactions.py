@@ -424,7 +424,7 @@ def test_a_disconnect_ends_no_transaction_and_its_time_does() -> None:
     world.wait(1.0)
     assert listed(world) == []
     assert commit(world, 1, number) == ["t commit: 404"]
-    assert world.broker._transactions._held == 0
+    assert world.broker._transactions._holdings.held == 0
 
 
 def test_one_that_is_being_committed_does_not_time_out() -> None:

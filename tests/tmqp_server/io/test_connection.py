@@ -88,7 +88,7 @@ async def test_a_stalled_connection_is_closed(caplog: pytest.LogCaptureFixture) 
         while not stage.ended:  # noqa: ASYNC110 - bounded by the stage
             await anyio.sleep(0.01)
         assert pipe.closed == 1
-        assert stage.turn.sessions == 0
+        assert not stage.turn._outs
     assert "client 1: closed: slow reader: no progress for 0.05 seconds" in caplog.text
 
 
@@ -179,4 +179,4 @@ async def test_cancelling_from_outside_closes_it(caplog: pytest.LogCaptureFixtur
         await settled()
     assert pipe.closed == 1
     assert "client 1: closed: the server stopped" in caplog.text
-    assert stage.turn.sessions == 0
+    assert not stage.turn._outs

@@ -50,7 +50,7 @@ async def test_closing_all_waits_for_all() -> None:
         await stage.open(2)
         stage.shell.close_all("enough")
         await stage.shell.wait_for_none()
-        assert stage.turn.sessions == 0
+        assert not stage.turn._outs
         await stage.shell.wait_for_none()  # at once
 
 

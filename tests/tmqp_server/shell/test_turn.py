@@ -228,8 +228,8 @@ def test_the_timers_of_the_dead_do_not_pile_up() -> None:
     for number in range(100, 1_100):
         stage.open(number)
         stage.end(number)
-    assert len(stage.turn._timers) < 300
-    assert sorted(stage.turn._timers.numbers) == [1, 2, 3, 4, 5]
+    assert len(stage.turn._timers._heap) < 300
+    assert sorted(stage.turn._timers._due) == [1, 2, 3, 4, 5]
 
 
 # --- Questions -----------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ def test_closing_all_closes_those_to_come_as_well() -> None:
     stage.turn.opened(3, stage.door, stage.wires[1], "host", stage.now)
     stage.attend()
     assert stage.closed[3] == "enough"
-    assert stage.turn.sessions == 0
+    assert not stage.turn._outs
 
 
 def test_a_session_that_cannot_be_closed_politely_is_cut() -> None:

@@ -14,6 +14,7 @@ from tmqp_server.storage.port import (
     Note,
     Portion,
     Retention,
+    StagedBody,
     Store,
     StoreBatch,
     TopologyChange,
@@ -137,6 +138,42 @@ class Listed(Portion):
     def size(self) -> int:
         """Of their bodies."""
         return sum(len(each.body) for each in self._messages)
+
+
+class Staged(StagedBody):
+    """A body that is the sequences of messages, in text."""
+
+    def __init__(self, *sequences: int) -> None:
+        self._body = ",".join(str(each) for each in sequences).encode()
+
+    def body(self) -> bytes:
+        """The sequences."""
+        return self._body
+
+    def size(self) -> int:
+        """Of the body."""
+        return len(self._body)
+
+
+class OfStaged(Portion):
+    """The messages of such a body."""
+
+    def __init__(self, key: int, staging: int) -> None:
+        super().__init__(key, staging)
+        self._body = b""
+
+    def load(self, body: bytes) -> None:
+        """Take the body."""
+        self._body = body
+
+    def messages(self) -> list[StoredMessage]:
+        """A message of each sequence."""
+        assert self._body, "it was not loaded"
+        return [message(int(each)) for each in self._body.split(b",")]
+
+    def size(self) -> int:
+        """Not known."""
+        return 0
 
 
 class InRuns(Portion):

@@ -441,7 +441,7 @@ async def test_a_thousand_who_come_and_vanish_leave_nothing() -> None:
         assert (descriptors(), anyio_tasks()) == before
         clients = await stays.ask(Operation.CLIENT_LIST)
         assert clients.payload.count(b'"Id"') == 1
-        assert set(server._turn._timers.numbers) <= set(server._shell._connections)
+        assert set(server._turn._timers._due) <= set(server._shell._connections)
         assert not server._hub._rest
 
 

@@ -24,7 +24,7 @@ from tmqp_server.engine.commands import Command, Push, PushExtras
 
 __all__ = ["MAX_COPIES", "add_copies", "copy_addresses"]
 
-#: Copies one message may ask for; one that asks for more is answered with 482 and not pushed.
+#: Copies that one message may request; with more it is answered with 482 and not pushed.
 MAX_COPIES: Final = 32
 
 _KEY: Final = HeaderName.CC.value.lower()

@@ -18,8 +18,8 @@ from tmqp_server.engine.options import ASKS_ACKNOWLEDGE
 
 __all__ = ["MAX_HTTP_HEADERS", "http_answer", "http_message"]
 
-#: Headers of a message that are passed on to a program called by HTTP; those beyond are left out,
-#: for many programs take no more than a hundred fields in all.
+#: Headers of a message that are sent to a program called by HTTP; further ones are dropped,
+#: because many programs accept at most a hundred fields.
 MAX_HTTP_HEADERS: Final = 64
 
 _CONTENT_TYPE: Final = "content-type"

@@ -91,15 +91,22 @@ class Parcel(Record):
 
 
 class Bundle(Record):
-    """Parcels for one queue that are kept in one piece, about 1 MiB; in the order of pushing."""
+    """Parcels for one queue that are kept in one piece, about 1 MiB; in the order of pushing.
 
-    __slots__ = ("parcels", "count", "high", "size")
+    ``staging`` is the number under which the storage was asked to put it aside, 0 for one that is
+    in memory; ``parcels`` is empty when the storage has done so.  ``highs`` says then of each
+    message, in a byte, whether it has high priority, unless all are alike.
+    """
+
+    __slots__ = ("parcels", "count", "high", "size", "staging", "highs")
 
     def __init__(self) -> None:
         self.parcels: list[Parcel] = []
         self.count = 0
         self.high = 0
         self.size = 0
+        self.staging = 0
+        self.highs = b""
 
     def add(self, parcel: Parcel) -> None:
         """Put a parcel behind the others."""

@@ -64,7 +64,9 @@ from tmqp_server.engine.effects.storage import (
 from tmqp_server.engine.effects.transactions import (
     CommitPart,
     CommitStored,
+    DropStaged,
     ForgetMark,
+    StageBundle,
 )
 
 __all__ = [
@@ -83,6 +85,7 @@ __all__ = [
     "Deliver",
     "DeliverPulled",
     "DeliverRun",
+    "DropStaged",
     "Effect",
     "EndPull",
     "Erase",
@@ -104,6 +107,7 @@ __all__ = [
     "Reply",
     "RouterFailed",
     "SplitStored",
+    "StageBundle",
     "StoreChannel",
     "StoreCursor",
     "StoreQueue",

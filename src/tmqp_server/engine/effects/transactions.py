@@ -12,7 +12,9 @@ from tmqp_server.engine.records import Record
 __all__ = [
     "CommitPart",
     "CommitStored",
+    "DropStaged",
     "ForgetMark",
+    "StageBundle",
 ]
 
 
@@ -48,6 +50,31 @@ class CommitStored(StoredChange):
         self.epoch = epoch
         self.at = at
         self.parts = parts
+
+
+class StageBundle(StoredChange):
+    """Put a bundle aside under a number, until a commit names it or ``DropStaged`` does.
+
+    Answered by ``Synced``.  It need not survive the process: nor does the transaction.  The bundle
+    does not change before the answer.
+    """
+
+    __slots__ = ("number", "bundle")
+
+    def __init__(self, number: int, bundle: Bundle) -> None:
+        super().__init__()
+        self.number = number
+        self.bundle = bundle
+
+
+class DropStaged(StoredChange):
+    """What was put aside under these numbers is not needed any more; nobody waits for this."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, numbers: list[int]) -> None:
+        super().__init__()
+        self.numbers = numbers
 
 
 class ForgetMark(StoredChange):

@@ -26,7 +26,7 @@ from tmqp.constants import (
 
 __all__ = ["MAX_URL_BYTES", "HttpRules"]
 
-#: Bytes in the URL of an HTTP binding; a longer one is answered with 400.
+#: Bytes in the URL of an HTTP binding; a longer URL is answered with 400.
 MAX_URL_BYTES: Final = 2_048
 
 _NOT_IMPLEMENTED: Final = 501

@@ -10,6 +10,7 @@ from typing import Final
 
 from tmqp_server.engine.commands import Bundle, OpenTransaction, Parcel
 from tmqp_server.engine.core import Pending
+from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.snapshots import OPEN, TransactionSnapshot
@@ -17,17 +18,23 @@ from tmqp_server.engine.model.tails import Tail
 
 __all__ = [
     "PARCEL_BYTES",
+    "STAGED_BYTES",
     "Entry",
     "Mark",
     "PendingCommit",
+    "PendingStage",
     "Staged",
     "Transaction",
+    "any_under_way",
     "gathered",
     "held_tail",
+    "release_tail",
 ]
 
 #: What a parcel counts beyond its bytes, so that many tiny ones are not for nothing.
 PARCEL_BYTES: Final = 512
+#: What is left in memory of a bundle that the storage has put aside, but for its ``highs``.
+STAGED_BYTES: Final = 512
 
 
 class Staged:
@@ -42,14 +49,16 @@ class Staged:
         self.high = 0
         self.largest = 0
 
-    def add(self, parcel: Parcel) -> None:
-        """Stage a parcel."""
-        if not self.bundles or self.bundles[-1].is_full():
+    def add(self, parcel: Parcel) -> Bundle:
+        """Stage a parcel; returns the bundle that it is in."""
+        if not self.bundles or self.bundles[-1].is_full() or self.bundles[-1].staging:
             self.bundles.append(Bundle())
-        self.bundles[-1].add(parcel)
+        bundle = self.bundles[-1]
+        bundle.add(parcel)
         self.count += parcel.count
         self.high += parcel.high
         self.largest = max(self.largest, parcel.largest)
+        return bundle
 
     def merge(self, other: Staged) -> None:
         """Put what another one holds behind."""
@@ -60,7 +69,12 @@ class Staged:
 
 
 class Transaction:
-    """One transaction; ``held`` is what it counts against the bounds."""
+    """One transaction.
+
+    ``held`` is what it counts against the bounds of what is staged, ``memory`` what of it is in
+    memory.  ``stagings`` are the numbers of what the storage was asked to put aside, ``under_way``
+    how many of them it has not answered for, and ``latest`` the last of those.
+    """
 
     __slots__ = (
         "number",
@@ -75,6 +89,10 @@ class Transaction:
         "count",
         "size",
         "held",
+        "memory",
+        "stagings",
+        "under_way",
+        "latest",
     )
 
     def __init__(self, number: int, command: OpenTransaction, timeout_s: float) -> None:
@@ -91,6 +109,10 @@ class Transaction:
         self.count = 0
         self.size = 0
         self.held = 0
+        self.memory = 0
+        self.stagings: list[int] = []
+        self.under_way = 0
+        self.latest: PendingStage | None = None
 
     def snapshot(self) -> TransactionSnapshot:
         """What is told of it."""
@@ -105,6 +127,27 @@ class Transaction:
             self.size,
             self.ends_at,
         )
+
+
+class PendingStage(Pending):
+    """A bundle that is being put aside, and the pushes that are answered when it is.
+
+    Each of these has what it is answered with, as it was when it came.
+    """
+
+    __slots__ = ("transaction", "bundle", "waiting")
+
+    def __init__(self, transaction: Transaction, bundle: Bundle) -> None:
+        self.transaction = transaction
+        self.bundle = bundle
+        self.waiting: list[tuple[Session, object, TransactionSnapshot]] = []
+
+    def memory(self) -> int:
+        """What putting it aside makes free, in bytes."""
+        size = 0
+        for parcel in self.bundle.parcels:
+            size += parcel.weight + PARCEL_BYTES
+        return size
 
 
 class Mark:
@@ -147,6 +190,14 @@ class PendingCommit(Pending):
         self.waiting: list[tuple[Session, object]] = []
 
 
+def any_under_way(transactions: list[Transaction]) -> bool:
+    """Whether the storage has yet to answer for a bundle of any of them."""
+    under_way = 0
+    for transaction in transactions:
+        under_way += transaction.under_way
+    return under_way > 0
+
+
 def gathered(transactions: list[Transaction]) -> dict[int, Staged]:
     """What several transactions hold, by queue, in the order in which they are named."""
     whole: dict[int, Staged] = {}
@@ -169,3 +220,23 @@ def held_tail(queue: Queue, first: int, count: int, high_priority: bool) -> Tail
     tail.count += count
     tail.unsynced += 1
     return tail
+
+
+def release_tail(
+    flights: Flights, entry: Entry, tail: Tail | None, count: int, high_priority: bool, ok: bool
+) -> None:
+    """Let go of a tail that was held open: with what it promises, or without."""
+    if tail is None:
+        return
+    queue = entry.queue
+    tail.unsynced -= 1
+    there = queue.high_tail if high_priority else queue.regular_tail
+    if there is not tail:
+        return  # it was cleared
+    if ok:
+        tail.last = max(tail.last, entry.last)
+    else:
+        tail.count -= count
+        queue.spilled -= count
+        flights.take_back(queue, count)
+    flights.close_tail(queue, tail, high_priority)

@@ -2,8 +2,12 @@
 
 Theory of operation.  Many producers push into a transaction each; one of them, or another client,
 commits all of them at once under an application's name and an *epoch*.  What is pushed is staged
-in memory, within bounds, and nobody sees it.  A transaction ends by a commit, by being given up, by
+within bounds, and nobody sees it.  A transaction ends by a commit, by being given up, by
 a time without a push, or with the process; it does not end with the session that opened it.
+
+*Staging.*  What is pushed is in memory, or put aside by the storage (``holdings.py``); a push is
+answered when what is put aside of its transaction up to it is there.  What cannot be put aside
+breaks its transaction, which then holds nothing.  A commit waits for what is under way.
 
 *The commit* looks whether every queue can take all of it, gives each message its sequence, and
 hands the whole to the storage as one effect with one ticket: messages and *mark*, which is the
@@ -70,18 +74,20 @@ from tmqp_server.engine.model.snapshots import (
     OPEN,
     TransactionSnapshot,
 )
-from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.timers import Sleeper
 from tmqp_server.engine.model.times import NEVER
+from tmqp_server.engine.transactions.holdings import Holdings
 from tmqp_server.engine.transactions.staging import (
-    PARCEL_BYTES,
     Entry,
     Mark,
     PendingCommit,
+    PendingStage,
     Staged,
     Transaction,
+    any_under_way,
     gathered,
     held_tail,
+    release_tail,
 )
 
 __all__ = ["TransactionTimer", "Transactions"]
@@ -90,6 +96,8 @@ __all__ = ["TransactionTimer", "Transactions"]
 _DEFAULT_TIMEOUT_MS: Final = 600_000
 #: Commits of one epoch that wait for the one that is under way.
 _MOST_WAITING: Final = 16
+#: Commits that wait for what is being put aside, in all.
+_MOST_LATE: Final = 256
 #: The hooks of a handler that has a say in whether a message is taken in and kept.
 _DECIDING: Final = HOOK_RECEIVED | HOOK_SAVE
 
@@ -110,8 +118,9 @@ class Transactions:
         "_core",
         "_directory",
         "_flights",
-        "_held",
+        "_holdings",
         "_last",
+        "_late",
         "_marks",
         "_open",
         "_pump",
@@ -127,8 +136,9 @@ class Transactions:
         #: Those with a part, by application, epoch, part and attempt.
         self._by_name: dict[tuple[str, int, int, int], Transaction] = {}
         self._last = 0
-        #: What all of them together hold.
-        self._held = 0
+        self._holdings = Holdings(core)
+        #: Commits that wait for what is being put aside.
+        self._late: list[tuple[CommitTransaction, Session]] = []
         #: By application, the oldest commit first.
         self._marks: dict[str, Mark] = {}
         self._committing: dict[str, PendingCommit] = {}
@@ -204,6 +214,7 @@ class Transactions:
 
     def _drop(self, transaction: Transaction) -> None:
         """Forget a transaction and what it holds."""
+        self._holdings.empty(transaction)
         self._core.refund(transaction_bytes(transaction.application))
         del self._open[transaction.number]
         if transaction.part is not None:
@@ -214,9 +225,11 @@ class Transactions:
                 transaction.attempt,
             )
             del self._by_name[name]
-        self._held -= transaction.held
-        for key in transaction.staged:
-            self._core.release_claim(key)
+
+    def _break(self, transaction: Transaction) -> None:
+        """It lacks something and can never be committed: nothing of it is kept any more."""
+        transaction.state = BROKEN
+        self._holdings.empty(transaction)
 
     # --- Pushing ---------------------------------------------------------------------------------
 
@@ -242,39 +255,53 @@ class Transactions:
             code = self._problem_of_parcels(transaction, command.parcels, queues)
         if code != RESULT_OK:
             # The next push may be on its way: it must not pass for the whole.
-            transaction.state = BROKEN
+            self._break(transaction)
             core.reply(session, command.request, code)
             return
         for place in range(len(queues)):
             queue = queues[place]
             parcel = command.parcels[place]
-            staged = transaction.staged.get(queue.key)
-            if staged is None:
-                staged = Staged(queue)
-                transaction.staged[queue.key] = staged
-                core.claim(queue)
-            staged.add(parcel)
-            held = parcel.weight + PARCEL_BYTES
-            transaction.held += held
-            self._held += held
-            transaction.count += parcel.count
-            transaction.size += parcel.size
+            self._holdings.add(transaction, queue, parcel)
             session.pushed += parcel.count
         self._touch(transaction)
-        core.reply(session, command.request, RESULT_OK, transaction.snapshot())
+        if transaction.latest is not None and queues:
+            answer = (session, command.request, transaction.snapshot())
+            transaction.latest.waiting.append(answer)
+        else:
+            core.reply(session, command.request, RESULT_OK, transaction.snapshot())
+
+    def put_aside(self, pending: PendingStage, ok: bool) -> None:
+        """The storage has answered for a bundle."""
+        core = self._core
+        transaction = pending.transaction
+        transaction.under_way -= 1
+        if transaction.latest is pending:
+            transaction.latest = None
+        is_there = self._open.get(transaction.number) is transaction and transaction.state == OPEN
+        code = RESULT_BUSY if not ok else RESULT_OK if is_there else RESULT_CONFLICT
+        if is_there:
+            self._touch(transaction)
+            if ok:
+                self._holdings.is_aside(pending)
+            else:
+                self._break(transaction)
+        for session, request, snapshot in pending.waiting:
+            if session.alive:
+                core.reply(session, request, code, snapshot if code == RESULT_OK else None)
+        if not transaction.under_way and self._late:
+            late, self._late = self._late, []
+            for command, session in late:
+                if session.alive:
+                    self.commit(command, session)
 
     def _problem_of_parcels(
         self, transaction: Transaction, parcels: list[Parcel], queues: list[Queue]
     ) -> int:
         """0 when all can be staged; fills in their queues."""
-        limits = self._core.limits
-        more = 0
-        for parcel in parcels:
-            more += parcel.weight + PARCEL_BYTES
-        if transaction.held + more > limits.max_transaction_bytes:
-            return RESULT_LIMIT_EXCEEDED
-        if self._held + more > limits.max_transactions_bytes:
-            return RESULT_BUSY
+        code = self._holdings.problem(transaction, parcels)
+        if code != RESULT_OK:
+            return code
+        most_queues = self._core.limits.max_queues_per_transaction
         new: dict[int, None] = {}
         for parcel in parcels:
             queue = self._directory.open_queue(parcel.channel, parcel.queue_id, parcel.changes)
@@ -285,7 +312,7 @@ class Transactions:
                 return code
             if queue.key not in transaction.staged:
                 new[queue.key] = None
-                if len(transaction.staged) + len(new) > limits.max_queues_per_transaction:
+                if len(transaction.staged) + len(new) > most_queues:
                     return RESULT_LIMIT_EXCEEDED
             queues.append(queue)
         return RESULT_OK
@@ -326,11 +353,17 @@ class Transactions:
         named: list[Transaction] = []
         if code == RESULT_OK:
             code = self._problem_of_commit(command, named)
+        if code == RESULT_OK and any_under_way(named):
+            if len(self._late) < _MOST_LATE:
+                self._late.append((command, session))
+                return
+            code = RESULT_BUSY
         whole: dict[int, Staged] = {}
         if code == RESULT_OK:
             whole = gathered(named)
             code = self._problem_of_whole(whole)
-        if code == RESULT_OK and mark is None and self._has_all_marks():
+        marks = len(self._marks) + len(self._committing)
+        if code == RESULT_OK and mark is None and marks >= core.limits.max_transaction_marks:
             code = RESULT_LIMIT_EXCEEDED
         if code == RESULT_OK and mark is None and not core.has_room(mark_bytes(application)):
             code = RESULT_BUSY
@@ -342,10 +375,6 @@ class Transactions:
         pending = PendingCommit(application, epoch, core.now, named)
         pending.waiting.append((session, command.request))
         self._begin(pending, whole)
-
-    def _has_all_marks(self) -> bool:
-        marks = len(self._marks) + len(self._committing)
-        return marks >= self._core.limits.max_transaction_marks
 
     def _problem_of_commit(self, command: CommitTransaction, named: list[Transaction]) -> int:
         """0 when these transactions can be committed together; fills them in."""
@@ -430,8 +459,10 @@ class Transactions:
             if ok:
                 self._flights.save(queue, entry.count)
                 core.became_safe(queue, entry.last)
-            self._release(entry, entry.high_tail, entry.high, True, ok)
-            self._release(entry, entry.regular_tail, entry.count - entry.high, False, ok)
+            release_tail(self._flights, entry, entry.high_tail, entry.high, True, ok)
+            release_tail(
+                self._flights, entry, entry.regular_tail, entry.count - entry.high, False, ok
+            )
             core.refill(queue)
             self._pump.resume(queue, core.now)
             core.release_pull(queue)
@@ -455,25 +486,6 @@ class Transactions:
                 )
             else:
                 core.reply(session, request, RESULT_BUSY)
-
-    def _release(
-        self, entry: Entry, tail: Tail | None, count: int, high_priority: bool, ok: bool
-    ) -> None:
-        """Let go of a tail that was held open: with what it promises, or without."""
-        if tail is None:
-            return
-        queue = entry.queue
-        tail.unsynced -= 1
-        there = queue.high_tail if high_priority else queue.regular_tail
-        if there is not tail:
-            return  # it was cleared
-        if ok:
-            tail.last = max(tail.last, entry.last)
-        else:
-            tail.count -= count
-            queue.spilled -= count
-            self._flights.take_back(queue, count)
-        self._flights.close_tail(queue, tail, high_priority)
 
     def _committed(self, pending: PendingCommit) -> None:
         """Note the epoch, and forget what it leaves behind: attempts nobody named."""

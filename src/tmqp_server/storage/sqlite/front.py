@@ -207,6 +207,14 @@ class SqliteStore:
         """
         self._ready()
         self._now_us = max(self._now_us, now_us)
+        if batch.staged:
+            self._database.room.check(batch.size(), self._pending.weight)
+        with self._database.aside.around(batch):
+            if batch.keeps() or batch.is_empty():
+                self._write(batch, now_us)
+
+    def _write(self, batch: StoreBatch, now_us: int) -> None:
+        """Make durable what has to be."""
         is_small = not (batch.changes or batch.portions)
         if not is_small or batch.is_empty():
             if batch.brings():

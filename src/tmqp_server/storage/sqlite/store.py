@@ -48,6 +48,7 @@ from tmqp_server.storage.port import (
     TopologyChange,
 )
 from tmqp_server.storage.sqlite import topology
+from tmqp_server.storage.sqlite.aside import Aside
 from tmqp_server.storage.sqlite.extents import INFINITY, QueueState, retains
 from tmqp_server.storage.sqlite.looking import find, offsets, read, split
 from tmqp_server.storage.sqlite.reads import fetch, recovered
@@ -136,6 +137,7 @@ class BlockStore:
             raise
         (self._checkpoint_pages,) = self._db.execute("PRAGMA wal_autocheckpoint").fetchone()
         self._shelf = Shelf(self._db, directory, skip_damage)
+        self.aside = Aside(directory)
 
     @property
     def problems(self) -> list[str]:
@@ -153,6 +155,7 @@ class BlockStore:
         with translated(self.directory, "read"):
             self._roll_back()
             if not looking:
+                self.aside.clear()
                 # See the theory of operation: the log of an earlier process proves nothing.
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             self._load()
@@ -251,7 +254,8 @@ class BlockStore:
         self.ready()
         if batch.brings():
             self.room.check(batch.size())
-        self.write_all([batch], now_us)
+        with self.aside.around(batch):
+            self.write_all([batch], now_us)
 
     def write_all(
         self,
@@ -327,12 +331,13 @@ class BlockStore:
         for key, messages in batch.appended.items():
             self._append(key, messages, batch.settled.get(key))
         for portion in batch.portions:
-            settled = batch.settled.get(portion.key)
-            state = None if settled else self._shelf.append_runs(portion.key, portion.runs())
-            if state is None:
-                self._append(portion.key, portion.messages(), settled)
-            else:
-                self._touched[portion.key] = state
+            with self.aside.loaded(portion):
+                settled = batch.settled.get(portion.key)
+                state = None if settled else self._shelf.append_runs(portion.key, portion.runs())
+                if state is None:
+                    self._append(portion.key, portion.messages(), settled)
+                else:
+                    self._touched[portion.key] = state
         for key, sequences in batch.settled.items():
             self._settle(key, sequences)
         self._shelf.take_down(batch.notes)
@@ -582,11 +587,7 @@ class BlockStore:
     def split(
         self, key: int, first: int, last: int, limit: int, max_bytes: int, most_parts: int
     ) -> list[StoredPart]:
-        """Split what is kept of a queue from ``first`` to ``last``, without reading bodies.
-
-        :raises DamageError: as :meth:`fetch`.
-        :raises StoreError: when it cannot be read.
-        """
+        """Split what is kept of a queue from ``first`` to ``last``; raises as :meth:`fetch`."""
         self.ready()
         state = self._shelf.queues.get(key)
         if state is None:

@@ -1,0 +1,114 @@
+"""Owns what transactions hold: how much of it is in memory, and what is put aside by the storage.
+
+Theory of operation.  What is pushed is gathered in bundles, in memory, as long as all transactions
+together hold little.  Then each full bundle is given to the storage, which puts it aside, and only
+its counts stay here; when memory becomes short each push is, whether its bundle is full or not.
+What is in memory counts in the broker's books (F8).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp_server.engine.commands import Bundle, Parcel
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.effects import DropStaged, StageBundle
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.transactions.staging import (
+    PARCEL_BYTES,
+    STAGED_BYTES,
+    PendingStage,
+    Staged,
+    Transaction,
+)
+
+__all__ = ["Holdings"]
+
+#: The share of the memory of transactions up to which nothing is put aside; up to twice as much
+#: only what is full.
+_KEPT_SHARE: Final = 4
+
+
+class Holdings:
+    """What all transactions hold: ``held`` bytes, of which ``memory`` are in memory."""
+
+    __slots__ = ("held", "memory", "_core", "_last")
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.held = 0
+        self.memory = 0
+        self._last = 0
+
+    def problem(self, transaction: Transaction, parcels: list[Parcel]) -> int:
+        """0 when a transaction can take these."""
+        limits = self._core.limits
+        more = 0
+        for parcel in parcels:
+            more += parcel.weight + PARCEL_BYTES
+        if transaction.held + more > limits.max_transaction_bytes:
+            return RESULT_LIMIT_EXCEEDED
+        if self.held + more > limits.max_transactions_bytes:
+            return RESULT_BUSY
+        if self.memory + more > limits.max_transactions_memory_bytes:
+            return RESULT_BUSY
+        return RESULT_OK if self._core.has_room(more) else RESULT_BUSY
+
+    def add(self, transaction: Transaction, queue: Queue, parcel: Parcel) -> None:
+        """Stage a parcel, and have its bundle put aside if there is enough in memory."""
+        core = self._core
+        staged = transaction.staged.get(queue.key)
+        if staged is None:
+            staged = Staged(queue)
+            transaction.staged[queue.key] = staged
+            core.claim(queue)
+        bundle = staged.add(parcel)
+        held = parcel.weight + PARCEL_BYTES
+        transaction.held += held
+        self.held += held
+        transaction.memory += held
+        self.memory += held
+        core.charge(held)
+        transaction.count += parcel.count
+        transaction.size += parcel.size
+        kept = core.limits.max_transactions_memory_bytes // _KEPT_SHARE
+        if self.memory > kept and (bundle.is_full() or self.memory > 2 * kept):
+            self._put_aside(transaction, bundle)
+
+    def _put_aside(self, transaction: Transaction, bundle: Bundle) -> None:
+        core = self._core
+        self._last += 1
+        bundle.staging = self._last
+        pending = PendingStage(transaction, bundle)
+        transaction.stagings.append(bundle.staging)
+        transaction.under_way += 1
+        transaction.latest = pending
+        core.last_ticket += 1
+        core.tickets[core.last_ticket] = pending
+        effect = StageBundle(bundle.staging, bundle)
+        effect.ticket = core.last_ticket
+        core.out.append(effect)
+
+    def is_aside(self, pending: PendingStage) -> None:
+        """The storage has put a bundle aside: only its counts stay."""
+        kept = STAGED_BYTES + len(pending.bundle.highs)
+        self._free(pending.transaction, pending.memory() - kept)
+        pending.bundle.parcels = []
+
+    def empty(self, transaction: Transaction) -> None:
+        """Let go of what a transaction holds, in memory and in the storage."""
+        self.held -= transaction.held
+        transaction.held = 0
+        self._free(transaction, transaction.memory)
+        if transaction.stagings:
+            self._core.out.append(DropStaged(transaction.stagings))
+            transaction.stagings = []
+        for key in transaction.staged:
+            self._core.release_claim(key)
+        transaction.staged = {}
+
+    def _free(self, transaction: Transaction, size: int) -> None:
+        transaction.memory -= size
+        self.memory -= size
+        self._core.refund(size)

@@ -1,0 +1,129 @@
+"""Owns the folder of what is put aside for transactions: a file for each body, until its commit.
+
+Theory of operation.  A transaction ends with the process, so what is staged in it need not survive:
+nothing here is synced, and whatever is found when a store is opened is deleted.  A commit copies
+the bodies into the database, in the one transaction that keeps its mark; the files are deleted
+behind it.  Each has a head with its size and checksum, so that what a disk has garbled in between
+is refused and not committed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+from tmqp_server.storage.port import (
+    DamageError,
+    Portion,
+    StagedBody,
+    StoreBatch,
+    StoreError,
+)
+from tmqp_server.storage.sqlite.schema import create_private, translated
+
+__all__ = ["ASIDE_NAME", "Aside"]
+
+#: The folder in the data directory.
+ASIDE_NAME: Final = "staged"
+_HEAD: Final = struct.Struct("<4sIQ")
+_MAGIC: Final = b"TMQS"
+
+
+class Aside:
+    """The bodies that are put aside in a data directory, by number."""
+
+    __slots__ = ("_directory", "_folder", "_is_made")
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._folder = directory / ASIDE_NAME
+        self._is_made = False
+
+    def clear(self) -> None:
+        """Delete what an earlier process has left; nobody can name it any more.
+
+        :raises OSError: when that cannot be done.
+        """
+        if not self._is_made and self._folder.exists():
+            shutil.rmtree(self._folder)
+
+    @contextmanager
+    def around(self, batch: StoreBatch) -> Iterator[None]:
+        """Around the writing of a batch: put aside before it, delete behind it.
+
+        :raises StoreError: as :meth:`put`; what was put aside is deleted when the writing fails.
+        """
+        self.put(batch.staged)
+        try:
+            yield
+        except BaseException:
+            self.drop(batch.staged)
+            raise
+        self.drop(batch.dropped)
+
+    @contextmanager
+    def loaded(self, portion: Portion) -> Iterator[None]:
+        """Let a portion have its body, if it is of one.
+
+        :raises StoreError: as :meth:`get`.
+        """
+        if portion.staging:
+            portion.load(self.get(portion.staging))
+        yield
+        if portion.staging:
+            portion.load(b"")
+
+    def put(self, staged: Mapping[int, StagedBody]) -> None:
+        """Put bodies aside, all or none.
+
+        :raises StoreFullError: when there is no room.
+        :raises StoreError: when it fails otherwise.
+        """
+        try:
+            with translated(self._directory, "put messages of a transaction aside in"):
+                if staged and not self._is_made:
+                    self._folder.mkdir(mode=0o700, exist_ok=True)
+                    self._is_made = True
+                for number, each in staged.items():
+                    body = each.body()
+                    head = _HEAD.pack(_MAGIC, crc32(body), len(body))
+                    path = self._path(number)
+                    create_private(path)
+                    with path.open("wb") as file:
+                        file.write(head)
+                        file.write(body)
+        except BaseException:
+            self.drop(staged)
+            raise
+
+    def get(self, number: int) -> bytes:
+        """A body again.
+
+        :raises StoreError: when it is not there.
+        :raises DamageError: when it is not what was put aside.
+        """
+        try:
+            with translated(self._directory, "read what was put aside in"):
+                data = self._path(number).read_bytes()
+        except StoreError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise DamageError(f"{self._path(number)}, of a transaction, is missing") from None
+            raise
+        body = data[_HEAD.size :]
+        if data[: _HEAD.size] != _HEAD.pack(_MAGIC, crc32(body), len(body)):
+            raise DamageError(f"{self._path(number)}, of a transaction, is damaged")
+        return body
+
+    def drop(self, numbers: Iterable[int]) -> None:
+        """Delete bodies; what is not there is passed over."""
+        for number in numbers:
+            with suppress(OSError):
+                self._path(number).unlink(missing_ok=True)
+
+    def _path(self, number: int) -> Path:
+        return self._folder / str(number)
