@@ -596,6 +596,4 @@ def _draw_faults(plan: Plan, chance: Random) -> None:
             if kind == "disk-full" and plan.epochs:
                 # What a failed commit has left behind is found by the next life.
                 soon = at + lasts_s + own.random() * 0.2
-                plan.faults.append(
-                    Fault(f"crash {count} behind it", "server-crash", soon, 0.1, 0.0)
-                )
+                plan.faults.append(Fault(f"crash {count} after it", "server-crash", soon, 0.1, 0.0))
