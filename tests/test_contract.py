@@ -134,13 +134,24 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
         "tmqp_server.access.gate",
     ),
     "tmqp_server.hub.outlets": ("tmqp_server.hub.runs", "tmqp_server.doors.port"),
+    "tmqp_server.hub.questions": ("tmqp_server.engine.effects",),
     "tmqp_server.hub.recovery": ("tmqp_server.hub.hub", "tmqp_server.storage.port"),
     "tmqp_server.hub.relaying": ("tmqp_server.doors.port",),
     "tmqp_server.hub.rows": ("tmqp_server.engine.broker",),
     "tmqp_server.hub.runs": ("tmqp_server.engine.effects", "tmqp_server.doors.port"),
     "tmqp_server.io": ("tmqp_server.shell", "socket", "tmqp_server.storage.port"),
     "tmqp_server.settings": ("tmqp_server.engine.options",),
-    "tmqp_server.shell": ("tmqp_server.hub.hub",),
+    "tmqp_server.shell": (),
+    "tmqp_server.shell.admitting": ("tmqp.backoff",),
+    "tmqp_server.shell.asking": ("tmqp_server.shell.world", "tmqp_server.access.gate"),
+    "tmqp_server.shell.calls": ("tmqp_server.shell.lines", "tmqp_server.shell.world"),
+    "tmqp_server.shell.connections": ("tmqp_server.shell.outbound", "tmqp_server.hub.hub"),
+    "tmqp_server.shell.lines": (),
+    "tmqp_server.shell.outbound": ("tmqp_server.shell.world",),
+    "tmqp_server.shell.saving": ("tmqp_server.shell.world", "tmqp_server.storage.journal"),
+    "tmqp_server.shell.timers": (),
+    "tmqp_server.shell.turn": ("tmqp_server.shell.connections", "tmqp_server.shell.saving"),
+    "tmqp_server.shell.world": ("tmqp_server.hub.questions",),
     "tmqp_server.storage": (),
     "tmqp_server.storage.memory": ("tmqp_server.storage.port", "tmqp_server.storage.records"),
     "tmqp_server.storage.port": ("tmqp_server.storage.stored_runs",),
@@ -182,6 +193,7 @@ PROTOCOL: Final = "Layers of the protocol"
 SERVER: Final = "Layers of the server"
 ACCESS: Final = "Layers of access"
 HUB: Final = "Layers of the hub"
+SHELL: Final = "Layers of the shell"
 WIRING: Final = "Layers of the wiring"
 ROOMS: Final = "Rooms of the engine"
 DOORS: Final = "A door knows no other door"
@@ -253,6 +265,13 @@ FORBIDDEN: Final[list[tuple[str, str, str]]] = [
     (HUB, "tmqp_server.hub.relaying", "tmqp_server.hub.outlets"),
     (HUB, "tmqp_server.hub.runs", "tmqp_server.hub.outlets"),
     (SERVER, "tmqp_server.hub.recovery", "tmqp_server.io"),
+    (SERVER, "tmqp_server.hub.hub", "tmqp_server.shell.world"),
+    (SERVER, "tmqp_server.shell.turn", "tmqp_server.io"),
+    (SHELL, "tmqp_server.shell.outbound", "tmqp_server.shell.connections"),
+    (SHELL, "tmqp_server.shell.world", "tmqp_server.shell.lines"),
+    (PURE, "tmqp_server.shell.turn", "anyio"),
+    (PURE, "tmqp_server.shell.saving", "logging"),
+    (PURE, "tmqp_server.hub.questions", "time"),
     (SERVER, "tmqp_server.doors.native.door", "tmqp_server.hub.hub"),
     (SERVER, "tmqp_server.doors.native.door", "tmqp_server.storage.port"),
     (SERVER, "tmqp_server.access.auth", "tmqp_server.admin"),

@@ -19,6 +19,7 @@ MARKS: Final[dict[str, str]] = {
     "HTTP call answered": "a program answered what a router had sent it",
     "HTTP call given up": "it took too long",
     "answers forgotten": "answers about rights were to be asked for anew",
+    "connection refused: too many": "of one host, or in all",
     "custom message answered": "a hook answered one",
     "custom message held back": "its sender did not read",
     "event handler told": "of what happened in a channel",

@@ -526,17 +526,13 @@ def _draw_epochs(plan: Plan) -> None:
         plan.epochs = own.choice((3, 6, 12))
 
 
-#: Who would fill a small memory for ever.
-_GREEDY: Final = ("stranger", *RAW_ROLES)
-
-
 def _draw_memory(plan: Plan) -> None:
     """Now and then a server that has room for ten messages or so, in all its queues together."""
     own = Random(f"{plan.seed}/memory")
     if own.random() < 0.2:
         plan.memory_bytes = own.choice((6_000, 6_000, 12_000))
         # They would fill it for ever, with queues of their own (seed 1040932).
-        plan.clients = [each for each in plan.clients if each.role not in _GREEDY]
+        plan.clients = [each for each in plan.clients if each.role not in ("stranger", *RAW_ROLES)]
 
 
 def _draw_fleeting(plan: Plan) -> None:
@@ -597,3 +593,7 @@ def _draw_faults(plan: Plan, chance: Random) -> None:
                 lasts_s = own.choice((0.5, 5.0, 30.0))
             at = own.random() * plan.duration_s
             plan.faults.append(Fault(f"{kind} {count}", kind, at, lasts_s, own.random()))
+            if kind == "disk-full" and plan.epochs:
+                # What a failed commit has left behind is found by the next life.
+                soon = at + lasts_s + own.random() * 0.2
+                plan.faults.append(Fault(f"crash {count} after it", "server-crash", soon, 0.1, 0.0))

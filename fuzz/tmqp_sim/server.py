@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from tmqp_server.doors.port import Door
 from tmqp_server.hub.hub import Hub
+from tmqp_server.shell.admitting import Connected
 from tmqp_server.shell.connections import EFFECTS, END, INTERNAL_ERROR, READ, WAIT
 from tmqp_server.shell.outbound import FLUSHING, Outbound
 from tmqp_server.shell.turn import Turn
@@ -52,6 +53,9 @@ __all__ = ["Built", "Server", "Session"]
 
 #: How long a machine has been up at most when a server starts after a reboot, in seconds.
 _LONGEST_BOOT_S: Final = 2.0
+#: Connections in all, and of one host: as many as good clients need, fewer than bad ones try.
+_MOST_CONNECTIONS: Final = 40
+_MOST_PER_HOST: Final = 1
 
 
 class Built:
@@ -82,6 +86,7 @@ class Session(Wire):
         self.waited = 0
         self.progress_at = server.world.now
         self.busy_at = -math.inf
+        self.host = ""
         #: It came in by a door that fails now and then.
         self.cursed = False
         #: How the connection broke, until that is read.
@@ -169,7 +174,7 @@ class Session(Wire):
         self.reason = reason
         self.over = True
         self.step = END
-        self.server.sessions.pop(self.number, None)
+        self.server.forget(self)
         self.end.close()
 
 
@@ -234,6 +239,7 @@ class Server:
             Abandon: outside.abandon,
             Drained: outside.drained,
         }
+        self._connected = Connected(_MOST_CONNECTIONS, _MOST_PER_HOST)
         self.turn: Turn
         self._door: Door
         self._ballast: Ballast
@@ -280,6 +286,7 @@ class Server:
         self.up = True
         self._due = math.inf
         self.goes_on = False
+        self._connected = Connected(_MOST_CONNECTIONS, _MOST_PER_HOST)
         self.world.note("server", "starts, life", self.lives)
         self.outside.begin()
         self._began()
@@ -375,12 +382,24 @@ class Server:
             return
         link.life = self.lives
         session = Session(self, link)
+        session.host = link.host or f"host {session.number}"
+        refused = self._connected.admit(session.host, is_local=False, has_room=self.hub.has_room)
+        if refused:
+            self.world.mark("connection refused: too many")
+            session.over = True
+            session.end.close()
+            return
         link.server.owner = session
         self.sessions[session.number] = session
-        host = link.host or f"host {session.number}"
+        host = session.host
         door = self._cursed_door if host.startswith(CURSED) else self._door
         session.cursed = door is self._cursed_door
         session.follow(self.turn.opened(session.number, door, session, host, self.now))
+
+    def forget(self, session: Session) -> None:
+        """A connection has ended."""
+        if self.sessions.pop(session.number, None) is not None:
+            self._connected.leave(session.host)
 
     # -- the world's part -----------------------------------------------------------------------
 

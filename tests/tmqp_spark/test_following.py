@@ -389,13 +389,17 @@ def test_a_second_query_with_a_group_read_nothing(
 def test_a_query_that_ended_before_its_first_batch_keeps_its_group(
     broker: Broker, link_to: LinkTo
 ) -> None:
-    broker.push("early", 1, [b"x"] * 3)
-    for start in ("earliest", '{"early/1":2}'):
-        options = {"subscribe": "early/1", "startingOffsets": start, "group": f"g-{start[:3]}"}
+    broker.push("ended-early", 1, [b"x"] * 3)
+    for start in ("earliest", '{"ended-early/1":2}'):
+        options = {
+            "subscribe": "ended-early/1",
+            "startingOffsets": start,
+            "group": f"g-{start[:3]}",
+        }
         Query(link_to(broker), **options).following.initial()
         again = Query(link_to(broker), **options)
         assert again.trigger()
-        assert again.read["early/1"][-1] == 3
+        assert again.read["ended-early/1"][-1] == 3
 
 
 def test_two_queries_shared_a_group_silently(broker: Broker, link_to: LinkTo) -> None:

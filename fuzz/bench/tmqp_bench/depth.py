@@ -127,7 +127,7 @@ def _prepared(depth: int) -> tuple[Any, Any]:
         )
     )
     broker.step(commands.Connect(1, None, "bench"), 0.0)
-    changes = options.QueueChanges(constants.STATUS_PULL, request_acknowledge=False)
+    changes = options.QueueChanges(status=constants.STATUS_PULL, request_acknowledge=False)
     broker.step(commands.CreateQueue(1, "create", "bench", 1, changes), 0.0)
     broker.step(commands.Join(1, "join", "bench"), 0.0)
 

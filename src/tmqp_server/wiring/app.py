@@ -46,6 +46,7 @@ from tmqp_server.io.telling import Teller
 from tmqp_server.io.tls import secure as handshake
 from tmqp_server.io.tls import server_context
 from tmqp_server.io.transport import SocketTransport, Transport, peer_name
+from tmqp_server.shell.admitting import Connected
 from tmqp_server.shell.calls import CallSettings
 from tmqp_server.shell.outbound import Marks
 from tmqp_server.shell.turn import Turn
@@ -154,8 +155,8 @@ class Server:
         self._stopping = anyio.Event()
         self._listeners = listeners
         self._last_number = 0
-        self._connections = 0
-        self._per_host: dict[str, int] = {}
+        # Counted here and not by the turn, which hears of a session only when its task runs.
+        self._connected_now = Connected(config.max_connections, config.max_connections_per_address)
 
     @property
     def addresses(self) -> list[Address]:
@@ -165,7 +166,7 @@ class Server:
     @property
     def sessions(self) -> int:
         """Connections at this moment."""
-        return self._connections
+        return self._connected_now.count
 
     async def begin(self) -> None:
         """Bring back what the store holds and create what is declared; before :meth:`run`.
@@ -251,22 +252,12 @@ class Server:
     def _admit(self, sock: socket.socket, *, secure: bool) -> None:
         """A client connected: refuse it past the limits, else give it a task."""
         assert self._tasks is not None, "only what runs accepts"
-        config = self.config
         name = peer_name(sock)
         host = "" if sock.family == socket.AF_UNIX else name.rpartition(":")[0]
         local = not host or Address(host).is_local
-        here = self._per_host.get(host, 0)
-        # Counted here and not by the driver, who hears of a session only when its task runs.
-        if self._connections >= config.max_connections:
-            logger.warning("refused %s: %d connections", name, self._connections)
-            sock.close()
-            return
-        if not local and here >= config.max_connections_per_address:
-            logger.warning("refused %s: %d connections from there", name, here)
-            sock.close()
-            return
-        if not self._hub.has_room:
-            logger.warning("refused %s: the memory is full (max_total_bytes)", name)
+        reason = self._connected_now.admit(host, is_local=local, has_room=self._hub.has_room)
+        if reason:
+            logger.warning("refused %s: %s", name, reason)
             sock.close()
             return
         try:
@@ -277,9 +268,8 @@ class Server:
             # Some systems say here that the peer has gone already.
             logger.info("%s: closed: %s", name, error)
             sock.close()
+            self._connected_now.leave(host)
             return
-        self._connections += 1
-        self._per_host[host] = here + 1
         self._tasks.start_soon(self._run_session, sock, name, host, secure)
 
     async def _transport(self, sock: socket.socket, name: str, secure: bool) -> Transport | None:
@@ -309,10 +299,7 @@ class Server:
         except Exception:
             logger.exception("%s: the session failed", name)
         finally:
-            self._connections -= 1
-            self._per_host[host] -= 1
-            if not self._per_host[host]:
-                del self._per_host[host]
+            self._connected_now.leave(host)
 
 
 def _open_store(config: ServerConfig) -> Store | None:

@@ -329,7 +329,7 @@ async def test_one_remote_address_cannot_take_all_connections(
         for stream in streams:
             await stream.stream.aclose()
         await settled(server, 0)
-        assert server._per_host == {}
+        assert server._connected_now._by_host == {}
     (refusal,) = [r.getMessage() for r in caplog.records if "refused" in r.getMessage()]
     assert refusal.startswith("refused 127.0.0.2:")
     assert refusal.endswith(": 2 connections from there")
