@@ -7,22 +7,17 @@ from __future__ import annotations
 
 from tmqp.constants import (
     TYPE_EVENT,
-    BindingInteraction,
-    BindingType,
     HeaderName,
     QueueStatus,
-    RouteMethod,
 )
 from tmqp.frames import Frame
 from tmqp.models import (
-    BindingInformation,
     ChannelEvent,
     ClientEvent,
     MessageEvent,
     Model,
     NodeInformation,
     QueueEvent,
-    RouterInformation,
     SubscriptionEvent,
 )
 from tmqp_server.doors.native.listing import written
@@ -38,8 +33,7 @@ from tmqp_server.engine.events import (
     SubscriptionFact,
     event_name,
 )
-from tmqp_server.engine.model.snapshots import NodeSnapshot, RouterSnapshot
-from tmqp_server.engine.options import BindingOptions
+from tmqp_server.engine.model.snapshots import NodeSnapshot
 
 __all__ = ["AnswerTooLargeError", "event_frame", "rendered"]
 
@@ -82,18 +76,6 @@ def _json(item: object, offset_s: float) -> bytes:
 
 
 def _model(item: object) -> Model:
-    if isinstance(item, RouterSnapshot):
-        return RouterInformation(name=item.name, is_enabled=item.enabled, method=item.method)
-    if isinstance(item, BindingOptions):
-        return BindingInformation(
-            name=item.name,
-            target=item.target,
-            content_type=item.content_type,
-            priority=item.priority,
-            interaction=BindingInteraction(item.interaction),
-            binding_type=BindingType(item.kind),
-            method=RouteMethod(item.method),
-        )
     assert isinstance(item, NodeSnapshot), f"no model renders {item!r}"
     return NodeInformation(
         id=item.node_id,

@@ -13,6 +13,7 @@ from typing import Final
 
 from tmqp.constants import STATUS_INFORMATION_WORDS
 from tmqp.models import (
+    BindingInformation,
     ChannelInformation,
     ClientInformation,
     CursorInformation,
@@ -20,6 +21,7 @@ from tmqp.models import (
     OffsetsInformation,
     PartInformation,
     QueueInformation,
+    RouterInformation,
     TransactionInformation,
 )
 from tmqp.models._json import dump
@@ -38,9 +40,11 @@ from tmqp_server.engine.model.snapshots import (
     CursorSnapshot,
     OffsetsSnapshot,
     QueueSnapshot,
+    RouterSnapshot,
     TransactionSnapshot,
 )
 from tmqp_server.engine.option_table import QUEUE_OPTIONS, Option
+from tmqp_server.engine.options import BindingOptions
 
 __all__ = ["most_items", "unix_ms", "written"]
 
@@ -50,12 +54,14 @@ def _template(model: type[Model]) -> str:
     return "{" + ",".join(pairs) + "}"
 
 
+_BINDING: Final[str] = _template(BindingInformation)
 _CHANNEL: Final[str] = _template(ChannelInformation)
 _CLIENT: Final[str] = _template(ClientInformation)
 _CURSOR: Final[str] = _template(CursorInformation)
 _OFFSETS: Final[str] = _template(OffsetsInformation)
 _PART: Final[str] = _template(PartInformation)
 _QUEUE: Final[str] = _template(QueueInformation)
+_ROUTER: Final[str] = _template(RouterInformation)
 _TRANSACTION: Final[str] = _template(TransactionInformation)
 _OPTIONS: Final[dict[str, Option]] = {each.attribute: each for each in QUEUE_OPTIONS}
 #: Our own properties of a queue: the beginning of each, its attribute, and the option it shows.
@@ -97,6 +103,10 @@ def written(item: object, wall_clock_offset_s: float) -> bytes | None:
         return _offsets(item)
     if isinstance(item, CursorSnapshot):
         return _cursor(item)
+    if isinstance(item, BindingOptions):
+        return _binding(item)
+    if isinstance(item, RouterSnapshot):
+        return (_ROUTER % (_text(item.name), _flag(item.enabled), item.method)).encode()
     if isinstance(item, KeptPart):
         return (_PART % (item.first, item.last, item.count, item.bytes)).encode()
     return None
@@ -163,6 +173,19 @@ def _channel(item: ChannelSnapshot) -> bytes:
         _flag(options.destroy_when_empty),
     )
     return (_CHANNEL % values).encode()
+
+
+def _binding(item: BindingOptions) -> bytes:
+    values = (
+        _text(item.name),
+        _text(item.target),
+        "null" if item.content_type is None else item.content_type,
+        item.priority,
+        item.interaction,
+        item.kind,
+        item.method,
+    )
+    return (_BINDING % values).encode()
 
 
 def _transaction(item: TransactionSnapshot, offset_s: float) -> bytes:

@@ -10,13 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tmqp.constants import BindingInteraction, BindingType, RouteMethod
 from tmqp.models import (
+    BindingInformation,
     ChannelInformation,
     ClientInformation,
     CursorInformation,
     OffsetsInformation,
     PartInformation,
     QueueInformation,
+    RouterInformation,
     TransactionInformation,
 )
 from tmqp_server.doors.native.information import rendered
@@ -43,9 +46,10 @@ from tmqp_server.engine.model.snapshots import (
     NodeSnapshot,
     OffsetsSnapshot,
     QueueSnapshot,
+    RouterSnapshot,
     TransactionSnapshot,
 )
-from tmqp_server.engine.options import ChannelOptions, QueueChanges, QueueOptions
+from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueChanges, QueueOptions
 
 OFFSET_S = 1_700_000_000.0
 #: Whatever a client may call itself: quotes, line separators, control characters.
@@ -215,6 +219,45 @@ def test_transactions(name: str, number: int, part: int | None, state: str, at_s
         time_ms=int((at_s + OFFSET_S) * 1000),
     )
     assert written(snapshot, OFFSET_S) == expected.to_json()
+
+
+@given(NAMES, st.booleans(), st.sampled_from(RouteMethod))
+def test_routers(name: str, enabled: bool, method: RouteMethod) -> None:
+    expected = RouterInformation(name=name, is_enabled=enabled, method=method)
+    assert written(RouterSnapshot(name, int(method), enabled), 0.0) == expected.to_json()
+
+
+@given(
+    NAMES,
+    NAMES,
+    st.none() | st.integers(0, 65_535),
+    st.integers(-5, 5),
+    st.sampled_from(BindingInteraction),
+    st.sampled_from(BindingType),
+    st.sampled_from(RouteMethod),
+)
+def test_bindings(
+    name: str,
+    target: str,
+    content_type: int | None,
+    priority: int,
+    interaction: BindingInteraction,
+    kind: BindingType,
+    method: RouteMethod,
+) -> None:
+    expected = BindingInformation(
+        name=name,
+        target=target,
+        content_type=content_type,
+        priority=priority,
+        interaction=interaction,
+        binding_type=kind,
+        method=method,
+    )
+    options = BindingOptions(
+        name, int(kind), target, content_type, priority, int(interaction), int(method)
+    )
+    assert written(options, 0.0) == expected.to_json()
 
 
 def test_what_is_never_many_is_not_written_here() -> None:
