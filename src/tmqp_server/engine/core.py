@@ -60,6 +60,8 @@ __all__ = [
 #: Messages, and bytes, that are brought back from the storage at a time.
 _FETCH_MESSAGES: Final = 1_000
 _FETCH_BYTES: Final = 1_048_576
+#: Units of work that storing a change of the topology takes: its options are written as JSON.
+_WORK_PER_CHANGE: Final = 3
 #: Names that are compared with a filter for one unit of work.
 _NAMES_PER_UNIT: Final = 16
 
@@ -377,6 +379,7 @@ class Core(Books):
         """
         self.last_ticket += 1
         change.ticket = self.last_ticket
+        self.work += _WORK_PER_CHANGE
         pending = PendingChange(PENDING_BYTES + PENDING_CURSOR_BYTES * more)
         self.tickets[change.ticket] = pending
         self.charge(pending.memory)

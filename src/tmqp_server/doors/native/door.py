@@ -417,7 +417,8 @@ class NativeSession(AnsweringSession):
             elif frame.content_type in TRANSACTION_OPERATIONS:
                 commands.append(self._transaction(frame))
             else:
-                self.work += frame.payload_size // _BODY_BYTES_PER_UNIT
+                if frame.payload_size:
+                    self.work += 1 + frame.payload_size // _BODY_BYTES_PER_UNIT
                 command = command_of(self._number, frame)
                 if type(command) is ReadRange or type(command) is ReadIndex:
                     assert isinstance(command, ReadRange)

@@ -20,7 +20,7 @@ from tmqp.models import (
     QueueEvent,
     SubscriptionEvent,
 )
-from tmqp_server.doors.native.listing import written
+from tmqp_server.doors.native.listing import written, written_cursors
 from tmqp_server.engine.effects import Inform
 from tmqp_server.engine.events import (
     NODE_CONNECTED,
@@ -33,7 +33,7 @@ from tmqp_server.engine.events import (
     SubscriptionFact,
     event_name,
 )
-from tmqp_server.engine.model.snapshots import NodeSnapshot
+from tmqp_server.engine.model.snapshots import CursorSnapshot, NodeSnapshot
 
 __all__ = ["AnswerTooLargeError", "event_frame", "rendered"]
 
@@ -60,6 +60,15 @@ def rendered(body: object, wall_clock_offset_s: float, most_bytes: int) -> bytes
         if len(payload) > most_bytes:
             raise AnswerTooLargeError
         return payload
+    if body and isinstance(body[0], CursorSnapshot):
+        cursors: list[CursorSnapshot] = []
+        for item in body:
+            assert isinstance(item, CursorSnapshot), "a list has one kind of items"
+            cursors.append(item)
+        data = written_cursors(cursors, most_bytes)
+        if data is None:
+            raise AnswerTooLargeError
+        return data
     items: list[bytes] = []
     size = 2
     for item in body:

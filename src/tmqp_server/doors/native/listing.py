@@ -46,7 +46,7 @@ from tmqp_server.engine.model.snapshots import (
 from tmqp_server.engine.option_table import QUEUE_OPTIONS, Option
 from tmqp_server.engine.options import BindingOptions
 
-__all__ = ["most_items", "unix_ms", "written"]
+__all__ = ["most_items", "unix_ms", "written", "written_cursors"]
 
 
 def _template(model: type[Model]) -> str:
@@ -57,7 +57,7 @@ def _template(model: type[Model]) -> str:
 _BINDING: Final[str] = _template(BindingInformation)
 _CHANNEL: Final[str] = _template(ChannelInformation)
 _CLIENT: Final[str] = _template(ClientInformation)
-_CURSOR: Final[str] = _template(CursorInformation)
+_CURSORS: Final[list[str]] = _template(CursorInformation).split("%s")
 _OFFSETS: Final[str] = _template(OffsetsInformation)
 _PART: Final[str] = _template(PartInformation)
 _QUEUE: Final[str] = _template(QueueInformation)
@@ -83,6 +83,8 @@ _LEAST_BYTES: Final[dict[type[ListCommand], int]] = {
     ListConsumers: _least_bytes(_CLIENT),
     ListQueues: _least_bytes(_QUEUE),
 }
+#: Larger than any item.
+_MOST_ITEM_BYTES: Final = 1 << 24
 _STATUS: Final[tuple[str, ...]] = tuple(STATUS_INFORMATION_WORDS)
 
 
@@ -102,7 +104,9 @@ def written(item: object, wall_clock_offset_s: float) -> bytes | None:
     if isinstance(item, OffsetsSnapshot):
         return _offsets(item)
     if isinstance(item, CursorSnapshot):
-        return _cursor(item)
+        data = written_cursors([item], _MOST_ITEM_BYTES)
+        assert data is not None, "a name, a channel and four numbers"
+        return data[1:-1]
     if isinstance(item, BindingOptions):
         return _binding(item)
     if isinstance(item, RouterSnapshot):
@@ -221,17 +225,34 @@ def _offsets(item: OffsetsSnapshot) -> bytes:
     return text.encode()
 
 
-def _cursor(item: CursorSnapshot) -> bytes:
-    text = _CURSOR % (
-        _text(item.name),
-        _text(item.channel),
-        item.queue_id,
-        _text(item.incarnation),
-        item.sequence,
-    )
-    if item.behind is not None and item.behind_bytes is not None:
-        text = f'{text[:-1]},"Behind":{item.behind},"BehindBytes":{item.behind_bytes}}}'
-    return text.encode()
+def written_cursors(items: list[CursorSnapshot], most_bytes: int) -> bytes | None:
+    """The JSON array of the cursors of a group, all but the name written once for a channel; None
+    if it is larger than *most_bytes*.  It costs half of what the items cost one by one."""
+    before_name, before_channel, before_queue, before_incarnation, before_sequence, end = _CURSORS
+    name = channel = begin = ""
+    pieces: list[str] = []
+    left = most_bytes - 1
+    for item in items:
+        if not begin or item.name != name or item.channel != channel:
+            name, channel = item.name, item.channel
+            begin = before_name + _text(name) + before_channel + _text(channel) + before_queue
+        text = (
+            begin
+            + str(item.queue_id)
+            + before_incarnation
+            + _text(item.incarnation)
+            + before_sequence
+            + str(item.sequence)
+        )
+        if item.behind is not None and item.behind_bytes is not None:
+            text += ',"Behind":' + str(item.behind) + ',"BehindBytes":' + str(item.behind_bytes)
+        text += end
+        left -= len(text) + 1  # at least so many bytes
+        if left < 0:
+            return None
+        pieces.append(text)
+    data = ("[" + ",".join(pieces) + "]").encode()
+    return data if len(data) <= most_bytes else None
 
 
 def _queue(item: QueueSnapshot, offset_s: float) -> bytes:

@@ -95,6 +95,8 @@ class Cursors:
         core = self._core
         if core.change:
             return  # the answer waits anyway, for all that came before too
+        if core.storage_ok and not core.tickets:
+            return  # nothing is being written
         for queue in queues:
             if queue.cursor_ticket in core.tickets or not core.storage_ok:
                 self.place(queue, name, queue.cursors[name])

@@ -21,8 +21,9 @@ from tmqp.models import (
     QueueInformation,
     RouterInformation,
     TransactionInformation,
+    dump_list,
 )
-from tmqp_server.doors.native.information import rendered
+from tmqp_server.doors.native.information import AnswerTooLargeError, rendered
 from tmqp_server.doors.native.listing import written
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
@@ -339,6 +340,33 @@ def test_a_cursor(
         behind_bytes=item.behind_bytes,
     )
     assert written(item, OFFSET_S) == expected.to_json()
+
+
+@given(st.lists(st.tuples(NAMES, NAMES, SEQUENCES, st.none() | SEQUENCES), max_size=4))
+def test_a_list_of_cursors(rows: list[tuple[str, str, int, int | None]]) -> None:
+    items: list[CursorSnapshot] = []
+    models: list[CursorInformation] = []
+    for name, channel, sequence, behind in rows:
+        item = CursorSnapshot(name, some_queue(), "i-7", sequence)
+        item.channel, item.behind = channel, behind
+        item.behind_bytes = behind
+        items.append(item)
+        models.append(
+            CursorInformation(
+                name=name,
+                channel=channel,
+                queue=item.queue_id,
+                incarnation="i-7",
+                sequence=sequence,
+                behind=behind,
+                behind_bytes=behind,
+            )
+        )
+    expected = dump_list(models)
+    assert rendered(items, OFFSET_S, len(expected)) == expected
+    if rows:
+        with pytest.raises(AnswerTooLargeError):
+            rendered(items, OFFSET_S, len(expected) - 1)
 
 
 @given(SEQUENCES, SEQUENCES)
