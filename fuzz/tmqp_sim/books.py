@@ -7,7 +7,6 @@ from typing import Final
 from tmqp_server.engine.books import (
     CONNECTION_BYTES,
     HUSK_BYTES,
-    PENDING_BYTES,
     PULL_BYTES,
     SUBSCRIPTION_BYTES,
     binding_bytes,
@@ -128,7 +127,7 @@ def state_of(broker: Broker) -> int:
         total += HUSK_BYTES + text_bytes(husk.client_id)
     for pending in core.tickets.values():
         if isinstance(pending, PendingChange):
-            total += PENDING_BYTES
+            total += pending.memory
     for watch in broker._watching._all.values():
         assert watch.memory >= watch_bytes(watch.command.filter, len(watch.known))
         total += watch.memory

@@ -81,6 +81,10 @@ class Promptness:
         """Everybody was closed from this side: what waits of their last words is dropped."""
         self._dropped = self._server.hub.commands_dropped
 
+    def progressed(self, number: int) -> None:
+        """A peer has read: what waits for it now may have come at one go (seed 5119)."""
+        self._waited.pop(number, None)
+
     def check(self) -> None:
         """Look at everything, after a turn.
 

@@ -161,6 +161,7 @@ class Session(Wire):
             self.progress_at = server.world.now
             self.waited -= sent
             turn.taken(self.number, sent, server.now)
+            server.promptness.progressed(self.number)
         server.attend()
 
     def close(self, reason: str) -> None:

@@ -146,7 +146,8 @@ CASES: dict[int, list[Make]] = {
         op(ours.OP_OFFSETS, target, headers)
         for target in ("", "wide", "*a*", "channel-1*", "a*b")
         for headers in ([], queue(1), [("Wait", "1000"), *queue(1)], [*CURSOR, *queue(1)])
-    ],
+    ]
+    + [op(ours.OP_OFFSETS, "channel-*", [("Wait", "1000"), *queue(1)], PLACES)],
     ours.OP_READ_RANGE: [op(ours.OP_READ_RANGE, "full", queue(1))],
     ours.OP_READ_INDEX: [op(ours.OP_READ_INDEX, "full", queue(1))],
     ours.OP_COMMIT_CURSOR: [

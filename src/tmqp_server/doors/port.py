@@ -27,13 +27,15 @@ class DoorSession:
     Attributes: ``closed``, nothing more will be read: send what is left, then close the transport;
     ``close_reason``, why, in a few words for a log, empty while it is not; ``outbound_bytes``,
     about how much has been queued since the last :meth:`data_to_send`: all that answers and
-    deliveries are, at least.
+    deliveries are, at least; ``work``, units (``Broker.take_work``) that reading the last bytes
+    took beyond what all bytes take.
     """
 
     def __init__(self) -> None:
         self.closed = False
         self.close_reason = ""
         self.outbound_bytes = 0
+        self.work = 0
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """Turn bytes into commands."""

@@ -29,6 +29,7 @@ __all__ = [
     "HUSK_BYTES",
     "MAX_SPELLINGS",
     "PENDING_BYTES",
+    "PENDING_CURSOR_BYTES",
     "PULL_BYTES",
     "SUBSCRIPTION_BYTES",
     "Books",
@@ -84,6 +85,8 @@ _QUESTION_BYTES: Final = 448
 _CURSOR_BYTES: Final = 160
 #: A change of the topology that the storage has not answered for.
 PENDING_BYTES: Final = 1_024
+#: Each further cursor of such a change.
+PENDING_CURSOR_BYTES: Final = 192
 #: An answer that is held until there is something new.
 _WATCH_BYTES: Final = 2_048
 _TRANSACTION_BYTES: Final = 1_536

@@ -12,7 +12,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from tmqp_server.engine.books import HUSK_BYTES, PENDING_BYTES, Books, text_bytes
+from tmqp_server.engine.books import (
+    HUSK_BYTES,
+    PENDING_BYTES,
+    PENDING_CURSOR_BYTES,
+    Books,
+    text_bytes,
+)
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Effect, Fetch, Reply, StoredChange
 from tmqp_server.engine.events import (
@@ -54,6 +60,8 @@ __all__ = [
 #: Messages, and bytes, that are brought back from the storage at a time.
 _FETCH_MESSAGES: Final = 1_000
 _FETCH_BYTES: Final = 1_048_576
+#: Units of work that storing a change of the topology takes: its options are written as JSON.
+_WORK_PER_CHANGE: Final = 3
 #: Names that are compared with a filter for one unit of work.
 _NAMES_PER_UNIT: Final = 16
 
@@ -110,12 +118,13 @@ class PendingRun(Pending):
 
 
 class PendingChange(Pending):
-    """A change of the topology, and the reply that waits for it."""
+    """A change of the topology, the reply that waits for it, and what it takes in the books."""
 
-    __slots__ = ("reply",)
+    __slots__ = ("reply", "memory")
 
-    def __init__(self) -> None:
+    def __init__(self, memory: int) -> None:
         self.reply: Reply | None = None
+        self.memory = memory
 
 
 class PendingFetch:
@@ -363,12 +372,17 @@ class Core(Books):
 
     # --- The storage -----------------------------------------------------------------------------
 
-    def keep(self, change: StoredChange) -> None:
-        """Have a change of the topology kept; only where there is a storage."""
+    def keep(self, change: StoredChange, more: int = 0) -> None:
+        """Have a change of the topology kept; only where there is a storage.
+
+        :param more: how many cursors it is about beyond the first.
+        """
         self.last_ticket += 1
         change.ticket = self.last_ticket
-        self.tickets[change.ticket] = PendingChange()
-        self.charge(PENDING_BYTES)
+        self.work += _WORK_PER_CHANGE
+        pending = PendingChange(PENDING_BYTES + PENDING_CURSOR_BYTES * more)
+        self.tickets[change.ticket] = pending
+        self.charge(pending.memory)
         self.change = change.ticket
         self.out.append(change)
 

@@ -16,7 +16,6 @@ and the storage does not have was damaged: it is dropped and counted.
 from __future__ import annotations
 
 from tmqp.constants import NACK_ERROR, RESULT_BUSY
-from tmqp_server.engine.books import PENDING_BYTES
 from tmqp_server.engine.commands import (
     Command,
     Fetched,
@@ -126,7 +125,7 @@ class Keeper:
                 else:
                     self._not_saved(pending.queue, message, pending.transient, pending.tail)
             elif isinstance(pending, PendingChange):
-                core.refund(PENDING_BYTES)
+                core.refund(pending.memory)
                 reply = pending.reply
                 if reply is not None:
                     if not command.ok:

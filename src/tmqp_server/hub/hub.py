@@ -169,6 +169,13 @@ class Hub:
         if number in self._open:
             self._rest.setdefault(number, deque()).extend(commands)
             return True
+        if session.work:
+            # Reading large bodies was a portion of its own; what they ask for is another.
+            self._outlets.charge(session.work)
+            session.work = 0
+            if self._outlets.full and commands:
+                self._rest.setdefault(number, deque()).extend(commands)
+                return True
         return self._run(number, commands, now)
 
     def go_on(self, number: int, now: float) -> bool:

@@ -40,13 +40,13 @@ from tmqp_server.engine.effects import (
     Erase,
     EraseRun,
     ForgetChannel,
-    ForgetCursor,
+    ForgetCursors,
     ForgetMark,
     ForgetQueue,
     ForgetRouter,
     StageBundle,
     StoreChannel,
-    StoreCursor,
+    StoreCursors,
     StoredChange,
     StoreQueue,
     StoreRouter,
@@ -336,10 +336,13 @@ class Journal:
             self._changes.append(KeepRouter(effect.router, value))
         elif isinstance(effect, ForgetRouter):
             self._changes.append(DropRouter(effect.router))
-        elif isinstance(effect, StoreCursor):
-            self._changes.append(KeepCursor(effect.cursor, effect.key, effect.sequence))
-        elif isinstance(effect, ForgetCursor):
-            self._changes.append(DropCursor(effect.cursor, effect.key))
+        elif isinstance(effect, StoreCursors):
+            for at in range(len(effect.keys)):
+                cursor = KeepCursor(effect.cursor, effect.keys[at], effect.sequences[at])
+                self._changes.append(cursor)
+        elif isinstance(effect, ForgetCursors):
+            for key in effect.keys:
+                self._changes.append(DropCursor(effect.cursor, key))
         elif isinstance(effect, CommitStored):
             self._commit(effect)
         elif isinstance(effect, StageBundle):

@@ -24,7 +24,7 @@ from tmqp_server.engine.commands import (
     SplitRange,
     StoredMeasured,
 )
-from tmqp_server.engine.effects import Reply
+from tmqp_server.engine.effects import Reply, StoreCursors
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.snapshots import KeptOffsets
 from tmqp_server.engine.options import QueueChanges
@@ -67,6 +67,12 @@ def cursors(world: KeptWorld) -> list[dict[str, int]]:
     return [queue.cursors for queue in world.broker.queues()]
 
 
+def stored(world: World) -> list[tuple[list[int], str, list[int]]]:
+    """The cursors that the last step has stored."""
+    found = [each for each in world.last if isinstance(each, StoreCursors)]
+    return [(each.keys, each.cursor, each.sequences) for each in found]
+
+
 def commit(world: World, *places: tuple[str, int, int], incarnation: str = "") -> list[str]:
     made = [GroupPlace(*place, incarnation) for place in places]
     return world.step(CommitGroup(a(world), "commit", "g", made))
@@ -80,12 +86,12 @@ def opened(world: KeptWorld, pattern: str = "*", earliest: bool = False) -> None
 
 def test_a_group_opens_in_all_queues_that_pass_and_stays_where_it_is() -> None:
     world = ready()
-    words = world.step(OpenGroup(a(world), "open", "g", "other", None, False))
-    assert [word.split()[0] for word in words] == ["StoreCursor", "StoreCursor"]
+    world.step(OpenGroup(a(world), "open", "g", "other", None, False))
+    assert stored(world) == [([2, 3], "g", [3, 0])], "all of it is one change"
     assert world.write() == ["a open: 0 with body"]
     assert where(world) == [("other", 1, 3), ("other", 2, 0)]
-    *pinned, asked = world.step(OpenGroup(a(world), "open", "g", "*", None, True))
-    assert [word.split()[0] for word in pinned] == ["StoreCursor"]
+    _, asked = world.step(OpenGroup(a(world), "open", "g", "*", None, True))
+    assert stored(world) == [([1], "g", [0])]
     assert asked == "find 1 [1]"
     assert cursors(world) == [{"g": 0}, {"g": 3}, {"g": 0}]
     assert world.write() == []
@@ -129,12 +135,20 @@ def test_one_commit_is_for_many_queues_and_answered_when_safe() -> None:
     world.push("m9")
     world.push("o9", channel="other")
     world.sync()
-    words = commit(world, ("ch", 1, 6), ("other", 1, 4), ("other", 2, 0))
-    assert [word.split()[0] for word in words] == ["StoreCursor", "StoreCursor"]
+    commit(world, ("ch", 1, 6), ("other", 1, 4), ("other", 2, 0))
+    assert stored(world) == [([1, 2], "g", [6, 4])]
     assert world.write() == ["a commit: 0 with body"]
     assert where(world) == [("ch", 1, 6), ("other", 1, 4), ("other", 2, 0)]
     world.crash()
     assert cursors(world) == [{"g": 6}, {"g": 4}, {"g": 0}]
+
+
+def test_a_queue_that_a_commit_names_twice_does_not_move_back() -> None:
+    world = ready()
+    commit(world, ("ch", 1, 5), ("CH", 1, 3))
+    assert stored(world) == [([1], "g", [5])]
+    world.write()
+    assert where(world) == [("ch", 1, 5), ("ch", 1, 5)]
 
 
 def test_a_commit_that_is_impossible_in_part_changes_nothing() -> None:
@@ -187,8 +201,8 @@ def test_a_reset_goes_back_to_what_is_kept_and_no_further() -> None:
     commit(world, ("ch", 1, 5), ("other", 1, 3))
     world.write()
     places = [GroupPlace("ch", 1, 1), GroupPlace("other", 1, 2), GroupPlace("other", 2, 0)]
-    *moved, asked = world.step(ResetGroup(a(world), "reset", "g", None, None, places))
-    assert [word.split()[0] for word in moved] == ["StoreCursor", "StoreCursor"]
+    _, asked = world.step(ResetGroup(a(world), "reset", "g", None, None, places))
+    assert stored(world) == [([1, 2], "g", [1, 2])]
     assert asked == "find 1 [1, 2]"
     world.write()
     world.step(OffsetsFound(1, 0, [KeptOffsets(4, 5, 2, 20, 7), KeptOffsets(1, 3, 3, 30, 7)]))
@@ -222,7 +236,7 @@ def test_a_group_is_dropped_as_a_whole_or_in_part() -> None:
     world = ready()
     opened(world)
     words = world.step(DropGroup(a(world), "drop", "g", "other", None))
-    assert [word.split()[0] for word in words] == ["ForgetCursor", "ForgetCursor"]
+    assert [word.split()[0] for word in words] == ["ForgetCursors"]
     assert world.write() == ["a drop: 0"]
     assert cursors(world) == [{"g": 5}, {}, {}]
     assert world.step(DropGroup(a(world), "drop", "g", "other", None)) == ["a drop: 404"]

@@ -112,6 +112,8 @@ _SINGLY_CHUNKS = 64
 #: Connection information without its properties and token.
 _HELLO_BYTES = 2_048
 _PROPERTY_BYTES = 256
+#: Bytes of a JSON body that are read for one unit of work.
+_BODY_BYTES_PER_UNIT = 16
 #: What was kept was accepted once, whatever the limits are now.
 _KEPT = Limits(max_payload_bytes=1 << 40)
 
@@ -415,6 +417,8 @@ class NativeSession(AnsweringSession):
             elif frame.content_type in TRANSACTION_OPERATIONS:
                 commands.append(self._transaction(frame))
             else:
+                if frame.payload_size:
+                    self.work += 1 + frame.payload_size // _BODY_BYTES_PER_UNIT
                 command = command_of(self._number, frame)
                 if type(command) is ReadRange or type(command) is ReadIndex:
                     assert isinstance(command, ReadRange)

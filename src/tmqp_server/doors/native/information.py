@@ -7,25 +7,20 @@ from __future__ import annotations
 
 from tmqp.constants import (
     TYPE_EVENT,
-    BindingInteraction,
-    BindingType,
     HeaderName,
     QueueStatus,
-    RouteMethod,
 )
 from tmqp.frames import Frame
 from tmqp.models import (
-    BindingInformation,
     ChannelEvent,
     ClientEvent,
     MessageEvent,
     Model,
     NodeInformation,
     QueueEvent,
-    RouterInformation,
     SubscriptionEvent,
 )
-from tmqp_server.doors.native.listing import written
+from tmqp_server.doors.native.listing import written, written_cursors
 from tmqp_server.engine.effects import Inform
 from tmqp_server.engine.events import (
     NODE_CONNECTED,
@@ -38,8 +33,7 @@ from tmqp_server.engine.events import (
     SubscriptionFact,
     event_name,
 )
-from tmqp_server.engine.model.snapshots import NodeSnapshot, RouterSnapshot
-from tmqp_server.engine.options import BindingOptions
+from tmqp_server.engine.model.snapshots import CursorSnapshot, NodeSnapshot
 
 __all__ = ["AnswerTooLargeError", "event_frame", "rendered"]
 
@@ -66,6 +60,15 @@ def rendered(body: object, wall_clock_offset_s: float, most_bytes: int) -> bytes
         if len(payload) > most_bytes:
             raise AnswerTooLargeError
         return payload
+    if body and isinstance(body[0], CursorSnapshot):
+        cursors: list[CursorSnapshot] = []
+        for item in body:
+            assert isinstance(item, CursorSnapshot), "a list has one kind of items"
+            cursors.append(item)
+        data = written_cursors(cursors, most_bytes)
+        if data is None:
+            raise AnswerTooLargeError
+        return data
     items: list[bytes] = []
     size = 2
     for item in body:
@@ -82,18 +85,6 @@ def _json(item: object, offset_s: float) -> bytes:
 
 
 def _model(item: object) -> Model:
-    if isinstance(item, RouterSnapshot):
-        return RouterInformation(name=item.name, is_enabled=item.enabled, method=item.method)
-    if isinstance(item, BindingOptions):
-        return BindingInformation(
-            name=item.name,
-            target=item.target,
-            content_type=item.content_type,
-            priority=item.priority,
-            interaction=BindingInteraction(item.interaction),
-            binding_type=BindingType(item.kind),
-            method=RouteMethod(item.method),
-        )
     assert isinstance(item, NodeSnapshot), f"no model renders {item!r}"
     return NodeInformation(
         id=item.node_id,

@@ -32,7 +32,6 @@ from tmqp.extensions import (
     START_LATEST,
 )
 from tmqp.frames import Frame
-from tmqp.models import GroupOffsets, KnownOffsets, ModelError, parse_list
 from tmqp_server.doors.native.parameters import (
     MOST,
     BadRequestError,
@@ -40,6 +39,7 @@ from tmqp_server.doors.native.parameters import (
     queue_id_header,
     queue_id_of,
 )
+from tmqp_server.doors.native.places import group_places, known_places
 from tmqp_server.engine.commands import (
     Command,
     CommitCursor,
@@ -95,13 +95,8 @@ def _list_offsets(session: int, frame: Frame) -> Command:
     wait_ms = number_header(frame, HEADER_WAIT) or 0
     known: list[KnownQueue] = []
     if wait_ms and frame.payload_size:
-        try:
-            most_bytes = max(frame.payload_size, KnownOffsets.max_bytes)
-            items = parse_list(KnownOffsets, frame.payload, max_bytes=most_bytes)
-        except ModelError as error:
-            raise BadRequestError(str(error)) from error
-        for item in items:
-            known.append(KnownQueue(item.channel, item.queue, item.latest, item.incarnation))
+        for channel, queue_id, latest, incarnation in known_places(frame):
+            known.append(KnownQueue(channel, queue_id, latest, incarnation))
     return ListOffsets(
         session,
         frame,
@@ -197,12 +192,10 @@ def _beginning(frame: Frame) -> tuple[bool, int]:
 
 
 def _places(frame: Frame) -> list[GroupPlace]:
-    try:
-        most_bytes = max(frame.payload_size, GroupOffsets.max_bytes)
-        items = parse_list(GroupOffsets, frame.payload, max_bytes=most_bytes)
-    except ModelError as error:
-        raise BadRequestError(str(error)) from error
-    return [GroupPlace(item.channel, item.queue, item.sequence, item.incarnation) for item in items]
+    places: list[GroupPlace] = []
+    for channel, queue_id, sequence, incarnation in group_places(frame):
+        places.append(GroupPlace(channel, queue_id, sequence, incarnation))
+    return places
 
 
 def _open_group(session: int, frame: Frame) -> Command:

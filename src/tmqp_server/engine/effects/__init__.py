@@ -25,11 +25,11 @@ from tmqp_server.engine.effects.messages import (
 )
 from tmqp_server.engine.effects.reading import (
     FindOffsets,
-    ForgetCursor,
+    ForgetCursors,
     MeasureStored,
     ReadStored,
     SplitStored,
-    StoreCursor,
+    StoreCursors,
 )
 from tmqp_server.engine.effects.routers import (
     AnswerRouted,
@@ -93,7 +93,7 @@ __all__ = [
     "Fetch",
     "FindOffsets",
     "ForgetChannel",
-    "ForgetCursor",
+    "ForgetCursors",
     "ForgetMark",
     "ForgetQueue",
     "ForgetRouter",
@@ -109,7 +109,7 @@ __all__ = [
     "SplitStored",
     "StageBundle",
     "StoreChannel",
-    "StoreCursor",
+    "StoreCursors",
     "StoreQueue",
     "StoreRouter",
     "StoredChange",

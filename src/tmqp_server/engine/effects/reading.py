@@ -12,34 +12,37 @@ from tmqp_server.engine.effects.storage import StoredChange
 
 __all__ = [
     "FindOffsets",
-    "ForgetCursor",
+    "ForgetCursors",
     "MeasureStored",
     "ReadStored",
     "SplitStored",
-    "StoreCursor",
+    "StoreCursors",
 ]
 
 
-class StoreCursor(StoredChange):
-    """A reader is done with everything up to ``sequence``, or begins behind it."""
+class StoreCursors(StoredChange):
+    """A reader is done with everything up to ``sequences`` of queues, or begins behind it.
 
-    __slots__ = ("key", "cursor", "sequence")
+    All of them are stored in one batch.
+    """
 
-    def __init__(self, key: int, cursor: str, sequence: int) -> None:
+    __slots__ = ("keys", "cursor", "sequences")
+
+    def __init__(self, keys: list[int], cursor: str, sequences: list[int]) -> None:
         super().__init__()
-        self.key = key
+        self.keys = keys
         self.cursor = cursor
-        self.sequence = sequence
+        self.sequences = sequences
 
 
-class ForgetCursor(StoredChange):
-    """A reader is gone."""
+class ForgetCursors(StoredChange):
+    """A reader of these queues is gone."""
 
-    __slots__ = ("key", "cursor")
+    __slots__ = ("keys", "cursor")
 
-    def __init__(self, key: int, cursor: str) -> None:
+    def __init__(self, keys: list[int], cursor: str) -> None:
         super().__init__()
-        self.key = key
+        self.keys = keys
         self.cursor = cursor
 
 

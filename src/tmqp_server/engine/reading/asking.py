@@ -132,8 +132,12 @@ class Questions:
                     queues.append(queue)
             if len(queues) > most:
                 return None
-        self._core.work += len(queues) // _QUEUES_PER_UNIT
+        self.charge_queues(len(queues))
         return queues
+
+    def charge_queues(self, count: int) -> None:
+        """Count the work of so many queues of one question, see ``Core.charge_names``."""
+        self._core.work += count // _QUEUES_PER_UNIT
 
     def problem_of(self, queue: Queue | None, incarnation: str) -> int:
         """0 when something can be asked about this queue, else the result code to answer."""

@@ -11,7 +11,7 @@ from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDE
 from tmqp.names import fault_of_name
 from tmqp_server.engine.books import PENDING_BYTES, cursor_bytes
 from tmqp_server.engine.core import Core
-from tmqp_server.engine.effects import ForgetCursor, StoreCursor
+from tmqp_server.engine.effects import ForgetCursors, StoreCursors
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.snapshots import CursorSnapshot
 from tmqp_server.engine.reading.asking import Questions
@@ -56,32 +56,67 @@ class Cursors:
 
     def place(self, queue: Queue, name: str, sequence: int) -> None:
         """Put a cursor somewhere; the answer of this command waits until that is safe."""
-        self.restore(queue, name, sequence)
+        self.place_all([queue], name, [sequence])
+
+    def place_all(self, queues: list[Queue], name: str, sequences: list[int]) -> None:
+        """Put the cursors of many queues somewhere, in one change."""
+        for at in range(len(queues)):
+            self.restore(queues[at], name, sequences[at])
+        self._keep(queues, name, sequences)
+
+    def _keep(self, queues: list[Queue], name: str, sequences: list[int]) -> None:
+        if not queues:
+            return
         core = self._core
-        core.keep(StoreCursor(queue.key, name, sequence))
-        queue.cursor_ticket = core.last_ticket
+        keys = [queue.key for queue in queues]
+        core.keep(StoreCursors(keys, name, sequences), len(keys) - 1)
+        for queue in queues:
+            queue.cursor_ticket = core.last_ticket
 
     def advance(self, queue: Queue, name: str, sequence: int) -> None:
         """Put a cursor further on, or leave it; the answer waits until where it is is safe."""
-        core = self._core
-        there = queue.cursors.get(name, -1)
-        if sequence > there:
-            self.place(queue, name, sequence)
-        elif core.change == 0 and (queue.cursor_ticket in core.tickets or not core.storage_ok):
-            # With a change of this command the answer waits anyway, for all that came before too.
-            self.place(queue, name, there)
+        self.advance_all([queue], name, [sequence])
 
-    def remove(self, queue: Queue, name: str) -> None:
-        """Forget a cursor; the answer of this command waits until that is safe."""
-        del queue.cursors[name]
+    def advance_all(self, queues: list[Queue], name: str, sequences: list[int]) -> None:
+        """Put the cursors of many queues further on, or leave them, in one change."""
+        moved: list[Queue] = []
+        further: list[int] = []
+        for at in range(len(queues)):
+            queue, sequence = queues[at], sequences[at]
+            if sequence > queue.cursors.get(name, -1):
+                self.restore(queue, name, sequence)  # at once: a queue may be named twice
+                moved.append(queue)
+                further.append(sequence)
+        self._keep(moved, name, further)
+        self.wait_for(queues, name)
+
+    def wait_for(self, queues: list[Queue], name: str) -> None:
+        """Let the answer of this command wait until where the cursors are is safe."""
         core = self._core
-        core.refund(cursor_bytes(name))
-        if queue.fleeting:
-            core.note_emptied(queue)
-        core.keep(ForgetCursor(queue.key, name))
-        queue.cursor_ticket = core.last_ticket
+        if core.change:
+            return  # the answer waits anyway, for all that came before too
+        if core.storage_ok and not core.tickets:
+            return  # nothing is being written
+        for queue in queues:
+            if queue.cursor_ticket in core.tickets or not core.storage_ok:
+                self.place(queue, name, queue.cursors[name])
+                return
+
+    def remove(self, queues: list[Queue], name: str) -> None:
+        """Forget a cursor of queues; the answer of this command waits until that is safe."""
+        core = self._core
+        keys: list[int] = []
+        for queue in queues:
+            del queue.cursors[name]
+            core.refund(cursor_bytes(name))
+            if queue.fleeting:
+                core.note_emptied(queue)
+            keys.append(queue.key)
+        core.keep(ForgetCursors(keys, name), len(keys) - 1)
+        for queue in queues:
+            queue.cursor_ticket = core.last_ticket
 
     def snapshot(self, queue: Queue, name: str) -> CursorSnapshot:
-        """Where a cursor is."""
+        """The position of a cursor."""
         incarnation = self._questions.incarnation(queue)
         return CursorSnapshot(name, queue, incarnation, queue.cursors[name])

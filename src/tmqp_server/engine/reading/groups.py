@@ -105,28 +105,37 @@ class Groups:
             )
         command.places = places
 
-    def _queues(self, command: GroupCommand) -> tuple[list[Queue], list[GroupPlace], int]:
-        """The queues that are there, which place each of them is, and 0 or what to answer."""
+    def _queues(self, command: GroupCommand) -> tuple[list[Queue], list[int], int]:
+        """The queues that are there, the sequence that is named of each, and 0 or what to answer.
+
+        No sequences for queues that are found by a filter: it names none.
+        """
         queues: list[Queue] = []
-        places: list[GroupPlace] = []
+        sequences: list[int] = []
         if not self._core.stores:
-            return queues, places, RESULT_NOT_IMPLEMENTED
+            return queues, sequences, RESULT_NOT_IMPLEMENTED
         code = self._cursors.problem_of_name(command.cursor)
         if code != RESULT_OK:
-            return queues, places, code
-        self.resolve(command)
+            return queues, sequences, code
         wanted = command.places
+        if wanted is None and command.filter is not None and not command.too_many:
+            selected = self._questions.select(command.filter, command.queue_id, None)
+            if selected is None:
+                return queues, sequences, RESULT_LIMIT_EXCEEDED
+            return selected, sequences, RESULT_OK
         if wanted is None or len(wanted) > self._core.limits.max_queues_per_read:
-            return queues, places, RESULT_LIMIT_EXCEEDED
+            return queues, sequences, RESULT_LIMIT_EXCEEDED
+        self._questions.charge_queues(len(wanted))
+        questions = self._questions
         for place in wanted:
             if not place.allowed:
                 continue
-            queue = self._questions.find(place.channel, place.queue_id)
-            if queue is None or self._questions.problem_of(queue, place.incarnation) != RESULT_OK:
+            queue = questions.find(place.channel, place.queue_id)
+            if queue is None or questions.problem_of(queue, place.incarnation) != RESULT_OK:
                 continue
             queues.append(queue)
-            places.append(place)
-        return queues, places, RESULT_OK
+            sequences.append(place.sequence)
+        return queues, sequences, RESULT_OK
 
     # --- Moving ----------------------------------------------------------------------------------
 
@@ -155,14 +164,15 @@ class Groups:
     def reset(self, command: Command, session: Session) -> None:
         """Let a reader go somewhere else."""
         assert isinstance(command, ResetGroup)
-        queues, places, code = self._queues(command)
+        queues, sequences, code = self._queues(command)
         there: list[Queue] = []
         wanted: list[int] = []
         for index in range(len(queues)):
             if command.cursor in queues[index].cursors:
                 there.append(queues[index])
-                wanted.append(places[index].sequence)
-                code = code or _problem_of_sequence(queues[index], places[index].sequence)
+                if sequences:
+                    wanted.append(sequences[index])
+                    code = code or _problem_of_sequence(queues[index], sequences[index])
         if code == RESULT_OK and not there:
             code = RESULT_NOT_FOUND
         if command.filter is not None:
@@ -174,8 +184,7 @@ class Groups:
         if code != RESULT_OK:
             self._core.reply(session, command.request, code)
             return
-        for index in range(len(there)):
-            self._cursors.place(there[index], command.cursor, wanted[index])
+        self._cursors.place_all(there, command.cursor, wanted)
         self._look(AskedGroup(session, command, there, there, False), -1)
 
     def _begin(
@@ -195,8 +204,8 @@ class Groups:
         if code != RESULT_OK:
             self._core.reply(session, command.request, code)
             return
-        for queue in moved:
-            self._cursors.place(queue, command.cursor, 0 if looks else queue.appended)
+        begins = [0 if looks else queue.appended for queue in moved]
+        self._cursors.place_all(moved, command.cursor, begins)
         if looks:
             asked = AskedGroup(session, command, moved, told, timestamp_ms >= 0)
             self._look(asked, timestamp_ms * 1_000 if timestamp_ms >= 0 else -1)
@@ -213,6 +222,8 @@ class Groups:
         if command.code != RESULT_OK:
             self._core.reply(asked.session, asked.request, command.code)
             return
+        moved: list[Queue] = []
+        further: list[int] = []
         for place in range(len(asked.queues)):
             queue = asked.queues[place]
             if queue.closed or name not in queue.cursors:
@@ -221,44 +232,44 @@ class Groups:
             done = kept.earliest - 1 if kept.count else asked.ends[place]
             if asked.by_time:
                 done = kept.at - 1 if kept.at else asked.ends[place]
-            self._cursors.advance(queue, name, done)
+            moved.append(queue)
+            further.append(done)
+        self._cursors.advance_all(moved, name, further)
         self._tell(asked.session, asked.request, asked.told, name)
 
     def commit(self, command: Command, session: Session) -> None:
         """Let a reader be done with something; nothing is when a part is impossible."""
         assert isinstance(command, CommitGroup)
-        queues, places, code = self._queues(command)
+        queues, sequences, code = self._queues(command)
         if code == RESULT_OK and not queues:
             code = RESULT_NOT_FOUND
         for index in range(len(queues)):
-            code = code or _problem_of_sequence(queues[index], places[index].sequence)
+            code = code or _problem_of_sequence(queues[index], sequences[index])
             code = code or self._cursors.problem_of_new(queues[index], command.cursor)
         if code != RESULT_OK:
             self._core.reply(session, command.request, code)
             return
-        for index in range(len(queues)):
-            self._cursors.advance(queues[index], command.cursor, places[index].sequence)
+        self._cursors.advance_all(queues, command.cursor, sequences)
         self._tell(session, command.request, queues, command.cursor)
 
     def drop(self, command: Command, session: Session) -> None:
         """Forget a reader."""
         assert isinstance(command, DropGroup)
         queues, _, code = self._queues(command)
-        found = False
-        for queue in queues:
-            if command.cursor in queue.cursors:
-                self._cursors.remove(queue, command.cursor)
-                found = True
-        if code == RESULT_OK and not found:
+        found = [queue for queue in queues if command.cursor in queue.cursors]
+        if found:
+            self._cursors.remove(found, command.cursor)
+        elif code == RESULT_OK:
             code = RESULT_NOT_FOUND
         self._core.reply(session, command.request, code)
 
     def _tell(self, session: Session, request: object, queues: list[Queue], name: str) -> None:
-        body: list[CursorSnapshot] = []
+        there: list[Queue] = []
         for queue in queues:
             if not queue.closed and name in queue.cursors:
-                self._cursors.advance(queue, name, 0)
-                body.append(self._cursors.snapshot(queue, name))
+                there.append(queue)
+        self._cursors.wait_for(there, name)
+        body = [self._cursors.snapshot(queue, name) for queue in there]
         self._core.reply(session, request, RESULT_OK, body)
 
     # --- Looking ---------------------------------------------------------------------------------

@@ -300,7 +300,7 @@ class Readers:
         code = self._questions.problem_of(queue, command.incarnation)
         if queue is not None and code == RESULT_OK:
             if command.cursor in queue.cursors:
-                self._cursors.remove(queue, command.cursor)
+                self._cursors.remove([queue], command.cursor)
             else:
                 code = RESULT_NOT_FOUND
         self._core.reply(session, command.request, code)

@@ -10,16 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tmqp.constants import BindingInteraction, BindingType, RouteMethod
 from tmqp.models import (
+    BindingInformation,
     ChannelInformation,
     ClientInformation,
     CursorInformation,
     OffsetsInformation,
     PartInformation,
     QueueInformation,
+    RouterInformation,
     TransactionInformation,
+    dump_list,
 )
-from tmqp_server.doors.native.information import rendered
+from tmqp_server.doors.native.information import AnswerTooLargeError, rendered
 from tmqp_server.doors.native.listing import written
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
@@ -43,9 +47,10 @@ from tmqp_server.engine.model.snapshots import (
     NodeSnapshot,
     OffsetsSnapshot,
     QueueSnapshot,
+    RouterSnapshot,
     TransactionSnapshot,
 )
-from tmqp_server.engine.options import ChannelOptions, QueueChanges, QueueOptions
+from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueChanges, QueueOptions
 
 OFFSET_S = 1_700_000_000.0
 #: Whatever a client may call itself: quotes, line separators, control characters.
@@ -217,6 +222,45 @@ def test_transactions(name: str, number: int, part: int | None, state: str, at_s
     assert written(snapshot, OFFSET_S) == expected.to_json()
 
 
+@given(NAMES, st.booleans(), st.sampled_from(RouteMethod))
+def test_routers(name: str, enabled: bool, method: RouteMethod) -> None:
+    expected = RouterInformation(name=name, is_enabled=enabled, method=method)
+    assert written(RouterSnapshot(name, int(method), enabled), 0.0) == expected.to_json()
+
+
+@given(
+    NAMES,
+    NAMES,
+    st.none() | st.integers(0, 65_535),
+    st.integers(-5, 5),
+    st.sampled_from(BindingInteraction),
+    st.sampled_from(BindingType),
+    st.sampled_from(RouteMethod),
+)
+def test_bindings(
+    name: str,
+    target: str,
+    content_type: int | None,
+    priority: int,
+    interaction: BindingInteraction,
+    kind: BindingType,
+    method: RouteMethod,
+) -> None:
+    expected = BindingInformation(
+        name=name,
+        target=target,
+        content_type=content_type,
+        priority=priority,
+        interaction=interaction,
+        binding_type=kind,
+        method=method,
+    )
+    options = BindingOptions(
+        name, int(kind), target, content_type, priority, int(interaction), int(method)
+    )
+    assert written(options, 0.0) == expected.to_json()
+
+
 def test_what_is_never_many_is_not_written_here() -> None:
     assert written(NodeSnapshot("a", None, "h", True, True, 5), 0.0) is None
     assert rendered([NodeSnapshot("a", None, "h", True, True, 5)], 0.0, 1_000).startswith(b'[{"Id"')
@@ -296,6 +340,33 @@ def test_a_cursor(
         behind_bytes=item.behind_bytes,
     )
     assert written(item, OFFSET_S) == expected.to_json()
+
+
+@given(st.lists(st.tuples(NAMES, NAMES, SEQUENCES, st.none() | SEQUENCES), max_size=4))
+def test_a_list_of_cursors(rows: list[tuple[str, str, int, int | None]]) -> None:
+    items: list[CursorSnapshot] = []
+    models: list[CursorInformation] = []
+    for name, channel, sequence, behind in rows:
+        item = CursorSnapshot(name, some_queue(), "i-7", sequence)
+        item.channel, item.behind = channel, behind
+        item.behind_bytes = behind
+        items.append(item)
+        models.append(
+            CursorInformation(
+                name=name,
+                channel=channel,
+                queue=item.queue_id,
+                incarnation="i-7",
+                sequence=sequence,
+                behind=behind,
+                behind_bytes=behind,
+            )
+        )
+    expected = dump_list(models)
+    assert rendered(items, OFFSET_S, len(expected)) == expected
+    if rows:
+        with pytest.raises(AnswerTooLargeError):
+            rendered(items, OFFSET_S, len(expected) - 1)
 
 
 @given(SEQUENCES, SEQUENCES)
