@@ -40,6 +40,7 @@ _LEFT_OUT: Final = frozenset(
         "results.py",
         "run_bugs.py",
         "runner.py",
+        "shell_bugs.py",
     }
 )
 

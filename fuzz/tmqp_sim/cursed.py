@@ -8,7 +8,8 @@ from typing import Final
 
 from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.commands import Command
-from tmqp_server.engine.effects import Effect
+from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Forward, Inform
+from tmqp_server.engine.model.message import Message
 
 __all__ = ["CURSED", "Cursed", "CursedDoor"]
 
@@ -91,11 +92,21 @@ class CursedDoor(Door):
         self.number = inner.number
         self._inner = inner
         self._chance = chance
-        self.encode_delivery = inner.encode_delivery  # type: ignore[method-assign]
-        self.encode_run = inner.encode_run  # type: ignore[method-assign]
-        self.encode_forward = inner.encode_forward  # type: ignore[method-assign]
-        self.encode_event = inner.encode_event  # type: ignore[method-assign]
-        self.stored = inner.stored  # type: ignore[method-assign]
+
+    def encode_delivery(self, effect: Deliver) -> bytes:
+        return self._inner.encode_delivery(effect)
+
+    def encode_run(self, effect: DeliverRun) -> bytes:
+        return self._inner.encode_run(effect)
+
+    def encode_forward(self, effect: Forward) -> bytes:
+        return self._inner.encode_forward(effect)
+
+    def encode_event(self, effect: Inform) -> bytes:
+        return self._inner.encode_event(effect)
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        return self._inner.stored(message)
 
     def open(self, session: int, now: float) -> DoorSession:
         return _CursedSession(self._inner.open(session, now), self._chance)

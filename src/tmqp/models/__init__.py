@@ -22,6 +22,7 @@ from tmqp.models._json import (
     MAX_NUMBER_DIGITS,
     MAX_PROPERTIES,
     MIN_BYTES_PER_CONTAINER,
+    MIN_BYTES_PER_NESTED,
     MIN_BYTES_PER_VALUE,
 )
 from tmqp.models._model import (
@@ -70,6 +71,7 @@ __all__ = [
     "MAX_PROPERTIES",
     "MAX_TEXT_CHARACTERS",
     "MIN_BYTES_PER_CONTAINER",
+    "MIN_BYTES_PER_NESTED",
     "MIN_BYTES_PER_VALUE",
     "BindingInformation",
     "ChannelEvent",
