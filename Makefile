@@ -49,8 +49,9 @@ SOURCES := pyproject.toml setup.py $(shell find src $(wildcard fuzz/tmqp_conform
 	\( -name __pycache__ -o -name '*.egg-info' \) -prune -o -print)
 
 .PHONY: help demo test test-long test-wheel quick spark-demo setup wheel compiled test-compiled \
-	lint format typecheck imports tidy coverage sim sim-coverage soak soak-sim bench \
-	bench-clients bench-kafka bench-peers bench-codec docs pictures terminal ci clean distclean
+	lint format typecheck imports tidy coverage sim sim-coverage soak soak-sim attacks bench \
+	bench-clients bench-kafka bench-peers bench-codec bench-spark docs pictures terminal ci clean \
+	distclean
 
 help:
 	@echo 'tmqp: TMQP/2.0 in Python - protocol, broker and client. Start with one of the first two.'
@@ -131,6 +132,9 @@ soak-sim: build/simulator/.stamp ## a million simulated histories, compiled: SOA
 bench-codec: build/compiled/.stamp ## measure the codec, both builds, beside other projects' parsers
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench codec $(ARGS)
 
+attacks: build/compiled/.stamp ## attack the compiled server beside a healthy client (minutes)
+	PYTHONPATH=build/compiled $(PY) -m tests.tmqp_server.attacks $(ARGS)
+
 bench: build/compiled/.stamp ## measure the broker, both builds, under every load (minutes)
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench brokers $(ARGS)
 
@@ -142,6 +146,9 @@ bench-peers: build/compiled/.stamp ## the same beside the other brokers that are
 	$(PIP) install --quiet --editable '.[bench-peers]'
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench brokers --peers --plot build/brokers.svg $(ARGS)
 	@$(MAKE) bench-kafka ARGS='$(KAFKA_ARGS)'
+
+bench-spark: build/compiled/.stamp ## measure reading and writing with Spark beside alternatives
+	PYTHONPATH=build/compiled:fuzz/bench $(PY) -m tmqp_bench spark --json-logs $(ARGS)
 
 bench-kafka: build/compiled/.stamp ## measure queues in Spark beside Spark's Kafka connector (Maven)
 	PYTHONPATH=fuzz/bench $(PY) -m tmqp_bench kafka $(ARGS)

@@ -1,4 +1,4 @@
-"""Owns the optional compilation: the hot modules become one mypyc extension, or stay Python.
+"""The optional compilation: the hot modules become one mypyc extension, or stay Python.
 
 Everything else about the package stands in ``pyproject.toml``.  The environment variable
 ``TMQP_COMPILE`` chooses:

@@ -1,4 +1,4 @@
-"""Owns the name by which Spark finds the format ``tmqp`` without an import.
+"""The name by which Spark finds the format ``tmqp`` without an import.
 
 Spark imports every top-level module called ``pyspark_...`` and takes its ``DefaultSource``.  One
 that fails to import hides all formats of all packages, so this one never raises: without its

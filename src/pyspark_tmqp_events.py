@@ -1,4 +1,4 @@
-"""Owns the name by which Spark finds the format ``tmqp_events``; see ``pyspark_tmqp``."""
+"""The name by which Spark finds the format ``tmqp_events``; see ``pyspark_tmqp``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns certificates for tests: made for one run, for localhost, and good for nothing else."""
+"""Certificates for tests: made for one run, for localhost, and good for nothing else."""
 
 from __future__ import annotations
 

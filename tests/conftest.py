@@ -1,4 +1,4 @@
-"""Owns what holds for every test: the event loops, Hypothesis' profiles, the marker ``hot``."""
+"""What holds for every test: the event loops, Hypothesis' profiles, the marker ``hot``."""
 
 from __future__ import annotations
 

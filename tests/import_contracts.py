@@ -1,4 +1,4 @@
-"""Owns the kind of import contract that may name modules which are still to come.
+"""The kind of import contract that may name modules which are still to come.
 
 import-linter refuses a contract that names a missing module.  Some rules must stand before the
 first line of what they rule, or they come too late; this kind passes over missing modules.  That a

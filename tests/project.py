@@ -1,4 +1,4 @@
-"""Owns what tests know about the project itself: its root, its settings, its source files."""
+"""What tests know about the project itself: its root, its settings, its source files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what tests share about recorded exchanges: the one place that opens their files."""
+"""What tests share about recorded exchanges: the one place that opens their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the two builds: which one is loaded, and that ``TMQP_COMPILE`` does what setup.py says."""
+"""The two builds: which one is loaded, and that ``TMQP_COMPILE`` does what setup.py says."""
 
 from __future__ import annotations
 
@@ -253,7 +253,6 @@ has_compiler: Final = pytest.mark.skipif(
 )
 
 
-@pytest.mark.alone
 @pytest.mark.cold
 @has_compiler
 @pytest.mark.timeout(300)
@@ -273,7 +272,6 @@ def test_compile_then_change_then_do_without(project: Path) -> None:
     assert list((project / "out" / "sample").glob("one.*.*")) != []
 
 
-@pytest.mark.alone
 @pytest.mark.cold
 @has_compiler
 @pytest.mark.timeout(300)
@@ -282,7 +280,6 @@ def test_auto_compiles_where_it_can(project: Path) -> None:
     assert_compiled(project)
 
 
-@pytest.mark.alone
 @pytest.mark.cold
 @has_compiler
 @pytest.mark.timeout(300)
@@ -302,7 +299,6 @@ def test_a_compiler_that_cannot_divide_its_work_compiles_all_the_same(
     assert seen.read_text(encoding="utf-8") == "asked\n"
 
 
-@pytest.mark.alone
 @pytest.mark.cold
 def test_zero_never_compiles(project: Path) -> None:
     assert build(project, "0").returncode == 0
@@ -310,7 +306,6 @@ def test_zero_never_compiles(project: Path) -> None:
     assert read_report(project) == "interpreted: TMQP_COMPILE=0\n"
 
 
-@pytest.mark.alone
 @pytest.mark.cold
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(

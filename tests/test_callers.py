@@ -14,6 +14,7 @@ from tests.project import ROOT
 CALLED_ELSEWHERE: Final = {
     "get_key": "the interface of Python's selectors",
     "get_map": "the interface of Python's selectors",
+    "web_addresses": "part of the public face",
     "imbalance": "the books of a queue, for every checker of them",
 }
 

@@ -1,4 +1,4 @@
-"""Owns the public face: a module lists what it defines, and what the package promises is there.
+"""The public face: a module lists what it defines, and what the package promises is there.
 
 Everything is read from the sources, because a compiled module keeps no docstrings; then the names
 are looked up in the modules that are really loaded, compiled or not.

@@ -11,6 +11,7 @@ import codecs
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Final
 
@@ -172,6 +173,22 @@ PHRASES: Final = {
 _THIS: Final = "tests/test_tidy.py"
 
 
+#: Words of our own that code used once, each with the field's.
+PRIVATE_WORDS: Final = {
+    "enlist": "add",
+    "husk": "tombstone",
+    "parcel": "message set",
+    "rouse": "wake",
+    "twin": "duplicate",
+}
+_LOWER: Final = "|".join(PRIVATE_WORDS)
+_CAPITALISED: Final = "|".join(word.capitalize() for word in PRIVATE_WORDS)
+#: Also as a part of a name: ``_twins``, ``MARK_TWIN``, ``TwinTable``.
+PRIVATE_PATTERN: Final = re.compile(
+    f"(?:(?<![A-Za-z])(?:{_LOWER})|{_CAPITALISED}|{_LOWER.upper()})(?![a-rt-z])"
+)
+
+
 def phrase_pattern(phrase: str) -> re.Pattern[str]:
     """What finds a phrase, also across lines.
 
@@ -199,13 +216,21 @@ class File:
         """The file's last extension, with its dot."""
         return self.path.suffix
 
+    @cached_property
+    def _text(self) -> str:
+        return self.path.read_bytes().decode("utf-8")
+
+    @cached_property
+    def _tree(self) -> ast.Module:
+        return ast.parse(self.path.read_bytes())
+
     def text(self) -> str:
         """The file's contents, its line ends as they are."""
-        return self.path.read_bytes().decode("utf-8")
+        return self._text
 
     def tree(self) -> ast.Module:
         """The file's contents as Python."""
-        return ast.parse(self.path.read_bytes())
+        return self._tree
 
 
 def is_code(file: File) -> bool:
@@ -260,7 +285,7 @@ def long_lines(file: File) -> Iterator[str]:
 
 
 def missing_first_words(file: File) -> Iterator[str]:
-    """Python files that do not begin by saying what they own."""
+    """Python files that do not begin by saying what they are or do."""
     if is_python(file) and not (ast.get_docstring(file.tree()) or "").strip():
         yield "no docstring"
 
@@ -297,6 +322,16 @@ def riddles(file: File) -> Iterator[str]:
         for found in phrase_pattern(phrase).finditer(text):
             line = text.count("\n", 0, found.start()) + 1
             yield f"line {line}: {phrase!r}: write {better!r}, or the like"
+
+
+def private_words(file: File) -> Iterator[str]:
+    """Words of our own in names and comments, where the field has one."""
+    if not is_python(file) or file.name == _THIS:
+        return
+    for found in PRIVATE_PATTERN.finditer(file.text()):
+        line = file.text().count("\n", 0, found.start()) + 1
+        word = found.group().lower()
+        yield f"line {line}: {word!r}: write {PRIVATE_WORDS[word]!r}, or the like"
 
 
 def untidy_ends(file: File) -> Iterator[str]:
@@ -340,37 +375,45 @@ FILE_CHECKS: Final[tuple[Check, ...]] = (
     missing_public_list,
     banned_words,
     riddles,
+    private_words,
     untidy_ends,
     large_files,
     built_files,
     packages_of_tests,
 )
 
-_FUNCTION: Final = '"""Owns a sample."""\n\n__all__ = []\n\n\ndef sample():\n' + "    pass\n" * 69
-_MODULE: Final = '"""Owns a sample."""\n\n__all__ = []\n' + "x = 1\n" * 597
-_LINE: Final = '"""Owns a sample."""\n\n__all__ = []\n#' + "x" * 99 + "\n"
+_FUNCTION: Final = '"""A sample."""\n\n__all__ = []\n\n\ndef sample():\n' + "    pass\n" * 69
+_MODULE: Final = '"""A sample."""\n\n__all__ = []\n' + "x = 1\n" * 597
+_LINE: Final = '"""A sample."""\n\n__all__ = []\n#' + "x" * 99 + "\n"
 
 #: For each check: a file's name, a text that just passes and one that does not.
 SAMPLES: Final[dict[str, tuple[str, str, str]]] = {
     "long_functions": ("src/a.py", _FUNCTION, _FUNCTION + "    pass\n"),
     "long_modules": ("src/a.py", _MODULE, _MODULE + "x = 1\n"),
     "long_lines": ("Makefile", _LINE, _LINE.replace("#", "##")),
-    "missing_first_words": ("tests/a.py", '"""Owns."""\n', "import this\n"),
-    "missing_public_list": ("src/a.py", '"""Owns."""\n\n__all__ = []\n', '"""Owns."""\n'),
+    "missing_first_words": ("tests/a.py", '"""Is."""\n', "import this\n"),
+    "missing_public_list": ("src/a.py", '"""Is."""\n\n__all__ = []\n', '"""Is."""\n'),
     "banned_words": ("a.md", "as usual\n", f"ticket {7}\n"),
     "riddles": ("a.md", "is in two\nplaces\n", "stands\ntwice\n"),
+    "private_words": ("src/a.py", '"""Twinkles."""\n', "_twins = 1\n"),
     "untidy_ends": ("a.toml", "a = 1\n", "a = 1 \n"),
     "large_files": ("a.json", "x" * MAX_FILE_BYTES, "x" * (MAX_FILE_BYTES + 1)),
-    "built_files": ("a.py", '"""Owns."""\n', ""),
-    "packages_of_tests": ("tests/a.py", '"""Owns."""\n', '"""Owns."""\n'),
+    "built_files": ("a.py", '"""Is."""\n', ""),
+    "packages_of_tests": ("tests/a.py", '"""Is."""\n', '"""Is."""\n'),
 }
 #: Where the bad sample of a check has another name.
 BAD_NAMES: Final = {"built_files": "a.so", "packages_of_tests": "tests/a/__init__.py"}
 
 
+@cache
+def files_of_the_project() -> list[File]:
+    """Every file, read once for all checks."""
+    return [File(path, path.relative_to(ROOT).as_posix()) for path in project_files()]
+
+
 @pytest.mark.parametrize("check", FILE_CHECKS, ids=lambda check: check.__name__)
 def test_the_tree(check: Check) -> None:
-    files = [File(path, path.relative_to(ROOT).as_posix()) for path in project_files()]
+    files = files_of_the_project()
     assert "pyproject.toml" in {file.name for file in files}
     complaints = [f"{file.name}: {complaint}" for file in files for complaint in check(file)]
     assert not complaints, "\n" + "\n".join(complaints)
@@ -446,6 +489,30 @@ def packages_without_types(root: Path) -> list[str]:
 def packages_not_shipped(names: list[str], patterns: list[str]) -> list[str]:
     """Top-level packages that the distribution's include list does not name."""
     return sorted(name for name in names if not {name, f"{name}.*"} <= set(patterns))
+
+
+def classes_of_one_name(files: list[File]) -> list[str]:
+    """Public classes of a package that share their name with another of it.
+
+    The blocking face of the client has the names of the async one: programs choose by import.
+    """
+    places: dict[tuple[str, str], list[str]] = {}
+    for file in files:
+        if not is_python(file) or file.folders[:1] != ("src",):
+            continue
+        if file.folders[1:3] == ("tmqp_client", "sync"):
+            continue
+        package = (*file.folders[1:], file.path.stem)[0]
+        for node in ast.walk(file.tree()):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault((package, node.name), []).append(file.name)
+    return sorted(f"{name}: {', '.join(found)}" for (_, name), found in places.items() if found[1:])
+
+
+def test_a_class_has_a_name_of_its_own_in_its_package(tmp_path: Path) -> None:
+    assert classes_of_one_name(files_of_the_project()) == []
+    two = [write(tmp_path, f"src/p/{name}.py", "class Link: ...\n") for name in "ab"]
+    assert classes_of_one_name(two) == ["Link: src/p/a.py, src/p/b.py"]
 
 
 def test_demo_and_test_come_first() -> None:

@@ -33,7 +33,9 @@ _LEFT_OUT: Final = frozenset(
         "answer_bugs.py",
         "clock_bugs.py",
         "commit_bugs.py",
+        "dealing_bugs.py",
         "fleeting_bugs.py",
+        "link_bugs.py",
         "memory_bugs.py",
         "minimise.py",
         "mutants.py",
@@ -41,6 +43,7 @@ _LEFT_OUT: Final = frozenset(
         "run_bugs.py",
         "runner.py",
         "shell_bugs.py",
+        "work_bugs.py",
     }
 )
 

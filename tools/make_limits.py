@@ -22,6 +22,7 @@ from tmqp import models as json_models
 from tmqp_server.doors.native import copies
 from tmqp_server.doors.native import http as http_messages
 from tmqp_server.engine.routing import http_rules
+from tools.generated import write_or_check
 
 __all__ = ["OUTCOMES", "PAGE", "main", "render"]
 
@@ -37,6 +38,7 @@ _HTTP: Final = ROOT / "src" / "tmqp_server" / "doors" / "native" / "http.py"
 _URLS: Final = ROOT / "src" / "tmqp_server" / "engine" / "routing" / "http_rules.py"
 _CLIENT: Final = ROOT / "src" / "tmqp_client" / "config.py"
 _PARTS: Final = ROOT / "src" / "tmqp_client" / "parts.py"
+_WEB: Final = ROOT / "src" / "tmqp_server" / "doors" / "http" / "limits.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
 #: What happens past each bound of a connection: a rule of protocol.md, or words.
@@ -99,6 +101,12 @@ _JSON_HEAD: Final = """\
 `tmqp.models` checks every body before it parses it; beyond a limit it raises `ModelError`, which
 a server answers with 400 ([F43](protocol.md#f43)). `from_json` and `parse_list` take another size
 as `max_bytes`.
+"""
+
+_WEB_HEAD: Final = """\
+## HTTP
+
+The keys of `[web]` beside `listen` ([server.md](server.md#web)).
 """
 
 _ENGINE_HEAD: Final = """\
@@ -247,6 +255,13 @@ def _engine_table() -> list[str]:
     return rows
 
 
+def _web_table() -> list[str]:
+    rows = ["| limit | default | what it limits, and what happens beyond it |", "|---|---|---|"]
+    for name, default, text in documented_fields(_WEB, "HttpLimits"):
+        rows.append(f"| `{name}` | {_number(ast.literal_eval(default))} | {_prose(text)} |")
+    return rows
+
+
 def render() -> str:
     """The page as it should be."""
     bounds = Limits()
@@ -264,6 +279,8 @@ def render() -> str:
         "\n".join([*_json_table(), ""]),
         _DOOR_HEAD,
         "\n".join([*_door_table(), ""]),
+        _WEB_HEAD,
+        "\n".join([*_web_table(), ""]),
         _ENGINE_HEAD,
         "\n".join([*_engine_table(), ""]),
         _CLIENT_HEAD,
@@ -274,14 +291,7 @@ def render() -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the page, or with ``--check`` compare it; 1 if it is out of date."""
-    page = render()
-    if "--check" in arguments:
-        if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == page:
-            return 0
-        sys.stderr.write(f"{PAGE.name} is out of date: run python -m tools.make_limits\n")
-        return 1
-    PAGE.write_text(page, encoding="utf-8")
-    return 0
+    return write_or_check({PAGE: render()}, arguments, "make_limits")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
+from tools.generated import write_or_check
+
 __all__ = ["MAPS", "PAGE", "Map", "captions", "imports", "main", "ranks", "reduced", "render"]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -347,18 +349,8 @@ def _page(title: str, width: int, height: int, body: list[str]) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the pictures, or with ``--check`` compare them; 1 if one is out of date."""
-    stale = 0
-    for drawing in MAPS:
-        picture = render(drawing)
-        if "--check" not in arguments:
-            drawing.picture.write_text(picture, encoding="utf-8")
-        elif not (
-            drawing.picture.is_file() and drawing.picture.read_text(encoding="utf-8") == picture
-        ):
-            name = drawing.picture.name
-            sys.stderr.write(f"{name} is out of date: run python -m tools.make_map\n")
-            stale = 1
-    return stale
+    pictures = {drawing.picture: render(drawing) for drawing in MAPS}
+    return write_or_check(pictures, arguments, "make_map")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Owns what is made of the options' declarations: the engine's records, and tables in the docs.
+"""What is made of the options' declarations: the engine's records, and tables in the docs.
 
     python -m tools.make_options            write them
     python -m tools.make_options --check    only tell whether they are up to date
@@ -28,6 +28,7 @@ from tmqp_server.engine.option_table import (
     TEXT,
     Option,
 )
+from tools.generated import write_or_check
 
 __all__ = ["PAGE", "RECORDS", "main", "page", "records"]
 
@@ -123,18 +124,7 @@ def page(text: str) -> str:
 def main(arguments: list[str]) -> int:
     """Write what is made, or with ``--check`` say what is out of date; 1 if anything is."""
     made = {RECORDS: records(), PAGE: page(PAGE.read_text(encoding="utf-8"))}
-    stale = [
-        path
-        for path, text in made.items()
-        if not path.exists() or path.read_text(encoding="utf-8") != text
-    ]
-    if "--check" not in arguments:
-        for path in stale:
-            path.write_text(made[path], encoding="utf-8")
-        return 0
-    for path in stale:
-        print(f"{path} is out of date: run python -m tools.make_options", file=sys.stderr)
-    return 1 if stale else 0
+    return write_or_check(made, arguments, "make_options")
 
 
 if __name__ == "__main__":

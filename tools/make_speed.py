@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
+from tools.generated import write_or_check
+
 __all__ = ["GROUPS", "PAGE", "figures", "main", "render"]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -115,14 +117,7 @@ def render() -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the picture, or with ``--check`` compare it; 1 if it is out of date."""
-    picture = render()
-    if "--check" in arguments:
-        if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == picture:
-            return 0
-        sys.stderr.write(f"{PAGE.name} is out of date: run python -m tools.make_speed\n")
-        return 1
-    PAGE.write_text(picture, encoding="utf-8")
-    return 0
+    return write_or_check({PAGE: render()}, arguments, "make_speed")
 
 
 if __name__ == "__main__":

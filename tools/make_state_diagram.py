@@ -24,6 +24,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from tmqp.state import TABLE, Action, Input, Role, State
+from tools.generated import write_or_check
 
 __all__ = ["PAGE", "chain", "main", "render"]
 
@@ -359,14 +360,7 @@ def render() -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the picture, or with ``--check`` compare it; 1 if it is out of date."""
-    picture = render()
-    if "--check" in arguments:
-        if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == picture:
-            return 0
-        sys.stderr.write(f"{PAGE.name} is out of date: run python -m tools.make_state_diagram\n")
-        return 1
-    PAGE.write_text(picture, encoding="utf-8")
-    return 0
+    return write_or_check({PAGE: render()}, arguments, "make_state_diagram")
 
 
 if __name__ == "__main__":

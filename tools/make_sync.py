@@ -3,11 +3,11 @@
     python -m tools.make_sync            write the modules
     python -m tools.make_sync --check    only tell whether they are up to date
 
-Each public method and property of the async classes has a twin of the same name and the same
+Each public method and property of the async classes has a wrapped of the same name and the same
 parameters.  What cannot be made of a signature (opening and closing, decorators, iterables that
 block) is written by hand: see :data:`BY_HAND`.
 
-A twin is called in the event loop's thread if it is async, makes an object that belongs to the loop
+A call is made in the event loop's thread if it is async, makes an object that belongs to the loop
 (:data:`CLASSES`), or returns nothing, as what wakes tasks does.  Any other only looks something up,
 and the calling thread does that itself: crossing a thread costs a thousand times as much.
 """
@@ -24,31 +24,36 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
 
+from tmqp_client.batch import Batch
 from tmqp_client.client import Client
 from tmqp_client.connection_events import ConnectionEvents
-from tmqp_client.consumer import Consumer, ConsumerIterator
+from tmqp_client.consumer import Consumer, ConsumerIterator, TemporaryQueue
 from tmqp_client.custom import CustomMessage, CustomMessages
 from tmqp_client.direct import DirectMessage, DirectMessages
 from tmqp_client.events import Events
 from tmqp_client.message import Message
+from tmqp_client.operations.browsing import Browsing, PeekedMessages
 from tmqp_client.operations.channels import Channels
 from tmqp_client.operations.groups import Groups
 from tmqp_client.operations.messages import Messages
 from tmqp_client.operations.reading import KeptMessages, Reading
 from tmqp_client.pull import Pull
 from tmqp_client.unclaimed import Unclaimed
+from tools.generated import write_or_check
 
 __all__ = ["BY_HAND", "CLASSES", "main", "render"]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 FOLDER: Final = ROOT / "src" / "tmqp_client" / "sync"
 
-#: What comes out of a client, and has a blocking twin.
+#: What comes out of a client, and has a blocking form.
 CLASSES: Final[tuple[type, ...]] = (
     Message,
     DirectMessage,
     ConsumerIterator,
     Consumer,
+    Batch,
+    TemporaryQueue,
     Pull,
     DirectMessages,
     CustomMessage,
@@ -57,6 +62,7 @@ CLASSES: Final[tuple[type, ...]] = (
     Unclaimed,
     ConnectionEvents,
     KeptMessages,
+    PeekedMessages,
 )
 #: Written by hand in ``tmqp_client.sync._client``.
 BY_HAND: Final = frozenset({"aclose", "handler", "responder", "run", "push_many"})
@@ -141,31 +147,31 @@ def _origins(module: Any) -> dict[str, str]:
 
 
 def _method(kind: type, name: str, value: Any) -> str:
-    """The blocking twin of one member."""
+    """The blocking form of one member."""
     whose = f"tmqp_client.{kind.__name__}.{name}"
     if isinstance(value, property):
         returns = ast.unparse(_node(value.fget).returns or ast.Name("Any"))
         return (
             f"    @property\n    def {name}(self) -> {returns}:\n"
             f'        """As :attr:`{whose}`."""\n'
-            f"        return self._twin.{name}\n"
+            f"        return self._wrapped.{name}\n"
         )
     if name == "__aenter__":
         return (
-            "    def __enter__(self) -> Self:\n        self._loop.call(self._twin.__aenter__)\n"
+            "    def __enter__(self) -> Self:\n        self._loop.call(self._wrapped.__aenter__)\n"
             "        return self\n"
         )
     if name == "__aexit__":
         return (
             "    def __exit__(self, exc_type: type[BaseException] | None,"
             " exc: BaseException | None, traceback: TracebackType | None) -> None:\n"
-            "        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)\n"
+            "        self._loop.call(self._wrapped.__aexit__, exc_type, exc, traceback)\n"
         )
     if name == "__aiter__":
-        if kind is Consumer:
+        if issubclass(kind, Consumer):
             return (
                 "    def __iter__(self) -> ConsumerIterator:\n"
-                "        result: ConsumerIterator = self._wrap(self._twin.__aiter__())\n"
+                "        result: ConsumerIterator = self._wrap(self._wrapped.__aiter__())\n"
                 "        return result\n"
             )
         return "    def __iter__(self) -> Self:\n        return self\n"
@@ -179,9 +185,9 @@ def _method(kind: type, name: str, value: Any) -> str:
     head = f"    def {name}({ast.unparse(node.args)}) -> {returns}:\n"
     passed = _arguments(node)
     plain = is_plain(value)
-    call = f"self._call(self._twin.{name}{passed})"
+    call = f"self._call(self._wrapped.{name}{passed})"
     if plain:
-        call = f"self._twin.{name}({passed.removeprefix(', ')})"
+        call = f"self._wrapped.{name}({passed.removeprefix(', ')})"
     if plain:
         body = f"        return {call}\n"
     elif returns == "None":
@@ -194,7 +200,7 @@ def _method(kind: type, name: str, value: Any) -> str:
 
 def _class(kind: type, skip: frozenset[str], base: str, names: dict[str, str], only: Any) -> str:
     lines = [f"class {base}:\n"]
-    lines.append(f'    """The blocking twin of :class:`tmqp_client.{kind.__name__}`."""\n')
+    lines.append(f'    """The blocking form of :class:`tmqp_client.{kind.__name__}`."""\n')
     for name, value in members(kind).items():
         if name in skip or (only is not None and not only(name)):
             continue
@@ -251,7 +257,11 @@ def _operations() -> dict[str, str]:
     result: dict[str, str] = {}
     mine = (*vars(Client), *vars(Channels), *vars(Messages))
     own = {name for name in mine if not name.startswith("_")}
-    kept = {name for name in (*vars(Reading), *vars(Groups)) if not name.startswith("_")}
+    kept = {
+        name
+        for name in (*vars(Reading), *vars(Groups), *vars(Browsing))
+        if not name.startswith("_")
+    }
     other = set(members(Client)) - own - kept
     received = [kind.__name__ for kind in CLASSES]
     for file, base, words, only in (
@@ -295,20 +305,11 @@ def _tidy(text: str) -> str:
     return text
 
 
-def main() -> int:
-    """Write or check; the exit code."""
-    stale = []
-    for name, text in render().items():
-        path = FOLDER / name
-        if path.is_file() and path.read_text(encoding="utf-8") == text:
-            continue
-        stale.append(name)
-        if "--check" not in sys.argv:
-            path.write_text(text, encoding="utf-8")
-    for name in stale:
-        print(f"{name} {'is out of date' if '--check' in sys.argv else 'written'}")
-    return int("--check" in sys.argv and bool(stale))
+def main(arguments: list[str]) -> int:
+    """Write the modules, or with ``--check`` compare them; 1 if one is out of date."""
+    modules = {FOLDER / name: text for name, text in render().items()}
+    return write_or_check(modules, arguments, "make_sync")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

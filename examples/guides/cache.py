@@ -20,6 +20,7 @@ async def main() -> None:
             await station.push("weather", 1, f"{temperature} degrees")
         print(await visitor.read_cache("weather", 1))
         print(await visitor.read_cache("weather", 1))  # reading does not consume it
+        await station.remove_queue("weather", 1)
 
 
 if __name__ == "__main__":

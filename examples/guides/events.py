@@ -24,6 +24,7 @@ async def main() -> None:
             arrival = await anext(joined)
             assert isinstance(arrival, SubscriptionEvent)
             print(f"{arrival.client_id} joined {arrival.channel}")
+        await guest.remove_channel("party")  # so that the program can run again
 
 
 if __name__ == "__main__":

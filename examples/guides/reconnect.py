@@ -61,8 +61,10 @@ async def main() -> None:
                 assert isinstance(await anext(changes), Reconnected)
                 # It is too late to acknowledge this message; the server delivers it again.
                 print("stale:", letter.stale, "- acknowledged:", await letter.ack())
-                texts = {(await messages.get()).text for _ in range(2)}
-                print(sorted(texts))
+                both = [await messages.get(), await messages.get()]
+                print(sorted(message.text for message in both))
+                for message in both:
+                    await message.ack()
         tasks.cancel_scope.cancel()
 
 

@@ -1,4 +1,4 @@
-"""Owns the fuzz targets: one function for each codec, which takes any bytes and says what is wrong.
+"""The fuzz targets: one function for each codec, which takes any bytes and says what is wrong.
 
 A target returns nothing when every promise was kept: the bytes are read, or refused with a
 documented error, and cutting them otherwise changes nothing.  Anything it raises is a finding.
@@ -8,12 +8,14 @@ documented error, and cutting them otherwise changes nothing.  Anything it raise
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from tmqp import Connection, ConnectionInformation, FrameDecoder, Limits, RemoteProtocolError, Role
+from tmqp.block_writing import encode_block
 from tmqp.blocks import StoredMessage
 from tmqp.models import (
     BindingInformation,
@@ -38,13 +40,16 @@ from tmqp.testing import (
     plain_frame,
     server_bytes,
 )
+from tmqp_server.doors.http.door import HttpDoor
+from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.port import Door
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.outlets import Fault
 from tmqp_server.storage.port import DamageError
-from tmqp_server.storage.records import decode_block, encode_block
+from tmqp_server.storage.records import decode_block
 
 __all__ = ["CORPUS", "TARGETS", "corpus", "seeds"]
 
@@ -52,6 +57,7 @@ __all__ = ["CORPUS", "TARGETS", "corpus", "seeds"]
 CORPUS: Final = Path(__file__).resolve().parent.parent / "corpus"
 
 _TIGHT: Final = Limits(max_payload_bytes=2_000, max_header_bytes=500, max_name_bytes=200)
+_TIGHT_WEB: Final = HttpLimits(max_head_bytes=1_000, max_target_bytes=200, max_body_bytes=100)
 _MODELS: Final = (
     BindingInformation,
     ChannelInformation,
@@ -133,27 +139,54 @@ def door(data: bytes) -> None:
         count += 1
         return f"id-{count}"
 
+    _speak(NativeDoor(new_id, _TIGHT), _cut(data)[0])
+
+
+def web(data: bytes) -> None:
+    """Hub, HTTP door and broker together; how the stream is cut changes no answer."""
+    chunks, whole = _cut(data)
+    assert _speak(_web_door(), chunks) == _speak(_web_door(), [whole] if whole else [])
+
+
+def _web_door() -> HttpDoor:
+    numbers = itertools.count()
+
+    def new_id() -> str:
+        return f"id-{next(numbers)}"
+
+    return HttpDoor(new_id, _TIGHT_WEB, inner={"tmqp": NativeDoor(new_id, _TIGHT)})
+
+
+def _speak(spoken: Door, chunks: list[bytes]) -> bytes:
+    """What one session is answered to its bytes; nothing else may come of them."""
     broker = Broker(EngineLimits(max_channels=10, max_work_per_step=50))
     hub = Hub(broker, 4_096)
-    native = NativeDoor(new_id, _TIGHT)
-    hub.open(1, native, 0.0)
-    chunks, _ = _cut(data)
+    hub.open(1, spoken, 0.0)
+    said = b""
     for chunk in chunks:
         more = hub.receive(1, chunk, 1.0)
-        while more:
-            hub.take_outbound()
+        while more or hub.woken:
+            hub.woken.clear()
+            said += _sent(hub)
             more = hub.go_on(1, 1.0)
+        said += _sent(hub)
     for _ in range(100):
         due = hub.broker_deadline()
         if due is None or due > 1.0:
             break
         hub.on_broker_deadline(1.0)
+    said += _sent(hub)
     hub.receive_eof(1, 2.0)
-    hub.take_outbound()
+    said += _sent(hub)
     hub.forget(1, 3.0)
     faults = [each.error for each in hub.take_outside() if isinstance(each, Fault)]
     assert not faults, faults
     assert [queue for queue in broker.queues() if queue.imbalance()] == []
+    return said
+
+
+def _sent(hub: Hub) -> bytes:
+    return b"".join([data for _, data in hub.take_outbound()])
 
 
 def block(data: bytes) -> None:
@@ -173,6 +206,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "hello": hello,
     "models": models,
     "door": door,
+    "web": web,
     "block": block,
 }
 
@@ -192,6 +226,8 @@ def _good(name: str, draw: Seeded) -> bytes:
         return first + b"".join(frames)
     if name in ("server", "door"):
         return first + client_bytes(draw)
+    if name == "web":
+        return first + b"".join([_web_request(draw) for _ in range(1 + draw.below(4))])
     if name == "client":
         return first + server_bytes(draw)
     if name == "hello":
@@ -213,6 +249,24 @@ def _good(name: str, draw: Seeded) -> bytes:
         body = draw.some_bytes(draw.below(60))
         kept.append(StoredMessage(sequence, 1, 0, 0, 256, 0, 0, 0, 0, len(body), body))
     return encode_block(1 + draw.below(5), kept)
+
+
+def _web_request(draw: Seeded) -> bytes:
+    """A request of a kind that the server answers."""
+    queue = b"/api/v1/channels/c%d/queues/%d" % (draw.below(2), draw.below(2))
+    body = draw.some_bytes(draw.below(40))
+    targets = (b"%b/messages" % queue, b"%b/deliveries" % queue, b"%b/deliveries/x/ack" % queue)
+    target = targets[draw.below(3)]
+    if target.endswith(b"messages"):
+        if draw.one_in(2):
+            return b"POST %b HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b" % (
+                target, len(body), body,
+            )  # fmt: skip
+        head = b"POST %b HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n" % target
+        return head + (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"
+    if draw.one_in(4):
+        return b"GET /healthz HTTP/1.%d\r\nHost: h\r\n\r\n" % draw.below(2)
+    return b"POST %b HTTP/1.1\r\nHost: h\r\n\r\n" % target
 
 
 def corpus(name: str) -> list[bytes]:

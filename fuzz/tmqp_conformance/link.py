@@ -1,4 +1,4 @@
-"""Owns the connections to a server under test: plain sockets with a bounded wait."""
+"""The connections to a server under test: plain sockets with a bounded wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the simulator's command line: run, replay, minimise, marks, mutants, digests."""
+"""The simulator's command line: run, replay, minimise, marks, mutants, digests."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _run(options: argparse.Namespace) -> int:
     for index, result in enumerate(summary.failures):
         if options.minimise and index == 0:
             with planted(options.mutant):
-                result = minimise(result.seed, start=result)  # noqa: PLW2901 - its smaller twin
+                result = minimise(result.seed, start=result)  # noqa: PLW2901 - its smaller form
             print(f"left out: {', '.join(result.left_out) or 'nothing'}")
         print(result.report(), end="\n\n")
     for seed in summary.differing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tmqp_client._core import answers
 from tmqp_server.engine.model.questions import Questions
 
 __all__ = ["ANSWER_BUGS"]
@@ -37,6 +38,13 @@ def _passes_answers_twice(original: Any) -> Any:
     return takes
 
 
+def _believes_anybody(original: Any) -> Any:
+    def may_answer(pending: Any, frame: Any) -> bool:
+        return True
+
+    return may_answer
+
+
 ANSWER_BUGS: Final = (
     (
         "passes-any-answer", "an answer reaches a client that asked nothing",
@@ -49,5 +57,9 @@ ANSWER_BUGS: Final = (
     (
         "passes-answers-twice", "a receiver may answer again and again",
         Questions, "takes", _passes_answers_twice,
+    ),
+    (
+        "believes-anybody", "a client counts an answer from whoever gives it",
+        answers, "_may_answer", _believes_anybody,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Owns the audit of the disk: what must be on it, told from the broker's effects alone.
+"""The audit of the disk: what must be on it, told from the broker's effects alone.
 
 Theory of operation.  The broker says what is to be kept and what is settled, and hears when a batch
 is safe.  From that the audit knows at any moment what the store owes: what was appended in a batch
@@ -14,12 +14,13 @@ from tmqp.blocks import FLAG_TRANSIENT
 from tmqp_server.engine.effects import (
     Append,
     ClearStored,
+    CommitBatch,
     CommitStored,
     DropStaged,
     Effect,
     Erase,
     ForgetQueue,
-    StageBundle,
+    StageSegment,
 )
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import ANY_PRIORITY, Recovered
@@ -30,7 +31,7 @@ __all__ = ["Audit"]
 #: More than any queue of the world has on disk.
 _ALL: Final = 1 << 40
 _AUDITED: Final = (
-    Append, ClearStored, CommitStored, DropStaged, Erase, ForgetQueue, StageBundle,
+    Append, ClearStored, CommitBatch, CommitStored, DropStaged, Erase, ForgetQueue, StageSegment,
 )  # fmt: skip
 
 
@@ -84,6 +85,14 @@ class Audit:
                 self.owed[effect.key, effect.sequence] = (uid, effect.message.high_priority)
                 if effect.old:
                     self.owed.pop((effect.old_key, effect.old), None)
+            elif isinstance(effect, CommitBatch):
+                for each in effect.appended:
+                    self.owed[each.key, each.sequence] = (
+                        each.message.message_id,
+                        each.message.high_priority,
+                    )
+                for erased in effect.erased:
+                    self.owed.pop((erased.key, erased.sequence), None)
             elif isinstance(effect, CommitStored):
                 for part in effect.parts:
                     for sequence in range(part.first, part.first + part.count):
@@ -97,7 +106,7 @@ class Audit:
 
     def _stage(self, batch: list[Effect], drops: list[int]) -> None:
         for effect in batch:
-            if isinstance(effect, StageBundle):
+            if isinstance(effect, StageSegment):
                 self.staged[effect.number] = None
             elif isinstance(effect, DropStaged):
                 drops.extend(effect.numbers)

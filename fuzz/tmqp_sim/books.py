@@ -6,7 +6,8 @@ from typing import Final
 
 from tmqp_server.engine.books import (
     CONNECTION_BYTES,
-    HUSK_BYTES,
+    DEFERRAL_BYTES,
+    ENDED_SESSION_BYTES,
     PULL_BYTES,
     SUBSCRIPTION_BYTES,
     binding_bytes,
@@ -24,10 +25,18 @@ from tmqp_server.engine.books import (
 )
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.core import PendingChange
-from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.delivery.batches import PendingBatch
+from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.hub.hub import Hub
 
-__all__ = ["MOST_STATE_BYTES", "Ballast", "connections_of", "flights_of", "state_of"]
+__all__ = [
+    "MOST_STATE_BYTES",
+    "Ballast",
+    "audience_problem",
+    "connections_of",
+    "flights_of",
+    "state_of",
+]
 
 
 #: More than all but messages takes in a simulated server.
@@ -57,12 +66,12 @@ class Ballast:
         self.held = wanted
 
 
-def _husks(broker: Broker) -> dict[int, Session]:
+def _ended(broker: Broker) -> dict[int, Session]:
     """Sessions that have ended and have deliveries in flight."""
     found: dict[int, Session] = {}
     core = broker._core
-    flights = [queue.flights for queue in broker.queues()]
-    flights += [trash.in_hand for trash in core.trash]
+    flights = [queue.all_flights() for queue in broker.queues()]
+    flights += [{**trash.in_hand, **trash.timed} for trash in core.trash]
     for each in flights:
         for message in each.values():
             holders = list((message.holders or {}).values())
@@ -77,8 +86,8 @@ def _husks(broker: Broker) -> dict[int, Session]:
 
 def flights_of(broker: Broker) -> int:
     """What is charged for deliveries to several consumers."""
-    flights = [queue.flights for queue in broker.queues()]
-    flights += [trash.in_hand for trash in broker._core.trash]
+    flights = [queue.all_flights() for queue in broker.queues()]
+    flights += [{**trash.in_hand, **trash.timed} for trash in broker._core.trash]
     total = 0
     for message in [message for each in flights for message in each.values()]:
         several = message.holders is not None
@@ -110,6 +119,7 @@ def _of_topology(broker: Broker) -> int:
         for queue in channel.queues.values():
             total += queue_bytes(queue.options)
             total += sum([cursor_bytes(name) for name in queue.cursors])
+            total += DEFERRAL_BYTES * len(queue.deferred)
     for router in broker._routing._routers.values():
         if router.custom is None:
             total += router_bytes(router.name)
@@ -123,14 +133,15 @@ def state_of(broker: Broker) -> int:
     total = _of_topology(broker) + flights_of(broker)
     for session in core.sessions.values():
         total += _of_session(session)
-    for husk in _husks(broker).values():
-        total += HUSK_BYTES + text_bytes(husk.client_id)
+    for ended in _ended(broker).values():
+        total += ENDED_SESSION_BYTES + text_bytes(ended.client_id)
     for pending in core.tickets.values():
-        if isinstance(pending, PendingChange):
+        if isinstance(pending, (PendingBatch, PendingChange)):
             total += pending.memory
     for watch in broker._watching._all.values():
         assert watch.memory >= watch_bytes(watch.command.filter, len(watch.known))
         total += watch.memory
+    total += broker._browsing.charged()
     transactions = broker._transactions
     for transaction in transactions._open.values():
         total += transaction_bytes(transaction.application) + transaction.memory
@@ -140,4 +151,29 @@ def state_of(broker: Broker) -> int:
 def connections_of(hub: Hub) -> int:
     """What a hub has charged for its connections, and for bytes of peers that are not accepted."""
     outlets = hub._outlets
-    return len(outlets.sessions) * CONNECTION_BYTES + sum(outlets.strangers.values())
+    return (
+        len(outlets.sessions) * CONNECTION_BYTES
+        + sum(outlets.strangers.values())
+        + sum(outlets.partial.values())
+    )
+
+
+def audience_problem(audience: Audience) -> str:
+    """What an audience says of a subscription that is not so; empty if all is right."""
+    ready = 0
+    hearing: list[int] = []
+    for place, (number, subscription) in enumerate(audience.subscriptions.items()):
+        session = subscription.session
+        holds = subscription.holds
+        full = holds is not None and 0 <= subscription.window <= len(holds)
+        deaf = session.blocked or subscription.credit == 0 or full
+        stalled = deaf or session.full
+        if (subscription.deaf, subscription.stalled) != (deaf, stalled):
+            return f"{session!r} is counted as deaf {subscription.deaf}, {subscription.stalled}"
+        if not stalled:
+            ready |= 1 << place
+        if not deaf:
+            hearing.append(number)
+    if not audience.stale and (audience.ready, audience.everyone) != (ready, hearing):
+        return f"ready are {ready:b} and {hearing}, not {audience.ready:b} and {audience.everyone}"
+    return ""

@@ -1,4 +1,4 @@
-"""Owns the judgement at the end: pure functions over what the clients saw and the server sent.
+"""The judgement at the end: pure functions over what the clients saw and the server sent.
 
 Each returns complaints, none when all is well, so that a test can show it a bad history.
 

@@ -1,4 +1,4 @@
-"""Owns what all simulated clients have in common: a real client machine, driven in virtual time.
+"""What all simulated clients have in common: a real client machine, driven in virtual time.
 
 Theory of operation.  A client does with its machine what the library's session does over sockets:
 it feeds what it reads, sends what is queued as far as there is room, keeps the machine's deadlines,
@@ -24,7 +24,10 @@ from tmqp_sim.network import Broken, End, Link
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 
-__all__ = ["SimClient"]
+__all__ = ["FORGERS", "SimClient"]
+
+#: How the names of those begin who answer what nobody asked them.
+FORGERS: Final = "forger-"
 
 #: What a closing client gives its last bytes.
 CLOSE_S: Final = 2.0
@@ -292,6 +295,15 @@ class SimClient:
         if pending.waiter is _TOLD:
             raise Violation("client", f"{self.name}: settled twice: {pending!r}")
         pending.waiter = _TOLD
+        answer = pending.answer
+        # Forgers consume nothing, so they answer for no push; only forgers ask a forger.
+        if (
+            answer is not None
+            and answer.source.startswith(FORGERS)
+            and not self.name.startswith(FORGERS)
+        ):
+            text = f"{self.name}: {pending!r} is settled by {answer.source}"
+            raise Violation("forgery", text)
         if self.world.now > pending.deadline + SETTLE_SLACK_S:
             raise Violation("client", f"{self.name}: settled late: {pending!r}")
 

@@ -1,4 +1,4 @@
-"""Owns the bugs that are planted in commits of transactions; see ``mutants.py``."""
+"""The bugs that are planted in commits of transactions; see ``mutants.py``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the consumers: honest, careless, slow and flapping ones, and those who pull.
+"""The consumers: honest, careless, slow and flapping ones, and those who pull.
 
 A consumer says what it got in the history, deals with it for a while, and answers.  What it has
 answered positively is done, whether the answer arrives or not.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import TYPE_ACKNOWLEDGE, HeaderName
+from tmqp.extensions import REASON_RELEASE
 from tmqp.frames import Frame
 from tmqp_client._core import requests
 from tmqp_client._core.inbox import Inbox
@@ -33,7 +34,18 @@ _PULL_EVERY_S: Final = 0.3
 class Habits:
     """How a consumer behaves, in parts of a thousand and in seconds."""
 
-    __slots__ = ("bulk_s", "flap_s", "forget", "nack", "pace_s", "work_s")
+    __slots__ = (
+        "bulk_s",
+        "extend",
+        "filter",
+        "flap_s",
+        "forget",
+        "give_back",
+        "nack",
+        "pace_s",
+        "terms",
+        "work_s",
+    )
 
     def __init__(
         self,
@@ -56,6 +68,14 @@ class Habits:
         self.pace_s = pace_s
         #: It gathers answers for so long and writes them together; 0 for at once.
         self.bulk_s = bulk_s
+        #: It gives the message back.
+        self.give_back = 0
+        #: It asks for more time, and takes it.
+        self.extend = 0
+        #: What it wants of its subscription.
+        self.terms: requests.Pairs = ()
+        #: What it wants; None is everything.
+        self.filter: str | None = None
 
 
 class Consumer(SimClient):
@@ -91,7 +111,8 @@ class Consumer(SimClient):
             self.world.mark("joined again after a loss")  # which the machine does by itself
             self.joined = True
         else:
-            self.machine.request(requests.join(self.channel), self.world.now)
+            wanted = requests.join(self.channel, self.habits.filter, None, self.habits.terms)
+            self.machine.request(wanted, self.world.now)
         if self.habits.flap_s:
             delay = self.habits.flap_s * (0.2 + self.random.random())
             self.later(delay, self._flap)
@@ -103,6 +124,8 @@ class Consumer(SimClient):
 
     def settled(self, pending: Pending) -> None:
         """Joined, or not: then try on another connection."""
+        if pending.asked.startswith("extend"):
+            return  # whether or not there was something left to extend
         if pending.kind == Kind.OPERATION and self.machine.lost is None:
             if pending.error is None:
                 self.joined = True
@@ -180,6 +203,11 @@ class Consumer(SimClient):
         nack = not healed and habits.forget <= draw < habits.forget + habits.nack
         connection = self.connection
         delay = habits.work_s * self.random.random()
+        if not healed and habits.extend and self.random.randrange(1000) < habits.extend:
+            delay += self._extend(frame)
+        if not healed and habits.give_back and self.random.randrange(1000) < habits.give_back:
+            self.world.after(delay, self._give_back, connection, frame, receipt)
+            return
         self.world.after(delay, self._answer, connection, frame, receipt, nack)
 
     def _answer(self, connection: int, frame: Frame, receipt: Receipt, nack: bool) -> None:
@@ -193,6 +221,37 @@ class Consumer(SimClient):
         receipt.answer = "nack" if nack else "ack"
         if nack:
             self.world.mark("negative acknowledge")
+        self._write_soon()
+
+    def _extend(self, frame: Frame) -> float:
+        """Ask for more time, or less; how much of it is taken."""
+        seconds = self.random.choice((0.05, 0.5, 2.0))
+        request = requests.extend(frame.target, frame.content_type, frame.message_id, seconds)
+        try:
+            self.machine.request(request, self.world.now)
+        except ClientError:
+            return 0.0
+        self.world.mark("delivery extended")
+        self.flush()
+        return seconds * self.random.choice((0.2, 0.9))
+
+    def _give_back(self, connection: int, frame: Frame, receipt: Receipt) -> None:
+        """It is to be sent again, to this consumer or another, at once or later."""
+        if connection != self.connection or not self.usable:
+            self.world.mark("answer lost with the connection")
+            return
+        delay_s = self.random.choice((0.0, 0.0, 0.1, 0.6))
+        to = self.random.choice(("front", "end"))
+        headers = requests.release_headers(delay_s, to, self.random.random() < 0.5)
+        try:
+            self.machine.acknowledge(frame, REASON_RELEASE, headers)
+        except ClientError:
+            return
+        receipt.answer = "back"
+        self.world.mark("delivery given back, for later" if delay_s else "delivery given back")
+        self._write_soon()
+
+    def _write_soon(self) -> None:
         if not self.habits.bulk_s:
             self.flush()
         elif not self._gathering:

@@ -10,14 +10,15 @@ A new life begins with the real recovery, from what a store finds after its proc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.commands import Command
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.recovery import answer_of, recover
 from tmqp_server.shell.saving import PAUSED, Saving
 from tmqp_server.shell.world import CatchUp, CloseStore, ReadBatch, WorldEffect, WriteBatch
+from tmqp_server.storage.gathered import BodyCodec
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import StoreError, StoreFullError
@@ -65,12 +66,15 @@ class Disk:
         self._life = 0
         self._work: WorldEffect | None = None
         self._last_failed = False
+        self._read_failed = False
+        #: The batch was written, or failed, and the process may not have heard of it.
+        self._tried = False
 
     # -- lives ----------------------------------------------------------------------------------
 
-    def new_journal(self, door: NativeDoor) -> Journal:
-        """The journal of a life that begins."""
-        self.journal = Journal([door], EPOCH_S + self.simulation.server.booted_at)
+    def new_journal(self, doors: Sequence[BodyCodec]) -> Journal:
+        """The journal of a life that begins, for the messages of these doors."""
+        self.journal = Journal(doors, EPOCH_S + self.simulation.server.booted_at)
         return self.journal
 
     def begin(self, life: int, hub: Hub) -> None:
@@ -92,7 +96,7 @@ class Disk:
     def crash(self) -> None:
         """The power is gone."""
         work = self._work
-        if isinstance(work, WriteBatch):
+        if isinstance(work, WriteBatch) and not self._tried:
             if self._random.random() < 0.5 and not self.full and not self.full_for_messages:
                 self._write(work.writing)
                 self.audit.crashed(True)
@@ -113,6 +117,7 @@ class Disk:
         if self._work is not None:
             raise Violation("disk", f"{work!r} is wanted beside {self._work!r}")
         self._work = work
+        self._tried = False
         if isinstance(work, WriteBatch):
             self.audit.taken()
         if self._hurries:
@@ -135,6 +140,7 @@ class Disk:
             return
         server = self.simulation.server
         if isinstance(work, WriteBatch):
+            self._tried = True
             error = self._try_to_write(work.writing)
             server.hear(lambda: self._tell_written(work.writing, error))
         elif isinstance(work, ReadBatch):
@@ -204,7 +210,10 @@ class Disk:
         self.world.mark("read back from the disk")
         now = self.simulation.server.now
         questions = work.questions
-        if self._random.randrange(1000 * _READS_FAIL) < self.habits.fails:
+        likely = self.habits.fails and self._read_failed and self._random.random() < 0.3
+        self._read_failed = False
+        if likely or self._random.randrange(1000 * _READS_FAIL) < self.habits.fails:
+            self._read_failed = True
             self.world.mark("read failed")
             some = questions[: self._random.randrange(len(questions))]
             answers = [answer_of(self.store, self.journal, asked, now) for asked in some]

@@ -1,4 +1,4 @@
-"""Owns the writer of epochs: a client that pushes in transactions, and what must be on the disk.
+"""The writer of epochs: a client that pushes in transactions, and what must be on the disk.
 
 Theory of operation.  The writer does one epoch after the other, as a pipeline's sink does: it opens
 a transaction for each part, pushes into it, and commits them all.  What it pushes for an epoch is
@@ -40,6 +40,7 @@ from tmqp_client.errors import ClientError
 from tmqp_server.storage.memory import MemoryStore
 from tmqp_server.storage.port import ANY_PRIORITY
 from tmqp_sim.clients import SimClient
+from tmqp_sim.foreign import MARK
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 
@@ -66,7 +67,7 @@ def found_on(store: MemoryStore, key: int) -> list[str]:
     """The ids of what a store has of a queue."""
     ids: list[str] = []
     for stored in store.fetch(key, 0, _ALL, _ALL, _ALL, ANY_PRIORITY):
-        (frame,) = FrameDecoder().feed(stored.body)
+        (frame,) = FrameDecoder().feed(stored.body.removeprefix(MARK))
         ids.append(frame.message_id)
     return ids
 

@@ -1,4 +1,4 @@
-"""Owns what each kind of fault does to the world when its time has come."""
+"""What each kind of fault does to the world when its time has come."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tmqp.constants import STATUS_PAUSED
 from tmqp_sim.clients import SimClient
 from tmqp_sim.disk import Disk
 from tmqp_sim.history import Place
-from tmqp_sim.network import CUT_NEWS_S, Link
+from tmqp_sim.network import CUT_NOTICE_S, Link
 from tmqp_sim.operators import Operator
 from tmqp_sim.plan import Fault, Plan
 from tmqp_sim.stage import Stage
 
-__all__ = ["Target", "strike"]
+__all__ = ["Target", "inject"]
 
 #: How often a consumer with a credit grants more, in seconds.
 _GRANT_EVERY_S: Final = 0.5
@@ -43,12 +43,12 @@ class Target(Stage, Protocol):
     def resume_queue(self, place: Place) -> None: ...
 
 
-def strike(simulation: Target, fault: Fault) -> None:
+def inject(simulation: Target, fault: Fault) -> None:
     """Let a fault happen."""
     if simulation.healed:
         return
     simulation.world.note("fault", repr(fault))
-    if _STRIKES[fault.kind](simulation, fault):
+    if _INJECTORS[fault.kind](simulation, fault):
         simulation.world.mark(f"fault: {fault.kind}")
 
 
@@ -61,7 +61,7 @@ def _cut(simulation: Target, fault: Fault) -> bool:
     link = _victim(simulation, fault)
     if link is None:
         return False
-    first = CUT_NEWS_S * fault.pick
+    first = CUT_NOTICE_S * fault.pick
     if fault.lasts_s > 0.5:
         link.cut(first, 0.0)
     else:
@@ -220,7 +220,7 @@ def _clear(simulation: Target, fault: Fault) -> bool:
     return True
 
 
-_STRIKES: Final[dict[str, Callable[[Target, Fault], bool]]] = {
+_INJECTORS: Final[dict[str, Callable[[Target, Fault], bool]]] = {
     "cut": _cut,
     "half-open": _half_open,
     "silence": _silence,

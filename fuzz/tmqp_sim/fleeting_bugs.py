@@ -1,4 +1,4 @@
-"""Owns the bugs that are planted in the destroying of what is empty; see ``mutants.py``."""
+"""The bugs that are planted in the destroying of what is empty; see ``mutants.py``."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from tmqp.constants import TARGET_TYPE_PREFIX, TYPE_ACKNOWLEDGE, TYPE_DIRECT_MESSAGE, TYPE_RESPONSE
 from tmqp.frames import Frame
@@ -57,9 +57,9 @@ class Forger(SimClient):
 
     def arrived(self, inbox: Inbox[Frame]) -> None:
         """Answer what others ask, now and then twice."""
-        while len(inbox):
-            item = inbox.take()
-            # What nobody listens for comes as an event.
+        items: Inbox[Any] = inbox  # what nobody listens for comes as an event
+        while len(items):
+            item = items.take()
             frame: Frame = getattr(item, "frame", item)
             if frame.type != TYPE_DIRECT_MESSAGE:
                 continue

@@ -1,4 +1,4 @@
-"""Owns what the clients saw: what was sent, what was confirmed, what arrived, what was done.
+"""What the clients saw: what was sent, what was confirmed, what arrived, what was done.
 
 The history is written by the clients alone, from their own side of the wire, so that it can be held
 against what the server believes (``watch.py``).
@@ -10,8 +10,10 @@ from typing import Final
 
 from tmqp_sim.world import Violation
 
-__all__ = ["History", "Place", "Receipt", "Sent"]
+__all__ = ["MADE", "History", "Place", "Receipt", "Sent"]
 
+#: How an id begins that the server has made.
+MADE: Final = "door-"
 #: What a payload is filled up with.
 _FILLER: Final = b"."
 
@@ -35,6 +37,7 @@ class Place:
         "fleeting",
         "handler",
         "kind",
+        "kinds",
         "memory_limit",
         "message_limit",
         "overflow",
@@ -85,6 +88,8 @@ class Place:
         self.durable = durable
         self.overflow = overflow
         self.memory_limit = memory_limit
+        #: Its messages are of so many kinds, by which consumers choose; 0 is none.
+        self.kinds = 0
         #: Its channel is destroyed when it is empty.
         self.fleeting = False
 
@@ -102,7 +107,10 @@ class Sent:
 
     __slots__ = (
         "asks",
+        "cancel_s",
         "confirms",
+        "counts",
+        "delay_s",
         "high",
         "index",
         "last_life",
@@ -129,6 +137,10 @@ class Sent:
         self.refusals = 0
         #: The life of the server in which it was confirmed last.
         self.last_life = 0
+        #: As in ``MessagePlan``; and whether its receivers are to be counted.
+        self.delay_s = 0.0
+        self.cancel_s = -1.0
+        self.counts = False
 
     def payload(self) -> bytes:
         """What it says; long enough to tell it from all others."""
@@ -156,7 +168,7 @@ class Receipt:
         self.place_key = place_key
         self.at = at
         self.first = first
-        #: What the consumer answered: "" nothing yet, "ack" or "nack".
+        #: What the consumer answered: "" nothing yet, "ack", "nack" or "back".
         self.answer = ""
 
 
@@ -169,6 +181,8 @@ class History:
         self.receipts: dict[str, list[Receipt]] = {}
         #: What came over each link, in its order.
         self.by_link: dict[int, list[str]] = {}
+        #: Producers whose ids the server makes.
+        self.nameless: dict[str, None] = {}
         #: What was removed on purpose need not arrive.
         self.excused: dict[str, None] = {}
 
@@ -198,7 +212,9 @@ class History:
             raise Violation("invented", f"{receipt.uid!r} came to {receipt.consumer}, unsent")
         if payload != sent.payload():
             raise Violation("invented", f"{receipt.uid} came with another payload: {payload!r}")
-        if source != sent.producer:
+        if source != sent.producer and not (
+            sent.producer in self.nameless and source.startswith(MADE)
+        ):
             raise Violation("invented", f"{receipt.uid} came under the name {source!r}")
         place = sent.place
         if receipt.place_key not in (place.key, place.dead_letter):

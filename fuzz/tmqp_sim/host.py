@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.turn import Turn
 from tmqp_sim.network import End
 from tmqp_sim.world import World
 
-__all__ = ["Guest", "Host"]
+__all__ = ["WEB", "Guest", "Host", "Peer"]
+
+#: How the hosts of those begin who come by HTTP.
+WEB: Final = "web "
 
 
 class Guest(Protocol):
@@ -53,3 +56,16 @@ class Host(Protocol):
 
     def hear(self, tell: Callable[[], None]) -> None:
         """Let the turn be told something from outside, as soon as the process runs."""
+
+
+class Peer(Protocol):
+    """What belongs to a server's process beside its sessions."""
+
+    def crash(self) -> None:
+        """The process is gone."""
+
+    def wake(self) -> None:
+        """The process goes on."""
+
+    def check(self) -> None:
+        """Look at everything, after a turn."""

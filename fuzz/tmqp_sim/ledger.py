@@ -1,4 +1,4 @@
-"""Owns the second set of books: what the broker may do, told from its commands and effects alone.
+"""The second set of books: what the broker may do, told from its commands and effects alone.
 
 Theory of operation.  The ledger sees every command that goes into the broker and every effect that
 comes out, and keeps a model of its own, without a look at the broker's books: who has joined what,
@@ -29,15 +29,19 @@ from typing import Final
 from tmqp.constants import STATUS_PULL
 from tmqp_server.engine.commands import (
     Acknowledge,
+    CancelMessage,
     ClearMessages,
     Command,
     Connect,
     Disconnect,
+    Extend,
     Grant,
     Join,
     Leave,
     Push,
+    Release,
     SessionCommand,
+    SetTerms,
     Synced,
 )
 from tmqp_server.engine.effects import (
@@ -51,32 +55,20 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.engine.model.message import Message
+from tmqp_sim.appointments import Appointments
 from tmqp_sim.correspondence import Correspondence
 from tmqp_sim.history import Place
 from tmqp_sim.lifetimes import Lifetimes
+from tmqp_sim.promises import Hand, Promises, is_with
+from tmqp_sim.wishes import Wishes
 from tmqp_sim.world import Violation, World
 
-__all__ = ["Hand", "Ledger"]
+__all__ = ["Ledger"]
 
 #: Rounding of times.
 _EPSILON_S: Final = 1e-9
 #: Handlers that tell nobody who did not ask; any other may tell every producer once (F77).
 _TELL_WHO_ASKED: Final = ("ack-if-asked", "putback-start", "putback-end")
-
-
-class Hand:
-    """One sending of one message: who has it, and until when nobody else may."""
-
-    __slots__ = ("due", "holders", "key", "message", "sessions", "step", "uid")
-
-    def __init__(self, key: tuple[str, int], message: Message, due: float, step: int) -> None:
-        self.key = key
-        self.message = message
-        self.uid = message.message_id
-        self.due = due
-        self.step = step
-        self.sessions: list[int] = []
-        self.holders: list[int] = []
 
 
 class Ledger:
@@ -85,6 +77,7 @@ class Ledger:
     :param sent: what was sent to each session, in its order, over all lives.
     :param pushes: how often a message was pushed up to now, over all lives.
     :param lifetimes: when messages are too old, over all lives.
+    :param appointments: what is deferred, cancelled and counted, over all lives.
     """
 
     def __init__(
@@ -95,8 +88,10 @@ class Ledger:
         sent: dict[int, list[str]],
         pushes: Callable[[str], int],
         lifetimes: Lifetimes,
+        appointments: Appointments,
     ) -> None:
         self.pushes = pushes
+        self.appointments = appointments
         self.lifetimes = lifetimes
         self.world = world
         self.places = places
@@ -112,17 +107,18 @@ class Ledger:
         self.hands: dict[tuple[tuple[str, int], str], list[Hand]] = {}
         self.in_hand: dict[tuple[str, int, str, int], list[Hand]] = {}
         self.waiting_for: dict[tuple[str, int], Hand] = {}
-        self.last_first: dict[tuple[str, int, bool], int] = {}
+        self.last_first: dict[tuple[str, int, bool, str], int] = {}
         #: The places in the order of arrival of messages that were never sent.
         self.unsent: dict[tuple[tuple[str, int], str], list[int]] = {}
         self.arrivals = 0
+        self.wishes = Wishes(world)
         #: Something could not be saved in this life.
         self.disk_failed = False
         self.high_waiting: dict[tuple[str, int], dict[str, int]] = {}
         #: When each message was taken in, by its id; several times if it was pushed again.
         self.accepted: dict[tuple[str, int], dict[str, list[float]]] = {}
         self.asked: dict[tuple[int, str], int] = {}
-        self.good_news: dict[tuple[int, str], int] = {}
+        self.positives: dict[tuple[int, str], int] = {}
         #: Whose messages wait for an answer of the storage, by ticket; those of a run have one.
         self.tickets: dict[int, list[tuple[int, str]]] = {}
         self.credits: dict[tuple[str, int], int] = {}
@@ -133,17 +129,23 @@ class Ledger:
         #: How often each message of a queue was sent, by its id.
         self.sendings: dict[tuple[tuple[str, int], str], int] = {}
         self._correspondence = Correspondence(world)
+        self._promises = Promises(world, max_in_flight)
+        #: The server passes every answer on.
+        self.trusting = False
         self._passes: list[Hand] = []
         self._performers: dict[type, Callable[[Command], None]] = {
             Push: self._push,
             Acknowledge: self._acknowledge,
+            Release: self._release,
             Join: self._join,
             Leave: self._leave,
             Grant: self._grant,
+            SetTerms: self._set_terms,
+            Extend: self._extend,
             Disconnect: self._disconnect,
-            Connect: self._connect,
             Synced: self._synced,
             ClearMessages: self._clear,
+            CancelMessage: self._cancel,
         }
 
     # -- a step ---------------------------------------------------------------------------------
@@ -162,7 +164,17 @@ class Ledger:
 
         :raises Violation: when a promise is broken.
         """
-        self._correspondence.after(command, effects)
+        if not self.trusting:
+            self._correspondence.after(command, effects)
+        if isinstance(command, Connect):
+            # Who is taken over goes first: what it had may be with others in this step (seed 5591).
+            for effect in effects:
+                if isinstance(effect, CloseSession):
+                    self._forget(effect.session)
+        for hand, session in self._promises.take_returned():
+            self._let_go(hand, session)
+        if isinstance(command, Push):
+            self.appointments.count(command, effects)
         for effect in effects:
             if isinstance(effect, Deliver):
                 self._deliver(effect.sessions, effect.message, effect.channel, effect)
@@ -180,15 +192,14 @@ class Ledger:
                 self._accept(effect)
             elif isinstance(effect, CloseSession):
                 self._forget(effect.session)
-            elif isinstance(effect, Reply) and effect.code and command is not None:
-                self._refused(effect, command)
+            elif isinstance(effect, Reply):
+                self.appointments.replied(effect)
+                if effect.code and command is not None:
+                    self._refused(effect, command)
         if self._passes:
             self._check_passes()
 
     # -- sessions -------------------------------------------------------------------------------
-
-    def _connect(self, command: Command) -> None:
-        assert isinstance(command, Connect)
 
     def _accept(self, effect: Accept) -> None:
         older = self.clients.get(effect.client_id)
@@ -211,16 +222,27 @@ class Ledger:
             del self.clients[name]
         for members in self.members.values():
             members.pop(session, None)
+        self._promises.forget(session, self.places)
 
     def _join(self, command: Command) -> None:
         assert isinstance(command, Join)
         channel = command.channel.lower()
         self.members.setdefault(channel, {})[command.session] = None
         self.credits[(channel, command.session)] = command.credit
+        self._promises.accept(channel, command.session, command.terms)
+        self.wishes.joined(command)
+
+    def _set_terms(self, command: Command) -> None:
+        assert isinstance(command, SetTerms)
+        channel = command.channel.lower()
+        if command.session in self.members.get(channel, {}):
+            self._promises.accept(channel, command.session, command.terms)
 
     def _leave(self, command: Command) -> None:
         assert isinstance(command, Leave)
-        self.members.get(command.channel.lower(), {}).pop(command.session, None)
+        channel = command.channel.lower()
+        self.members.get(channel, {}).pop(command.session, None)
+        self._promises.leave(channel, command.session, self.places)
 
     def _grant(self, command: Command) -> None:
         assert isinstance(command, Grant)
@@ -229,6 +251,7 @@ class Ledger:
     def _refused(self, effect: Reply, command: Command) -> None:
         if isinstance(command, Join) and effect.request is command.request:
             self.members.get(command.channel.lower(), {}).pop(command.session, None)
+            self._promises.refuse(command.channel.lower(), command.session)
         elif isinstance(command, Push) and effect.request is command.wire:
             key = (command.channel, command.queue_id)
             times = self.accepted.get(key, {}).get(command.message_id)
@@ -254,9 +277,10 @@ class Ledger:
         accepted = self.accepted.setdefault(key, {})
         accepted.setdefault(command.message_id, []).append(self.world.now)
         self.lifetimes.took_in(key, command.message_id)
+        self.wishes.pushed(self.places[key], command)
         self.arrivals += 1
         self.unsent.setdefault((key, command.message_id), []).append(self.arrivals)
-        if command.high_priority:
+        if not self.appointments.is_deferred(command) and command.high_priority:
             high = self.high_waiting.setdefault(key, {})
             high[command.message_id] = high.get(command.message_id, 0) + 1
         if command.wants_confirm or self.places[key].handler not in _TELL_WHO_ASKED:
@@ -271,13 +295,14 @@ class Ledger:
             owners = self.tickets.pop(ticket, None)
             if owners is not None and command.ok:
                 for owner in owners:
-                    self.good_news[owner] = self.good_news.get(owner, 0) + 1
+                    self.positives[owner] = self.positives.get(owner, 0) + 1
 
     def _confirm(self, effect: Confirm) -> None:
         key = (effect.channel, effect.queue_id)
         place = self.places.get(key)
         if place is None:
             return
+        self.appointments.check_confirm(effect)
         asked = (effect.session, effect.message_id)
         left = self.asked.get(asked, 0)
         if left == 0:
@@ -285,10 +310,10 @@ class Ledger:
         self.asked[asked] = left - 1
         if not effect.positive or not place.saves:
             return
-        news = self.good_news.get(asked, 0)
-        if news == 0:
+        left = self.positives.get(asked, 0)
+        if left == 0:
             raise Violation("confirm", f"{asked} is told that it is safe before it is")
-        self.good_news[asked] = news - 1
+        self.positives[asked] = left - 1
 
     # -- messages out ---------------------------------------------------------------------------
 
@@ -318,9 +343,13 @@ class Ledger:
                     "audience", f"{uid} of {place} goes to session {session}, which has not joined"
                 )
             hand.sessions.append(session)
-            self._spend(channel.lower(), session)
+            self.wishes.check(place, message, channel, session)
+            if isinstance(effect, Deliver):  # what a client pulls needs no credit
+                self._spend(channel.lower(), session)
             self.sent.setdefault(session, []).append(uid)
             if effect.wants_acknowledge:
+                bound = isinstance(effect, Deliver)
+                self._promises.deliver(channel.lower(), session, hand, place, bound)
                 hand.holders.append(session)
                 self.in_hand.setdefault((channel, message.queue_id, uid, session), []).append(hand)
 
@@ -329,11 +358,12 @@ class Ledger:
         if place.waits:
             held = self.waiting_for.get(key)
             awaited = held is not None and len(held.holders) == len(held.sessions)
-            if held is not None and awaited and now < held.due - _EPSILON_S:
+            if held is not None and awaited and now < held.last_due() - _EPSILON_S:
                 raise Violation(
                     "exclusivity",
                     f"{message.message_id} of {place} is sent while {held.uid} is unanswered",
                 )
+        self._promises.check_delay(message, place)
         self._count_sending(place, key, message)
         hand = Hand(key, message, now + place.ack_timeout_s, self.steps)
         self.hands.setdefault((key, hand.uid), []).append(hand)
@@ -347,7 +377,7 @@ class Ledger:
         uid = message.message_id
         count = self.sendings.get((key, uid), 0) + 1
         self.sendings[(key, uid)] = count
-        if message.attempts > place.put_back_limit + 1:
+        if message.attempts > place.put_back_limit + 1 + self._promises.uncounted.get(message, 0):
             raise Violation(
                 "put-back", f"{uid} of {place} is sent {message.attempts} times, over its limit"
             )
@@ -373,7 +403,7 @@ class Ledger:
         for hand in hands:
             if not hand.holders:
                 continue
-            if now < hand.due - _EPSILON_S:
+            if now < hand.last_due() - _EPSILON_S:
                 taken.append(hand)
             elif hand.message is message:
                 self.overtaken[key] = self.overtaken.get(key, 0) + len(hand.holders)
@@ -381,12 +411,12 @@ class Ledger:
             else:
                 taken.append(hand)
         self.hands[key, uid] = taken
-        busy = [hand for hand in taken if now < hand.due - _EPSILON_S]
+        busy = [hand for hand in taken if now < hand.last_due() - _EPSILON_S]
         if len(busy) >= self.pushes(uid) or any(hand.message is message for hand in busy):
             raise Violation(
                 "exclusivity",
                 f"{uid} of {place} is sent again while sessions {busy[0].holders} have it"
-                f" until {busy[0].due:.4f}",
+                f" until {busy[0].last_due():.4f}",
             )
 
     def _check_first(
@@ -399,6 +429,7 @@ class Ledger:
         """Order and flags of a sending."""
         uid = message.message_id
         self.lifetimes.check_sending(key, uid)
+        self.appointments.check_sending(key, uid)
         if effect.wants_acknowledge != place.acks:
             raise Violation("flags", f"{uid} of {place}: acknowledges are not asked as they should")
         high = message.high_priority
@@ -420,7 +451,7 @@ class Ledger:
             raise Violation("flags", f"{uid} of {place}: one first acquirer too many (F87)")
         if not effect.first_acquirer and len(arrived) == len(times):
             raise Violation("flags", f"{uid} of {place} has no first acquirer (F87)")
-        if effect.first_acquirer and len(times) == 1:
+        if effect.first_acquirer and len(times) == 1 and not self.appointments.waited(key, uid):
             self._check_order(place, key, message, turn)
 
     def _check_order(
@@ -437,10 +468,16 @@ class Ledger:
             return  # who pulls may want the newest first
         if self.disk_failed and (place.durable or place.overflow):
             return  # what could not be saved was dropped, or stays in memory before the rest
-        waiting = self.high_waiting.get(key)
-        if not high and waiting and not place.expiry_s and place.kind != "fan":
+        kind = self.wishes.kind_of(key, uid)
+        waiting = self.high_waiting.get(key, {})
+        if (
+            not high
+            and self.wishes.of_kind(place, key, waiting, kind)
+            and not place.expiry_s
+            and place.kind != "fan"
+        ):
             raise Violation("order", f"{uid} of {place} overtakes high-priority {waiting}")
-        order = (key[0], key[1], high)
+        order = (key[0], key[1], high, kind)
         if turn <= self.last_first.get(order, 0):
             raise Violation("order", f"{uid} of {place} comes behind a younger one")
         self.last_first[order] = turn
@@ -476,6 +513,16 @@ class Ledger:
 
     def _acknowledge(self, command: Command) -> None:
         assert isinstance(command, Acknowledge)
+        self._answered(command)
+
+    def _release(self, command: Command) -> None:
+        assert isinstance(command, Release)
+        hand = self._answered(command)
+        if hand is not None:
+            self._promises.release(hand.message, command)
+
+    def _answered(self, command: Acknowledge | Release) -> Hand | None:
+        """Take what is answered for out of a hand; None if it is in none."""
         key = (command.channel, command.queue_id, command.message_id, command.session)
         hands = self.in_hand.get(key)
         if hands:
@@ -483,20 +530,32 @@ class Ledger:
             hand.holders.remove(command.session)
             if not hands:
                 del self.in_hand[key]
-        elif (command.channel, command.queue_id) in self.places:
+            return hand
+        if (command.channel, command.queue_id) in self.places:
             self.world.mark("acknowledge of nothing in hand")
+        return None
 
     def close(self, hand: Hand) -> None:
         """Nobody has it any more."""
-        for session in hand.holders:
-            key = (*hand.key, hand.uid, session)
-            hands = self.in_hand.get(key)
-            if hands is not None:
-                if hand in hands:
-                    hands.remove(hand)
-                if not hands:
-                    del self.in_hand[key]
-        hand.holders = []
+        for session in list(hand.holders):
+            self._let_go(hand, session)
+
+    def _let_go(self, hand: Hand, session: int) -> None:
+        """A session has it no longer."""
+        hand.holders.remove(session)
+        key = (*hand.key, hand.uid, session)
+        hands = self.in_hand.get(key)
+        if hands is not None:
+            if hand in hands:
+                hands.remove(hand)
+            if not hands:
+                del self.in_hand[key]
+
+    def _extend(self, command: Command) -> None:
+        assert isinstance(command, Extend)
+        key = (command.channel, command.queue_id, command.message_id, command.session)
+        for hand in self.in_hand.get(key, [])[:1]:
+            hand.dues[command.session] = self.world.now + command.timeout_ms / 1000
 
     def timed_out(self, key: tuple[str, int], count: int, out: Collection[Message]) -> None:
         """The broker says that so many deliveries of a queue timed out in this step.
@@ -510,11 +569,16 @@ class Ledger:
         if count > allowed:
             for hands in self.hands.values():
                 for hand in hands:
-                    if hand.key != key or not hand.holders or hand.due > now + _EPSILON_S:
+                    if hand.key != key or not hand.holders:
                         continue
-                    if not any(hand.message is message for message in out):
-                        allowed += len(hand.holders)
-                        self.close(hand)
+                    there = any(hand.message is message for message in out)
+                    for session in list(hand.holders):
+                        late = hand.due_of(session) <= now + _EPSILON_S
+                        # One whose time is the queue's has it as long as anybody has.
+                        stays = there and (not hand.dues or is_with(hand.message, session))
+                        if late and not stays:
+                            allowed += 1
+                            self._let_go(hand, session)
         if count > allowed:
             text = f"{count} deliveries of {key} timed out, {allowed} were due"
             raise Violation("deadline", text)
@@ -524,6 +588,11 @@ class Ledger:
     def all_served(self) -> None:
         """Whatever was due has been dealt with."""
         self.due.clear()
+
+    def _cancel(self, command: Command) -> None:
+        """A message is removed on purpose."""
+        assert isinstance(command, CancelMessage)
+        self.appointments.cancel(command)
 
     def _clear(self, command: Command) -> None:
         """What waits in a queue is removed on purpose."""

@@ -1,10 +1,11 @@
-"""Owns the list of rare branches, each of which enough runs must have reached."""
+"""The list of rare branches, each of which enough runs must have reached."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
+from tmqp_sim.cluster_plan import CLUSTER_FAULTS
 from tmqp_sim.plan import FAULT_KINDS
 from tmqp_sim.raw import RAW_ROLES
 
@@ -16,8 +17,33 @@ ENOUGH_RUNS: Final = 100_000
 #: By name: where it is, in words.
 MARKS: Final[dict[str, str]] = {
     **{f"fault: {kind}": text for kind, text in FAULT_KINDS.items()},
+    **{f"fault: {kind}": text for kind, text in CLUSTER_FAULTS.items()},
+    "cluster of servers": "two or three servers, and not one",
+    "dial broken": "a connection to a master broke at once",
+    "dial given up": "a master did not answer in time",
+    "dial late": "a connection to a master came when it had been given up",
+    "dial lost": "what was to reach a master did not",
+    "dial refused": "nobody listened where a master should be",
+    "master given up: stalled": "it took nothing for too long",
+    "message came from a slave": "and was taken",
+    "messages for a master given up": "its buffer was full",
+    "message for a master torn": "a connection broke in the middle of it",
+    "server of a cluster stopped in order": "it said goodbye to clients and masters",
+    "temporary channel created": "a client created a channel that does not last",
+    "temporary channel there": "and it was there as long as it had to be",
+    "message made way": "a push found its queue full, and the oldest message went",
+    "temporary channel not created again": "its creation on a new connection was refused",
     "HTTP call answered": "a program answered what a router had sent it",
     "HTTP call given up": "it took too long",
+    "HTTP answer did not come in time": "an HTTP client gave its connection up",
+    "HTTP consumer connected": "somebody took messages by HTTP",
+    "HTTP consumer got a message": "and got one",
+    "HTTP producer connected": "somebody published by HTTP",
+    "HTTP publish answered with 201": "a message published so was confirmed",
+    "HTTP publish answered with 202": "its confirm did not come in time",
+    "HTTP publish answered with 409": "it was refused",
+    "HTTP publish answered with 503": "it could not be taken now",
+    "connected by a door of another kind": "its messages are read by no other door",
     "answers forgotten": "answers about rights were to be asked for anew",
     "connection refused: too many": "of one host, or in all",
     "custom message answered": "a hook answered one",
@@ -31,13 +57,29 @@ MARKS: Final[dict[str, str]] = {
     "question never answered": "who was asked about a right did not answer",
     "raw client cut off": "a client without manners was",
     **{f"raw client: {role}": "a client without manners came" for role in RAW_ROLES},
+    "server described": "it said what it is, and what its clock reads",
     "read failed": "the storage could not be read",
     "right refused": "a client was not allowed to do something",
     "acknowledge of nothing in hand": "an answer came too late, or twice",
     "acknowledge timed out": "a consumer did not answer in time",
+    "delivery given back": "a consumer had a message sent again",
+    "delivery given back, for later": "and not before some time",
+    "delivery extended": "a consumer asked for another time to answer",
+    "delivery returned by a leave": "a consumer that left had something, which went back",
+    "window full": "a consumer had as much unanswered as it wanted",
+    **{
+        f"seen: {state}": "somebody looked into a queue and saw a message so"
+        for state in ("waiting", "deferred", "in-flight")
+    },
+    "deferred message cancelled": "its producer took it back before it was due",
+    "receivers told": "a confirm said to how many consumers a message went",
     "answer forged": "a client answered for the server",
+    "forged answer passed on": "and a server like the original passed it on",
     "answer lost with the connection": "a consumer was done when its connection was gone",
     "answered for others": "a client acknowledged what it had not in hand",
+    "batch done": "a client pushed and acknowledged all together",
+    "batch of what has gone elsewhere": "a batch acknowledged what was not the client's any more",
+    "batch refused or lost": "nothing of a batch was done, or nobody knows",
     "client closed politely": "a client said Terminate",
     "client crashed": "a client's process was gone, and its connection reset",
     "client crashed silently": "a client's process was gone, and nobody told the server",
@@ -48,6 +90,7 @@ MARKS: Final[dict[str, str]] = {
     "consumer forgot to answer": "a careless consumer",
     "dead letter delivered": "a message was put back too often",
     "direct message answered": "a client answered what another had asked",
+    "delivered by a filter": "a consumer got what it wants of a queue",
     "emptied queue destroyed": "a queue went with its last message and consumer",
     "epoch committed": "a writer of epochs was told so",
     "epoch committed twice at once": "one commit waited for the other",
@@ -80,7 +123,9 @@ MARKS: Final[dict[str, str]] = {
     "run taken whole: answers": "answers in a row were taken in one go",
     "run taken whole: confirmed when safe": "one sync released the confirms of a run",
     "run taken whole: erased": "answers in a row settled what was on the disk",
+    "run taken whole: dealt": "the messages of a run went to several consumers in turn",
     "run taken whole: for several": "a run was delivered to several consumers",
+    "run taken whole: headers": "pushes with headers were carried out in one go",
     "run taken whole: pushes": "pushes in a row were carried out in one go",
     "run taken whole: saved": "and are kept as one",
     "server crashed": "its memory was gone",

@@ -1,4 +1,4 @@
-"""Owns making a failing run smaller, until everything that is left is needed.
+"""Making a failing run smaller, until everything that is left is needed.
 
 Theory of operation.  A plan's things have names.  First whole groups are left out (all faults of a
 kind, all bad clients, all messages of a producer), then halves, quarters and so on of what is left,
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from tmqp_sim.cluster_plan import ClusterPlan, draw_cluster, is_cluster
 from tmqp_sim.plan import Plan, draw_plan
 from tmqp_sim.results import Result
 from tmqp_sim.simulation import run
@@ -34,8 +35,9 @@ def minimise(
     best = run(seed) if start is None else start
     if not best.failed:
         return best
-    left = [name for name in draw_plan(seed).names() if name not in best.left_out]
-    for group in _groups(draw_plan(seed)):
+    plan = draw_cluster(seed) if is_cluster(seed) else draw_plan(seed)
+    left = [name for name in plan.names() if name not in best.left_out]
+    for group in _groups(plan):
         found = _try(seed, best, left, group)
         trials -= 1
         if found is not None:
@@ -75,7 +77,7 @@ def _try(seed: int, best: Result, left: list[str], group: list[str]) -> Result |
     return result if result.checker == best.checker else None
 
 
-def _groups(plan: Plan) -> Iterator[list[str]]:
+def _groups(plan: Plan | ClusterPlan) -> Iterator[list[str]]:
     """What belongs together."""
     for kind in {fault.kind: None for fault in plan.faults}:
         yield [fault.name for fault in plan.faults if fault.kind == kind]

@@ -1,4 +1,4 @@
-"""Owns the planted bugs: faults that are put into our code on purpose, to see that they are found.
+"""The planted bugs: faults that are put into our code on purpose, to see that they are found.
 
 A mutant replaces one method of the engine, the hub, the native door or the client's machine for as
 long as a ``with`` block lasts.  The product has no switch for this; only the interpreted build can
@@ -26,7 +26,7 @@ from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pulls import Puller
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.effects import Confirm, Deliver, Effect, Erase
-from tmqp_server.engine.flights import Flights, leave
+from tmqp_server.engine.flights import leave
 from tmqp_server.engine.keeping import Keeper
 from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Message
 from tmqp_server.engine.model.queues import Queue
@@ -34,16 +34,27 @@ from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.engine.model.timers import Wakeups
 from tmqp_server.engine.operations.administration import Administration
 from tmqp_server.engine.operations.clients import Clients
+from tmqp_server.engine.run_flights import RunFlights
 from tmqp_server.hub.outlets import Outlets
-from tmqp_server.hub.runs import Runs
+from tmqp_server.hub.runs import OpenRuns
 from tmqp_server.storage.journal import Journal
 from tmqp_sim.answer_bugs import ANSWER_BUGS
+from tmqp_sim.appointment_bugs import APPOINTMENT_BUGS
+from tmqp_sim.batch_bugs import BATCH_BUGS
+from tmqp_sim.choosing_bugs import CHOOSING_BUGS
 from tmqp_sim.clock_bugs import CLOCK_BUGS
 from tmqp_sim.commit_bugs import COMMIT_BUGS
+from tmqp_sim.dealing_bugs import DEALING_BUGS
 from tmqp_sim.fleeting_bugs import FLEETING_BUGS
+from tmqp_sim.foreign_bugs import FOREIGN_BUGS
+from tmqp_sim.link_bugs import LINK_BUGS
 from tmqp_sim.memory_bugs import MEMORY_BUGS
 from tmqp_sim.run_bugs import RUN_BUGS
 from tmqp_sim.shell_bugs import SHELL_BUGS
+from tmqp_sim.tenant_bugs import TENANT_BUGS
+from tmqp_sim.terms_bugs import TERMS_BUGS
+from tmqp_sim.web_bugs import WEB_BUGS
+from tmqp_sim.work_bugs import WORK_BUGS
 
 __all__ = ["MUTANTS", "Mutant", "planted"]
 
@@ -94,7 +105,7 @@ def _confirm_before_sync(original: Any) -> Any:
     return confirm
 
 
-def _failed_sync_is_good_news(original: Any) -> Any:
+def _failed_sync_is_positives(original: Any) -> Any:
     def synced(self: Keeper, command: Synced) -> None:
         command.ok = True
         original(self, command)
@@ -113,7 +124,7 @@ def _only_the_new(original: Any) -> Any:
 def _held_by(clients: Clients, session: Session) -> Iterator[tuple[Queue, Message]]:
     for channel in clients._core.channels.by_key.values():
         for queue in channel.queues.values():
-            for message in list(queue.flights.values()):
+            for message in list(queue.all_flights().values()):
                 if message.holder is session:
                     yield queue, message
 
@@ -135,7 +146,7 @@ def _return_at_once(original: Any) -> Any:
         held = list(_held_by(self, session))
         original(self, session)
         for queue, message in held:
-            self._sender._flights.take_from_all(message)
+            self._sender._flights.take_from_all(queue, message)
             self._sender._flights.land(queue, message)
             queue.put_first(message)
             self._administration._pump.pump(queue, self._core.now)
@@ -176,7 +187,7 @@ def _does_not_wait(original: Any) -> Any:
 
 
 def _wider_window(original: Any) -> Any:
-    def init(self: Flights, *arguments: Any) -> None:
+    def init(self: RunFlights, *arguments: Any) -> None:
         original(self, *arguments)
         self._window += 1
 
@@ -298,7 +309,7 @@ def _never(original: Any) -> Any:
 
 
 def _drops_the_last(original: Any) -> Any:
-    def take(self: Runs) -> Any:
+    def take(self: OpenRuns) -> Any:
         runs = original(self)
         for run in runs:
             for part in run.parts:
@@ -349,7 +360,7 @@ def _deaf_to_no(original: Any) -> Any:
     return acknowledge
 
 
-def _only_good_news(original: Any) -> Any:
+def _only_positives(original: Any) -> Any:
     def write(self: ConfirmWriter, effect: Confirm) -> bytes:
         if not effect.positive:
             effect.positive = True
@@ -413,7 +424,7 @@ _LIST: Final = (
     ),
     Mutant(
         "failed-sync", "a failed sync is taken for a good one",
-        Keeper, "_synced", _failed_sync_is_good_news,
+        Keeper, "_synced", _failed_sync_is_positives,
     ),
     Mutant(
         "owes-nothing", "what a failed batch should have settled is forgotten",
@@ -461,7 +472,7 @@ _LIST: Final = (
     ),
     Mutant(
         "wider-window", "a client may have one delivery more in hand than allowed",
-        Flights, "__init__", _wider_window,
+        RunFlights, "__init__", _wider_window,
     ),
     Mutant(
         "no-credit", "the credit of a subscription is not spent",
@@ -517,11 +528,11 @@ _LIST: Final = (
     ),
     Mutant(
         "overtaken-run", "what is for a session of a run goes out before the run",
-        Runs, "meets_any", _never,
+        OpenRuns, "meets_any", _never,
     ),
     Mutant(
         "short-run", "the last of several sessions of a run gets nothing",
-        Runs, "take", _drops_the_last,
+        OpenRuns, "take", _drops_the_last,
     ),
     Mutant(
         "asks-no-answer", "a message that is sent again asks for no acknowledge",
@@ -540,8 +551,8 @@ _LIST: Final = (
         NativeSession, "_acknowledge", _deaf_to_no,
     ),
     Mutant(
-        "only-good-news", "a negative confirm is written as a positive one",
-        ConfirmWriter, "write", _only_good_news,
+        "only-positive", "a negative confirm is written as a positive one",
+        ConfirmWriter, "write", _only_positives,
     ),
     Mutant(
         "leaves-them-waiting", "a lost connection does not settle what was asked on it",
@@ -564,12 +575,22 @@ _LIST: Final = (
         PendingTable, "expire", _waits_for_ever,
     ),
     *[Mutant(*bug) for bug in RUN_BUGS],
+    *[Mutant(*bug) for bug in BATCH_BUGS],
     *[Mutant(*bug) for bug in COMMIT_BUGS],
     *[Mutant(*bug) for bug in MEMORY_BUGS],
     *[Mutant(*bug) for bug in ANSWER_BUGS],
     *[Mutant(*bug) for bug in CLOCK_BUGS],
     *[Mutant(*bug) for bug in FLEETING_BUGS],
     *[Mutant(*bug) for bug in SHELL_BUGS],
+    *[Mutant(*bug) for bug in WEB_BUGS],
+    *[Mutant(*bug) for bug in FOREIGN_BUGS],
+    *[Mutant(*bug) for bug in WORK_BUGS],
+    *[Mutant(*bug) for bug in DEALING_BUGS],
+    *[Mutant(*bug) for bug in CHOOSING_BUGS],
+    *[Mutant(*bug) for bug in TERMS_BUGS],
+    *[Mutant(*bug) for bug in TENANT_BUGS],
+    *[Mutant(*bug) for bug in APPOINTMENT_BUGS],
+    *[Mutant(*bug) for bug in LINK_BUGS],
 )  # fmt: skip
 
 #: By name.

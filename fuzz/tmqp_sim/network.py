@@ -1,4 +1,4 @@
-"""Owns the network: links between a client and the server, and everything that can befall them.
+"""The network: links between a client and the server, and everything that can befall them.
 
 Theory of operation.  A link is two pipes.  A pipe takes bytes as a socket does (as many as there is
 room for), cuts them anew at random places, and brings each piece to the other end after a delay,
@@ -24,7 +24,7 @@ from tmqp_sim.world import World
 __all__ = ["Broken", "End", "Link", "Network", "Owner", "Shape"]
 
 #: How long after a cut the slower end learns of it, in seconds.
-CUT_NEWS_S: Final = 0.4
+CUT_NOTICE_S: Final = 0.4
 #: Bytes read at once.
 READ_BYTES: Final = 65_536
 

@@ -1,4 +1,4 @@
-"""Owns the operator: somebody inside the server who declares queues and changes them.
+"""The operator: somebody inside the server who declares queues and changes them.
 
 It comes in by a door of its own, which has no bytes: what it asks are commands, and answers are
 noted.  So it shows as well that the broker serves doors it has never heard of.

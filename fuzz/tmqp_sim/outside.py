@@ -16,7 +16,7 @@ from typing import Final
 
 from tmqp.constants import TYPE_CUSTOM
 from tmqp.frames import Frame
-from tmqp_server.access.gate import AUTHENTICATE, MESSAGE, Decision
+from tmqp_server.access.gate import AUTHENTICATE, MESSAGE, Verdict
 from tmqp_server.access.rights import JOIN, PUBLISH, PUSH
 from tmqp_server.engine.commands import Command, Connect, HttpAnswered, Join, Publish, Push
 from tmqp_server.shell.connections import NOT_YET, SENT
@@ -136,7 +136,7 @@ class Outside:
         if not may:
             self.world.mark("right refused")
         seen = frozenset(question.names) if question.names else None
-        decision = Decision(may, keep_s, seen, connect if may else None)
+        decision = Verdict(may, keep_s, seen, connect if may else None)
         server.turn.decided(effect, decision, server.now)
 
     def _reply(self, effect: Ask, life: int) -> None:
@@ -155,7 +155,7 @@ class Outside:
             self.world.mark("custom message held back")
         elif outcome == SENT:
             self.world.mark("custom message answered")
-            server.turn.decided(effect, Decision(True), server.now)
+            server.turn.decided(effect, Verdict(True), server.now)
 
     def drained(self, effect: Drained) -> None:
         """Who was waited for reads again, or has gone."""

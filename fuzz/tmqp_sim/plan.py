@@ -1,24 +1,25 @@
-"""Owns the plan of a run: what one seed stands for, before anything happens.
+"""The plan of a run: what one seed stands for, before anything happens.
 
 Theory of operation.  A seed is drawn into a plan: the places, the clients, every message with its
 time, every fault with its time.  Each seed turns some kinds of faults on and leaves others out, for
 faults hide one another; a quarter of the runs is quiet.  What a plan holds bears a name of its own
-(``cut 3``, ``message 17``, ``slow-1``), so that a plan can be made smaller by leaving
-things out, and the rest stays as it was.
+(``cut 3``, ``message 17``, ``slow-1``): a plan is made smaller by leaving things out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from random import Random
 from typing import Final
 
 from tmqp.constants import STATUS_BROADCAST, STATUS_PULL, STATUS_PUSH, STATUS_ROUND_ROBIN
+from tmqp_client._core.requests import Pairs, terms_headers
+from tmqp_sim.clients import FORGERS
 from tmqp_sim.consumers import Habits
 from tmqp_sim.disk import DiskHabits
 from tmqp_sim.history import Place
 from tmqp_sim.network import Shape
-from tmqp_sim.raw import RAW_ROLES
+from tmqp_sim.planned import ORDINARY, ClientPlan, Fault, MessagePlan, Plan
+from tmqp_sim.raw import RAW_ROLES, RAW_SHARES
 
 __all__ = ["FAULT_KINDS", "ORDINARY", "ClientPlan", "Fault", "MessagePlan", "Plan", "draw_plan"]
 
@@ -42,201 +43,24 @@ FAULT_KINDS: Final[dict[str, str]] = {
 }
 #: What happens once a run at the most.
 _ONCE: Final = ("clear", "freeze", "server-crash", "stop", "restart", "credit")
-#: Kinds of queues whose delivery handler may be another one.
-ORDINARY: Final = ("work", "share", "polite", "durable", "pull", "spill")
 #: Runs in which many messages are pushed at once into a place of their own.
 _BULK_SHARE: Final = 0.3
 #: How many of the plans have a channel that is destroyed when it is empty, and of which kinds.
 _FLEETING_SHARE: Final = 0.25
 _FLEETING: Final = ("work", "saved", "durable", "spill", "brief", "pull")
+_FILLING_ROLES: Final = ("stranger", *RAW_ROLES)
+#: Runs in which messages are deferred.
+_DEFERRED_SHARE: Final = 0.15
+#: Runs in which somebody speaks HTTP, of each kind.
+_WEB_SHARE: Final = 0.2
+#: How many plans have clients with channels of their own.
+_TENANTS_SHARE: Final = 0.06
+_FOREIGN_SHARE: Final = 0.1
+#: Runs in which the consumers of a queue choose.
+_FILTERS_SHARE: Final = 0.15
 #: The end of the phase with faults, in seconds.
 _SHORTEST_S: Final = 6.0
 _LONGEST_S: Final = 20.0
-
-
-class Fault:
-    """One fault: its kind, its time, for how long, and a number in 0..1 that picks the victim."""
-
-    __slots__ = ("at", "kind", "lasts_s", "name", "pick")
-
-    def __init__(self, name: str, kind: str, at: float, lasts_s: float, pick: float) -> None:
-        self.name = name
-        self.kind = kind
-        self.at = at
-        self.lasts_s = lasts_s
-        self.pick = pick
-
-    def __repr__(self) -> str:
-        return f"{self.name}: {self.kind} at {self.at:.2f} s for {self.lasts_s:.2f} s"
-
-
-class MessagePlan:
-    """One message: when it comes up, who sends it, where to."""
-
-    __slots__ = ("asks", "at", "high", "name", "place", "producer", "size")
-
-    def __init__(
-        self, name: str, at: float, producer: int, place: int, high: bool, size: int, asks: bool
-    ) -> None:
-        self.name = name
-        self.at = at
-        self.producer = producer
-        self.place = place
-        self.high = high
-        self.size = size
-        self.asks = asks
-
-
-class ClientPlan:
-    """One client beside the producers: its role and habits, and the place it cares for.
-
-    ``bad`` ones leave when the world heals; the others must bring everything home.
-    """
-
-    __slots__ = ("at", "bad", "habits", "name", "place", "role")
-
-    def __init__(
-        self, name: str, role: str, place: int, habits: Habits, at: float, bad: bool
-    ) -> None:
-        self.name = name
-        self.role = role
-        self.place = place
-        self.habits = habits
-        self.at = at
-        self.bad = bad
-
-
-class Plan:
-    """All that a run begins with."""
-
-    __slots__ = (
-        "buffers",
-        "bulk_linger_s",
-        "bulk_producer",
-        "clients",
-        "disk",
-        "divides_runs",
-        "duration_s",
-        "fails",
-        "epochs",
-        "faults",
-        "guarded",
-        "lateness_s",
-        "left_out",
-        "max_in_flight",
-        "memory_bytes",
-        "messages",
-        "places",
-        "producers",
-        "quiet",
-        "seed",
-        "shape",
-        "take_over",
-        "tells",
-        "window",
-        "work_per_step",
-    )
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.quiet = False
-        self.duration_s = 0.0
-        self.places: list[Place] = []
-        self.producers = 0
-        self.window = 1
-        self.clients: list[ClientPlan] = []
-        self.messages: list[MessagePlan] = []
-        self.faults: list[Fault] = []
-        self.shape = Shape(0.001, 0.01, 65_536, 100)
-        self.disk = DiskHabits(0.001, 0.01, 0)
-        self.lateness_s = 0.0
-        self.take_over = False
-        self.max_in_flight = 10_000
-        self.work_per_step = 1_000
-        #: Rights are asked about; channels have an event handler.
-        self.guarded = False
-        self.tells = False
-        #: The broker fails now and then at a deadline.
-        self.fails = False
-        #: What the messages of all queues may take.
-        self.memory_bytes = 1_073_741_824
-        #: Output limits of the server: high and low water, the most.
-        self.buffers = (262_144, 65_536, 4_194_304)
-        #: So many epochs are written in transactions.
-        self.epochs = 0
-        #: The number of the producer that writes many messages at once, if there is one, and for
-        #: how long it gathers them.
-        self.bulk_producer = -1
-        self.bulk_linger_s = 0.0
-        #: The watched broker is brought no runs.
-        self.divides_runs = False
-        self.left_out: tuple[str, ...] = ()
-
-    def names(self) -> list[str]:
-        """Everything that can be left out."""
-        found = [each.name for each in self.faults]
-        found += [each.name for each in self.clients if each.bad]
-        found += [each.name for each in self.messages]
-        if self.epochs:
-            found.append("epochs")
-        return found
-
-    def without(self, names: Iterable[str]) -> None:
-        """Leave things out."""
-        gone = {*names}
-        self.left_out = tuple(sorted({*self.left_out, *gone}))
-        self.faults = [each for each in self.faults if each.name not in gone]
-        self.clients = [each for each in self.clients if each.name not in gone]
-        self.messages = [each for each in self.messages if each.name not in gone]
-        if "epochs" in gone:
-            self.epochs = 0
-
-    def use_handler(self, name: str, promise: str) -> None:
-        """Let a delivery handler of your own serve the ordinary queues.
-
-        :param name: under which it is registered.
-        :param promise: what it keeps: ``once-or-more`` (what it confirms arrives and is answered
-            for) or ``none``; any other promise of a queue is not judged.
-        """
-        for place in self.places:
-            place.fleeting = False  # or queues that nobody declares would have the handler
-            if place.kind in ORDINARY:
-                place.handler = name
-                place.promise = promise
-        if promise == "none":
-            for message in self.messages:
-                message.asks = message.asks and self.places[message.place].kind not in ORDINARY
-
-    def described(self) -> list[str]:
-        """The plan in lines."""
-        lines = [
-            (
-                f"seed {self.seed}: {'quiet' if self.quiet else 'with faults'},"
-                f" {self.duration_s:.1f} s, {self.producers} producers (window {self.window}),"
-                f" {len(self.messages)} messages"
-            ),
-            (
-                f"network: up to {self.shape.delay_max * 1000:.1f} ms,"
-                f" room {self.shape.room} bytes, {self.shape.splits} of 1000 pieces cut anew"
-            ),
-            (
-                f"server: lateness {self.lateness_s * 1000:.1f} ms, take-over {self.take_over},"
-                f" in flight {self.max_in_flight}, work {self.work_per_step},"
-                f" memory {self.memory_bytes},"
-                f" buffers {self.buffers}"
-            ),
-        ]
-        lines += [f"place: {place!r} ({place.handler}, {place.promise})" for place in self.places]
-        lines += [f"client: {each.name} ({each.role})" for each in self.clients]
-        if self.epochs:
-            lines.append(f"epochs: {self.epochs}")
-        if self.bulk_producer >= 0:
-            lines.append(
-                f"bulk: producer-{self.bulk_producer} gathers for {self.bulk_linger_s} s,"
-                f" runs are {'divided' if self.divides_runs else 'taken whole'}"
-            )
-        lines += [f"fault: {each!r}" for each in self.faults]
-        return lines
 
 
 def draw_plan(seed: int) -> Plan:
@@ -251,12 +75,18 @@ def draw_plan(seed: int) -> Plan:
     _draw_clients(plan, chance)
     _draw_messages(plan, chance)
     _draw_bulk(plan)
-    _draw_meddlers(plan)
-    _draw_forgers(plan)
+    _draw_uninvited(plan)
     _draw_outside(plan)
     _draw_memory(plan)
     _draw_epochs(plan)
     _draw_fleeting(plan)
+    _draw_web(plan)
+    _draw_foreign(plan)
+    _draw_releases(plan)
+    _draw_filters(plan)
+    _draw_deferred(plan)
+    _draw_tenants(plan)
+    _draw_moves(plan)
     if not plan.quiet:
         _draw_faults(plan, chance)
     return plan
@@ -397,12 +227,13 @@ def _draw_clients(plan: Plan, chance: Random) -> None:
 
 def _draw_bulk(plan: Plan) -> None:
     """Now and then a place that many messages are pushed into at once, so that the server takes
-    them as runs, in one go where it can: one consumer with room, who answers in bulk too."""
+    them as runs, in one go where it can: consumers with room, who answer in bulk too."""
     own = Random(f"{plan.seed}/bulk")
     if own.random() >= _BULK_SHARE:
         return
     plan.divides_runs = own.random() < 0.2
     plan.bulk_linger_s = own.choice((0.0, 0.005, 0.05))
+    plan.bulk_traces = Random(f"{plan.seed}/traces").random() < 0.3
     plan.bulk_producer = plan.producers
     plan.producers += 1
     narrow = plan.shape.room < 65_536
@@ -412,7 +243,13 @@ def _draw_bulk(plan: Plan) -> None:
     timeout_s = 3.0 if narrow or plan.shape.delay_max > 0.05 else own.choice((0.75, 1.5, 3.0))
     place = _bulk_place(len(plan.places), timeout_s, own)
     plan.places.append(place)
-    _draw_bulk_clients(plan, place, own)
+    turns = Random(f"{plan.seed}/turns")
+    consumers = own.choice((1, 1, 1, 1, 1, 2)) if place.acks else own.choice((1, 2, 3))
+    if place.kind == "bulk" and turns.random() < 0.3:
+        place.status = STATUS_ROUND_ROBIN
+        place.exclusive = True
+        consumers = turns.choice((2, 3, 4))
+    _draw_bulk_clients(plan, place, consumers, own)
     _draw_bursts(plan, place, narrow, own)
 
 
@@ -438,9 +275,9 @@ def _bulk_place(number: int, timeout_s: float, own: Random) -> Place:
     )  # fmt: skip
 
 
-def _draw_bulk_clients(plan: Plan, place: Place, own: Random) -> None:
+def _draw_bulk_clients(plan: Plan, place: Place, consumers: int, own: Random) -> None:
     number = len(plan.places) - 1
-    for count in range(own.choice((1, 1, 1, 1, 1, 2)) if place.acks else own.choice((1, 2, 3))):
+    for count in range(consumers):
         habits = Habits(
             work_s=own.choice((0.0, 0.0, 0.02, 0.2)),
             nack=own.choice((0, 0, 0, 50)),
@@ -457,6 +294,82 @@ def _draw_bulk_clients(plan: Plan, place: Place, own: Random) -> None:
         habits = own.choice((Habits(flap_s=2.0, bulk_s=0.05), Habits(pace_s=0.1)))
         at = own.random() * plan.duration_s
         plan.clients.append(ClientPlan(f"bulky-{number}", "consumer", number, habits, at, True))
+
+
+def _draw_tenants(plan: Plan) -> None:
+    """Some clients have channels that end with them, with their consumers, or unused."""
+    own = Random(f"{plan.seed}/tenants")
+    if own.random() >= _TENANTS_SHARE or plan.is_narrow:
+        return  # what they leave in their queues would take the room of others (seed 2299)
+    for number in range(own.choice((1, 2, 4))):
+        role = own.choice(("tenant-owner", "tenant-consumers", "tenant-idle", "tenant-full"))
+        _comes(plan, own, f"tenant-{number}", role)
+
+
+def _draw_releases(plan: Plan) -> None:
+    """Let some consumers give messages back."""
+    own = Random(f"{plan.seed}/releases")
+    if plan.quiet or own.random() >= 0.12:
+        return
+    for client in plan.clients:
+        if client.role in ("consumer", "puller"):
+            client.habits.give_back = own.choice((0, 100, 400))
+            client.habits.extend = own.choice((0, 0, 300))
+            client.habits.terms = _draw_terms(own)
+
+
+def _draw_terms(own: Random) -> Pairs:
+    """What a consumer wants of its subscription; most want nothing."""
+    if own.random() < 0.4:
+        return ()
+    window = own.choice((None, None, 1, 2, 5))
+    # Not for ever: who forgets a message would have it until the end (seeds 1669 and 3744).
+    wait_s = own.choice((None, None, 0.4, 4.0, 4.0))
+    returns = own.choice((None, None, "front", "end"))
+    return terms_headers(window, None, wait_s, returns, own.choice((None, None, 1)))
+
+
+def _draw_filters(plan: Plan) -> None:
+    """Let the consumers of a queue choose by the kinds of its messages; together they take all."""
+    own = Random(f"{plan.seed}/filters")
+    places = [
+        number
+        for number, place in enumerate(plan.places)
+        if place.status == STATUS_ROUND_ROBIN and place.kind not in ("dead", "brief")
+    ]
+    if own.random() >= _FILTERS_SHARE or not places or plan.epochs or plan.web_producer >= 0:
+        return
+    chosen = own.choice(places)
+    place = plan.places[chosen]
+    place.kinds = own.choice((2, 3))
+    for client in plan.clients:
+        if client.place == chosen and client.role == "consumer":
+            wanted = own.randrange(-1, place.kinds)
+            client.habits.filter = None if wanted < 0 else f"kind=k{wanted}"
+    for kind in range(place.kinds):
+        habits = Habits(work_s=own.choice((0.0, 0.02, 0.2)))
+        habits.filter = f"kind=k{kind}"
+        at = 0.0 if own.random() < 0.4 else own.random() * plan.duration_s
+        name = f"good-{chosen}-kind-{kind}"
+        plan.clients.append(ClientPlan(name, "consumer", chosen, habits, at, False))
+
+
+def _draw_deferred(plan: Plan) -> None:
+    """Let some messages wait for their time, or be cancelled, and receivers be counted."""
+    own = Random(f"{plan.seed}/deferred")
+    plan.counts = own.random() < 0.1
+    if own.random() >= _DEFERRED_SHARE:
+        return
+    share = own.choice((0.1, 0.4, 1.0))
+    cancelled = own.choice((0.0, 0.3, 0.8))
+    for message in plan.messages:
+        if message.producer in (plan.bulk_producer, plan.web_producer) or own.random() >= share:
+            continue
+        message.delay_s = own.choice((0.05, 0.4, 1.0, 2.5))
+        # What a queue for dead letters has taken in must be dealt with.
+        if plan.places[message.place].promise != "accepted" and own.random() < cancelled:
+            message.cancel_s = own.choice((0.0, 0.1, 1.0))
+            message.asks = True
 
 
 def _draw_bursts(plan: Plan, place: Place, narrow: bool, own: Random) -> None:
@@ -489,19 +402,24 @@ def _draw_bursts(plan: Plan, place: Place, narrow: bool, own: Random) -> None:
         )
 
 
-def _draw_meddlers(plan: Plan) -> None:
+def _comes(plan: Plan, own: Random, name: str, role: str, place: int = 0) -> None:
+    """Somebody who is not judged comes in the first half."""
+    at = own.random() * plan.duration_s * 0.5
+    plan.clients.append(ClientPlan(name, role, place, Habits(), at, True))
+
+
+def _draw_uninvited(plan: Plan) -> None:
     own = Random(f"{plan.seed}/meddlers")
     if own.random() < 0.2:
-        at = own.random() * plan.duration_s * 0.5
-        plan.clients.append(ClientPlan("meddler", "meddler", 0, Habits(), at, True))
-
-
-def _draw_forgers(plan: Plan) -> None:
+        _comes(plan, own, "meddler", "meddler")
+    own = Random(f"{plan.seed}/viewers")
+    if own.random() < 0.15:
+        _comes(plan, own, "viewer", "viewer")
     own = Random(f"{plan.seed}/forgers")
     if own.random() < 0.15:
         for count in range(2):
-            at = own.random() * plan.duration_s * 0.5
-            plan.clients.append(ClientPlan(f"forger-{count}", "forger", 0, Habits(), at, True))
+            _comes(plan, own, f"{FORGERS}{count}", "forger")
+        plan.trusting = own.random() < 0.4
 
 
 def _draw_outside(plan: Plan) -> None:
@@ -514,10 +432,8 @@ def _draw_outside(plan: Plan) -> None:
         return
     plan.fails = own.random() < 0.05
     for role in RAW_ROLES:
-        if own.random() < (0.4 if role == "caller" and plan.guarded else 0.12):
-            place = own.randrange(len(plan.places))
-            at = own.random() * plan.duration_s * 0.5
-            plan.clients.append(ClientPlan(f"{role}-raw", role, place, Habits(), at, True))
+        if own.random() < (0.4 if role == "caller" and plan.guarded else RAW_SHARES[role]):
+            _comes(plan, own, f"{role}-raw", role, own.randrange(len(plan.places)))
 
 
 def _draw_epochs(plan: Plan) -> None:
@@ -527,12 +443,12 @@ def _draw_epochs(plan: Plan) -> None:
 
 
 def _draw_memory(plan: Plan) -> None:
-    """Now and then a server that has room for ten messages or so, in all its queues together."""
+    """Now and then a server that has room for ten messages or so."""
     own = Random(f"{plan.seed}/memory")
     if own.random() < 0.2:
         plan.memory_bytes = own.choice((6_000, 6_000, 12_000))
         # They would fill it for ever, with queues of their own (seed 1040932).
-        plan.clients = [each for each in plan.clients if each.role not in ("stranger", *RAW_ROLES)]
+        plan.clients = [each for each in plan.clients if each.role not in _FILLING_ROLES]
 
 
 def _draw_fleeting(plan: Plan) -> None:
@@ -545,6 +461,38 @@ def _draw_fleeting(plan: Plan) -> None:
     able = [place for place in plan.places if place.kind in _FLEETING and not place.message_limit]
     if own.random() < _FLEETING_SHARE and able and not plan.epochs:
         own.choice(able).fleeting = True
+
+
+def _draw_moves(plan: Plan) -> None:
+    """Now and then somebody moves items in batches, unless its queues would be fleeting ones, or
+    what was moved would fill the memory for ever (seeds 885, 1496 and 2493)."""
+    own = Random(f"{plan.seed}/moves")
+    able = not plan.is_narrow and not any(place.fleeting for place in plan.places)
+    if own.random() < 0.15 and able:
+        plan.moves = own.choice((4, 10, 25))
+
+
+def _draw_web(plan: Plan) -> None:
+    """Now and then somebody publishes by HTTP, and somebody takes messages so."""
+    own = Random(f"{plan.seed}/web")
+    if own.random() < _WEB_SHARE:
+        plan.web_producer = own.randrange(plan.producers)
+        if plan.web_producer == plan.bulk_producer:
+            plan.web_producer = -1
+    if plan.quiet:
+        return
+    for number, place in enumerate(plan.places):
+        if place.status == STATUS_PULL and own.random() < _WEB_SHARE:
+            habits = Habits(work_s=own.choice((0.0, 0.02, 0.2)), forget=own.choice((0, 0, 300)))
+            at = own.random() * plan.duration_s * 0.5
+            plan.clients.append(ClientPlan(f"web-{number}", "web-puller", number, habits, at, True))
+
+
+def _draw_foreign(plan: Plan) -> None:
+    """Now and then some clients, or all, come in by a door of another kind."""
+    own = Random(f"{plan.seed}/foreign")
+    if own.random() < _FOREIGN_SHARE:
+        plan.foreign = own.choice((300, 500, 800, 1000))
 
 
 def _draw_messages(plan: Plan, chance: Random) -> None:

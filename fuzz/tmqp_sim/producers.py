@@ -1,16 +1,26 @@
-"""Owns the producers: honest ones, which send again until they are told that all is well, and
+"""The producers: honest ones, which send again until they are told that all is well, and
 careless ones, which never ask; those who push in bulk write many messages at once.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import Final
+from zlib import crc32
 
+from tmqp.constants import HEADER_VALUE_YES, HeaderName
 from tmqp.errors import LocalProtocolError
+from tmqp.extensions import (
+    HEADER_DELAY,
+    HEADER_MESSAGE_ID,
+    HEADER_RECEIVERS,
+    OP_CANCEL_MESSAGE,
+)
 from tmqp_client._core.pending import Kind, Pending
+from tmqp_client._core.requests import Request
 from tmqp_client.config import ClientLimits
-from tmqp_client.errors import NegativeAcknowledge, OperationFailed, OperationTimeout
+from tmqp_client.errors import ClientError, NegativeAcknowledge, OperationFailed, OperationTimeout
 from tmqp_sim.clients import SimClient
 from tmqp_sim.history import Sent
 from tmqp_sim.stage import Stage
@@ -53,6 +63,27 @@ class Producer(SimClient):
         """Go on where the last connection ended."""
         self.work()
 
+    def headers_of(self, sent: Sent) -> tuple[tuple[str, str], ...]:
+        """The headers of a message, such as its kind, where consumers choose by it."""
+        headers: tuple[tuple[str, str], ...] = ()
+        if sent.delay_s:
+            headers = ((HEADER_DELAY, str(round(sent.delay_s * 1_000))),)
+        if kinds := sent.place.kinds:
+            headers = (*headers, ("Kind", f"k{crc32(sent.uid.encode()) % kinds}"))
+        return (*headers, (HEADER_RECEIVERS, HEADER_VALUE_YES)) if sent.counts else headers
+
+    def _cancel(self, sent: Sent) -> None:
+        """Take a message back that may not be due yet; nobody is owed it any more."""
+        if not self.usable:
+            return
+        place = sent.place
+        headers = ((HeaderName.QUEUE_ID.value, str(place.queue_id)), (HEADER_MESSAGE_ID, sent.uid))
+        request = Request(OP_CANCEL_MESSAGE, "cancel", place.channel, headers)
+        with suppress(ClientError, LocalProtocolError):
+            self.machine.request(request, self.world.now)
+            self.simulation.history.excused[sent.uid] = None
+            self.flush()
+
     def work(self) -> None:
         """Push what may be pushed."""
         if not self.usable:
@@ -66,7 +97,7 @@ class Producer(SimClient):
                     place.channel,
                     place.queue_id,
                     sent.payload(),
-                    (),
+                    self.headers_of(sent),
                     self.world.now,
                     confirm=sent.asks,
                     high_priority=sent.high,
@@ -95,6 +126,8 @@ class Producer(SimClient):
             sent.confirms += 1
             sent.last_life = self.link.life
             self.world.note("confirmed", self.name, sent.uid)
+            if sent.cancel_s >= 0:
+                self.world.after(sent.cancel_s, self._cancel, sent)
             self.work()
             return
         if isinstance(error, (NegativeAcknowledge, OperationFailed)):
@@ -135,11 +168,24 @@ class BulkProducer(Producer):
     """
 
     def __init__(
-        self, simulation: Stage, name: str, limits: ClientLimits, window: int, linger_s: float
+        self,
+        simulation: Stage,
+        name: str,
+        limits: ClientLimits,
+        window: int,
+        linger_s: float,
+        traces: bool,
     ) -> None:
         super().__init__(simulation, name, limits, window)
         self.linger_s = linger_s
+        #: Its messages have headers, which say nothing to the server.
+        self.traces = traces
         self._gathering = False
+
+    def headers_of(self, sent: Sent) -> tuple[tuple[str, str], ...]:
+        """The headers of a message."""
+        traces = (("Trace", sent.uid), ("Sort", "bulk")) if self.traces else ()
+        return traces + super().headers_of(sent)
 
     def work(self) -> None:
         """Push what may be pushed, soon."""

@@ -3,7 +3,11 @@
 A *deaf* one subscribes to events and reads nothing; a *sipping* one asks for lists and reads them
 slowly; a *hasty* one asks for much, says goodbye in the same breath, and goes; a *caller* publishes
 to a router that calls programs by HTTP; an *impostor* is not let in, and tries again; a *cursed*
-one asks for lists at a door that fails; a *talker* sends custom messages, and reads little.
+one asks for lists at a door that fails; a *talker* sends custom messages, and reads little; a
+*tireless* one asks for hundreds of lists and wants none of the answers.  A *crowd* is in ``crowd``.
+
+Those that ask for lists ask now and then what the server is, and compare what it says with the
+clock and with what must be true.
 """
 
 from __future__ import annotations
@@ -23,15 +27,29 @@ from tmqp.constants import (
     TYPE_SERVER,
     TYPE_TERMINATE,
 )
+from tmqp.extensions import OP_DESCRIBE_SERVER
 from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
+from tmqp.models import ServerInformation
 from tmqp_sim.network import Broken, End
 from tmqp_sim.stage import Stage
 from tmqp_sim.world import Violation
 
-__all__ = ["RAW_ROLES", "ROUTERS", "Raw"]
+__all__ = ["RAW_ROLES", "RAW_SHARES", "ROUTERS", "Raw"]
 
-RAW_ROLES: Final = ("deaf", "sipping", "hasty", "caller", "impostor", "cursed", "talker")
+RAW_ROLES: Final = (
+    "deaf",
+    "sipping",
+    "hasty",
+    "caller",
+    "impostor",
+    "cursed",
+    "talker",
+    "tireless",
+    "crowd",
+)
+#: How likely each is in a plan with faults: some are dear, in work.
+RAW_SHARES: Final = {**dict.fromkeys(RAW_ROLES, 0.12), "tireless": 0.05, "crowd": 0.02}
 #: The routers of the callers.
 ROUTERS: Final = ("web", "webhooks")
 
@@ -40,6 +58,10 @@ _SIP_EVERY_S: Final = 1.0
 _CALL_EVERY_S: Final = 0.3
 #: How many lists are asked for in one go.
 _LISTS: Final = 40
+#: And in vain: far more work than a portion is, and far fewer bytes than a chunk.
+_VAIN_LISTS: Final = 400
+#: Every so many lists, the server is asked what it is.
+_LISTS_PER_DESCRIPTION: Final = 8
 
 
 class Raw:
@@ -58,6 +80,8 @@ class Raw:
         self._decoder = FrameDecoder()
         self._asked = 0
         self._answered: dict[str, int] = {}
+        #: In which life the server was asked what it is, and when, by its own clock.
+        self._descriptions: dict[str, tuple[int, float]] = {}
 
     # -- connecting -----------------------------------------------------------------------------
 
@@ -65,6 +89,7 @@ class Raw:
         """Open a connection and say what there is to say."""
         if self.retired or self._end is not None:
             return
+        self._descriptions.clear()
         link = self.simulation.network.open()
         link.host = self.name
         self._end = link.client
@@ -79,6 +104,8 @@ class Raw:
             self._left += self._subscription()
         elif self._role == "talker":
             self._left += b"".join([self._word() for _ in range(_LISTS)])
+        elif self._role == "tireless":
+            self._left += Frame.build(TYPE_SERVER, "", OP_CHANNEL_LIST).raw * _VAIN_LISTS
         elif self._role in ("sipping", "hasty", "cursed"):
             self._left += b"".join([self._list() for _ in range(_LISTS)])
             if self._role == "hasty":
@@ -100,9 +127,12 @@ class Raw:
     def _list(self) -> bytes:
         self._asked += 1
         uid = f"{self.name}-{self._asked}"
-        return Frame.build(
-            TYPE_SERVER, "", OP_CHANNEL_LIST, message_id=uid, pending_response=True
-        ).raw
+        operation = OP_CHANNEL_LIST
+        if self._asked % _LISTS_PER_DESCRIPTION == 0:
+            operation = OP_DESCRIBE_SERVER
+            server = self.simulation.server
+            self._descriptions[uid] = (server.lives, server.now)
+        return Frame.build(TYPE_SERVER, "", operation, message_id=uid, pending_response=True).raw
 
     def _word(self) -> bytes:
         self._asked += 1
@@ -187,6 +217,23 @@ class Raw:
                 self.world.mark("HTTP call answered")
                 if self._answered[uid] > 1:
                     raise Violation("ledger", f"{self.name}: {uid} is answered again")
+            elif frame.message_id in self._descriptions and frame.content_type == 0:
+                life, asked_at = self._descriptions.pop(frame.message_id)
+                if life == self.simulation.server.lives:  # or another clock runs now (seed 8752)
+                    self._compare(asked_at, frame.payload)
+
+    def _compare(self, asked_at: float, payload: bytes) -> None:
+        """Compare what the server says of itself with what must be true.
+
+        :raises Violation: when it is not.
+        """
+        server = self.simulation.server
+        said = ServerInformation.from_json(payload)
+        self.world.mark("server described")
+        if not int(asked_at * 1000) <= said.time_ms <= server.now * 1000:
+            raise Violation("outside", f"it is {server.now}, and the server says {said.time_ms} ms")
+        if not (0 < said.clients <= said.max_clients and said.memory_bytes > 0):
+            raise Violation("outside", f"a server with a client cannot be like that: {said}")
 
     def writable(self) -> None:
         """There is room: say the rest."""

@@ -1,8 +1,9 @@
-"""Owns what is left of a run when it is over: it goes from one process to another, so it stays
+"""What is left of a run when it is over: it goes from one process to another, so it stays
 Python where the simulation is compiled (``tools/compile_simulator.py``)."""
 
 from __future__ import annotations
 
+from tmqp_sim.cluster_plan import ClusterPlan
 from tmqp_sim.plan import Plan
 from tmqp_sim.world import World
 
@@ -17,7 +18,14 @@ class Result:
         "seed", "simulated_s", "text",
     )  # fmt: skip
 
-    def __init__(self, plan: Plan, world: World, checker: str, text: str, healed_in: float) -> None:
+    def __init__(
+        self,
+        plan: Plan | ClusterPlan,
+        world: World,
+        checker: str,
+        text: str,
+        healed_in: float,
+    ) -> None:
         self.seed = plan.seed
         self.plan = plan.described()
         self.left_out = plan.left_out

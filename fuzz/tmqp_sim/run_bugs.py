@@ -1,12 +1,14 @@
-"""Owns the bugs that are planted in runs, messages that are taken in one go; see ``mutants.py``."""
+"""The bugs that are planted in runs, messages that are taken in one go; see ``mutants.py``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
 
+from tmqp.bits import HAS_HEADER
+from tmqp.runs import FrameRun
 from tmqp_server.engine.commands import AcknowledgeRun, PushRun
-from tmqp_server.engine.delivery.push_runs import Runs
+from tmqp_server.engine.delivery.push_runs import RunIntake
 from tmqp_server.engine.effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
 from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.message import MARK_TOGETHER
@@ -18,7 +20,9 @@ __all__ = ["RUN_BUGS"]
 
 
 def _confirms_early(original: Any) -> Any:
-    def keep(self: Runs, queue: Queue, session: Any, run: PushRun, messages: list[Any]) -> None:
+    def keep(
+        self: RunIntake, queue: Queue, session: Any, run: PushRun, messages: list[Any]
+    ) -> None:
         original(self, queue, session, run, messages)
         if messages[0].marks & MARK_TOGETHER:
             for message in messages:
@@ -50,7 +54,7 @@ def _erases_all_but_one(original: Any) -> Any:
 
 
 def _misses_the_last_answer(original: Any) -> Any:
-    def acknowledge(self: Runs, run: AcknowledgeRun, *rest: Any) -> bool:
+    def acknowledge(self: RunIntake, run: AcknowledgeRun, *rest: Any) -> bool:
         run.message_ids[-1] = "nobody's"
         taken: bool = original(self, run, *rest)
         return taken
@@ -58,8 +62,10 @@ def _misses_the_last_answer(original: Any) -> Any:
     return acknowledge
 
 
-def _blind_to_twins(original: Any) -> Any:
-    def track(self: Runs, queue: Queue, session: Any, only: Any, run: PushRun, *rest: Any) -> bool:
+def _blind_to_duplicates(original: Any) -> Any:
+    def track(
+        self: RunIntake, queue: Queue, session: Any, only: Any, run: PushRun, *rest: Any
+    ) -> bool:
         for name in run.wire.contents()[0]:
             queue.flights.pop(name, None)
         taken: bool = original(self, queue, session, only, run, *rest)
@@ -69,7 +75,7 @@ def _blind_to_twins(original: Any) -> Any:
 
 
 def _never_timed(original: Any) -> Any:
-    def track(self: Runs, queue: Queue, *rest: Any) -> bool:
+    def track(self: RunIntake, queue: Queue, *rest: Any) -> bool:
         wake_at, queue.timer.wake_at = queue.timer.wake_at, 0.0
         taken: bool = original(self, queue, *rest)
         queue.timer.wake_at = wake_at
@@ -79,7 +85,7 @@ def _never_timed(original: Any) -> Any:
 
 
 def _endless_window(original: Any) -> Any:
-    def init(self: Runs, *arguments: Any) -> None:
+    def init(self: RunIntake, *arguments: Any) -> None:
         original(self, *arguments)
         self._flights = Flights(self._core)
         self._flights._window = 1 << 30
@@ -88,14 +94,14 @@ def _endless_window(original: Any) -> Any:
 
 
 def _room_for_all(original: Any) -> Any:
-    def has_room(self: Runs, queue: Queue, run: PushRun) -> bool:
+    def has_room(self: RunIntake, queue: Queue, run: PushRun) -> bool:
         return True
 
     return has_room
 
 
 def _overtakes(original: Any) -> Any:
-    def goes_through(self: Runs, queue: Queue) -> bool:
+    def goes_through(self: RunIntake, queue: Queue) -> bool:
         return queue.plain and len(queue.audience.subscriptions) > 0
 
     return goes_through
@@ -110,11 +116,24 @@ def _delivers_twice(original: Any) -> Any:
     return hand_out
 
 
+def _forgets_headers(original: Any) -> Any:
+    def forwarded(self: FrameRun, first: bool, asks: bool, ttl: int) -> bytes:
+        data: bytes = original(self, first, asks, ttl)
+        place, parts = 0, []
+        for tail in self._tails[1:]:
+            head = data[place : place + 2]
+            parts += [bytes((head[0], head[1] & ~HAS_HEADER)), tail]
+            place += 2 + len(tail)
+        return b"".join(parts)
+
+    return forwarded
+
+
 #: What makes each of them: name, text, owner, attribute, and the change.
 RUN_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     (
         "run-confirmed-early", "a run's producer is told before the storage has answered",
-        Runs, "_keep", _confirms_early,
+        RunIntake, "_keep", _confirms_early,
     ),
     (
         "run-kept-in-part", "one message of a run is not written",
@@ -126,30 +145,34 @@ RUN_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
     ),
     (
         "run-answered-in-part", "the last answer of a run is not taken",
-        Runs, "acknowledge", _misses_the_last_answer,
+        RunIntake, "acknowledge", _misses_the_last_answer,
     ),
     (
-        "run-of-twins", "a run takes the place of messages in flight with the same ids",
-        Runs, "_track", _blind_to_twins,
+        "run-of-duplicates", "a run takes the place of messages in flight with the same ids",
+        RunIntake, "_track", _blind_to_duplicates,
     ),
     (
         "run-never-timed", "nobody wakes a queue when the answers to a run are overdue",
-        Runs, "_track", _never_timed,
+        RunIntake, "_track", _never_timed,
     ),
     (
         "run-wider-window", "a run is taken whole whatever its consumer has in hand",
-        Runs, "__init__", _endless_window,
+        RunIntake, "__init__", _endless_window,
     ),
     (
         "run-without-room", "a run is taken whole whatever room there is",
-        Runs, "_has_room", _room_for_all,
+        RunIntake, "_has_room", _room_for_all,
     ),
     (
         "run-overtakes", "a run is sent whatever waits, and whoever cannot take it",
-        Runs, "_goes_through", _overtakes,
+        RunIntake, "_goes_through", _overtakes,
     ),
     (
         "run-delivered-twice", "a run is written twice to its consumers",
         Outlets, "hand_out", _delivers_twice,
+    ),
+    (
+        "run-without-headers", "headers in runs are delivered as a part of the payload",
+        FrameRun, "forwarded", _forgets_headers,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Owns running many seeds, on several processors, with a bar that shows how far it is.
+"""Running many seeds, on several processors, with a bar that shows how far it is.
 
 This is the one module of the simulator that knows the machine it runs on: its processors, its
 clock, its terminal.  No simulated thing may import it.

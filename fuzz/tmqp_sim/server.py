@@ -18,7 +18,6 @@ from typing import Any, Final
 from tmqp_server.doors.port import Door
 from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.admitting import Connected
-from tmqp_server.shell.connections import EFFECTS, END, INTERNAL_ERROR, READ, WAIT
 from tmqp_server.shell.outbound import FLUSHING, Outbound
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import (
@@ -37,146 +36,52 @@ from tmqp_server.shell.world import (
     StartWriting,
     Tell,
     Wake,
-    Wire,
     WorldEffect,
     WriteBatch,
 )
 from tmqp_sim.books import Ballast
 from tmqp_sim.cursed import CURSED, Cursed, CursedDoor
-from tmqp_sim.host import Guest
-from tmqp_sim.network import Broken, End, Link
+from tmqp_sim.host import WEB, Guest, Peer
+from tmqp_sim.network import Link
 from tmqp_sim.outside import Outside
 from tmqp_sim.promptness import Promptness
+from tmqp_sim.sessions import Session
 from tmqp_sim.world import Violation, World
 
-__all__ = ["Built", "Server", "Session"]
+__all__ = ["Built", "Server"]
 
 #: How long a machine has been up at most when a server starts after a reboot, in seconds.
 _LONGEST_BOOT_S: Final = 2.0
 #: Connections in all, and of one host: as many as good clients need, fewer than bad ones try.
 _MOST_CONNECTIONS: Final = 40
-_MOST_PER_HOST: Final = 1
+_MOST_PER_HOST: Final = 2
+#: How many of the connections are read and written by tasks.
+_BY_TASKS: Final = 0.25
 
 
 class Built:
     """What one life of the server consists of."""
 
-    __slots__ = ("ballast", "door", "turn")
+    __slots__ = ("ballast", "begin_portion", "door", "foreign", "turn", "web")
 
-    def __init__(self, turn: Turn, door: Door, ballast: Ballast) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        door: Door,
+        ballast: Ballast,
+        begin_portion: Callable[[], None] | None = None,
+        web: Door | None = None,
+        foreign: Door | None = None,
+    ) -> None:
         self.turn = turn
         self.door = door
         self.ballast = ballast
-
-
-class Session(Wire):
-    """The server's end of one link."""
-
-    def __init__(self, server: Server, link: Link) -> None:
-        self.server = server
-        self.number = link.number
-        self.end: End = link.server
-        self.step = READ
-        self.over = False
-        self.reason = ""
-        self.received_at = server.world.now
-        self.blocked = False
-        self.flushing_since = math.inf
-        #: Bytes that waited when it was last looked at, and when the peer last took some.
-        self.waited = 0
-        self.progress_at = server.world.now
-        self.busy_at = -math.inf
-        self.host = ""
-        #: It came in by a door that fails now and then.
-        self.cursed = False
-        #: How the connection broke, until that is read.
-        self.broke = ""
-
-    def send(self, data: bytes) -> int:
-        """As a socket's: what there is room for.
-
-        :raises OSError: when the connection is broken.
-        """
-        self.server.outside.check_sent(self.number)
-        try:
-            return self.end.send(data)
-        except Broken as error:
-            raise ConnectionResetError(str(error)) from None
-
-    def readable(self) -> None:
-        """Bytes have come: one chunk is worked off a turn."""
-        server = self.server
-        if server.asleep or self.over or self.step != READ:
-            return
-        if self.broke:
-            self.follow(server.turn.broken(self.number, self.broke, server.now))
-            return
-        data = self.end.read()
-        if data is None:
-            return
-        server.promptness.check_reading(self.number)
-        if data:
-            self.received_at = server.world.now
-            step = server.turn.received(self.number, data, server.now)
-        else:
-            step = server.turn.ended(self.number, server.now)
-        self.follow(step)
-
-    def follow(self, step: int) -> None:
-        """Do what the turn says."""
-        server = self.server
-        if not self.over:
-            self.step = step & ~EFFECTS
-            server.promptness.check_step(self.number, self.step)
-            if self.step == WAIT and self.blocked:
-                server.world.mark("reading held back")
-        server.attend()
-        if self.step == READ and not self.over:
-            server.world.after(0.0, self.readable)
-
-    def resume(self) -> None:
-        """Read again."""
-        self.step = READ
-        self.server.world.after(0.0, self.readable)
-
-    def broken(self, reason: str) -> None:
-        """The connection broke: reading finds that out."""
-        self.broke = self.broke or reason
-        self.readable()
-
-    def writable(self) -> None:
-        """There is room, or bytes wait for it: send on."""
-        server = self.server
-        turn = server.turn
-        if server.asleep or self.over:
-            return
-        while piece := turn.piece(self.number):
-            try:
-                sent = self.end.send(piece[turn.offset(self.number) :])
-            except Broken as error:
-                turn.lost(self.number, str(error), server.now)
-                break
-            if not sent:
-                break  # the network says when there is room
-            self.progress_at = server.world.now
-            self.waited -= sent
-            turn.taken(self.number, sent, server.now)
-            server.promptness.progressed(self.number)
-        server.attend()
-
-    def close(self, reason: str) -> None:
-        """It is over."""
-        server = self.server
-        if reason.startswith("slow reader: no progress"):
-            server.world.mark("slow reader cut: stalled")
-        if reason == INTERNAL_ERROR and not self.cursed:
-            raise Violation("fault", f"session {self.number} ended for the fault of another")
-        server.promptness.check_end(self, reason)
-        self.reason = reason
-        self.over = True
-        self.step = END
-        self.server.forget(self)
-        self.end.close()
+        #: Called before commands of a session are worked off.
+        self.begin_portion = begin_portion
+        #: The door of those who come by HTTP.
+        self.web = web
+        #: The door of another kind.
+        self.foreign = foreign
 
 
 class Server:
@@ -188,6 +93,7 @@ class Server:
     :param outside: answers what is asked of the server's own code.
     :param lateness_s: timers are served up to so much too late.
     :param ping_interval_s: after how much silence the door pings.
+    :param name: which of several it is.
     """
 
     def __init__(
@@ -199,8 +105,11 @@ class Server:
         outside: Outside,
         lateness_s: float,
         ping_interval_s: float,
+        name: str = "server",
     ) -> None:
         self.world = world
+        self.name = name
+        self.lateness_s = lateness_s
         self.ping_interval_s = ping_interval_s
         self.lives = 0
         #: When the clock of this life read zero, in the world's time.
@@ -215,9 +124,9 @@ class Server:
         outside.server = self
         self._build = build
         self._began = began
-        self._lateness_s = lateness_s
-        self._random = world.child("server")
-        self._reboots = world.child("reboots")
+        self._random = world.child(name)
+        self._reboots = world.child("reboots" if name == "server" else f"{name} reboots")
+        self._tasks = world.child(f"{name} tasks")
         self._knocking: list[Link] = []
         self._unheard: list[Callable[[], None]] = []
         self._due = math.inf
@@ -240,10 +149,17 @@ class Server:
             Abandon: outside.abandon,
             Drained: outside.drained,
         }
+        self._peers: list[Peer] = []
         self._connected = Connected(_MOST_CONNECTIONS, _MOST_PER_HOST)
         self.turn: Turn
         self._door: Door
+        self._web: Door | None = None
+        self._foreign: Door | None = None
+        self._strangely = world.child(f"{name} foreign")
+        #: So many of a thousand connections come in by the door of another kind.
+        self.foreign_share = 0
         self._ballast: Ballast
+        self._begin_portion: Callable[[], None] | None = None
 
     @property
     def hub(self) -> Hub:
@@ -254,6 +170,11 @@ class Server:
     def guests(self) -> Mapping[int, Guest]:
         """Its sessions by number."""
         return self.sessions
+
+    def join(self, peer: Peer, starters: Mapping[type, Callable[[Any], None]]) -> None:
+        """Have somebody carry out effects that are nobody else's."""
+        self._peers.append(peer)
+        self._starters.update(starters)
 
     # -- its clock ------------------------------------------------------------------------------
 
@@ -282,13 +203,16 @@ class Server:
         built = self._build()
         self.turn = built.turn
         self._door = built.door
+        self._web = built.web
+        self._foreign = built.foreign
         self._cursed_door = CursedDoor(built.door, self._random)
         self._ballast = built.ballast
+        self._begin_portion = built.begin_portion
         self.up = True
         self._due = math.inf
         self.goes_on = False
         self._connected = Connected(_MOST_CONNECTIONS, _MOST_PER_HOST)
-        self.world.note("server", "starts, life", self.lives)
+        self.world.note(self.name, "starts, life", self.lives)
         self.outside.begin()
         self._began()
         self.turn.on_deadline(self.now)
@@ -299,7 +223,7 @@ class Server:
         """The process is gone, with all that it had in memory."""
         if not self.up:
             return
-        self.world.note("server", "crashes")
+        self.world.note(self.name, "crashes")
         self.world.mark("server crashed")
         self.up = False
         self.asleep = False
@@ -312,12 +236,14 @@ class Server:
             link.cut(0.1, 0.0, "the server is gone")
         self._knocking.clear()
         self._unheard.clear()
+        for peer in self._peers:
+            peer.crash()
 
     def freeze(self, duration_s: float) -> None:
         """The process stands still; its connections do not."""
         if self.up and not self.asleep:
             self.asleep = True
-            self.world.note("server", "stands still for", duration_s)
+            self.world.note(self.name, "stands still for", duration_s)
             self.world.mark("server frozen")
             self.world.after(duration_s, self.wake, self.lives)
 
@@ -327,16 +253,19 @@ class Server:
             return
         self.asleep = False
         self._waking = True
-        self.world.note("server", "goes on")
+        self.world.note(self.name, "goes on")
         for link in self._knocking:
             self.accept(link)
         self._knocking.clear()
         unheard, self._unheard = self._unheard, []
         for tell in unheard:
+            self.begin_portion()
             tell()
         for session in list(self.sessions.values()):
             session.writable()
             self.world.after(0.0, session.readable)
+        for peer in self._peers:
+            peer.wake()
         self._waking = False
         if self._due <= self.now:
             self._serve(self._due)
@@ -347,8 +276,19 @@ class Server:
         if self.asleep:
             self._unheard.append(tell)
         else:
+            self.begin_portion()
             tell()
             self.attend()
+
+    def hear_in(self, life: int, tell: Callable[[], None]) -> None:
+        """Let the turn be told something, if its process is still the same."""
+        if self.up and life == self.lives:
+            self.hear(tell)
+
+    def begin_portion(self) -> None:
+        """The turn is called: what it works off now keeps others waiting."""
+        if self._begin_portion is not None:
+            self._begin_portion()
 
     def close_sessions(self, reason: str) -> None:
         """Say goodbye to everybody, and go on."""
@@ -384,7 +324,7 @@ class Server:
         link.life = self.lives
         session = Session(self, link)
         session.host = link.host or f"host {session.number}"
-        refused = self._connected.admit(session.host, is_local=False, has_room=self.hub.has_room)
+        refused = self._connected.admit(session.host, is_local=False, has_room=self.hub.has_room())
         if refused:
             self.world.mark("connection refused: too many")
             session.over = True
@@ -394,7 +334,18 @@ class Server:
         self.sessions[session.number] = session
         host = session.host
         door = self._cursed_door if host.startswith(CURSED) else self._door
+        if host.startswith(WEB) and self._web is not None:
+            door = self._web
+            self.promptness.asking_by_themselves = True
+        elif (
+            self._foreign is not None
+            and door is self._door
+            and self.foreign_share > self._strangely.randrange(1000)
+        ):
+            door = self._foreign
+            self.world.mark("connected by a door of another kind")
         session.cursed = door is self._cursed_door
+        session.by_tasks = self._tasks.random() < _BY_TASKS
         session.follow(self.turn.opened(session.number, door, session, host, self.now))
 
     def forget(self, session: Session) -> None:
@@ -430,6 +381,8 @@ class Server:
                 self._look_at(session, out)
         if not self._waking:  # who has slept has missed much
             self.promptness.check()
+            for peer in self._peers:
+                peer.check()
 
     def _look_at(self, session: Session, out: Outbound) -> None:
         """Note what is rare."""
@@ -472,6 +425,7 @@ class Server:
             return
         self.goes_on = False
         self.world.mark("portion continued")
+        self.begin_portion()
         self.turn.go_on(self.now)
         self.attend()
 
@@ -494,7 +448,7 @@ class Server:
         due = self.turn.next_deadline()
         if due < self._due:
             self._due = due
-            late = self._random.random() * self._lateness_s if self._lateness_s else 0.0
+            late = self._random.random() * self.lateness_s if self.lateness_s else 0.0
             when = self._world_time(due)
             self.world.at(when + (late if due > self.now else 0.0), self._serve, due)
 

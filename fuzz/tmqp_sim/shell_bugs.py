@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from tmqp_server.access.gate import Decision, Gate, Question
+from tmqp_server.access.gate import Gate, Question, Verdict
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.outlets import Fault
 from tmqp_server.shell.admitting import Pauses
@@ -224,7 +224,7 @@ def _any_answer_will_do(original: Any) -> Any:
 
 
 def _keeps_for_good(original: Any) -> Any:
-    def decided(self: Gate, question: Question, decision: Decision, now: float) -> Any:
+    def decided(self: Gate, question: Question, decision: Verdict, now: float) -> Any:
         if decision.keep_s > 0.0:
             decision.keep_s = 1_000.0
         return original(self, question, decision, now)

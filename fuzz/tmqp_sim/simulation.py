@@ -1,4 +1,4 @@
-"""Owns one run: a plan comes true, faults first, then the world heals and everything comes home.
+"""One run: a plan comes true, faults first, then the world heals and everything comes home.
 
 Theory of operation.  In the first phase the clients work while faults befall them; only safety is
 judged, at every step.  Then the world heals: silence and clogging end, the server is up, the disk
@@ -14,6 +14,9 @@ from typing import Final
 
 from tmqp.limits import Limits
 from tmqp_client.config import ClientLimits
+from tmqp_server.doors.http.door import HttpDoor
+from tmqp_server.doors.http.limits import HttpLimits
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.events import ALL_EVENTS
@@ -25,17 +28,23 @@ from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.calls import CallSettings
 from tmqp_server.shell.outbound import Marks
 from tmqp_server.shell.turn import Turn
+from tmqp_sim.appointments import Appointments
 from tmqp_sim.books import MOST_STATE_BYTES, Ballast
 from tmqp_sim.checkers import judge
 from tmqp_sim.clients import SimClient
+from tmqp_sim.cluster_plan import draw_cluster, is_cluster
+from tmqp_sim.cluster_world import ClusterWorld
 from tmqp_sim.consumers import Consumer, Meddler, Puller
+from tmqp_sim.crowd import Crowd
 from tmqp_sim.disk import Disk
 from tmqp_sim.epochs import CHANNEL, EpochWriter, complaints, found_on
-from tmqp_sim.faults import strike
+from tmqp_sim.faults import inject
+from tmqp_sim.foreign import ForeignDoor
 from tmqp_sim.forgers import Forger
 from tmqp_sim.history import History, Place, Sent
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.lifetimes import Lifetimes
+from tmqp_sim.movers import FROM, MOVES, TO, Mover, misplaced
 from tmqp_sim.network import Network
 from tmqp_sim.operators import HANDLER, PREFIX, Operator, changes_of
 from tmqp_sim.outside import CALLS_AT_ONCE, HOOK_TIMEOUT_S, Outside
@@ -45,6 +54,9 @@ from tmqp_sim.raw import RAW_ROLES, Raw
 from tmqp_sim.results import Result
 from tmqp_sim.server import Built, Server
 from tmqp_sim.strangers import Stranger
+from tmqp_sim.tenants import TENANTS, Tenant, Tenants
+from tmqp_sim.viewers import Viewer
+from tmqp_sim.web import WebProducer, WebPuller
 from tmqp_sim.world import Violation, World
 
 __all__ = ["HEALING_S", "WATCHABLE", "Simulation", "run", "run_handler"]
@@ -92,6 +104,7 @@ class Simulation:
         self.places: dict[tuple[str, int], Place] = {place.key: place for place in plan.places}
         self.history = History(self.places)
         self.lifetimes = Lifetimes(self.world, self.places)
+        self.appointments = Appointments(self.world, self.history.pushes)
         self.network = Network(self.world, plan.shape)
         self.healed = False
         self.sent: dict[int, list[str]] = {}
@@ -101,6 +114,9 @@ class Simulation:
         self.disk = Disk(self, plan.disk)
         self.operator = Operator(self, tells=plan.tells)
         self.protocol = Limits(ping_interval_s=2.0, handshake_timeout_s=3.0)
+        self.web_limits = HttpLimits(
+            idle_timeout_s=4.0, head_timeout_s=3.0, body_timeout_s=5.0, max_unanswered=4
+        )
         self._door_ids = 0
         self.ledger: Ledger
         self.broker: Broker
@@ -114,6 +130,7 @@ class Simulation:
             plan.lateness_s,
             self.protocol.ping_interval_s,
         )
+        self.server.foreign_share = plan.foreign
         limits = ClientLimits(
             protocol=self.protocol,
             response_timeout_s=3.0,
@@ -129,7 +146,16 @@ class Simulation:
             self.writers.append(writer)
             self.good.append(writer)
             self.world.at(0.005, writer.connect)
-        self.bad: list[Consumer | Forger | Stranger | Meddler | Raw] = []
+        self.movers: list[Mover] = []
+        if plan.moves:
+            mover = Mover(self, "mover", limits, plan.moves)
+            self.movers.append(mover)
+            self.good.append(mover)
+            self.world.at(0.007, mover.connect)
+        self.tenants = Tenants(self, plan.memory_bytes)
+        self.bad: list[
+            Consumer | Forger | Stranger | Meddler | Raw | Crowd | WebPuller | Viewer | Tenant
+        ] = []
         for each in plan.clients:
             self._add_client(each, limits)
 
@@ -141,21 +167,34 @@ class Simulation:
     def _producer(self, number: int, limits: ClientLimits) -> Producer:
         plan = self.plan
         name = f"producer-{number}"
+        if number == plan.web_producer:
+            self.history.nameless[name] = None
+            return WebProducer(self, name, limits, plan.window)
         if number == plan.bulk_producer:
-            return BulkProducer(self, name, limits, BULK_WINDOW, plan.bulk_linger_s)
+            linger_s = plan.bulk_linger_s
+            return BulkProducer(self, name, limits, BULK_WINDOW, linger_s, plan.bulk_traces)
         return Producer(self, name, limits, plan.window)
 
     def _add_client(self, each: ClientPlan, limits: ClientLimits) -> None:
         place = self.plan.places[each.place]
-        client: Consumer | Forger | Stranger | Meddler | Raw
+        client: Consumer | Forger | Stranger | Meddler | Raw | Crowd | WebPuller | Viewer | Tenant
         if each.role == "meddler":
             client = Meddler(self, each.name, limits)
+        elif each.role == "viewer":
+            client = Viewer(self, each.name, limits)
+        elif each.role in TENANTS:
+            client = Tenant(self, each.name, limits, each.role)
+            self.tenants.add(client)
         elif each.role == "forger":
             client = Forger(self, each.name, limits)
+        elif each.role == "crowd":
+            client = Crowd(self, each.name)
         elif each.role in RAW_ROLES:
             client = Raw(self, each.name, each.role, place.channel)
         elif each.role == "stranger":
             client = Stranger(self, each.name)
+        elif each.role == "web-puller":
+            client = WebPuller(self, each.name, place, each.habits)
         elif each.role == "puller":
             client = Puller(
                 self, each.name, limits, place.channel, place.queue_id, each.habits,
@@ -163,7 +202,7 @@ class Simulation:
             )  # fmt: skip
         else:
             client = Consumer(self, each.name, limits, place.channel, each.habits)
-        if each.bad or isinstance(client, (Raw, Stranger)):
+        if each.bad or isinstance(client, (Raw, Stranger, Crowd, WebPuller)):
             self.bad.append(client)
         else:
             self.good.append(client)
@@ -188,10 +227,14 @@ class Simulation:
                 options = self._options(rules)
         self.ledger = Ledger(
             self.world, self.places, plan.max_in_flight, self.sent, self.history.pushes,
-            self.lifetimes,
+            self.lifetimes, self.appointments,
         )  # fmt: skip
-        door = NativeDoor(self._new_door_id, self.protocol)
-        journal = self.disk.new_journal(door)
+        self.ledger.trusting = plan.trusting
+        letters = Letters()
+        door = NativeDoor(self._new_door_id, self.protocol, letters=letters)
+        web = HttpDoor(self._new_door_id, self.web_limits, letters=letters)
+        foreign = ForeignDoor(self._new_door_id, self.protocol, letters)
+        journal = self.disk.new_journal([door, web, foreign])
         if self.watched:
             from tmqp_sim.watch import WatchedBroker  # noqa: PLC0415 - see WATCHABLE
 
@@ -206,11 +249,11 @@ class Simulation:
             watched.ballast = Ballast(watched, len(plan.places) + bool(plan.epochs))
             self.broker = watched
             turn = Turn(watched.hub, self._marks, journal, _CALLS)
-            return Built(turn, door, watched.ballast)
+            return Built(turn, door, watched.ballast, watched.begin_portion, web, foreign)
         self.broker = Broker(limits, options, self._handlers)
         ballast = Ballast(self.broker, len(plan.places) + bool(plan.epochs))
         hub = Hub(self.broker, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True)
-        return Built(Turn(hub, self._marks, journal, _CALLS), door, ballast)
+        return Built(Turn(hub, self._marks, journal, _CALLS), door, ballast, None, web, foreign)
 
     def _options(self, channel: ChannelOptions | None = None) -> BrokerOptions:
         handlers = {HANDLER: ALL_EVENTS}
@@ -225,6 +268,8 @@ class Simulation:
     def _began(self) -> None:
         self.disk.begin(self.server.lives, self.server.hub)
         self.check_epochs()
+        self.check_moves()
+        self.tenants.begin(self.broker)
         self.operator.begin()
 
     def check_epochs(self) -> None:
@@ -240,6 +285,20 @@ class Simulation:
                 wrong = list(complaints(ids, writer.answered))
                 if wrong:
                     raise Violation("epochs", "\n".join(wrong))
+
+    def check_moves(self) -> None:
+        """Of each item either it is on the disk or what was made of it.
+
+        :raises Violation: when that is not so.
+        """
+        there: dict[int, list[str]] = {FROM: [], TO: []}
+        for queue in self.broker.queues():
+            if queue.channel_name == MOVES:
+                there[queue.queue_id] = found_on(self.disk.store, queue.key)
+        for mover in self.movers:
+            wrong = list(misplaced(there[FROM], there[TO], mover.confirmed, mover.moved))
+            if wrong:
+                raise Violation("moves", "\n".join(wrong))
 
     def check_staged(self) -> None:
         """Nothing is put aside but for transactions that are open.
@@ -302,7 +361,7 @@ class Simulation:
         for index, message in enumerate(self.plan.messages):
             self.world.at(message.at, self._give, index, message)
         for fault in self.plan.faults:
-            self.world.at(fault.at, strike, self, fault)
+            self.world.at(fault.at, inject, self, fault)
         if self.plan.tells:
             for third in (1, 2):
                 at = third * self.plan.duration_s / 3
@@ -313,6 +372,8 @@ class Simulation:
         producer = self.producers[message.producer]
         uid = f"m{message.name.rpartition(' ')[2]}"
         sent = Sent(uid, producer.name, place, index, message.high, message.size, message.asks)
+        sent.delay_s, sent.cancel_s = message.delay_s, message.cancel_s
+        sent.counts = self.plan.counts
         self.history.add(sent)
         producer.give(sent)
 
@@ -339,6 +400,9 @@ class Simulation:
                 return False
         for writer in self.writers:
             if writer.owes:
+                return False
+        for mover in self.movers:
+            if mover.owes:
                 return False
         for client in self.good:
             if not client.usable or client.link.dead:
@@ -368,7 +432,8 @@ class Simulation:
         return sum(self.owed().values())
 
     def _matters(self, queue: object) -> bool:
-        return (queue.channel_name, queue.queue_id) in self.places  # type: ignore[attr-defined]
+        place = (queue.channel_name, queue.queue_id)  # type: ignore[attr-defined]
+        return place in self.places or place == (MOVES, FROM)
 
     def owed(self) -> dict[str, int]:
         """What is left, by who has it."""
@@ -377,6 +442,8 @@ class Simulation:
             left[producer.name] = producer.owes
         for writer in self.writers:
             left[writer.name] = writer.owes
+        for mover in self.movers:
+            left[mover.name] = mover.owes
         for queue in self.broker.queues():
             if self._matters(queue):
                 left[repr(queue)] = queue.live()
@@ -397,6 +464,7 @@ class Simulation:
             if not home:
                 self.world.note("stuck", "not everything has come home")
             self.check_epochs()
+            self.check_moves()
             self.check_staged()
             checker, found = judge(
                 self.history,
@@ -430,6 +498,10 @@ def run(seed: int, left_out: tuple[str, ...] = (), *, watched: bool = WATCHABLE)
 
     :param watched: judge every step of the broker, not only the end, where it can be done.
     """
+    if is_cluster(seed):
+        cluster = draw_cluster(seed)
+        cluster.without(left_out)
+        return ClusterWorld(cluster).go()
     plan = draw_plan(seed)
     plan.without(left_out)
     return Simulation(plan, watched=watched).go()

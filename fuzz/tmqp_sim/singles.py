@@ -1,4 +1,4 @@
-"""Owns taking effects of runs apart: what a run comes to, told as if each message had come singly.
+"""Taking effects of runs apart: what a run comes to, told as if each message had come singly.
 
 The ledger and the audit know single effects only, and judge what becomes of each message of a run
 by the very rules that hold for any other.
@@ -38,12 +38,14 @@ def single_effects(effects: Sequence[Effect], flights: Flights) -> list[Effect]:
         effect = effects[at]
         at += 1
         if isinstance(effect, DeliverRun):
-            rest = effects[at] if at < len(effects) else None
-            if isinstance(rest, DeliverRun) and rest.run is effect.run:
-                at += 1  # it has the other recipients of the same messages
-                _deliveries(effect, rest, flights, found)
-            else:
-                _deliveries(effect, None, flights, found)
+            parts = [effect]
+            while at < len(effects):
+                other = effects[at]
+                if not isinstance(other, DeliverRun) or other.run is not effect.run:
+                    break
+                parts.append(other)  # other recipients, or other messages of the same run
+                at += 1
+            found += _deliveries(parts, flights)
         elif isinstance(effect, ConfirmRun):
             found += effect.confirms()
         elif isinstance(effect, AppendRun):
@@ -73,20 +75,16 @@ def _appends(effect: AppendRun) -> list[Append]:
     ]
 
 
-def _deliveries(
-    first: DeliverRun, rest: DeliverRun | None, flights: Flights, found: list[Effect]
-) -> None:
+def _deliveries(parts: list[DeliverRun], flights: Flights) -> list[Deliver]:
     """Each message goes to all its recipients before the next."""
-    singles: list[Deliver] = first.deliveries()
-    others: list[Deliver] = [] if rest is None else rest.deliveries()
-    if first.wants_acknowledge:
-        there = flights(first.channel, first.run.queue_id)
-        for single in singles:
-            single.message = there.get(single.message.message_id, single.message)
-    for place in range(len(singles)):
-        single = singles[place]
-        found.append(single)
-        if others:
-            other = others[place]
-            other.message = single.message
-            found.append(other)
+    placed: list[tuple[int, int, Deliver]] = []
+    messages: dict[int, Message] = {}
+    for number, part in enumerate(parts):
+        there = flights(part.channel, part.run.queue_id) if part.wants_acknowledge else {}
+        places = range(part.start, part.stop, part.step)
+        for place, single in zip(places, part.deliveries(), strict=True):
+            known = there.get(single.message.message_id, single.message)
+            single.message = messages.setdefault(place, known)
+            placed.append((place, number, single))
+    placed.sort(key=lambda each: each[:2])
+    return [single for _, _, single in placed]

@@ -1,4 +1,4 @@
-"""Owns what everybody in a run may know of it; the run itself is in ``simulation.py``."""
+"""What everybody in a run may know of it; the run itself is in ``simulation.py``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the strangers: peers that say anything, at any moment, and go as they came."""
+"""The strangers: peers that say anything, at any moment, and go as they came."""
 
 from __future__ import annotations
 

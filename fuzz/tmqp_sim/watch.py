@@ -1,4 +1,4 @@
-"""Owns the look over the broker's shoulder: every step is judged before its effects go out.
+"""The look over the broker's shoulder: every step is judged before its effects go out.
 
 The watched broker is the broker, each of whose ways in is looked at.  Beside the ledger's model it
 checks the broker's own books after every step: that they balance (accepted = waiting + deferred +
@@ -14,8 +14,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from tmqp_server.doors.native.runs import NativeRun
 from tmqp_server.engine.broker import _MOST_EFFECTS, _MOST_STEPS, Broker
-from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, Command, Connect, Push, PushRun
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    AcknowledgeRun,
+    Block,
+    Browse,
+    Command,
+    Connect,
+    Disconnect,
+    ListChannels,
+    PassAnswer,
+    Push,
+    PushRun,
+    SessionCommand,
+    Unblock,
+)
 from tmqp_server.engine.effects import (
     AppendRun,
     ConfirmRun,
@@ -23,15 +38,19 @@ from tmqp_server.engine.effects import (
     Effect,
     EraseRun,
     ForgetQueue,
+    Reply,
 )
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.questions import Questions
 from tmqp_server.engine.model.queues import Queue
-from tmqp_server.engine.options import BrokerOptions
+from tmqp_server.engine.model.snapshots import BrowseSnapshot
+from tmqp_server.engine.model.times import NEVER
+from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, BrokerOptions
 from tmqp_server.hub.hub import Hub
 from tmqp_sim.audit import Audit
-from tmqp_sim.books import Ballast, connections_of, flights_of, state_of
+from tmqp_sim.books import Ballast, audience_problem, connections_of, flights_of, state_of
 from tmqp_sim.cursed import Cursed
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.outside import Outside
@@ -43,6 +62,11 @@ __all__ = ["WatchedBroker"]
 #: The dearest checks are made once in so many steps.
 _SELDOM: Final = 16
 _EPSILON_S: Final = 1e-9
+#: What costs no work of its own, or what no client asks for.
+_NO_OPERATIONS: Final = (Acknowledge, Block, Disconnect, Push, Unblock)
+#: Units of work, as they are counted here, that may be done before the world can send; what one
+#: command is more does not count.
+_MOST_WORK: Final = 1_000
 #: What nobody has in flight.
 _NOTHING: Final[dict[str, Message]] = {}
 
@@ -83,6 +107,8 @@ class WatchedBroker(Broker):
         self.hub: Hub | None = None
         #: What is charged so that messages always have the same room.
         self.ballast: Ballast | None = None
+        #: Units of work in this portion.
+        self._work = 0
         self._timeouts: dict[int, int] = {}
         self._expired: dict[int, int] = {}
 
@@ -95,10 +121,49 @@ class WatchedBroker(Broker):
         self._before(command)
         return self._judge(command, super().step(command, now), now)
 
+    def begin_portion(self) -> None:
+        """The world could send; commands are worked off."""
+        self._work = 0
+
     def _before(self, command: Command) -> None:
         """A command is carried out: note it, and see whether it may be."""
+        self._count_work(command)
         self._outside.check(command)
         self.ledger.before(command)
+        if self.ledger.trusting:
+            self._pretend(command)
+
+    def _count_work(self, command: Command) -> None:
+        """Count operations, and the items of lists, whether or not anything is sent for them.
+
+        :raises Violation: when a session has had its portion already.
+        """
+        if not isinstance(command, SessionCommand) or isinstance(command, _NO_OPERATIONS):
+            return
+        if self._work >= _MOST_WORK:
+            text = f"session {command.session} had {self._work} units of work done in one portion"
+            raise Violation("bound", text)
+        self._work += 1
+        if isinstance(command, ListChannels) and not command.filter:
+            self._work += len(self._core.channels.by_key)
+
+    def _pretend(self, command: Command) -> None:
+        """Let every answer be one to a question, so that it is passed on."""
+        if isinstance(command, PassAnswer):
+            who, message_id, kind = command.client_id, command.message_id, command.kind
+        elif isinstance(command, Acknowledge):
+            who, message_id, kind = command.channel, command.message_id, ASKS_ACKNOWLEDGE
+        else:
+            return
+        core = self._core
+        client = core.clients.get(who)
+        if client is None:
+            return
+        if client.asked is None:
+            client.asked = Questions(core.limits.max_questions_per_session, core)
+        until = core.now + core.limits.max_answer_wait_ms / 1000
+        client.asked.ask(message_id, [command.session], kind, False, until)
+        self._world.mark("forged answer passed on")
 
     def steps(
         self, commands: Sequence[Command], at: int, now: float, most_bytes: int
@@ -162,7 +227,7 @@ class WatchedBroker(Broker):
             self._world.mark("run divided: pushes")
             return None
         if core.awake:
-            self._pump.rouse(now)
+            self._pump.wake_waiting(now)
         self._world.mark("run taken whole: pushes")
         # Asked of the door itself: the run would be noted as divided.
         for push in run.wire.pushes(run):
@@ -186,7 +251,7 @@ class WatchedBroker(Broker):
             run.divide()
             self._intake.acknowledge(run.left.pop(), now)
         if core.awake:
-            self._pump.rouse(now)
+            self._pump.wake_waiting(now)
         singles = run.wire.acknowledges(run)
         if run.left:
             self._world.mark("run divided: answers")
@@ -220,7 +285,8 @@ class WatchedBroker(Broker):
         if due is None or due > now:
             self.ledger.all_served()
             for queue in self.queues():
-                if queue.overdue(now - _EPSILON_S, 1):
+                due = NEVER if queue.timed is None else queue.timed.next_due()
+                if queue.overdue(now - _EPSILON_S, 1) or due < now - _EPSILON_S:
                     raise Violation("deadline", f"{queue!r} has overdue messages in flight")
         else:
             self._world.mark("work left for another step")
@@ -236,6 +302,8 @@ class WatchedBroker(Broker):
                 self._mark_run(effect, command)
                 singles = single_effects(effects, self._flights)
         ledger.after(command, singles)
+        if isinstance(command, Browse):
+            self._check_look(command, effects)
         self._audit.see(singles)
         for effect in singles:
             if isinstance(effect, ForgetQueue):
@@ -248,10 +316,30 @@ class WatchedBroker(Broker):
             self._check_sessions(queues)
         return effects
 
+    def _check_look(self, command: Browse, effects: list[Effect]) -> None:
+        """Who looks into a queue that is all in memory sees all that is there, from where he wants
+        to see it."""
+        for effect in effects:
+            body = effect.body if isinstance(effect, Reply) else None
+            channel = self._core.channels.find(command.channel)
+            queue = None if channel is None else channel.queues.get(command.queue_id)
+            if not isinstance(body, BrowseSnapshot) or queue is None or queue.spilled:
+                continue
+            there = [
+                *queue.high.messages(),
+                *queue.regular.messages(),
+                *queue.all_flights().values(),
+            ]
+            there += queue.deferred.messages()
+            wanted = sorted([each.sequence for each in there if each.sequence >= command.first])
+            shown = [item.sequence for item in body.items]
+            if shown != wanted[: command.limit or None]:
+                raise Violation("look", f"{queue!r} has {wanted}, {shown} are shown")
+
     def _flights(self, channel: str, queue_id: int) -> Mapping[str, Message]:
         found = self._core.channels.find(channel)
         queue = None if found is None else found.queues.get(queue_id)
-        return _NOTHING if queue is None else queue.flights
+        return _NOTHING if queue is None else queue.all_flights()
 
     def _mark_run(self, effect: Effect, command: Command | None) -> None:
         if isinstance(effect, AppendRun):
@@ -260,6 +348,10 @@ class WatchedBroker(Broker):
             self._world.mark("run taken whole: erased")
         elif isinstance(effect, ConfirmRun) and not isinstance(command, PushRun):
             self._world.mark("run taken whole: confirmed when safe")
+        elif isinstance(effect, DeliverRun) and _has_headers(effect.run):
+            self._world.mark("run taken whole: headers")
+        elif isinstance(effect, DeliverRun) and not effect.is_whole():
+            self._world.mark("run taken whole: dealt")
         elif isinstance(effect, DeliverRun) and not effect.first_acquirer:
             self._world.mark("run taken whole: for several")
 
@@ -276,7 +368,7 @@ class WatchedBroker(Broker):
             self._timeouts[queue.key] = timeouts
             self._world.mark("acknowledge timed out")
             if key in self.ledger.places:
-                self.ledger.timed_out(key, timeouts - before, queue.flights.values())
+                self.ledger.timed_out(key, timeouts - before, queue.all_flights().values())
         elif self.ledger.overtaken:
             self._check_overtaken(key)
         place = self.ledger.places.get(key)
@@ -332,8 +424,11 @@ class WatchedBroker(Broker):
         holding: dict[int, int] = {}
         size = 0
         for queue in queues:
+            problem = audience_problem(queue.audience)
+            if problem:
+                raise Violation("audience", problem)
             size += queue.bytes + queue.count * MESSAGE_OVERHEAD_BYTES
-            for message in queue.flights.values():
+            for message in queue.all_flights().values():
                 if message.holder is not None:
                     number = message.holder.number
                     holding[number] = holding.get(number, 0) + 1
@@ -362,3 +457,8 @@ class WatchedBroker(Broker):
             raise Violation(
                 "conservation", f"{core.state_bytes} bytes besides messages, {state} are there"
             )
+
+
+def _has_headers(run: PushRun) -> bool:
+    wire = run.wire
+    return isinstance(wire, NativeRun) and wire.frames.first.has_header

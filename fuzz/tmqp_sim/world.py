@@ -1,4 +1,4 @@
-"""Owns time and chance: one heap of events, one seed, and the record of what happened.
+"""Time and chance: one heap of events, one seed, and the record of what happened.
 
 Theory of operation.  Time passes only from one event to the next, so a minute costs what happens in
 it.  Events of the same time happen in the order in which they were asked for.  Each subsystem draws

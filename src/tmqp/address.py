@@ -1,4 +1,4 @@
-"""Owns addresses: how a place where TMQP is spoken is written, for clients and servers alike.
+"""Addresses: how a place where TMQP is spoken is written, for clients and servers alike.
 
 ==============================  ==================================================
 ``tmq://host:port/path``        TCP; the path goes into the connection information

@@ -1,4 +1,4 @@
-"""Owns the block as it is read: kept messages of one queue, many of them in one piece.
+"""The block as it is read: kept messages of one queue, many of them in one piece.
 
 Theory of operation.  A block is a head of 64 bytes, an index with one entry of 56 bytes for each
 message, and the bodies one after another.  All numbers are little endian and have a fixed width, so
@@ -43,6 +43,7 @@ __all__ = [
     "ENTRY_SIZE",
     "FLAG_DOOR_SHIFT",
     "FLAG_HIGH",
+    "FLAG_IN_FLIGHT",
     "FLAG_TRANSIENT",
     "FLAG_WANTS",
     "HEAD_SIZE",
@@ -77,6 +78,8 @@ FLAG_HIGH: Final = 1
 FLAG_WANTS: Final = 2
 #: It is kept to save memory only and does not survive a restart.
 FLAG_TRANSIENT: Final = 4
+#: Somebody has it and has not answered: only in the answer to a look into a queue.
+FLAG_IN_FLIGHT: Final = 128
 #: Bits 8 to 15 of the flags: which door can read the body.
 FLAG_DOOR_SHIFT: Final = 8
 

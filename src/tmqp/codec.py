@@ -1,4 +1,4 @@
-"""Owns the way between bytes and frames: ``FrameDecoder`` and ``encode``.
+"""The way between bytes and frames: ``FrameDecoder`` and ``encode``.
 
 Theory of operation.  :meth:`FrameDecoder.feed` works a whole chunk off in one loop: it reads a head
 where it stands, checks every limit from the head alone, and cuts the frame out.  What is left over
@@ -9,8 +9,9 @@ looked at a bounded number of times however the stream is cut, and nothing is pu
 whose head already breaks a limit.
 
 Whoever forwards more than he keeps may ask for runs (``bundles``): of queue messages, or
-acknowledges, in a row that differ in id and payload only, the first becomes a frame and the others
-a part of its :class:`~tmqp.runs.FrameRun`, which makes no object for each but one piece of bytes.
+acknowledges, in a row that differ in id and payload only, and in headers that he does not read, the
+first becomes a frame and the others a part of its :class:`~tmqp.runs.FrameRun`, which makes no
+object for each but one piece of bytes.
 
 A fault does not raise: the frames before it are returned, ``error`` tells what was wrong, and the
 decoder takes no more.  So one chunk gives the same answer as the same bytes one by one.
@@ -40,6 +41,7 @@ from tmqp.constants import (
 )
 from tmqp.errors import AbuseError, RemoteProtocolError
 from tmqp.frames import Frame
+from tmqp.header_names import HeaderNames
 from tmqp.limits import Limits
 from tmqp.runs import FrameRun
 
@@ -74,7 +76,8 @@ class FrameDecoder:
     Attributes: ``error`` is None, or the :class:`RemoteProtocolError` that ended decoding;
     ``bundles``, whether it makes runs (it does not unless told so), and ``runs``, those among the
     frames that the last :meth:`feed` has returned: each stands in for its first frame there, and
-    its others are missing.
+    its others are missing; ``read_headers``, names that whoever forwards messages reads: a message
+    that may have one is in no run, and where this is None, none that has headers is.
     """
 
     __slots__ = (
@@ -95,6 +98,7 @@ class FrameDecoder:
         "_whole",
         "bundles",
         "error",
+        "read_headers",
         "runs",
     )
 
@@ -103,6 +107,7 @@ class FrameDecoder:
         self.error: RemoteProtocolError | None = None
         self.bundles: bool = False
         self.runs: list[FrameRun] = []
+        self.read_headers: HeaderNames | None = None
         #: Whether the string that is being scanned is ASCII throughout; below 0 not looked at.
         self._ascii: i64 = -1
         #: The largest frame of the run that is being gathered.
@@ -303,27 +308,52 @@ class FrameDecoder:
         """
         b0: i64 = data[first]
         b1: i64 = data[first + 1]
+        block = frames[-1].header_block if b1 & HAS_HEADER else b""
         if b0 & TYPE_BITS == TYPE_QUEUE_MESSAGE:
-            if b1 & ~(PENDING_ACKNOWLEDGE | TTL_BITS):
+            if b1 & ~(PENDING_ACKNOWLEDGE | TTL_BITS | HAS_HEADER):
+                return pos
+            if b1 & HAS_HEADER and not self._is_passed_on(block):
                 return pos
         elif b0 & MARKED_TYPE_BITS != TYPE_ACKNOWLEDGE or b1 & ~TTL_BITS:
             return pos
-        if b1 & TTL_BITS == 0 or data[first + 2] == 0:
+        if b1 & TTL_BITS == 0 or data[first + 2] == 0 or data[first + 7] > TIER_U16:
             return pos
         begin = pos
         tails = [b"", b""]
         self._largest = pos - first
-        if _INTERPRETED:
+        if _INTERPRETED and not b1 & HAS_HEADER:
             pos = self._gather_same_heads(data, first, pos, names, tails)
-        pos = self._gather(data, first, pos, names, tails)
+        pos = self._gather(data, first, pos, names, block, tails)
         if pos > begin:
             tails[1] = data[first + 2 : begin]
             run = FrameRun(frames[-1], len(frames) - 1, tails, pos - first, self._largest)
             self.runs.append(run)
         return pos
 
-    def _gather(self, data: bytes, first: i64, pos: i64, names: bytes, tails: list[bytes]) -> i64:
-        """Put the frames from ``pos`` on that are like the first one into ``tails``."""
+    def _is_passed_on(self, block: bytes) -> bool:
+        """Whether a header block is nothing to whoever forwards it."""
+        names = self.read_headers
+        return names is not None and block.isascii() and not names.may_occur(block, 0, len(block))
+
+    def _pass_block(self, data: bytes, at: i64, end: i64, size: i64, block: bytes) -> i64:
+        """Where the header block at a place ends, of a message with a payload of this size; -1 if
+        that is not for a run: it has not come, is too large, or may say something."""
+        body = at + 2
+        if body > end:
+            return -1
+        length: i64 = data[at] | data[at + 1] << 8
+        if length > self._max_block or size > self._max_body - length or body + length > end:
+            return -1
+        own = data[body : body + length]
+        if own != block and not self._is_passed_on(own):
+            return -1
+        return body + length
+
+    def _gather(
+        self, data: bytes, first: i64, pos: i64, names: bytes, block: bytes, tails: list[bytes]
+    ) -> i64:
+        """Put the frames from ``pos`` on that are like the first one into ``tails``; ``block`` is
+        its header block."""
         end: i64 = len(data)
         last = end - HEAD_BYTES
         b0: i64 = data[first]
@@ -333,6 +363,7 @@ class FrameDecoder:
         low: i64 = data[first + 5]
         high: i64 = data[first + 6]
         names_len = source_len + target_len
+        has_header = b1 & HAS_HEADER != 0
         max_payload = self._max_payload
         max_name = self._max_name
         largest = self._largest
@@ -352,11 +383,16 @@ class FrameDecoder:
                 size = data[pos + 8] | data[pos + 9] << 8
             id_len: i64 = data[pos + 2]
             names_at = id_at + id_len
-            body = names_at + names_len
+            names_end = names_at + names_len
+            body = names_end
+            if has_header:
+                body = self._pass_block(data, names_end, end, size, block)
+                if body < 0:
+                    break
             stop = body + size
             if stop > end or size > max_payload or id_len > max_name or id_len == 0:
                 break
-            if data[names_at:body] != names:
+            if data[names_at:names_end] != names:
                 break
             if self._ascii != 1 and not self._is_text(data, id_at, names_at):
                 break

@@ -1,4 +1,4 @@
-"""Owns one connection, either side of it: bytes and the time in, events and bytes out.
+"""One connection, either side of it: bytes and the time in, events and bytes out.
 
 Theory of operation.  Whatever happens is turned into one :class:`tmqp.state.Input`, looked up in
 the flattened table of :mod:`tmqp.state`, and the action found there is carried out; no other code
@@ -64,6 +64,7 @@ from tmqp.events import (
 from tmqp.farewells import farewell
 from tmqp.frames import Frame
 from tmqp.greetings import name_greeting
+from tmqp.header_names import HeaderNames
 from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp.pulls import PendingPulls
@@ -139,16 +140,21 @@ class Connection:
 
     @property
     def bundles(self) -> bool:
-        """Whether queue messages, and acknowledges, that are alike come in runs; set it on an open
-        connection of a server that forwards more than it keeps.
-
-        Then :class:`~tmqp.RunReceived` stands for several messages.
+        """Whether queue messages, and acknowledges, that are alike come in runs, each as one
+        :class:`~tmqp.RunReceived`; for an open connection of a server that forwards more than it
+        keeps.
         """
         return self._decoder.bundles
 
     @bundles.setter
     def bundles(self, wanted: bool) -> None:
         self._decoder.bundles = wanted
+
+    def read_headers(self, names: HeaderNames) -> None:
+        """Say which headers whoever takes the runs reads: a message that may have one of them comes
+        by itself.  Until this is said, every message with headers does.
+        """
+        self._decoder.read_headers = names
 
     @property
     def buffered(self) -> int:
@@ -185,10 +191,8 @@ class Connection:
             self._work(chunk, events)
             return events
         if self._state == int(State.IDLE):
-            self._fault(
-                RemoteProtocolError("unexpected-message", "the server spoke before the client"),
-                events,
-            )
+            early = RemoteProtocolError("unexpected-message", "the server spoke before the client")
+            self._fault(early, events)
             return events
         if self._state == _AWAIT_PREAMBLE or self._state == _AWAIT_REPLY:
             chunk = self._take_preamble(chunk, events)
@@ -276,9 +280,8 @@ class Connection:
     def _check_held(self, events: list[Event]) -> None:
         most = self.limits.max_early_bytes
         if self._decoder.buffered > most:
-            self._fault(
-                AbuseError("early-limit", f"more than {most} bytes before being accepted"), events
-            )
+            early = f"more than {most} bytes before being accepted"
+            self._fault(AbuseError("early-limit", early), events)
 
     # -- in: messages ---------------------------------------------------------------------------
 
@@ -376,12 +379,8 @@ class Connection:
             events.append(HandshakeRefused(frame.content_type))
             self._end("refused", events)
         else:
-            self._violate(
-                RemoteProtocolError(
-                    "unexpected-message", f"a message of type 0x{kind:02x} is not legal here"
-                ),
-                events,
-            )
+            illegal = f"a message of type 0x{kind:02x} is not legal here"
+            self._violate(RemoteProtocolError("unexpected-message", illegal), events)
 
     # -- out: what the program says -------------------------------------------------------------
 
@@ -512,12 +511,10 @@ class Connection:
         out = self._out
         if not self._has_large or len(out) <= 1:
             return self.data_to_send()
-        if len(out[0]) >= _LARGE_BYTES:
-            self._out = out[1:]
-            return out[0]
-        end = 1
+        end = 0
         while end < len(out) and len(out[end]) < _LARGE_BYTES:
             end += 1
+        end = max(end, 1)  # a large piece goes by itself, and joining one piece copies nothing
         self._out = out[end:]
         return b"".join(out[:end])
 

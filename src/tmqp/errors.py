@@ -1,4 +1,4 @@
-"""Owns the exception tree of the protocol: whose fault it was, and what to answer.
+"""The exception tree of the protocol: whose fault it was, and what to answer.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Owns the events of a connection: what happened, in the past tense.
+"""The events of a connection: what happened, in the past tense.
 
 Every event is a small class of its own, so that a program can dispatch by type.  Those made from a
 message carry it as ``frame``; it still has the time to live it had on the wire.
@@ -152,9 +152,9 @@ class QueueMessageReceived(MessageReceived):
 
 
 class RunReceived(Event):
-    """Server: several messages that differ in id and payload only, where the program asked for runs
-    (:attr:`tmqp.Connection.bundles`).  ``run`` stands for as many :class:`QueueMessageReceived` or
-    :class:`AcknowledgeReceived`."""
+    """Server: several messages that differ in id, payload and headers only, where the program asked
+    for runs (:attr:`tmqp.Connection.bundles`).  ``run`` stands for as many
+    :class:`QueueMessageReceived` or :class:`AcknowledgeReceived`."""
 
     __slots__ = ("run",)
 

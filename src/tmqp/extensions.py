@@ -1,4 +1,4 @@
-"""Owns what we add to the protocol: operations under numbers that neither source uses.
+"""What we add to the protocol: operations under numbers that neither source uses.
 
 The specification's numbers end at 302, the original's at 663 (F19); ours stand between 700 and 799.
 A server that does not know them answers 400 (ours) or nothing (the original).
@@ -11,29 +11,54 @@ from typing import Final
 
 __all__ = [
     "EVENT_FORM_SPECIFIED",
+    "FILTER_HEADERS",
+    "FILTER_PREFIX",
+    "HEADER_ACKNOWLEDGE_TIMEOUT",
     "HEADER_ATTEMPT",
+    "HEADER_CONSUMER_PRIORITY",
+    "HEADER_COUNTED",
+    "HEADER_CREDIT",
     "HEADER_CURSOR",
+    "HEADER_DELAY",
+    "HEADER_DELIVER_AT",
     "HEADER_EPOCH",
     "HEADER_EVENT_FORM",
+    "HEADER_FILTER",
+    "HEADER_FILTER_LANGUAGE",
     "HEADER_FROM",
     "HEADER_INCARNATION",
     "HEADER_LIMIT",
     "HEADER_MAX_BYTES",
+    "HEADER_MESSAGE_ID",
+    "HEADER_MESSAGE_TIMEOUT",
     "HEADER_PART",
+    "HEADER_PUT_BACK",
+    "HEADER_RECEIVERS",
+    "HEADER_RETURN",
     "HEADER_ROUTER_ENABLED",
     "HEADER_SEQUENCE",
     "HEADER_START",
+    "HEADER_STATE",
     "HEADER_TIMEOUT",
     "HEADER_TIMESTAMP",
     "HEADER_TO",
     "HEADER_TRANSACTION",
     "HEADER_WAIT",
+    "HEADER_WINDOW",
+    "LIFETIME_CONSUMERS",
+    "LIFETIME_OWNER",
     "OP_ABORT_TRANSACTION",
+    "OP_APPLY_BATCH",
+    "OP_BROWSE",
+    "OP_CANCEL_MESSAGE",
     "OP_COMMIT_CURSOR",
     "OP_COMMIT_GROUP",
     "OP_COMMIT_TRANSACTION",
+    "OP_DESCRIBE_SERVER",
     "OP_DROP_CURSOR",
     "OP_DROP_GROUP",
+    "OP_EXTEND",
+    "OP_GRANT_CREDIT",
     "OP_LIST_CURSORS",
     "OP_LIST_GROUPS",
     "OP_LIST_TRANSACTIONS",
@@ -45,25 +70,43 @@ __all__ = [
     "OP_READ_RANGE",
     "OP_RESET_GROUP",
     "OP_SET_ROUTER_ENABLED",
+    "OP_SET_TERMS",
     "OP_SPLIT_RANGE",
     "OP_UPDATE_CHANNEL",
+    "PUT_BACK_WORD_END",
+    "PUT_BACK_WORD_FRONT",
+    "REASON_RELEASE",
+    "RETURN_WORD_TIMEOUT",
     "START_EARLIEST",
     "START_LATEST",
+    "STATE_DEFERRED",
+    "STATE_IN_FLIGHT",
+    "STATE_WAITING",
+    "WHEN_FULL_DEAD_LETTER",
+    "WHEN_FULL_DROP_OLDEST",
+    "WHEN_FULL_REFUSE",
     "ExtensionOperation",
 ]
 
 OP_SET_ROUTER_ENABLED: Final = 701
 OP_UPDATE_CHANNEL: Final = 702
+OP_DESCRIBE_SERVER: Final = 703
 OP_OFFSETS: Final = 711
 OP_READ_RANGE: Final = 712
 OP_COMMIT_CURSOR: Final = 713
 OP_LIST_CURSORS: Final = 714
 OP_DROP_CURSOR: Final = 715
+OP_SET_TERMS: Final = 741
+OP_GRANT_CREDIT: Final = 742
+OP_EXTEND: Final = 743
 OP_OPEN_TRANSACTION: Final = 731
 OP_PUSH_TRANSACTION: Final = 732
 OP_COMMIT_TRANSACTION: Final = 733
 OP_ABORT_TRANSACTION: Final = 734
 OP_LIST_TRANSACTIONS: Final = 735
+OP_APPLY_BATCH: Final = 736
+OP_BROWSE: Final = 744
+OP_CANCEL_MESSAGE: Final = 745
 OP_SPLIT_RANGE: Final = 716
 OP_OPEN_GROUP: Final = 717
 OP_COMMIT_GROUP: Final = 718
@@ -79,6 +122,12 @@ HEADER_ROUTER_ENABLED: Final = "Router-Enabled"
 #: headers Channel-Name and Queue-Id, and ActiveClient beside ActiveClients (F129, F130).
 HEADER_EVENT_FORM: Final = "Event-Form"
 EVENT_FORM_SPECIFIED: Final = "specified"
+
+#: On a join: which of the channel's messages the client wants, and in which language that is said.
+HEADER_FILTER: Final = "Filter"
+HEADER_FILTER_LANGUAGE: Final = "Filter-Language"
+FILTER_HEADERS: Final = "headers"
+FILTER_PREFIX: Final = "prefix"
 
 #: Of what is kept of a queue: the first and the last sequence, how many messages, how many bytes.
 HEADER_FROM: Final = "From"
@@ -103,6 +152,48 @@ HEADER_ATTEMPT: Final = "Attempt"
 #: A transaction's number, and after how many milliseconds without a push it is given up.
 HEADER_TRANSACTION: Final = "Transaction"
 HEADER_TIMEOUT: Final = "Timeout"
+#: On a push: for how many milliseconds the message is deferred, or until which Unix time in
+#: milliseconds; and after how many milliseconds it expires, counted from the push.
+HEADER_DELAY: Final = "Delay"
+HEADER_DELIVER_AT: Final = "Deliver-At"
+HEADER_MESSAGE_TIMEOUT: Final = "Message-Timeout"
+#: On a push, with the value ``yes``: let the acknowledge tell how many consumers the message went
+#: to at once.  On that acknowledge: the number.
+HEADER_RECEIVERS: Final = "Receivers"
+#: On a look into a queue: where the messages are that are wanted; several with commas between.
+HEADER_STATE: Final = "State"
+STATE_WAITING: Final = "waiting"
+STATE_DEFERRED: Final = "deferred"
+STATE_IN_FLIGHT: Final = "in-flight"
+#: The message that an operation is about.
+HEADER_MESSAGE_ID: Final = "Message-Id"
+
+#: On a negative acknowledge: the consumer gives the message back, to the front or the end of its
+#: queue.  Servers that do not know these headers see a negative acknowledge with this reason.
+HEADER_PUT_BACK: Final = "Put-Back"
+PUT_BACK_WORD_FRONT: Final = "front"
+PUT_BACK_WORD_END: Final = "end"
+REASON_RELEASE: Final = "release"
+#: ``0`` if giving it back does not count as putting it back (F98).
+HEADER_COUNTED: Final = "Counted"
+
+#: Of a subscription: how many deliveries may be unanswered at a time, and how many may be sent at
+#: all, both -1 for no bound; its own acknowledge time-out in milliseconds, 0 for the queue's, -1
+#: for none; what becomes of what it has when it ends; who comes first.
+HEADER_WINDOW: Final = "Window"
+HEADER_CREDIT: Final = "Credit"
+HEADER_ACKNOWLEDGE_TIMEOUT: Final = "Acknowledge-Timeout"
+HEADER_RETURN: Final = "Return"
+RETURN_WORD_TIMEOUT: Final = "timeout"
+HEADER_CONSUMER_PRIORITY: Final = "Consumer-Priority"
+#: Lifetimes of channels: with the connection that created it, with the last consumer.
+LIFETIME_OWNER: Final = "owner"
+LIFETIME_CONSUMERS: Final = "consumers"
+
+#: What a push into a full queue does.
+WHEN_FULL_REFUSE: Final = "refuse"
+WHEN_FULL_DROP_OLDEST: Final = "drop-oldest"
+WHEN_FULL_DEAD_LETTER: Final = "dead-letter"
 
 
 class ExtensionOperation(IntEnum):
@@ -110,6 +201,7 @@ class ExtensionOperation(IntEnum):
 
     SET_ROUTER_ENABLED = OP_SET_ROUTER_ENABLED
     UPDATE_CHANNEL = OP_UPDATE_CHANNEL
+    DESCRIBE_SERVER = OP_DESCRIBE_SERVER
     OFFSETS = OP_OFFSETS
     READ_RANGE = OP_READ_RANGE
     COMMIT_CURSOR = OP_COMMIT_CURSOR
@@ -120,6 +212,7 @@ class ExtensionOperation(IntEnum):
     COMMIT_TRANSACTION = OP_COMMIT_TRANSACTION
     ABORT_TRANSACTION = OP_ABORT_TRANSACTION
     LIST_TRANSACTIONS = OP_LIST_TRANSACTIONS
+    APPLY_BATCH = OP_APPLY_BATCH
     SPLIT_RANGE = OP_SPLIT_RANGE
     OPEN_GROUP = OP_OPEN_GROUP
     COMMIT_GROUP = OP_COMMIT_GROUP
@@ -127,3 +220,8 @@ class ExtensionOperation(IntEnum):
     RESET_GROUP = OP_RESET_GROUP
     DROP_GROUP = OP_DROP_GROUP
     READ_INDEX = OP_READ_INDEX
+    SET_TERMS = OP_SET_TERMS
+    GRANT_CREDIT = OP_GRANT_CREDIT
+    EXTEND = OP_EXTEND
+    BROWSE = OP_BROWSE
+    CANCEL_MESSAGE = OP_CANCEL_MESSAGE

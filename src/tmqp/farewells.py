@@ -1,4 +1,4 @@
-"""Owns the last word to a peer that broke a rule: what it is told, and who is told nothing."""
+"""The last word to a peer that broke a rule: what it is told, and who is told nothing."""
 
 from __future__ import annotations
 

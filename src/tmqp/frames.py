@@ -1,4 +1,4 @@
-"""Owns ``Frame``: one TMQP message in memory, kept in the form it has on the wire.
+"""``Frame``: one TMQP message in memory, kept in the form it has on the wire.
 
 A frame *is* its bytes.  The decoder cuts the bytes of one message out of the stream, checks them
 once and keeps what the check yields: the three names as text, and where the payload begins.  Every

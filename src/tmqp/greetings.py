@@ -1,4 +1,4 @@
-"""Owns the naming of strangers: what else a peer that does not speak TMQP may have meant to reach.
+"""The naming of strangers: what else a peer that does not speak TMQP may have meant to reach.
 
 An operator who reads "the peer sent an HTTP request" finds the wrong port at once.
 """

@@ -1,4 +1,4 @@
-r"""Owns the connection information: the text a client sends as its first message (F26-F30).
+r"""The connection information: the text a client sends as its first message (F26-F30).
 
 Its form is that of an HTTP request head: one line with method and path, then properties::
 

@@ -1,4 +1,4 @@
-"""Owns every bound of a connection: one documented field each, all of them enforced.
+"""Every bound of a connection: one documented field each, all of them enforced.
 
 ``docs/limits.md`` is generated from this class, and a test checks for each field that a value at
 the limit works and one above is refused.

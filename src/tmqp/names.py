@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["fault_of_name"]
+__all__ = ["EXACT_MARK", "fault_of_name"]
+
+#: Before a channel's name: upper and lower case differ.  No name has it.
+EXACT_MARK: Final = "\x01"
 
 _CONTROL: Final = "a control character"
 _DIRECTION: Final = "a mark that turns the direction of text"

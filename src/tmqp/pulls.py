@@ -1,4 +1,4 @@
-"""Owns the pull requests of a client: which are pending, and which messages belong to them.
+"""The pull requests of a client: which are pending, and which messages belong to them.
 
 A pull's messages come as ordinary queue messages, told apart by headers that the server appends
 behind the producer's own (F107).  So the *last* header of a name counts, and only ids of requests

@@ -1,4 +1,4 @@
-"""Owns ``FrameRun``: messages in a row that differ in nothing but id and payload.
+"""``FrameRun``: messages in a row that differ in nothing but id, payload and headers.
 
 A producer that pushes all day into one queue sends the same head again and again: type, flags, time
 to live, source, target and queue; and so does the consumer that acknowledges them.  Whoever
@@ -17,6 +17,7 @@ from typing import Final, final
 from tmqp._compat import i64, mypyc_attr
 from tmqp.bits import (
     FIRST_ACQUIRER,
+    HAS_HEADER,
     HEAD_BYTES,
     MARKED_TYPE_BITS,
     PENDING_ACKNOWLEDGE,
@@ -34,9 +35,9 @@ _TAIL_HEAD_BYTES: Final = 6
 @mypyc_attr(acyclic=True)
 @final
 class FrameRun:
-    """Two or more frames, each with an id, without a header block, not to be answered, and with a
-    hop left: of type QueueMessage, or Acknowledge (positive, not to be acknowledged, and not marked
-    as one for a direct message).
+    """Two or more frames, each with an id, not to be answered, and with a hop left: of type
+    QueueMessage, all with a header block or all without, or Acknowledge (positive, not to be
+    acknowledged, and not marked as one for a direct message).
 
     ``first`` is the first of them, ``at`` its place in the list of frames it came with; ``count``
     is how many there are, ``size`` their bytes, and ``largest`` those of the largest.
@@ -65,10 +66,26 @@ class FrameRun:
         if first_acquirer:
             b0 |= FIRST_ACQUIRER
         # The other flags of the second byte are not set in a frame of a run.
-        b1 = ttl & TTL_BITS
+        b1 = ttl & TTL_BITS | self.first.raw[1] & HAS_HEADER
         if pending_acknowledge:
             b1 |= PENDING_ACKNOWLEDGE
         return bytes((b0, b1)).join(self._tails)
+
+    def forwarded_some(
+        self,
+        start: int,
+        step: int,
+        stop: int,
+        first_acquirer: bool,
+        pending_acknowledge: bool,
+        ttl: int,
+    ) -> bytes:
+        """As :meth:`forwarded`, of the frames at the places ``start``, ``start + step`` and so on
+        before ``stop``."""
+        tails = [self._tails[0]]
+        tails += self._tails[start + 1 : stop + 1 : step]
+        some = FrameRun(self.first, self.at, tails, self.size, self.largest)
+        return some.forwarded(first_acquirer, pending_acknowledge, ttl)
 
     def received(self) -> bytes:
         """The bytes of all frames, as they came."""
@@ -84,7 +101,8 @@ class FrameRun:
         names: i64 = first[3] + first[4]
         tails = self._tails
         size: i64 = len(first)
-        alike = self.size == size * self.count and self.largest == size
+        has_header = first[1] & HAS_HEADER != 0
+        alike = self.size == size * self.count and self.largest == size and not has_header
         if alike:
             for tail in tails:
                 if tail and tail[0] != id_bytes:
@@ -99,7 +117,10 @@ class FrameRun:
                 sizes.append(len(tail) + 2)
                 at: i64 = HEAD_BYTES if tail[5] < TIER_U16 else HEAD_BYTES + 2
                 id_bytes = tail[0]
-                offsets.append(at + id_bytes + names)
+                at += id_bytes + names
+                if has_header:
+                    at += 2 + (tail[at - 2] | tail[at - 1] << 8)
+                offsets.append(at)
         return sizes, offsets
 
     def frames(self) -> list[Frame]:
@@ -109,12 +130,16 @@ class FrameRun:
         head = first.raw[:2]
         source, target = first.source, first.target
         names: i64 = first.raw[3] + first.raw[4]
+        has_header = first.raw[1] & HAS_HEADER != 0
         tails = self._tails
         for place in range(2, len(tails)):
             raw = head + tails[place]
             id_at: i64 = HEAD_BYTES if raw[7] < TIER_U16 else HEAD_BYTES + 2
             id_end = id_at + raw[2]
-            frames.append(Frame(raw, raw[id_at:id_end].decode(), source, target, id_end + names))
+            body = id_end + names
+            if has_header:
+                body += 2 + (raw[body] | raw[body + 1] << 8)
+            frames.append(Frame(raw, raw[id_at:id_end].decode(), source, target, body))
         return frames
 
     def message_ids(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Owns every change of a connection's state: one readable table, flattened at import.
+"""Every change of a connection's state: one readable table, flattened at import.
 
 Theory of operation.  A connection is in one :class:`State`; whatever happens to it (a message of
 some type came, the stream ended, time ran out, the program called a method) is one :class:`Input`.

@@ -26,7 +26,8 @@ from __future__ import annotations
 
 from tmqp_client._core.requests import Headers, Payload
 from tmqp_client._io.gate import WhenFull
-from tmqp_client._report import BatchFailure, BatchReport
+from tmqp_client._report import BatchFailure, BatchReport, Pushed
+from tmqp_client.batch import Batch
 from tmqp_client.binding import Converter, JsonConverter
 from tmqp_client.client import Client, connect
 from tmqp_client.config import ClientLimits
@@ -39,7 +40,7 @@ from tmqp_client.connection_events import (
     Reconnected,
     RestoreRefused,
 )
-from tmqp_client.consumer import AcknowledgeMode, Consumer, ConsumerIterator
+from tmqp_client.consumer import AcknowledgeMode, Consumer, ConsumerIterator, TemporaryQueue
 from tmqp_client.custom import CustomMessage, CustomMessages
 from tmqp_client.direct import DirectMessage, DirectMessages, Response, to_name, to_type
 from tmqp_client.errors import (
@@ -66,10 +67,11 @@ from tmqp_client.errors import (
 from tmqp_client.events import AnyEvent, Events
 from tmqp_client.handling import HandlerAcknowledge, RetryPolicy
 from tmqp_client.message import Message
+from tmqp_client.operations.browsing import PeekedMessages
 from tmqp_client.operations.reading import KeptMessages
 from tmqp_client.parts import Multipart
 from tmqp_client.pull import Pull
-from tmqp_client.reading import KeptEntry, KeptMessage
+from tmqp_client.reading import KeptEntry, KeptMessage, PeekedMessage
 from tmqp_client.reconnect import ReconnectPolicy
 from tmqp_client.statistics import ClientStatistics
 from tmqp_client.unclaimed import Unclaimed
@@ -80,6 +82,7 @@ __all__ = [
     "AlreadyConsuming",
     "AlreadyListening",
     "AnyEvent",
+    "Batch",
     "BatchFailed",
     "BatchFailure",
     "BatchReport",
@@ -119,14 +122,18 @@ __all__ = [
     "OperationTimeout",
     "OutOfRange",
     "Payload",
+    "PeekedMessage",
+    "PeekedMessages",
     "Pull",
     "PullRefused",
+    "Pushed",
     "ReconnectPolicy",
     "Reconnected",
     "Refuse",
     "Response",
     "RestoreRefused",
     "RetryPolicy",
+    "TemporaryQueue",
     "Unclaimed",
     "Unreadable",
     "WhenFull",

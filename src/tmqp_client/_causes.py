@@ -36,10 +36,16 @@ _CAUSES: Final[tuple[tuple[int, str, str], ...]] = (
     (RESULT_NOT_FOUND, "clear queue", _NO_QUEUE),
     (RESULT_NOT_FOUND, "remove queue", _NO_QUEUE),
     (RESULT_NOT_FOUND, "push to", _NO_QUEUE),
+    (
+        RESULT_NOT_FOUND,
+        "apply batch",
+        "a queue is missing, or a message is not this client's to answer for any more",
+    ),
     (RESULT_NOT_FOUND, "remove router", _NO_ROUTER),
     (RESULT_NOT_FOUND, "list bindings of", _NO_ROUTER),
     (RESULT_NOT_FOUND, "request to", "nobody of that id, name or type is connected"),
     (RESULT_NOT_FOUND, "direct message to", "nobody of that id, name or type is connected"),
+    (RESULT_UNACCEPTABLE, "apply batch", "a queue's delivery handler refuses a message of it"),
     (
         RESULT_UNACCEPTABLE,
         "create queue",

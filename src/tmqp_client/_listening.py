@@ -1,4 +1,4 @@
-"""Owns listening: one topic's inbox, from the first message asked for to the end."""
+"""Listening: one topic's inbox, from the first message asked for to the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what every received message offers, whoever sent it: its payload and its headers."""
+"""What every received message offers, whoever sent it: its payload and its headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the report of a batch of pushes: what became of them."""
+"""The report of a batch of pushes: what became of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ from dataclasses import dataclass
 
 from tmqp.errors import TmqpError
 
-__all__ = ["BatchFailure", "BatchReport"]
+__all__ = ["BatchFailure", "BatchReport", "Pushed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """A message that was pushed: its id, and how many consumers it went to at once.
+
+    ``receivers`` is None when the server did not say.
+    """
+
+    message_id: str
+    receivers: int | None
 
 
 @dataclass(frozen=True, slots=True)

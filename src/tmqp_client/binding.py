@@ -1,4 +1,4 @@
-"""Owns the way between payloads and a program's own classes: JSON, unless the program says else.
+"""The way between payloads and a program's own classes: JSON, unless the program says else.
 
 The default needs the package ``cattrs`` (``pip install 'tmqp[models]'``): it is made for turning
 plain data into attrs classes and dataclasses and back, checks types while it does, and leaves the

@@ -1,4 +1,4 @@
-"""Owns the client: connecting, and every operation as a typed method."""
+"""The client: connecting, and every operation as a typed method."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from tmqp_client.config import ClientLimits
 from tmqp_client.connection_events import ConnectionEvents, ConnectionState
 from tmqp_client.errors import ClientClosed
 from tmqp_client.handling import Handling
+from tmqp_client.operations.browsing import Browsing
 from tmqp_client.operations.channels import Channels
 from tmqp_client.operations.groups import Groups
 from tmqp_client.operations.managing import Managing
@@ -102,7 +103,18 @@ def connect(
     )
 
 
-class Client(Channels, Messages, Talking, Routers, Managing, Nodes, Groups, Transactions, Handling):
+class Client(
+    Channels,
+    Messages,
+    Talking,
+    Routers,
+    Managing,
+    Nodes,
+    Groups,
+    Browsing,
+    Transactions,
+    Handling,
+):
     """What talks to a server; made by :func:`connect` and used in ``async with``, once.
 
     When its connection is lost it makes another one, to any of its addresses, and goes on where it

@@ -1,4 +1,4 @@
-"""Owns every bound and time limit of a client: one documented field each, all of them enforced."""
+"""Every bound and time limit of a client: one documented field each, all of them enforced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what a program can see of its connection: its state now, and each change as it happens."""
+"""What a program can see of its connection: its state now, and each change as it happens."""
 
 from __future__ import annotations
 

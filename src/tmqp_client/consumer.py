@@ -1,4 +1,4 @@
-"""Owns consuming: messages of a channel or of one queue as an async iterator.
+"""Consuming: messages of a channel or of one queue as an async iterator.
 
 Theory of operation.  A consumer opens its inbox first and joins the channel then, because messages
 usually come before the answer to joining does (F48).  In the automatic mode each iterator holds the
@@ -16,14 +16,17 @@ import anyio
 
 from tmqp.constants import RESULT_NOT_FOUND, NackReason
 from tmqp.errors import LocalProtocolError
+from tmqp.extensions import LIFETIME_OWNER
 from tmqp.frames import Frame
+from tmqp.models import ChannelOptions
 from tmqp_client._core import requests
+from tmqp_client._core.requests import NO_HEADERS, Pairs, Request
 from tmqp_client._io.stream import InboxReader
 from tmqp_client._port import Port
 from tmqp_client.errors import ClientClosed, ConnectionLost, OperationFailed, OperationTimeout
 from tmqp_client.message import Message
 
-__all__ = ["AcknowledgeMode", "Consumer", "ConsumerIterator"]
+__all__ = ["AcknowledgeMode", "Consumer", "ConsumerIterator", "TemporaryQueue"]
 
 #: ``auto`` answers by how the loop's body ends, ``manual`` leaves it to the program.
 AcknowledgeMode: TypeAlias = Literal["auto", "manual"]
@@ -49,18 +52,33 @@ class Consumer:
         queue_id: int | None,
         acknowledge: AcknowledgeMode,
         join: bool,
+        wanted: Request | None = None,
+        terms: Pairs = NO_HEADERS,
     ) -> None:
         if acknowledge not in ("auto", "manual"):
             raise LocalProtocolError(f"acknowledge is 'auto' or 'manual', got {acknowledge!r}")
-        self.channel = channel
-        self.queue_id = queue_id
+        self._channel = channel
+        self._queue_id = queue_id
         self._port = port
         self._automatic = acknowledge == "auto"
         self._join = join
+        #: How to join; None is as the client has joined already, or else without a filter.
+        self._wanted = wanted
+        self._terms = terms
         self._lock = anyio.Lock()
         self._reader: InboxReader[Frame] | None = None
         self._held: dict[Message, None] = {}
         self._closed = False
+
+    @property
+    def channel(self) -> str:
+        """The channel whose messages it takes."""
+        return self._channel
+
+    @property
+    def queue_id(self) -> int | None:
+        """The queue whose messages it takes; None for every one without a consumer of its own."""
+        return self._queue_id
 
     # -- its life -------------------------------------------------------------------------------
 
@@ -111,7 +129,9 @@ class Consumer:
             if not self._join:
                 return
             try:
-                await session.ask(requests.join(self.channel), repeat=True)
+                wanted = self._wanted or self._port.machine.join_of(self.channel)
+                wanted = requests.with_terms(wanted, self._terms)
+                await session.ask(wanted, repeat=True)
             except OperationFailed as error:
                 self._shut(error)
                 raise
@@ -204,6 +224,75 @@ class Consumer:
         if self._closed or session.lost is None or session.lost.reason == "local":
             return None
         raise session.lost.error()
+
+
+class TemporaryQueue(Consumer):
+    """A queue of this client alone, which ends with it: for answers, say.
+
+    Made by :meth:`tmqp_client.Client.temporary_queue`; ``channel`` is the name to answer to, and
+    the queue's id is 0.  Entering it creates the channel and joins it, leaving it removes the
+    channel with its messages.  On a new connection the client creates it again, empty.
+    """
+
+    def __init__(self, port: Port, channel: str, acknowledge: AcknowledgeMode) -> None:
+        super().__init__(port, channel, 0, acknowledge, True)
+        self._there = False
+
+    async def __aenter__(self) -> Self:
+        options = ChannelOptions(
+            lifetime=LIFETIME_OWNER,
+            owner_only=True,
+            allow_multiple_queues=False,
+            destroy_when_empty=False,
+            durable=False,
+            overflow=False,
+            retain_bytes=0,
+            retain_time_ms=0,
+            retain_for_readers=False,
+        )
+        request = requests.create_queue(self.channel, 0, options, "push", None, None, None, ())
+        await self._port.session.ask(request)
+        self._there = True
+        try:
+            return await super().__aenter__()
+        except BaseException:
+            self._drop()
+            raise
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await super().__aexit__(exc_type, exc, traceback)
+        if exc is not None:
+            self._drop()
+
+    async def aclose(self) -> None:
+        """As :meth:`Consumer.aclose`, and remove the channel."""
+        try:
+            await super().aclose()
+            if self._there:
+                await self._port.session.retract(requests.remove_channel(self.channel))
+        except OperationFailed as error:
+            if error.code != RESULT_NOT_FOUND:  # somebody else has removed it
+                raise
+        except (ConnectionLost, ClientClosed):
+            pass  # it has gone with the connection
+        else:
+            self._there = False
+        finally:
+            self._drop()
+
+    def _drop(self) -> None:
+        """Have the channel removed, if the connection has not taken it along."""
+        session = self._port.session
+        if self._there and session.lost is None:
+            self._there = False
+            request = requests.remove_channel(self.channel)
+            session.tell(request)
+            self._port.machine.forget(request)
 
 
 class ConsumerIterator:

@@ -1,4 +1,4 @@
-"""Owns custom messages (type 0x00, F17): what a client tells the server's own code, and hears."""
+"""Custom messages (type 0x00, F17): what a client tells the server's own code, and hears."""
 
 from __future__ import annotations
 

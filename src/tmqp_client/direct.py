@@ -1,4 +1,4 @@
-"""Owns direct messages as a program sees them: what came, its answers, and what others answered."""
+"""Direct messages as a program sees them: what came, its answers, and what others answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the client's errors: what was asked, what came of it, and why.
+"""The client's errors: what was asked, what came of it, and why.
 
 ::
 
@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Final
 
 from tmqp.constants import ResultCode
 from tmqp.errors import TmqpError
-from tmqp.models import OffsetsInformation
+from tmqp.models import ModelError, OffsetsInformation
 from tmqp_client._causes import cause
 
 if TYPE_CHECKING:
@@ -193,6 +193,11 @@ class OperationError(ClientError):
         return (type(self), (self.asked, self.message_id, self.outcome))
 
 
+def _words_of(code: int, body: bytes) -> str:
+    """What a server says of a request that it cannot read, such as a filter."""
+    return body.decode("utf-8", "replace") if code == ResultCode.BAD_REQUEST else ""
+
+
 class OperationFailed(OperationError):
     """The server answered with a result code other than 0; ``code`` is that (F18).
 
@@ -200,7 +205,7 @@ class OperationFailed(OperationError):
     """
 
     def __init__(self, asked: str, message_id: str, code: int, body: bytes = b"") -> None:
-        why = cause(asked, code)
+        why = cause(asked, code) or _words_of(code, body)
         words = f"the server answered {code_words(code)}"
         super().__init__(asked, message_id, f"{words}: {why}" if why else words)
         self.code = code
@@ -212,6 +217,16 @@ class OperationFailed(OperationError):
 
 class OutOfRange(OperationFailed):
     """What was to be read is not kept any more, or not there yet; :meth:`offsets` says what is."""
+
+    def __init__(self, asked: str, message_id: str, code: int, body: bytes = b"") -> None:
+        super().__init__(asked, message_id, code, body)
+        try:
+            there = self.offsets()
+        except ModelError:  # the words of the code must do
+            return
+        kept = f"{there.earliest} to {there.latest}" if there.count else "nothing"
+        self.outcome += f": sequences that can be read: {kept}"
+        self.args = (f"{asked}: {self.outcome}",)
 
     def offsets(self) -> OffsetsInformation:
         """What can be read instead.

@@ -1,4 +1,4 @@
-"""Owns events as a program sees them: an async iterator of models for each subscription."""
+"""Events as a program sees them: an async iterator of models for each subscription."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns handlers: functions that are called for each message, so many at a time.
+"""Handlers: functions that are called for each message, so many at a time.
 
 Theory of operation.  A decorator registers a function; :meth:`Handling.run` opens a consumer for
 each, with as many workers as may run at once, and one reader of direct messages for all responders.

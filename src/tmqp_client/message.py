@@ -1,12 +1,14 @@
-"""Owns a delivered message as a consumer sees it, and its one answer."""
+"""A delivered message as a consumer sees it, and its one answer."""
 
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Literal, final
 
 from tmqp.constants import NackReason
+from tmqp.extensions import REASON_RELEASE
 from tmqp.frames import Frame
+from tmqp_client._core.requests import NO_HEADERS, Pairs, extend, release_headers
 from tmqp_client._received import ReceivedMessage
 from tmqp_client.errors import AlreadyAcknowledged
 
@@ -115,19 +117,63 @@ class Message(ReceivedMessage):
         """
         return await self._answer(str(reason))
 
-    async def _answer(self, reason: str | None) -> bool:
+    async def release(
+        self, *, delay_s: float = 0.0, to: Literal["front", "end"] = "end", counted: bool = True
+    ) -> bool:
+        """Give the message back unhandled: it waits in its queue again.
+
+        Other than :meth:`nack` this asks no delivery handler of the server and tells the producer
+        nothing.  A message that several consumers have goes back when the last of them is done
+        with it.  A server that knows no release takes it as ``nack("release")``.
+
+        :param delay_s: how long the message is not sent, in seconds.
+        :param to: where it waits: before all others of its priority, or behind them.
+        :param counted: it counts as a put-back; after too many (``put_back_limit``) the queue gives
+            the message up.
+        :raises LocalProtocolError: when an argument makes no sense.
+        :return: as :meth:`ack`.
+        :raises AlreadyAcknowledged: when it was answered before.
+        :raises ClientError: when the client's last connection has ended.
+        """
+        return await self._answer(REASON_RELEASE, release_headers(delay_s, to, counted))
+
+    async def extend(self, seconds: float, *, timeout_s: float | None = None) -> bool:
+        """Take so many seconds from now to answer for the message, instead of what was left.
+
+        :param timeout_s: wait no longer for the server.
+        :return: False when it was :attr:`stale`, or the queue asks for no acknowledges.
+        :raises AlreadyAcknowledged: when it was answered before.
+        :raises OperationFailed: with 404 or 403 when the message is not this client's any more, for
+            its time was up; with 482 when the server does not wait that long.
+        """
+        self._check_unanswered()
+        frame = self.frame
+        if not frame.pending_acknowledge or not self._session.live(self._epoch):
+            return False
+        request = extend(frame.target, frame.content_type, frame.message_id, seconds)
+        await self._session.ask(request, timeout_s)
+        return True
+
+    def _check_unanswered(self) -> None:
         if self._answered:
             raise AlreadyAcknowledged(
                 f"message {self.message_id!r} of {self.channel!r}/{self.queue_id} was answered"
             )
+
+    async def _answer(self, reason: str | None, more: Pairs = NO_HEADERS) -> bool:
+        self._check_unanswered()
         sent = True
         frame = self.frame
         if frame.pending_acknowledge and not self._session.acknowledge_soon(
-            frame, reason, self._epoch
+            frame, reason, self._epoch, more
         ):
-            sent = await self._session.acknowledge(self.frame, reason, self._epoch)
+            sent = await self._session.acknowledge(self.frame, reason, self._epoch, more)
         self._answered = sent
         return sent
+
+    def _promise(self, answered: bool) -> None:
+        """Let a batch answer it; or nobody has, when the batch fails."""
+        self._answered = answered
 
     def _done(self) -> bool:
         """Acknowledge if that can be done without waiting, and say so if it was."""

@@ -1,4 +1,4 @@
-"""Owns messages of several parts, sent as one: all of them arrive, or none.
+"""Messages of several parts, sent as one: all of them arrive, or none.
 
 The convention: the payload is the parts one behind the other, without anything between them, and
 the header ``Content-Parts`` holds their lengths in bytes, in order, with commas:

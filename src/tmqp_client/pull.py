@@ -1,4 +1,4 @@
-"""Owns pulling: the messages of one pull request as an async iterator."""
+"""Pulling: the messages of one pull request as an async iterator."""
 
 from __future__ import annotations
 

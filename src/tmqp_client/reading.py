@@ -1,25 +1,39 @@
-"""Owns a message that was read from what a server keeps of a queue, and what is known of one."""
+"""A message that was read from what a server keeps of a queue, and what is known of one."""
 
 from __future__ import annotations
 
-from typing import final
+from datetime import UTC, datetime, timedelta
+from typing import Final, final
 
 from tmqp import Frame, FrameDecoder, Limits
 from tmqp.blocks import (
     FLAG_DOOR_SHIFT,
     FLAG_HIGH,
+    FLAG_IN_FLIGHT,
+    FLAG_TRANSIENT,
     BlockError,
     StoredMessage,
     split_blocks,
     split_indexes,
 )
+from tmqp.extensions import STATE_DEFERRED, STATE_IN_FLIGHT, STATE_WAITING
 
-__all__ = ["KeptEntry", "KeptMessage", "kept_entries", "kept_messages"]
+__all__ = [
+    "KeptEntry",
+    "KeptMessage",
+    "PeekedMessage",
+    "kept_entries",
+    "kept_messages",
+    "peeked_messages",
+]
 
 #: The door whose bodies are messages of this protocol.
 _NATIVE: int = 1
 #: What was kept was accepted once: only the wire's own bounds hold.
 _KEPT = Limits(max_payload_bytes=2**62)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: The end of the last year that a calendar has.
+_LAST_US: Final = 253_402_300_800_000_000
 
 
 @final
@@ -98,6 +112,91 @@ class KeptEntry:
 
     def __repr__(self) -> str:
         return f"<KeptEntry {self.sequence} of {self.bytes} bytes>"
+
+
+@final
+class PeekedMessage:
+    """A message in a queue, seen and not taken: there is nothing to answer.
+
+    ``sequence`` is its place among all of the queue, ``state`` is ``waiting``, ``deferred`` or
+    ``in-flight``, ``attempts`` how often it was sent.  ``due_at`` is when a deferred one will be
+    delivered, ``expires_at`` when it is dropped; None for never.  ``kept`` says that it is on disk,
+    or about to be.  ``frame`` is the whole message as it arrived.
+    """
+
+    __slots__ = (
+        "attempts",
+        "due_at",
+        "expires_at",
+        "frame",
+        "kept",
+        "payload",
+        "sequence",
+        "state",
+    )
+
+    def __init__(self, stored: StoredMessage, frame: Frame) -> None:
+        self.sequence = stored.sequence
+        self.attempts = stored.attempts
+        self.due_at = _moment(stored.due_us)
+        self.expires_at = _moment(stored.expires_us)
+        self.kept = not stored.flags & FLAG_TRANSIENT
+        self.payload = stored.payload
+        self.frame = frame
+        if stored.flags & FLAG_IN_FLIGHT:
+            self.state = STATE_IN_FLIGHT
+        else:
+            self.state = STATE_DEFERRED if stored.due_us else STATE_WAITING
+
+    @property
+    def text(self) -> str:
+        """The payload as UTF-8 text.
+
+        :raises UnicodeDecodeError: when it is not.
+        """
+        return self.payload.decode("utf-8")
+
+    @property
+    def message_id(self) -> str:
+        """The producer's id for it."""
+        return self.frame.message_id
+
+    @property
+    def source(self) -> str:
+        """The producer's client id; empty where the queue hides it."""
+        return self.frame.source
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """Its headers, in order."""
+        return list(self.frame.headers)
+
+    @property
+    def high_priority(self) -> bool:
+        """It was pushed with high priority."""
+        return self.frame.high_priority
+
+    def __repr__(self) -> str:
+        return f"<PeekedMessage {self.sequence} id={self.message_id!r} {self.state}>"
+
+
+def _moment(unix_us: int) -> datetime | None:
+    """A time of a block; None for none, and for one that no calendar has."""
+    if not 0 < unix_us < _LAST_US:
+        return None
+    return _EPOCH + timedelta(microseconds=unix_us)
+
+
+def peeked_messages(data: bytes) -> list[PeekedMessage]:
+    """The messages of the answer to a look into a queue.
+
+    :raises BlockError: when these are no blocks, or not what was written.
+    """
+    return [
+        PeekedMessage(each.stored, each.frame)
+        for each in kept_messages(data)
+        if each.frame is not None
+    ]
 
 
 def kept_entries(data: bytes) -> list[KeptEntry]:

@@ -1,4 +1,4 @@
-"""Owns how a client comes back: the policy, and when and where the next attempt is made.
+"""How a client comes back: the policy, and when and where the next attempt is made.
 
 :class:`Schedule` is the policy at work and pure: the time and randomness are given to it.  Each
 outage begins with a short wait, for every client of a server that restarts comes back at once; each

@@ -8,6 +8,7 @@ for a connection, callers wait too, unless they or their client chose otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import anyio
@@ -18,7 +19,7 @@ from tmqp_client._core.machine import ClientMachine
 from tmqp_client._core.outcomes import Lost
 from tmqp_client._core.pending import Pending, Waiter, time_limit
 from tmqp_client._core.pulls import PullUnderWay
-from tmqp_client._core.requests import Headers, PullRequest, Request
+from tmqp_client._core.requests import NO_HEADERS, Headers, Pairs, PullRequest, Request
 from tmqp_client._io.gate import Dropped
 from tmqp_client._io.line import Line
 from tmqp_client._io.loop import Signal, now
@@ -136,6 +137,23 @@ class Session:
         pending.waiter = signal = self._line.new_signal()
         self._after_asking(pending)
         return Asked(pending, signal)
+
+    async def settle(
+        self, request: Request, epochs: Collection[int], timeout_s: float | None
+    ) -> Pending | None:
+        """As :meth:`ask`, unless what the request answers came on another connection than this,
+        whose numbers are *epochs*: then None, and nothing is sent."""
+        if not self._gate.passes(confirm=True):
+            limit_s = self._machine.limits.response_timeout_s if timeout_s is None else timeout_s
+            await self._gate.admit(confirm=True, timeout_s=limit_s)
+        try:
+            for epoch in epochs:
+                if not self.live(epoch):
+                    return None
+            pending = self._machine.request(request, now(), timeout_s)
+        finally:
+            self._gate.call()
+        return await self._wait(pending)
 
     async def answer_to(self, asked: Asked) -> Pending:
         """Wait for an answer; raises as :meth:`ask`."""
@@ -337,7 +355,9 @@ class Session:
         limit_s = self._machine.limits.acknowledge_timeout_s if timeout_s is None else timeout_s
         await self._gate.admit(confirm=confirm, nowait=nowait, timeout_s=limit_s)
 
-    def acknowledge_soon(self, message: Frame, reason: str | None, epoch: int) -> bool:
+    def acknowledge_soon(
+        self, message: Frame, reason: str | None, epoch: int, more: Pairs = NO_HEADERS
+    ) -> bool:
         """As :meth:`acknowledge` if that need not wait; False if it must, or can not be done.
 
         :raises LocalProtocolError: when the reason cannot be written.
@@ -347,11 +367,13 @@ class Session:
             return False
         if self._line.backlog_bytes >= machine.limits.outbound_bytes:
             return False
-        machine.acknowledge(message, reason)
+        machine.acknowledge(message, reason, more)
         self._after_sending()
         return True
 
-    async def acknowledge(self, message: Frame, reason: str | None, epoch: int) -> bool:
+    async def acknowledge(
+        self, message: Frame, reason: str | None, epoch: int, more: Pairs = NO_HEADERS
+    ) -> bool:
         """Answer a delivered message; False when it came on a connection before this one.
 
         Waits only while ``overflow_factor`` times the outbound bound is queued: a consumer that
@@ -366,7 +388,7 @@ class Session:
         await self._admit_answer()
         if not self.live(epoch):
             return False
-        self._machine.acknowledge(message, reason)
+        self._machine.acknowledge(message, reason, more)
         self._after_sending()
         return True
 

@@ -1,4 +1,4 @@
-"""Owns the numbers a client can be asked for."""
+"""The numbers a client can be asked for."""
 
 from __future__ import annotations
 

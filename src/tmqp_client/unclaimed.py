@@ -1,4 +1,4 @@
-"""Owns what came for nobody in particular, as a program sees it."""
+"""What came for nobody in particular, as a program sees it."""
 
 from __future__ import annotations
 

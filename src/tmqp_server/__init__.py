@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         OutboundLimits,
         ServerConfig,
         StorageConfig,
+        WebConfig,
         parse_config,
     )
     from tmqp_server.engine.events import (
@@ -128,6 +129,7 @@ __all__ = [
     "SubscriptionFact",
     "TableAccess",
     "Target",
+    "WebConfig",
     "parse_access",
     "parse_config",
     "running",
@@ -145,7 +147,7 @@ _HOMES: Final = {
     "access.custom": "ClientGone CustomMessage MessageHook",
     "access.roles": "AccessConfig parse_access",
     "cluster.filters": "NodeFilter Passing",
-    "config": "OutboundLimits ServerConfig StorageConfig parse_config",
+    "config": "OutboundLimits ServerConfig StorageConfig WebConfig parse_config",
     "engine.events": "ChannelFact ClientFact MessageFact NodeFact QueueFact SubscriptionFact",
     "engine.limits": "EngineLimits",
     "engine.model.client": "Client Origin",

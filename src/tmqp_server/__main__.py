@@ -21,13 +21,16 @@ from tmqp_server.access.custom import load_hook
 from tmqp_server.access.tokens import hash_token, new_token
 from tmqp_server.commands import backup, check, export_messages, import_messages
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
+from tmqp_server.doors.registry import DoorRegistry
 from tmqp_server.io.event_loop import BACKENDS, how_to_run
 from tmqp_server.io.listener import ListenError
 from tmqp_server.io.tls import server_context
+from tmqp_server.settings.doors import door_option
 from tmqp_server.settings.tls import TlsSettings
 from tmqp_server.storage.port import DamageError, StoreError
 from tmqp_server.wiring.app import Server, serve_forever
 from tmqp_server.wiring.assembly import build_broker, declare, summary
+from tmqp_server.wiring.doors import Doors
 
 __all__ = ["hash_token_command", "main", "settle_collector"]
 
@@ -60,6 +63,14 @@ Without a command the broker runs.""",
     help="tmq://HOST:PORT, tmqs://HOST:PORT for TLS, or unix:PATH; may be repeated; port 0 takes a"
     " free one."
     "  [default: tmq://127.0.0.1:2622]",
+)
+@click.option(
+    "--door",
+    "doors",
+    multiple=True,
+    metavar="PROTOCOL[=ADDRESS]",
+    help="Serve another protocol beside TMQP: http; ADDRESS is HOST:PORT or unix:PATH, the"
+    " protocol's own port on 127.0.0.1 if it is not given; may be repeated.",
 )
 @click.option(
     "-c",
@@ -122,6 +133,7 @@ Without a command the broker runs.""",
 def main(
     context: click.Context,
     listen: tuple[str, ...],
+    doors: tuple[str, ...],
     config_path: Path | None,
     data: str | None,
     tls_certificate: str | None,
@@ -147,16 +159,17 @@ def main(
         logging.getLogger(name).setLevel(logging.WARNING)
     if checked_path is not None and config_path is not None:
         raise click.UsageError("--check-config takes the place of --config")
+    path = config_path or checked_path
     try:
-        path = config_path or checked_path
         tls = {"certificate": tls_certificate, "key": tls_key}
-        config = _configuration(listen, path, data, tls, allow_remote, max_payload)
+        config = _configuration(listen, doors, path, data, tls, allow_remote, max_payload)
         if checked_path is not None:
             _print_check(config)
             return
         anyio.run(serve_forever, config, _announce, **how_to_run(backend))
     except (ConfigError, LocalProtocolError) as error:
-        raise click.UsageError(str(error)) from error
+        options = bool(listen or doors or data or tls_certificate or tls_key or max_payload)
+        raise click.UsageError(_words(error, path, options)) from error
     except (ListenError, StoreError) as error:
         click.echo(f"tmqp-server: {error}", err=True)
         if isinstance(error, DamageError):
@@ -204,6 +217,7 @@ del command
 
 def _configuration(
     listen: tuple[str, ...],
+    doors: tuple[str, ...],
     path: Path | None,
     data: str | None,
     tls: dict[str, str | None],
@@ -218,6 +232,8 @@ def _configuration(
             raise ConfigError(f"cannot read {path}: {error}") from error
     if listen:
         values["listen"] = listen
+    if doors:
+        values["doors"] = (*values.get("doors", ()), *[door_option(each) for each in doors])
     if data is not None:
         values["data"] = data
     given = {name: value for name, value in tls.items() if value is not None}
@@ -232,11 +248,20 @@ def _configuration(
     return ServerConfig(**values)
 
 
+def _words(error: Exception, path: Path | None, options: bool) -> str:
+    """What is wrong with the configuration, and in which file; *options* came from elsewhere."""
+    text = str(error)
+    if path is None or str(path) in text:
+        return text
+    return f"{path}{', with the options given' if options else ''}: {text}"
+
+
 def _print_check(config: ServerConfig) -> None:
     """Make everything but the listeners, and print what there is.
 
     :raises ConfigError: as a start would.
     """
+    Doors(config, DoorRegistry(), lambda: "", 0.0)
     broker = build_broker(config)
     declare(broker, config, 0.0)
     load_access(config.access)
@@ -265,7 +290,7 @@ def settle_collector() -> None:
 
 def _announce(server: Server) -> None:
     settle_collector()
-    addresses = " ".join(str(address) for address in server.addresses)
+    addresses = " ".join([str(each) for each in server.addresses] + server.door_addresses())
     build = "compiled" if tmqp.compiled else "interpreted"
     try:
         click.echo(f"tmqp-server {tmqp.__version__} ({build}) ready on {addresses}")

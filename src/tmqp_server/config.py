@@ -1,4 +1,4 @@
-"""Owns the server's configuration: what can be set, what is checked, what the defaults are.
+"""The server's configuration: what can be set, what is checked, what the defaults are.
 
 A configuration comes from the command line, or from a TOML file whose keys are the fields' names.
 Every mistake is one sentence that names the key; nothing is guessed.
@@ -9,14 +9,15 @@ from __future__ import annotations
 import dataclasses
 import tomllib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
 from tmqp.address import DEFAULT_PORT, Address, parse_address
 from tmqp.errors import LocalProtocolError
 from tmqp.limits import Limits
-from tmqp_server.access.roles import OPEN, AccessConfig, AccessError, parse_access
+from tmqp_server.access.roles import OPEN, TABLE, AccessConfig, AccessError, parse_access
+from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 from tmqp_server.settings.checks import ConfigError as ConfigError
@@ -25,6 +26,7 @@ from tmqp_server.settings.checks import positive as _positive
 from tmqp_server.settings.checks import table_of
 from tmqp_server.settings.checks import whole as _whole
 from tmqp_server.settings.cluster import ClusterConfig, cluster_settings
+from tmqp_server.settings.doors import DoorSettings, door_settings
 from tmqp_server.settings.extensions import ClassSetting, class_settings
 from tmqp_server.settings.http import HttpSettings, http_settings
 from tmqp_server.settings.options import (
@@ -36,7 +38,17 @@ from tmqp_server.settings.options import (
 from tmqp_server.settings.routers import DeclaredRouter, declared_routers
 from tmqp_server.settings.tls import TlsSettings, tls_settings
 
-__all__ = ["OutboundLimits", "ServerConfig", "StorageConfig", "parse_config", "read_config"]
+__all__ = [
+    "OutboundLimits",
+    "ServerConfig",
+    "StorageConfig",
+    "WebConfig",
+    "parse_config",
+    "read_config",
+]
+
+
+_Kind = TypeVar("_Kind", Limits, EngineLimits, HttpLimits)
 
 
 def _flag(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -114,6 +126,53 @@ class StorageConfig:
 
     floor_bytes: int = _bytes(67_108_864)
     """Free bytes of the disk below which no message is saved any more."""
+
+
+def _web_addresses(values: object) -> tuple[Address, ...]:
+    """Addresses that begin with ``http://``, ``https://`` or ``unix:``."""
+    if isinstance(values, (str, Address)):
+        values = [values]
+    if not isinstance(values, (list, tuple)):
+        raise ConfigError("listen must be a list of addresses")
+    addresses: list[Address] = []
+    for value in values:
+        if isinstance(value, Address):
+            addresses.append(value)
+            continue
+        scheme, separator, rest = str(value).partition("://")
+        if isinstance(value, str) and value.startswith("unix:"):
+            addresses += _addresses(value)
+        elif not isinstance(value, str) or not separator or scheme not in ("http", "https"):
+            raise ConfigError(
+                f"listen: an address begins with http://, https:// or unix:, got {value!r}"
+            )
+        else:
+            addresses += _addresses(f"{'tmqs' if scheme == 'https' else 'tmq'}://{rest}")
+    return tuple(addresses)
+
+
+@attrs.frozen(kw_only=True)
+class WebConfig:
+    """What is served by HTTP and WebSocket."""
+
+    listen: tuple[Address, ...] = attrs.field(default=(), converter=_web_addresses)
+    """Addresses to listen on for HTTP: ``http://HOST:PORT``, ``https://HOST:PORT`` or
+    ``unix:PATH``; none, and no HTTP is served."""
+
+    limits: HttpLimits = attrs.field(factory=HttpLimits)
+    """What one HTTP peer may cost."""
+
+
+def _web_config(table: Mapping[str, Any]) -> WebConfig:
+    numbers = dict(table)
+    listen = numbers.pop("listen", ())
+    names = [field.name for field in dataclasses.fields(HttpLimits)]
+    _known(table, ["listen", *names], "web.")
+    try:
+        return WebConfig(listen=listen, limits=_limits("web", HttpLimits, numbers))
+    except ConfigError as error:
+        text = str(error)
+        raise ConfigError(text if text.startswith("web") else f"web: {text}") from error
 
 
 def _directory(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -202,11 +261,24 @@ class ServerConfig:
     http: HttpSettings = attrs.field(factory=HttpSettings)
     """What HTTP bindings may do."""
 
+    web: WebConfig = attrs.field(factory=WebConfig)
+    """What is served by HTTP and WebSocket."""
+
+    doors: tuple[DoorSettings, ...] = ()
+    """Further protocols, and where they listen."""
+
     cluster: ClusterConfig | None = None
     """This server's part in a cluster; None while it stands alone."""
 
     def __attrs_post_init__(self) -> None:
-        for address in self.listen:
+        for door in self.doors:
+            if door.tls and not self.tls.certificate:
+                raise ConfigError(
+                    f"doors: {door.protocol}: tls needs a certificate: the table [tls], or"
+                    " --tls-cert and --tls-key"
+                )
+            self._check_entry(door)
+        for address in self.all_addresses():
             if address.tls and not self.tls.certificate:
                 raise ConfigError(
                     f"{address} needs a certificate: the table [tls], or --tls-cert and --tls-key"
@@ -216,6 +288,31 @@ class ServerConfig:
                     f"{address} can be reached from other machines and nobody is authenticated;"
                     " set allow_remote (--allow-remote) if that is wanted"
                 )
+
+    def _check_entry(self, door: DoorSettings) -> None:
+        """Check who clients of a door are that bring no credentials."""
+        if not door.acts_as:
+            return
+        where = f"doors: {door.protocol}: as: {door.acts_as!r}"
+        if self.access.kind == OPEN:
+            raise ConfigError(f"{where} has no meaning without [access]")
+        entries = [each for each in self.access.tokens if each.name == door.acts_as]
+        if self.access.kind == TABLE and not entries:
+            raise ConfigError(f"{where} is the name of none of the [[access.tokens]]")
+        if any(each.node for each in entries):
+            raise ConfigError(f"{where} is a node's; clients of a door are no nodes")
+        remote = any(not address.is_local for address in door.listen)
+        if remote and not door.allow and not self.allow_remote:
+            raise ConfigError(
+                f"{where} would be everybody who reaches the door from another machine; list"
+                " networks in allow, or set allow_remote (--allow-remote) if that is wanted"
+            )
+
+    def all_addresses(self) -> list[Address]:
+        """Where it listens, by whatever protocol; a door that names no address listens on this
+        machine only."""
+        named = [address for door in self.doors for address in door.listen]
+        return [*self.listen, *self.web.listen, *named]
 
 
 def parse_config(text: str) -> dict[str, Any]:
@@ -240,9 +337,10 @@ def read_config(table: Mapping[str, Any]) -> dict[str, Any]:
     :raises ConfigError: for an unknown key (naming the nearest) or a bad value.
     """
     values = _known(table, [field.name for field in attrs.fields(ServerConfig)], "")
-    for key, kind in (("connection", Limits), ("broker", EngineLimits)):
-        if key in values:
-            values[key] = _limits(key, kind, _table(values, key))
+    if "connection" in values:
+        values["connection"] = _limits("connection", Limits, _table(values, "connection"))
+    if "broker" in values:
+        values["broker"] = _limits("broker", EngineLimits, _table(values, "broker"))
     if "access" in values:
         try:
             values["access"] = parse_access(_table(values, "access"))
@@ -274,13 +372,13 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "event_handlers": lambda value: class_settings(value, "event_handlers"),
     "http": lambda value: http_settings(table_of(value, "http")),
     "tls": lambda value: tls_settings(table_of(value, "tls")),
+    "web": lambda value: _web_config(table_of(value, "web")),
+    "doors": door_settings,
     "cluster": lambda value: cluster_settings(table_of(value, "cluster")),
 }
 
 
-def _limits(
-    key: str, kind: type[Limits | EngineLimits], table: Mapping[str, Any]
-) -> Limits | EngineLimits:
+def _limits(key: str, kind: type[_Kind], table: Mapping[str, Any]) -> _Kind:
     defaults = {field.name: field.default for field in dataclasses.fields(kind)}
     numbers = _known(table, list(defaults), f"{key}.")
     for name, value in numbers.items():

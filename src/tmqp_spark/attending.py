@@ -1,4 +1,4 @@
-"""Owns the broker's pings while a task waits for its rows.
+"""The broker's pings while a task waits for its rows.
 
 Theory of operation.  A broker gives up who answers none of its pings, and a task that waits for
 rows answers none: its rows may come from a stage that needs minutes for each batch.  Then its

@@ -1,4 +1,4 @@
-"""Owns the source ``tmqp_capture``: wire captures and fuzz corpora as tables, parsed by the codec.
+"""The source ``tmqp_capture``: wire captures and fuzz corpora as tables, parsed by the codec.
 
 The files are listed where the query is planned, and handed out in portions of about equal size;
 they must stand under the same paths on the executors.

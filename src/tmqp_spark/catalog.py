@@ -1,4 +1,4 @@
-"""Owns the questions about queues: which of them a source reads, and what the broker keeps of each.
+"""The questions about queues: which of them a source reads, and what the broker keeps of each.
 
 Every question covers many queues and is one round trip.  A source that names a few channels asks
 for each of them, all at once; one that names many, or a pattern, asks for all and chooses here.
@@ -231,7 +231,7 @@ class Catalog:
             if beside is not None:
                 self._link.patiently("commit", functools.partial(_told, beside))
             found = self.look()
-            if wait_ms > 0 and not _is_news(places, found):
+            if wait_ms > 0 and not _is_new(places, found):
                 self._link.rest(wait_ms)
             return found
         # One question is held, so one filter must do.
@@ -253,7 +253,7 @@ class Catalog:
         return self._states([answer])
 
     def _known(self, places: Places) -> bytes:
-        """What is no news, as the question holds it."""
+        """What is known, as the question holds it."""
         known = [_known(key, place.next - 1, place.incarnation) for key, place in places.items()]
         known += [_known(key, _NEVER, "") for key in self._others - places.keys()]
         return json.dumps(known, separators=(",", ":")).encode()
@@ -296,7 +296,7 @@ def _told(beside: Callable[[], Callable[[], object]]) -> object:
     return beside()()
 
 
-def _is_news(places: Places, states: Mapping[str, QueueState]) -> bool:
+def _is_new(places: Places, states: Mapping[str, QueueState]) -> bool:
     """Whether there is more than is known."""
     if places.keys() != states.keys():
         return True

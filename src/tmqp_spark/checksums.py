@@ -1,4 +1,4 @@
-"""Owns the choice of who computes checksums: ``isal`` where it is installed, else the library.
+"""The choice of who computes checksums: ``isal`` where it is installed, else the library.
 
 A block's CRC-32 covers every byte that is read.  zlib computes it at 1 to 4 GB/s, which is as much
 as everything else that is done to a message of 100 bytes here; Intel's ISA-L at 30 to 50.

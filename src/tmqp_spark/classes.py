@@ -1,4 +1,4 @@
-"""Owns Java's shared classes: a file with what Spark's JVM loads, to start sooner.
+"""Java's shared classes: a file with what Spark's JVM loads, to start sooner.
 
 Theory of operation.  A JVM that is told to writes down, when it ends, the classes that it has
 loaded, and another one that is told where maps that file instead of reading thousands of classes

@@ -1,4 +1,4 @@
-"""Owns exactly once: what a task stages in a transaction, and the commit that makes it count.
+"""Exactly once: what a task stages in a transaction, and the commit that makes it count.
 
 Theory of operation.  Each task opens a transaction of its own and pushes into it; nobody sees that.
 Then one place names the transactions of the attempts that count, and the broker makes all of them

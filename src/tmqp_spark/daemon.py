@@ -1,4 +1,4 @@
-"""Owns the start of Spark's Python workers for tasks: a daemon that has loaded everything before.
+"""The start of Spark's Python workers for tasks: a daemon that has loaded everything before.
 
 ``spark.python.daemon.module=tmqp_spark.daemon``.  Theory of operation.  Spark starts one Python
 process, its daemon, which forks a worker for each task that runs at once.  PySpark's own daemon
@@ -32,7 +32,7 @@ _NEEDED: Final = (
     "pyspark.sql.worker.plan_data_source_read",
     "tmqp_spark.source",
 )
-#: Arrow's bundled jemalloc has a thread unless it is told to have none; nothing else looks here.
+#: Arrow's gathered jemalloc has a thread unless it is told to have none; nothing else looks here.
 _ALLOCATOR: Final = ("JE_ARROW_MALLOC_CONF", "background_thread:false")
 
 

@@ -1,4 +1,4 @@
-"""Owns the examination of a machine: what Spark and TMQP need together, and what is missing.
+"""The examination of a machine: what Spark and TMQP need together, and what is missing.
 
 Each check looks at one thing and says in a sentence what it found and, if something is missing,
 what to do.  Nothing is installed and nothing is changed.

@@ -1,4 +1,4 @@
-"""Owns what ``mode=drain`` asks of queues: that nobody else need empty them."""
+"""What ``mode=drain`` asks of queues: that nobody else need empty them."""
 
 from __future__ import annotations
 

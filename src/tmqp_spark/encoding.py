@@ -1,4 +1,4 @@
-"""Owns the way from Arrow columns to TMQP push messages: whole batches, no Python for each row.
+"""The way from Arrow columns to TMQP push messages: whole batches, no Python for each row.
 
 Theory of operation.  A push message is a few parts one after another (F1 to F7): eight bytes of
 head and the extended length, the message id, source and target, the header block, the payload.

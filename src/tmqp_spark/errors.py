@@ -1,4 +1,4 @@
-"""Owns what the package says when something cannot be done.
+"""What the package says when something cannot be done.
 
 Spark shows little more of a Python error than its text, so every text names the broker, the channel
 and queue, the range and what to do about it.

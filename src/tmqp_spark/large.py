@@ -1,4 +1,4 @@
-"""Owns the receipt of one large answer: straight from the kernel into the memory it will stand in.
+"""The receipt of one large answer: straight from the kernel into the memory it will stand in.
 
 Theory of operation.  A protocol decoder gathers the chunks of a message and joins them, which
 copies a large payload once more than need be.  The head of an answer says how long it is, so here

@@ -1,4 +1,4 @@
-"""Owns the watching of queries: what Spark tells of each micro-batch, for logs and for Prometheus.
+"""The watching of queries: what Spark tells of each micro-batch, for logs and for Prometheus.
 
 ::
 

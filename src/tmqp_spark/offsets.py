@@ -1,4 +1,4 @@
-"""Owns places in queues: how Spark's checkpoints and the user's options write them.
+"""Places in queues: how Spark's checkpoints and the user's options write them.
 
 A place is the sequence of the *next* message to be read, so that what a reader is done with (its
 cursor at the broker) is one less.  In a checkpoint the places of all queues are one JSON object::

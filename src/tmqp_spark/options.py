@@ -1,4 +1,4 @@
-"""Owns the options of sources and sinks: their names, what they may be, the mistakes people make.
+"""The options of sources and sinks: their names, what they may be, the mistakes people make.
 
 Options come from Spark as text under names whose case does not count.  Each group is a frozen
 dataclass whose fields name the option, read its text and say what it is for; the tables in

@@ -1,4 +1,4 @@
-"""Owns the question in which parts a range can be read: the broker answers it by its index.
+"""The question in which parts a range can be read: the broker answers it by its index.
 
 Parts end where the broker's own blocks do, as far as they can.  A block that is wanted whole goes
 out as it stands on the disk; one that is cut must be taken apart and made anew, message by message.
@@ -21,10 +21,10 @@ from tmqp_spark.catalog import answer_list
 from tmqp_spark.errors import BrokerRefused
 from tmqp_spark.transport import Link
 
-__all__ = ["Wanted", "ask_parts"]
+__all__ = ["WantedRange", "ask_parts"]
 
 
-class Wanted(Protocol):
+class WantedRange(Protocol):
     """A range: sequences ``start`` up to, not including, ``end`` of a queue."""
 
     channel: str
@@ -35,7 +35,7 @@ class Wanted(Protocol):
 
 
 def ask_parts(
-    link: Link, whole: Wanted, target: int, most: int | None
+    link: Link, whole: WantedRange, target: int, most: int | None
 ) -> list[tuple[int, int, int]] | None:
     """First, last and bytes of each part; None where the broker does not know the question, or the
     range is not there any more (reading it will say so).

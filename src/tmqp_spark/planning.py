@@ -1,4 +1,4 @@
-"""Owns the plan of a batch query: which ranges of which queues it reads."""
+"""The plan of a batch query: which ranges of which queues it reads."""
 
 from __future__ import annotations
 

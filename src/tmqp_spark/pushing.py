@@ -1,4 +1,4 @@
-"""Owns the pushing of messages one by one: a task's blocks on their way, and what became of each.
+"""The pushing of messages one by one: a task's blocks on their way, and what became of each.
 
 Theory of operation.  A block of whole messages goes out in one piece, and the next without waiting;
 the broker acknowledges each message, in the order in which it was kept.  What it will say is known
@@ -26,6 +26,7 @@ import numpy as np
 from tmqp import AcknowledgeReceived, Event, Frame, FrameDecoder, Limits, ResponseReceived
 from tmqp.bits import FIRST_ACQUIRER
 from tmqp.constants import OP_CHANNEL_INFORMATION, RESULT_BUSY, TYPE_QUEUE_MESSAGE
+from tmqp_client._core.answers import may_answer_push
 from tmqp_client.errors import code_words
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken
 from tmqp_spark.options import ConnectionOptions
@@ -306,20 +307,21 @@ class Pusher(Link):
 
     def _handle(self, events: list[Event]) -> None:
         for event in events:
-            if isinstance(event, AcknowledgeReceived | ResponseReceived) and self._is_a_peers(
-                event.frame
-            ):
-                continue
             if isinstance(event, AcknowledgeReceived):
                 self._settle_one(event)
-            elif (
-                isinstance(event, ResponseReceived) and event.frame.message_id not in self._waiting
-            ):
-                if self._blocks:
-                    self._codes[event.frame.message_id] = event.code
-                elif event.code:
-                    self._refuse(event.frame, event.code, "")
+            elif isinstance(event, ResponseReceived):
+                self._take_code(event)
         super()._handle(events)
+
+    def _take_code(self, event: ResponseReceived) -> None:
+        """The broker refused a message, or answered something else that was asked."""
+        frame = event.frame
+        if frame.source or frame.message_id in self._asked.pendings:
+            return
+        if self._blocks:
+            self._codes[frame.message_id] = event.code
+        elif event.code:
+            self._refuse(frame, event.code, "")
 
     def _settle_one(self, event: AcknowledgeReceived) -> None:
         """One message is acknowledged, or refused."""
@@ -327,6 +329,8 @@ class Pusher(Link):
         for block in self._blocks:
             if block.waiting is None or message_id not in block.waiting:
                 continue
+            if not may_answer_push(event.frame, block.waiting[message_id][-1].target):
+                return
             frame = block.waiting[message_id].pop()
             if not block.waiting[message_id]:
                 del block.waiting[message_id]

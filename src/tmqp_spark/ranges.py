@@ -1,4 +1,4 @@
-"""Owns reading one range of one queue: asked for ahead, resumed when the broker goes and comes.
+"""Reading one range of one queue: asked for ahead, resumed when the broker goes and comes.
 
 Theory of operation.  The range is asked for in *spans* of sequences, several of them on their way
 at once; their answers are taken in order.  Where spans end the broker is asked first: at the end of
@@ -31,8 +31,8 @@ from tmqp.extensions import (
     OP_READ_INDEX,
     OP_READ_RANGE,
 )
+from tmqp_spark.arrow import Data, Portion, read_portion
 from tmqp_spark.errors import BrokerRefused, ConnectionBroken, DataLost, DecodeFailed
-from tmqp_spark.journal import Data, Portion, read_portion
 from tmqp_spark.options import SourceOptions
 from tmqp_spark.parts import ask_parts
 from tmqp_spark.transport import Link, refusal

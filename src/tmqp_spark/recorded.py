@@ -1,4 +1,4 @@
-"""Owns the reading of recorded bytes into columns: wire captures and fuzz corpora, frame by frame.
+"""The reading of recorded bytes into columns: wire captures and fuzz corpora, frame by frame.
 
 Theory of operation.  A file holds *inputs*: a recording (``.json``, the form is told in
 :mod:`tmqp.testing.vectors`) one for each thing that was seen on the wire, a list of lines

@@ -1,4 +1,4 @@
-"""Owns the columns of a kept message: names, types, and which of them a reader asked for.
+"""The columns of a kept message: names, types, and which of them a reader asked for.
 
 Spark prunes no columns of a Python source, so a schema that the user gives is taken as the
 projection: any of the columns, in any order.  Types are Spark's simple names (``bigint``), so that

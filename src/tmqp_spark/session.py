@@ -1,4 +1,4 @@
-"""Owns the Spark session that suits these sources: its settings, and registration."""
+"""The Spark session that suits these sources: its settings, and registration."""
 
 from __future__ import annotations
 

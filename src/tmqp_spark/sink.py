@@ -1,4 +1,4 @@
-"""Owns the sinks of the format ``tmqp`` as Spark sees them, batch and streaming.
+"""The sinks of the format ``tmqp`` as Spark sees them, batch and streaming.
 
 Theory of operation.  Spark makes a writer where the write is planned and pickles it to the
 executors, where :meth:`write` runs in each task; then ``commit`` or ``abort`` runs in a process of

@@ -1,4 +1,4 @@
-"""Owns the format ``tmqp`` as Spark sees it: batch and streaming sources of what a broker keeps.
+"""The format ``tmqp`` as Spark sees it: batch and streaming sources of what a broker keeps.
 
 Theory of operation.  Spark makes these objects in several processes: the data source and the batch
 reader in a planning process, from where they are pickled to executors; the streaming reader in a
@@ -37,9 +37,9 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from tmqp_spark.arrow import BatchBuilder
 from tmqp_spark.filters import Filters
 from tmqp_spark.following import Following, check_stream
-from tmqp_spark.journal import BatchBuilder
 from tmqp_spark.options import (
     ConnectionOptions,
     SinkOptions,

@@ -1,4 +1,4 @@
-"""Owns the division of ranges into tasks: by bytes, by messages, and into enough of them."""
+"""The division of ranges into tasks: by bytes, by messages, and into enough of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns where a reader begins and ends: the options about offsets and times, on what is kept."""
+"""Where a reader begins and ends: the options about offsets and times, on what is kept."""
 
 from __future__ import annotations
 

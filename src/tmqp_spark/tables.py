@@ -1,4 +1,4 @@
-"""Owns tables with fixed columns: what a source other than ``tmqp`` itself gives, and what a user
+"""Tables with fixed columns: what a source other than ``tmqp`` itself gives, and what a user
 may ask for of it.
 
 Types are Spark's simple names, as in :mod:`tmqp_spark.schema`; every column may be null.

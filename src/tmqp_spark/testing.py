@@ -1,4 +1,4 @@
-"""Owns what tests of pipelines need: a real broker in a process of its own, and messages in it.
+"""What tests of pipelines need: a real broker in a process of its own, and messages in it.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Owns one blocking connection to the broker: requests, many at a time, and their answers.
+"""One blocking connection to the broker: requests, many at a time, and their answers.
 
 Theory of operation.  Executors and Spark's planning processes run plain, blocking Python, so this
 is the protocol's sans-I/O connection on a plain socket, without threads.  A request is written and
@@ -41,8 +41,10 @@ from tmqp import (
 )
 from tmqp.address import parse_address
 from tmqp.backoff import Backoff
-from tmqp.constants import TYPE_RESPONSE
+from tmqp_client._core.answers import Answers
 from tmqp_client._core.ids import IdSource
+from tmqp_client._core.outcomes import Counters
+from tmqp_client._core.pending import NO_QUEUE, Kind, Pending
 from tmqp_client.errors import code_words
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, ConnectionBroken, TlsMistake
 from tmqp_spark.large import LargeAnswer, begin
@@ -91,8 +93,9 @@ class Link:
         #: When the first attempt of the current series failed.
         self._failing_since = 0.0
         self._low_water = 1
+        self._asked = Answers(Counters())
+        #: Answers that nobody has fetched yet.
         self._answers: dict[str, Frame] = {}
-        self._waiting: set[str] = set()
         #: Requests whose answers may be large, what has come of those, and the one that is coming.
         self._may_be_large: set[str] = set()
         self._payloads: dict[str, tuple[memoryview, int]] = {}
@@ -156,9 +159,11 @@ class Link:
         :raises ConnectionBroken: and :class:`BrokerUnreachable`, as :meth:`start`.
         """
         self.open()
-        ids = list(expected)
-        self.requests += len(ids)
-        self._waiting.update(ids)
+        now, wait_s = self._clock(), self.options.request_timeout_ms / 1000
+        for message_id in expected:
+            self.requests += 1
+            asked = Pending(Kind.OPERATION, message_id, "", "", NO_QUEUE, now, wait_s)
+            self._asked.pendings.add(asked)
         self._write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
     def finish(self, message_id: str, extra_ms: int = 0) -> Frame:
@@ -212,7 +217,9 @@ class Link:
 
     def forget(self, message_id: str) -> None:
         """Say that an answer is not wanted any more."""
-        self._waiting.discard(message_id)
+        pending = self._asked.pendings.get(message_id)
+        if pending is not None:
+            self._asked.pendings.remove(pending)
         self._answers.pop(message_id, None)
         self._may_be_large.discard(message_id)
         self._payloads.pop(message_id, None)
@@ -308,7 +315,7 @@ class Link:
         self._low_water = 1
         self._connection = Connection(Role.CLIENT, _LIMITS, now=now)
         self._answers.clear()
-        self._waiting.clear()
+        self._asked.pendings.clear()
         self.connections += 1
         client_id = ""
         if options.client_id:
@@ -331,14 +338,14 @@ class Link:
         self._connection = None
         self._accepted = False
         self._answers.clear()
-        self._waiting.clear()
+        self._asked.pendings.clear()
         self._may_be_large.clear()
         self._payloads.clear()
         self._large = None
 
     def is_quiet(self) -> bool:
         """It is open, nothing has come that nobody asked for, and nothing is awaited."""
-        if self._socket is None or self._waiting or self._answers or self._large:
+        if self._socket is None or self._asked.pendings or self._answers or self._large:
             return False
         try:
             self._socket.settimeout(0)
@@ -415,27 +422,16 @@ class Link:
         if large.missing:
             return
         self._large = None
-        if large.message_id in self._waiting:
+        if large.message_id in self._asked.pendings:
             self._payloads[large.message_id] = (large.data, large.start)
         self._take(large.short)
 
-    def _is_a_peers(self, frame: Frame) -> bool:
-        """Whether an answer is another client's word: the broker's own bear no source (F44), and an
-        acknowledge of a consumer that it passes on is addressed to the channel (F79)."""
-        connection = self._connection
-        return (
-            bool(frame.source)
-            and connection is not None
-            and (frame.type == TYPE_RESPONSE or frame.target == connection.client_id)
-        )
-
     def _handle(self, events: list[Event]) -> None:
         for event in events:
-            if isinstance(event, ResponseReceived | AcknowledgeReceived):
-                frame = event.frame
-                if frame.message_id in self._waiting and not self._is_a_peers(frame):
-                    self._waiting.discard(frame.message_id)
-                    self._answers[frame.message_id] = frame
+            if isinstance(event, ResponseReceived):
+                self._keep(self._asked.take_response(event, self._clock()))
+            elif isinstance(event, AcknowledgeReceived):
+                self._keep(self._asked.take_acknowledge(event, self._clock()))
             elif isinstance(event, HandshakeAccepted):
                 self._accepted = True
             elif isinstance(event, HandshakeRefused):
@@ -452,6 +448,11 @@ class Link:
             raise ConnectionBroken(
                 f"the connection to {self.options.url} ended{'' if error is None else f': {error}'}"
             )
+
+    def _keep(self, settled: Pending | None) -> None:
+        """Keep an answer until it is fetched."""
+        if settled is not None and settled.answer is not None:
+            self._answers[settled.message_id] = settled.answer
 
     def _flush(self) -> None:
         if self._connection is not None:

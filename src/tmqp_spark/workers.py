@@ -1,4 +1,4 @@
-"""Owns what all tasks of one Python worker share: its memory, what becomes of it between tasks, and
+"""What all tasks of one Python worker share: its memory, what becomes of it between tasks, and
 its end.
 
 Answers of some megabytes come and go, and so do the columns made of them.  The C library would give

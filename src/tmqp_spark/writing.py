@@ -1,4 +1,4 @@
-"""Owns what a task of a sink does with its rows, and which columns and options fit together.
+"""What a task of a sink does with its rows, and which columns and options fit together.
 
 No pyspark here: rows are Arrow batches, and who the task is is told.
 """

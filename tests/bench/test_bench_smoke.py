@@ -1,4 +1,4 @@
-"""Owns the checks of the measurements: every measured path does the whole work it is timed for."""
+"""The checks of the measurements: every measured path does the whole work it is timed for."""
 
 from __future__ import annotations
 

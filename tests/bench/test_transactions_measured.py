@@ -1,4 +1,4 @@
-"""Owns the check of the measurement of transactions: it does the work, and says what it says."""
+"""The check of the measurement of transactions: it does the work, and says what it says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns a broker in memory with clients that speak bytes to it: the real hub, door and engine."""
+"""A broker in memory with clients that speak bytes to it: the real hub, door and engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the register of the checks of ``docs/conformance.md``: one a case, by number."""
+"""The register of the checks of ``docs/conformance.md``: one a case, by number."""
 
 from __future__ import annotations
 

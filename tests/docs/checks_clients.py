@@ -1,4 +1,4 @@
-"""Owns the checks of the cases about clients that speak to each other, and about events."""
+"""The checks of the cases about clients that speak to each other, and about events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the check of the case about clusters."""
+"""The check of the case about clusters."""
 
 from __future__ import annotations
 

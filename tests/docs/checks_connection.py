@@ -1,4 +1,4 @@
-"""Owns the checks of the cases about the wire, the connection, events and routers."""
+"""The checks of the cases about the wire, the connection, events and routers."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def first_line() -> None:
 @case(16)
 def client_id_in_use() -> None:
     world = World()
-    first = world.connect("twin")
+    first = world.connect("same")
     second = world.open()
-    second.say(hello("", b"CONNECT /\r\nClient-Id:   twin \r\n"))
+    second.say(hello("", b"CONNECT /\r\nClient-Id:   same \r\n"))
     assert second.kinds() == ["PreambleReceived", "HandshakeRefused", "ConnectionClosed"]
     assert repr(second.events[1]) == "<HandshakeRefused 503>"
     assert first.alive()

@@ -1,4 +1,4 @@
-"""Owns the checks of the cases about messages and queues."""
+"""The checks of the cases about messages and queues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the checks of the cases about operations and options."""
+"""The checks of the cases about operations and options."""
 
 from __future__ import annotations
 

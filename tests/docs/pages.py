@@ -1,4 +1,4 @@
-"""Owns the reading of our pages: tables, blocks, anchors and links of Markdown."""
+"""The reading of our pages: tables, blocks, anchors and links of Markdown."""
 
 from __future__ import annotations
 

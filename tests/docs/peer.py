@@ -1,4 +1,4 @@
-"""Owns a small TMQP server for the examples: real bytes on a real loopback socket, in a thread."""
+"""A small TMQP server for the examples: real bytes on a real loopback socket, in a thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the test that ``docs/server.md`` tells the truth of access, and that its examples run."""
+"""The test that ``docs/server.md`` tells the truth of access, and that its examples run."""
 
 from __future__ import annotations
 

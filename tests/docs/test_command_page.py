@@ -1,4 +1,4 @@
-"""Owns the test that the page about the command names what there is, and its exit codes."""
+"""The test that the page about the command names what there is, and its exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the test that ``docs/conformance.md`` tells the truth: a check for each case in force."""
+"""The test that ``docs/conformance.md`` tells the truth: a check for each case in force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the test that the examples of the documentation do what they say, over real sockets."""
+"""The test that the examples of the documentation do what they say, over real sockets."""
 
 from __future__ import annotations
 

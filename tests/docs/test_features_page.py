@@ -1,4 +1,4 @@
-"""Owns the test that ``docs/features.md`` is whole and true: sections, and tests that exist."""
+"""The test that ``docs/features.md`` is whole and true: sections, and tests that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the test that generated pages are up to date, and that their makers notice."""
+"""The test that generated pages are up to date, and that their makers notice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the test that the guides' programs run on both event loops, and print what pages say."""
+"""The test that the guides' programs run on both event loops, and print what pages say."""
 
 from __future__ import annotations
 
@@ -25,26 +25,42 @@ def blocks(page: str, language: str) -> list[str]:
     return [part.split("```\n")[0] for part in parts]
 
 
+def run_guide(name: str, address: str, backend: str) -> str:
+    """What a guide's program prints."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "guides" / f"{name}.py")],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(tmqp.__file__).parent.parent),
+            "TMQP_ADDRESS": address,
+            "TMQP_BACKEND": backend,
+        },
+        capture_output=True,
+        text=True,
+        timeout=40,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def promised(name: str) -> list[str]:
+    """What a guide's page says that its program prints."""
+    return blocks((PAGES / f"{name}.md").read_text(encoding="utf-8"), "text")
+
+
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_guides_program(name: str, backend: str, tmp_path: Path) -> None:
     with running_server("--data", str(tmp_path / "data")) as (address, _):
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "examples" / "guides" / f"{name}.py")],
-            env={
-                **os.environ,
-                "PYTHONPATH": str(Path(tmqp.__file__).parent.parent),
-                "TMQP_ADDRESS": address,
-                "TMQP_BACKEND": backend,
-            },
-            capture_output=True,
-            text=True,
-            timeout=40,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
-    assert [done.stdout] == blocks(page, "text")
+        assert [run_guide(name, address, backend)] == promised(name)
+
+
+def test_guides_on_one_server_took_each_others_queues(tmp_path: Path) -> None:
+    """Two had the queue orders/1, and the second one found the options of the first."""
+    with running_server("--data", str(tmp_path / "data")) as (address, _):
+        for name in (*NAMES, *NAMES):  # who likes one tries it again
+            assert [run_guide(name, address, "asyncio")] == promised(name), name
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,4 +1,4 @@
-"""Owns the test that no page points at something that is not there."""
+"""The test that no page points at something that is not there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the test that ``docs/server.md`` names every key of the configuration, and no other."""
+"""The test that ``docs/server.md`` names every key of the configuration, and no other."""
 
 from __future__ import annotations
 

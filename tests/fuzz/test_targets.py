@@ -1,4 +1,4 @@
-"""Owns the fuzz targets under test: the corpus passes, the seeds reach both ends, findings show."""
+"""The fuzz targets under test: the corpus passes, the seeds reach both ends, findings show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how the time of a soak is shared: each ``soak_*.py`` of this folder gets an equal part."""
+"""How the time of a soak is shared: each ``soak_*.py`` of this folder gets an equal part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the two ends of a connection in the states that tests start from."""
+"""The two ends of a connection in the states that tests start from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the check that the masks of a frame's head stand in one module, and are the protocol's."""
+"""The check that the masks of a frame's head stand in one module, and are the protocol's."""
 
 from __future__ import annotations
 

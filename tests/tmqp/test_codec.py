@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.codec``: cutting a stream into frames, by the rules, within bounds."""
+"""The checks of ``tmqp.codec``: cutting a stream into frames, by the rules, within bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.connection``: messages, sending, endings, and what holds for all bytes.
+"""The checks of ``tmqp.connection``: messages, sending, endings, and what holds for all bytes.
 
 The handshake stands in ``test_connection_handshake``, keep-alive in ``test_connection_time``, pulls
 in ``test_pulls``.

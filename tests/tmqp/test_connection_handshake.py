@@ -1,4 +1,4 @@
-"""Owns the checks of how a connection begins, on both sides, and with strangers (B3)."""
+"""The checks of how a connection begins, on both sides, and with strangers (B3)."""
 
 from __future__ import annotations
 

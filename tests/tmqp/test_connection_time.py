@@ -1,4 +1,4 @@
-"""Owns the checks of time in ``tmqp.connection``: the handshake's deadline and keep-alive (B4)."""
+"""The checks of time in ``tmqp.connection``: the handshake's deadline and keep-alive (B4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the check that the numbers and words of ``tmqp.constants`` are the protocol's.
+"""The check that the numbers and words of ``tmqp.constants`` are the protocol's.
 
 The expectations are written as the protocol's description has them (ranges, sentences, tables), not
 as the module does, so that a slip of the pen in either shows.

@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.errors``: whose fault, which rule, which answer."""
+"""The checks of ``tmqp.errors``: whose fault, which rule, which answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.events``: what an event says, and what it prints."""
+"""The checks of ``tmqp.events``: what an event says, and what it prints."""
 
 from __future__ import annotations
 

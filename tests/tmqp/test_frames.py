@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.frames``: building, reading, replacing and printing one message."""
+"""The checks of ``tmqp.frames``: building, reading, replacing and printing one message."""
 
 from __future__ import annotations
 

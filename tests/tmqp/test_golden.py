@@ -1,4 +1,4 @@
-"""Owns the golden checks: what the original client and server really sent, byte for byte."""
+"""The golden checks: what the original client and server really sent, byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.greetings``: what a stranger probably is (B3)."""
+"""The checks of ``tmqp.greetings``: what a stranger probably is (B3)."""
 
 from __future__ import annotations
 

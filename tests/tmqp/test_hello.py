@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.hello``: what a client says of itself, written and read (F26-F30)."""
+"""The checks of ``tmqp.hello``: what a client says of itself, written and read (F26-F30)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the checks against peers who mean harm: any bytes (A3), any cost (A4), any size (A5).
+"""The checks against peers who mean harm: any bytes (A3), any cost (A4), any size (A5).
 
 The inputs are seeded, so that every run tries the same ones; where a time counts it is this
 thread's own, so that a busy machine proves nothing.

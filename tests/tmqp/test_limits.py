@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.limits``: at each limit it works, one above is refused."""
+"""The checks of ``tmqp.limits``: at each limit it works, one above is refused."""
 
 from __future__ import annotations
 

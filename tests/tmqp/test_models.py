@@ -1,4 +1,4 @@
-"""Owns the checks of what ``tmqp.models`` reads and writes: names, order, recordings, tolerance.
+"""The checks of what ``tmqp.models`` reads and writes: names, order, recordings, tolerance.
 
 ``data/model_bodies.json`` holds every JSON body of the recorded exchanges with the original client
 and server, and which model it is.
@@ -142,12 +142,17 @@ WIRE_NAMES: Final = {
 
 #: This implementation's own: not written when they say nothing.
 EXTENSIONS: Final = {
-    "QueueOptions": "MessageSizeLimit, PutBackLimit, Durable, Overflow, Ephemeral, MemoryLimit,"
+    "QueueOptions": "MessageSizeLimit, BytesLimit, WhenFull, ExpiredToDeadLetter, PutBackLimit,"
+    " Durable, Overflow, Ephemeral, MemoryLimit,"
     " RetainBytes, RetainTime, RetainForReaders",
     "QueueInformation": "Durable, Overflow, Ephemeral, MemoryLimit, SpilledMessages,"
-    " DroppedMessages, PutBackLimit, RetainBytes, RetainTime, RetainForReaders",
+    " DroppedMessages, ReleasedMessages, DisplacedMessages, DeadMessages, DeferredMessages,"
+    " BytesLimit, WhenFull, ExpiredToDeadLetter, PutBackLimit, RetainBytes, RetainTime,"
+    " RetainForReaders",
 }
-EXTENSIONS["ChannelOptions"] = EXTENSIONS["QueueOptions"]
+_OF_CHANNELS: Final = "Lifetime, IdleTimeout, OwnerOnly"
+EXTENSIONS["ChannelOptions"] = f"{_OF_CHANNELS}, {EXTENSIONS['QueueOptions']}"
+EXTENSIONS["ChannelInformation"] = f"{_OF_CHANNELS}, Owner"
 
 
 @each_model

@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp`` itself and ``tmqp._compat``: the face, and which build is loaded."""
+"""The checks of ``tmqp`` itself and ``tmqp._compat``: the face, and which build is loaded."""
 
 from __future__ import annotations
 

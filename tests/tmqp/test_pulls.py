@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.pulls``: results put together by ``Request-Id``, as in a client."""
+"""The checks of ``tmqp.pulls``: results put together by ``Request-Id``, as in a client."""
 
 from __future__ import annotations
 

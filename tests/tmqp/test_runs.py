@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.runs``: a run is exactly the frames it stands for."""
+"""The checks of ``tmqp.runs``: a run is exactly the frames it stands for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ from tmqp import (
     QueueMessageReceived,
     Role,
     RunReceived,
+    compiled,
+    header_names,
 )
+from tmqp.frames import parse_headers
+from tmqp.header_names import HeaderNames
 from tmqp.testing.strategies import chunkings
 
 PUSH: Final = int(MessageType.QUEUE_MESSAGE)
@@ -138,6 +142,115 @@ def test_neighbours_of_every_size(size: int) -> None:
     found = decoder.feed(b"".join([each.raw for each in frames]))
     assert spread(found, decoder.runs) == frames
     assert len(found) == (1 if size < 65_535 else 3 if size == 65_535 else 5)
+
+
+# --- Headers --------------------------------------------------------------------------------------
+
+READ: Final = HeaderNames(("CC", "Queue-Tag", "Delay"))
+HEADERS: Final[tuple[list[tuple[str, str]], ...]] = (
+    [("Trace", "12")],
+    [("Trace", "12"), ("Kind", "order: 3")],
+    [("Trace", "7" * 300)],
+    [("cc", "other")],
+    [("Trace", "1"), ("QUEUE-TAG", "t")],
+    [("X-Queue-Tag", "t")],
+    [("Dela", "y:")],
+    [("Größe", "1")],
+    [],
+)
+headed = st.lists(
+    st.tuples(st.sampled_from((0, 0, 0, 1, 1, 2, *range(len(HEADERS)))), st.sampled_from((0, 5))),
+    max_size=40,
+).map(
+    lambda drawn: [
+        Frame.build(
+            PUSH, "c", 1, bytes(size), message_id=f"m{number}", source="me", headers=HEADERS[kind]
+        )
+        for number, (kind, size) in enumerate(drawn)
+    ]
+)
+
+
+@given(st.data(), headed)
+def test_runs_of_messages_with_headers_are_what_came_in(
+    data: st.DataObject, sent: list[Frame]
+) -> None:
+    bundling = FrameDecoder(SMALL)
+    bundling.bundles = True
+    bundling.read_headers = READ
+    plain = FrameDecoder(SMALL)
+    for chunk in data.draw(chunkings(b"".join([frame.raw for frame in sent]))):
+        expected = plain.feed(chunk)
+        found = bundling.feed(chunk)
+        assert [seen(each) for each in spread(found, bundling.runs)] == [
+            seen(each) for each in expected
+        ]
+        assert str(bundling.error) == str(plain.error)
+        for run in bundling.runs:
+            frames = run.frames()
+            for frame in frames:
+                names = {key.lower() for key, _ in frame.headers}
+                assert not names & {"cc", "queue-tag", "delay"}
+            assert run.forwarded(True, True, 9) == b"".join(
+                [each.forwarded(True, True, 9) for each in frames]
+            )
+            some = frames[1::2]
+            assert run.forwarded_some(1, 2, run.count, False, True, 9) == b"".join(
+                [each.forwarded(False, True, 9) for each in some]
+            )
+            sizes, offsets = run.layout()
+            payloads = [len(each.raw) - each.payload_size for each in frames]
+            assert sizes in ([len(each.raw) for each in frames], [len(frames[0].raw)])
+            assert offsets in (payloads, payloads[:1])
+
+
+@pytest.mark.parametrize("name", ["Trace", "X-Queue-Tag"])
+def test_headers_that_nobody_reads_do_not_end_a_run(name: str) -> None:
+    frames = [
+        Frame.build(PUSH, "c", message_id=f"m{each}", headers=[(name, f"{each:032x}")])
+        for each in range(100)
+    ]
+    stream = b"".join([each.raw for each in frames])
+    decoder = FrameDecoder()
+    decoder.bundles = True
+    assert len(decoder.feed(stream)) == 100, "nobody has said which are read"
+    decoder.read_headers = READ
+    assert len(decoder.feed(stream)) == 1
+    assert decoder.runs[0].frames() == frames
+
+
+pieces = st.one_of(
+    st.binary(max_size=9),
+    st.sampled_from((b"\r\n", b"\n", b"\r", b":", b"cC", b"Queue-TAG", b"X-", b"delay", b"CC:")),
+)
+
+
+@pytest.mark.parametrize("interpreted", [True, False])
+@given(st.lists(pieces, max_size=12).map(b"".join), pieces, pieces)
+def test_a_header_is_found_where_one_is(
+    interpreted: bool, text: bytes, before: bytes, after: bytes
+) -> None:
+    expected = any(
+        key.lower() in {"cc", "queue-tag", "delay"}
+        for key, _ in parse_headers(text.decode("latin-1"))
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        if not compiled:  # both ways to look, whichever this build takes
+            patch.setattr(header_names, "_INTERPRETED", interpreted)
+        found = READ.may_occur(before + text + after, len(before), len(before) + len(text))
+    assert found == expected
+
+
+def test_a_large_message_begins_no_run() -> None:
+    """The sizes of its neighbours stood at the wrong place."""
+    frames = [
+        Frame.build(PUSH, "c", payload=bytes(size), message_id="m") for size in (70_000, 1, 1)
+    ]
+    decoder = FrameDecoder()
+    decoder.bundles = True
+    found = decoder.feed(b"".join([each.raw for each in frames]))
+    assert spread(found, decoder.runs) == frames
+    assert [run.first for run in decoder.runs] == [frames[1]]
 
 
 def test_nobody_gets_runs_who_did_not_ask() -> None:

@@ -1,4 +1,4 @@
-"""Owns the walk over the state table: every input in every state, by real bytes and calls.
+"""The walk over the state table: every input in every state, by real bytes and calls.
 
 B1: a connection is driven into each of its states by legal means, then each input is applied as it
 would happen, and only four outcomes may exist: it moved as the table says, it ignored what can

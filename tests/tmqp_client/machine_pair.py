@@ -1,4 +1,4 @@
-"""Owns the client's machine and a server's connection, back to back, without any I/O."""
+"""The client's machine and a server's connection, back to back, without any I/O."""
 
 from __future__ import annotations
 

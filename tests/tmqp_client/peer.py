@@ -1,4 +1,4 @@
-"""Owns a scripted server: the real protocol on real sockets, with a test deciding each answer."""
+"""A scripted server: the real protocol on real sockets, with a test deciding each answer."""
 
 from __future__ import annotations
 

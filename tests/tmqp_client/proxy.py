@@ -1,4 +1,4 @@
-"""Owns a proxy between a client and a server that can cut, stall and half-close connections."""
+"""A proxy between a client and a server that can cut, stall and half-close connections."""
 
 from __future__ import annotations
 

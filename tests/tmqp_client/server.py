@@ -1,4 +1,4 @@
-"""Owns the real server for tests that want one: started on free places, stopped at the end."""
+"""The real server for tests that want one: started on free places, stopped at the end."""
 
 from __future__ import annotations
 

@@ -142,6 +142,19 @@ def test_a_message_there_and_back(place: str, channel: str) -> None:
     assert len(message["message_id"]) == 32
 
 
+def test_a_filter_chooses(place: str, channel: str) -> None:
+    tmqp(place, "queue", "create", channel, "1", "--status", "round-robin")
+    for kind in ("bill", "order"):
+        tmqp(place, "pub", channel, "1", kind, "-H", f"Kind: {kind}")
+    taken = tmqp(place, "sub", channel, "-n", "1", "--filter", "kind=order")
+    assert taken.stdout == "order\n"
+    prefix = ("--filter", "bi", "--filter-language", "prefix")
+    assert tmqp(place, "sub", channel, "-n", "1", *prefix).stdout == "bill\n"
+    refused = tmqp(place, "sub", channel, "--filter", 'kind="order')
+    assert refused.exit_code != 0
+    assert "a quote in the filter is not closed" in refused.stderr
+
+
 def test_repeating_and_reporting(place: str, channel: str) -> None:
     pushed = tmqp(place, "pub", channel, "1", "x", "--count", "3", "--json")
     report = json.loads(pushed.stdout)

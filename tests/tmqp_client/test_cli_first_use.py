@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -20,6 +21,7 @@ from click.shell_completion import ShellComplete
 
 from tests.tmqp_client.server import running_server
 from tests.tmqp_client.test_cli import commands, start, tmqp
+from tmqp import __version__ as tmqp_version
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client import sync
 from tmqp_client.cli import cli
@@ -267,5 +269,57 @@ def test_the_doctor_says_what_works_and_what_is_near_its_end(
     said(place, "channel", "rm", channel)
 
 
+def test_the_doctor_told_neither_the_version_of_the_server_nor_its_clock(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = said(place, "doctor").splitlines()
+    (version,) = [line for line in lines if "version" in line]
+    assert version.startswith(f"ok      version: server tmqp {tmqp_version}, client tmqp")
+    assert "ok      clock: the server's agrees with this machine's to a second" in lines
+    assert lines[-1].startswith("ok      limits: neither the server nor one of")
+    for ahead_s, words in ((-3_600, "3,600.0 s ahead of"), (3_600, "3,600.0 s behind")):
+        clock = SimpleNamespace(time=lambda ahead_s=ahead_s: time.time() + ahead_s)
+        monkeypatch.setattr(sys.modules["tmqp_client.cli.doctor"], "time", clock)
+        assert f"note    clock: the server's is {words} this machine's" in said(place, "doctor")
+
+
+def test_the_doctor_tells_when_the_servers_own_limits_are_near(
+    tmp_path: Path, channel: str
+) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text("[broker]\nmax_sessions = 3\nmax_total_bytes = 200_000\n")
+    with running_server("--config", str(path)) as (place, _):
+        with sync.connect(place), sync.connect(place):
+            assert checks(place, status=1)["limits clients of the server"] == "problem"
+        said(place, "queue", "create", channel, "1", "--status", "paused")
+        said(place, "pub", channel, "1", "x" * 165_000)
+        assert checks(place)["limits bytes of the server's memory"] == "note"
+
+
+def test_the_doctor_of_a_server_that_does_not_tell_its_version(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not know the operation, as any server does a number that nobody uses."""
+    monkeypatch.setattr("tmqp_client.operations.nodes.OP_DESCRIBE_SERVER", 799)
+    lines = said(place, "doctor").splitlines()
+    (version,) = [line for line in lines if "version" in line]
+    assert version.startswith("note")
+    assert version.endswith("the server does not tell its own")
+    assert "note    clock: the server does not tell its clock" in lines
+    assert lines[-1].startswith("ok      limits")
+
+
 def test_the_doctor_of_a_server_that_is_not_there() -> None:
     assert "cannot connect" in said("tmq://127.0.0.1:1", "doctor", status=3)
+
+
+def test_a_channel_could_not_be_changed(place: str, channel: str) -> None:
+    said(place, "channel", "create", channel, "--client-limit", "5", "--queue-limit", "7")
+    changed = ("channel", "update", channel, "--client-limit", "9")
+    assert said(place, *changed) == f"channel {channel} updated\n"
+    told = json.loads(said(place, "channel", "info", channel, "--json"))
+    assert (told["client_limit"], told["queue_limit"]) == (9, 7)
+    assert json.loads(said(place, *changed, "--json")) == {"channel": channel, "updated": True}
+    assert "name at least one option" in said(place, "channel", "update", channel, status=2)
+    assert "404" in said(place, "channel", "update", "nope", *changed[3:], status=1)
+    said(place, "channel", "rm", channel)

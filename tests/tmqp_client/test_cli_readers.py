@@ -57,6 +57,15 @@ def test_a_range(place: str) -> None:
     assert len(rows(everything)) == 4, "to read takes nothing away"
 
 
+def test_a_range_that_is_gone_said_a_number_only(place: str) -> None:
+    sequences = fill(place, "gone", [b"one", b"two"])
+    for wanted, far in (("gone", "1000"), ("gone", str(sequences[-1] + 2))):
+        said = tmqp(place, "read", wanted, "1", "--first", far)
+        assert said.exit_code == 1
+        words = f"sequences that can be read: {sequences[0]} to {sequences[1]}"
+        assert words in said.output
+
+
 def test_a_cursor(place: str) -> None:
     sequences = fill(place, "cursors", [b"one", b"two", b"three"])
     (at,) = rows(tmqp(place, "cursor", "open", "cursors", "1", "audit", "--json"))

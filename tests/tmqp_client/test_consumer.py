@@ -36,6 +36,8 @@ class Store:
     def __init__(self, *frames: Frame) -> None:
         self.frames = frames
         self.answers: list[tuple[str, str | None]] = []
+        #: The headers of each.
+        self.headers: list[list[tuple[str, str]]] = []
         self.operations: list[int] = []
         self.all_answered = anyio.Event()
 
@@ -55,6 +57,7 @@ class Store:
                     await peer.send(response_to(frame))
             elif isinstance(event, AcknowledgeReceived):
                 self.answers.append((event.frame.message_id, event.reason))
+                self.headers.append(event.frame.headers)
                 if len(self.answers) == len(self.frames):
                     self.all_answered.set()
 
@@ -182,6 +185,27 @@ async def test_answering_by_hand() -> None:
         with pytest.raises(LocalProtocolError, match="'auto' or 'manual'"):
             client.consume("orders", acknowledge="never")  # type: ignore[arg-type]
     assert store.answers == [("m2", None), ("m0", "broken"), ("m1", "none")]
+
+
+async def test_giving_messages_back() -> None:
+    store = Store(*messages(3))
+    async with serve(store) as address, connect(address) as client:
+        async with client.consume("orders", acknowledge="manual") as consumer:
+            first, second, third = [await consumer.get() for _ in range(3)]
+            for wrong in ({"delay_s": -1}, {"delay_s": float("nan")}, {"to": "middle"}):
+                with pytest.raises(LocalProtocolError):
+                    await first.release(**wrong)
+            assert await first.release()
+            assert await second.release(delay_s=1.5, to="front", counted=False)
+            assert await third.release(delay_s=0.000_1)
+            with pytest.raises(AlreadyAcknowledged):
+                await first.release()
+    assert store.answers == [("m0", "release"), ("m1", "release"), ("m2", "release")]
+    assert [headers[1:] for headers in store.headers] == [
+        [("Put-Back", "end")],
+        [("Put-Back", "front"), ("Delay", "1500"), ("Counted", "0")],
+        [("Put-Back", "end"), ("Delay", "1")],
+    ]
 
 
 async def test_a_reason_that_cannot_be_written_leaves_the_message_to_be_answered() -> None:

@@ -104,7 +104,7 @@ def test_a_negative_acknowledge_says_why() -> None:
     assert "push to 'orders'/1" in str(pending.error)
 
 
-def test_a_push_can_be_refused_by_a_response_and_the_echo_is_no_news() -> None:
+def test_a_push_can_be_refused_by_a_response_and_the_echo_is_nothing_new() -> None:
     pair = Pair()
     pending = pair.push()
     (frame,) = pair.asked()
@@ -135,7 +135,7 @@ def test_an_operation_takes_either_kind_of_answer() -> None:
         assert (pending.error is None) == (code is None)
 
 
-def test_unmatched_answers_are_counted_and_bad_news_is_kept() -> None:
+def test_unmatched_answers_are_counted_and_negatives_is_kept() -> None:
     pair = Pair()
     push = pair.push(confirm=False)
     assert push.done

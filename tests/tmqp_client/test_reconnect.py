@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Iterator
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from tests.tmqp_client.peer import Peer, ack_of, serve
@@ -247,6 +248,19 @@ async def test_another_address_is_as_good(server: str, channel: str) -> None:
             await until_reconnected(client, 2)
             assert str(client.address) == two.address
             await client.create_channel(channel)
+
+
+async def test_the_address_was_that_of_the_connection_before(server: str) -> None:
+    """For a moment, after the client was connected again."""
+    async with proxied(server) as one, proxied(server) as two:
+        async with connect([one.address, two.address], reconnect=QUICK) as client:
+            one.refusing = True
+            await one.cut()
+            with anyio.fail_after(10):
+                for wanted in (False, True):
+                    while client.connected != wanted:
+                        await anyio.lowlevel.checkpoint()
+            assert str(client.address) == two.address
 
 
 async def test_the_first_connection_is_tried_again_if_that_is_wished(server: str) -> None:

@@ -17,6 +17,7 @@ from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client import ClientLimits
 from tmqp_client._core import requests
 from tmqp_client._core.machine import ClientMachine
+from tmqp_client._core.standing import Standing
 
 CAPTURES = ROOT / "tests" / "data" / "captures"
 
@@ -259,3 +260,56 @@ def test_everything_the_original_was_recorded_to_send_is_taken() -> None:
                 assert machine.lost is None, path.name
                 taken += 1
     assert taken > 200
+
+
+def test_terms_as_headers() -> None:
+    assert requests.terms_headers(None, None, None, None, None) == ()
+    assert requests.terms_headers(0, -1, 0, "timeout", 127) == (
+        ("Window", "0"),
+        ("Credit", "-1"),
+        ("Acknowledge-Timeout", "0"),
+        ("Return", "timeout"),
+        ("Consumer-Priority", "127"),
+    )
+    assert requests.terms_headers(None, None, float("inf"), None, None) == (
+        ("Acknowledge-Timeout", "-1"),
+    )
+    assert requests.terms_headers(None, None, 0.000_1, None, None) == (
+        ("Acknowledge-Timeout", "1"),
+    )
+    for wrong in (
+        (-2, None, None, None, None),
+        (None, -2, None, None, None),
+        (None, None, -0.1, None, None),
+        (None, None, float("nan"), None, None),
+        (None, None, None, "never", None),
+        (None, None, None, None, 128),
+        (None, None, None, None, -1),
+    ):
+        with pytest.raises(LocalProtocolError):
+            requests.terms_headers(*wrong)
+    with pytest.raises(LocalProtocolError):
+        requests.set_terms("c", ())
+    for seconds in (0.0, -1.0, float("inf")):
+        with pytest.raises(LocalProtocolError):
+            requests.extend("c", 1, "m", seconds)
+
+
+def test_a_new_connection_is_joined_with_the_terms_of_last() -> None:
+    standing = Standing()
+    standing.note(requests.set_terms("c", requests.terms_headers(9, None, None, None, None)), 0)
+    assert standing.requests() == []
+    first = requests.terms_headers(1, 5, None, "front", None)
+    standing.note(requests.join("C", terms=first), 0)
+    standing.note(requests.set_terms("c", requests.terms_headers(2, None, 3, None, None)), 0)
+    standing.note(requests.grant("c", 7), 0)
+    standing.note(requests.grant("c", 8), 404)
+    (again,) = standing.requests()
+    assert again.target == "C"
+    assert dict(again.headers) == {
+        "Window": "2", "Credit": "7", "Return": "front", "Acknowledge-Timeout": "3000",
+    }  # fmt: skip
+    standing.note(requests.join("c"), 0)
+    (again,) = standing.requests()
+    assert "Credit" not in dict(again.headers)
+    assert standing.joins == ("C",)

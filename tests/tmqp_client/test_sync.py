@@ -63,11 +63,11 @@ def parameters(function: object) -> list[tuple[str, object, object]]:
 
 @pytest.mark.parametrize("kind", [tmqp_client.Client, *make_sync.CLASSES], ids=lambda k: k.__name__)
 def test_same_names_and_same_parameters(kind: type) -> None:
-    twin = getattr(sync, kind.__name__)
+    wrapped = getattr(sync, kind.__name__)
     names = {"__aenter__": "__enter__", "__aexit__": "__exit__"}
     names |= {"__aiter__": "__iter__", "__anext__": "__next__"}
     for name, member in make_sync.members(kind).items():
-        other = inspect.getattr_static(twin, names.get(name, name))
+        other = inspect.getattr_static(wrapped, names.get(name, name))
         if isinstance(member, property):
             assert isinstance(other, property), name
         else:
@@ -126,11 +126,11 @@ def test_only_what_needs_the_loop_crosses_a_thread(
 
 @pytest.mark.parametrize("kind", [tmqp_client.Client, *make_sync.CLASSES], ids=lambda k: k.__name__)
 def test_what_is_async_or_changes_something_crosses_a_thread(kind: type) -> None:
-    twin = getattr(sync, kind.__name__)
+    wrapped = getattr(sync, kind.__name__)
     for name, member in make_sync.members(kind).items():
         if isinstance(member, property) or name.startswith("__") or name in make_sync.BY_HAND:
             continue
-        crosses = "_call" in vars(twin).get(name, getattr(twin, name)).__code__.co_names
+        crosses = "_call" in vars(wrapped).get(name, getattr(wrapped, name)).__code__.co_names
         assert crosses == (not make_sync.is_plain(member)), name
 
 
@@ -203,6 +203,16 @@ def test_handlers_see_the_blocking_face(server: str, channel: str) -> None:
             two.push(channel, 1, "x", timeout_s=5)
         one.aclose()
         worker.join(5)
+
+
+def test_a_message_can_be_given_back(client: sync.Client, channel: str) -> None:
+    client.create_queue(channel, 1, status="push")
+    client.push(channel, 1, "x")
+    with client.consume(channel, 1, acknowledge="manual") as consumer:
+        assert consumer.get().release(delay_s=0.01, to="front", counted=False)
+        again = consumer.get(timeout_s=5)
+        assert again.redelivered
+        again.ack()
 
 
 def test_events_and_connection_events(client: sync.Client, channel: str) -> None:

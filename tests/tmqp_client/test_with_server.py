@@ -12,12 +12,14 @@ import pytest
 
 from tests.tmqp_client.server import running_server
 from tmqp_client import (
+    AlreadyAcknowledged,
     Client,
     ClientLimits,
     ConnectRefused,
     Consumer,
     NegativeAcknowledge,
     OperationFailed,
+    OperationTimeout,
     connect,
 )
 
@@ -111,6 +113,54 @@ async def test_the_consumers_own_answer_reaches_the_producer(address: str, chann
             with pytest.raises(NegativeAcknowledge, match="not for me"):
                 await producer.push(channel, 1, b"bad")
             tasks.cancel_scope.cancel()
+
+
+async def test_a_message_that_is_given_back_comes_again(address: str, channel: str) -> None:
+    async with connect(address) as client:
+        await client.create_queue(channel, 1, status="push")
+        await client.push(channel, 1, b"x")
+        async with client.consume(channel, 1) as consumer:
+            times = 0
+            async for message in consumer:
+                times += 1
+                if times == 3:
+                    break
+                await message.release(delay_s=0.01 * times, to="front", counted=times == 1)
+        assert message.redelivered
+
+
+async def test_terms_of_a_consumer(address: str, channel: str) -> None:
+    async with connect(address) as client, connect(address) as other:
+        await client.create_queue(channel, 1, status="round-robin")
+        async with client.consume(channel, 1, acknowledge="manual", window=1) as consumer:
+            for number in range(3):
+                await client.push(channel, 1, b"%d" % number)
+            first = await consumer.get()
+            with pytest.raises(OperationTimeout):
+                await consumer.get(timeout_s=0.05)
+            assert await first.extend(60)
+            await client.set_terms(channel, window=2, ack_timeout_s=float("inf"), returns="front")
+            second = await consumer.get(timeout_s=5)
+            assert (first.payload, second.payload) == (b"0", b"1")
+            await first.ack()
+            with pytest.raises(AlreadyAcknowledged):
+                await first.extend(1)
+            third = await consumer.get(timeout_s=5)
+            assert third.payload == b"2"
+            await other.join(channel, credit=1)
+        # The two that were left without an answer went back, and the credit lets one come.
+        async with other.consume(channel, 1, acknowledge="manual", join=False) as rest:
+            assert (await rest.get(timeout_s=5)).payload == b"1"
+            with pytest.raises(OperationTimeout):
+                await rest.get(timeout_s=0.05)
+            await other.grant(channel, -1)
+            assert (await rest.get(timeout_s=5)).payload == b"2"
+        with pytest.raises(OperationFailed, match="404"):
+            await client.set_terms(channel, priority=1)
+        with pytest.raises(OperationFailed, match="404"):
+            await client.grant(channel, 1)
+        with pytest.raises(OperationFailed, match="403"):
+            await second.extend(5)
 
 
 async def test_what_the_server_refuses(address: str, channel: str) -> None:

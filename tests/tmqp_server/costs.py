@@ -1,4 +1,4 @@
-"""Owns the work whose cost is counted: so many messages through the codec, or through the hub.
+"""The work whose cost is counted: so many messages through the codec, the hub or the shell.
 
 As a program it does one of these works once, for who counts the instructions of a process.
 """
@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
+
+import anyio
 
 from tests.tmqp_server.outputs import sent, touched
 from tmqp.codec import FrameDecoder
@@ -26,8 +28,14 @@ from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.commands import Grant
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub.hub import Hub
+from tmqp_server.io.connection import Connection
+from tmqp_server.io.shell import Shell
+from tmqp_server.io.transport import Bytes, Transport
+from tmqp_server.shell.outbound import Marks
+from tmqp_server.shell.turn import Turn
 from tmqp_server.storage.journal import Journal, Writing
 from tmqp_server.storage.sqlite.front import SqliteStore
 
@@ -38,21 +46,24 @@ _PRODUCER, _CONSUMER = 1, 2
 _UNDER_WAY: Final = 256
 
 
-def _pushes(count: int, *, confirm: bool) -> list[bytes]:
-    stream = b"".join(
-        [
-            Frame.build(
-                TYPE_QUEUE_MESSAGE,
-                "c",
-                1,
-                number.to_bytes(4, "big") * 25,
-                message_id=f"{number:032x}",
-                source="client1",
-                pending_acknowledge=confirm,
-            ).raw
-            for number in range(count)
-        ]
-    )
+def _frames(count: int, *, confirm: bool, headers: bool = False) -> list[bytes]:
+    return [
+        Frame.build(
+            TYPE_QUEUE_MESSAGE,
+            "c",
+            1,
+            number.to_bytes(4, "big") * 25,
+            message_id=f"{number:032x}",
+            source="client1",
+            pending_acknowledge=confirm,
+            headers=[("Trace", f"{number * 7919:032x}"), ("Kind", "order")] if headers else (),
+        ).raw
+        for number in range(count)
+    ]
+
+
+def _pushes(count: int, *, confirm: bool, headers: bool = False) -> list[bytes]:
+    stream = b"".join(_frames(count, confirm=confirm, headers=headers))
     return [stream[at : at + _CHUNK_BYTES] for at in range(0, len(stream), _CHUNK_BYTES)]
 
 
@@ -71,9 +82,82 @@ def connect(hub: Hub, numbers: Iterable[int]) -> None:
     door = NativeDoor(lambda: f"{next(ids):032x}", Limits())
     for number in numbers:
         hub.open(number, door, 0.0)
-        who = ConnectionInformation(f"client{number}").encode()
-        hub.receive(number, b"TMQP/2.0" + Frame.build(TYPE_SERVER, "", 101, who).raw, 0.0)
+        hub.receive(number, _hello(number), 0.0)
     _sent(hub)
+
+
+def _hello(number: int) -> bytes:
+    who = ConnectionInformation(f"client{number}").encode()
+    return b"TMQP/2.0" + Frame.build(TYPE_SERVER, "", 101, who).raw
+
+
+def _create(status: str, options: bytes) -> bytes:
+    headers = [("Queue-Id", "1"), ("Queue-Status", status)]
+    return Frame.build(
+        TYPE_SERVER, "c", OP_CREATE_QUEUE, options, message_id="o", headers=headers
+    ).raw
+
+
+_JOIN: Final = Frame.build(TYPE_SERVER, "c", OP_JOIN, message_id="j").raw
+
+
+def _push_all(hub: Hub, chunks: list[bytes]) -> int:
+    """Let the producer say this; how many bytes are sent for it."""
+    size = 0
+    for chunk in chunks:
+        more = hub.receive(_PRODUCER, chunk, 1.0)
+        size += _sent(hub)
+        while more:
+            more = hub.go_on(_PRODUCER, 1.0)
+            size += _sent(hub)
+    return size
+
+
+def _round_robin(count: int, *, stalled: int = 0) -> None:
+    """Messages to four consumers in turn, each answered by the one that has it; before them so many
+    have joined that take nothing."""
+    hub = Hub(Broker(), 1 << 20)
+    others = range(_CONSUMER, _CONSUMER + stalled)
+    consumers = range(others.stop, others.stop + 4)
+    connect(hub, (_PRODUCER, *others, *consumers))
+    hub.receive(_PRODUCER, _create("roundrobin", b'{"RequestAcknowledge":true}'), 0.0)
+    for number in (*others, *consumers):
+        hub.receive(number, _JOIN, 0.0)
+    _sent(hub)
+    for number in others:
+        hub.block(number, 0.0)
+    size = _push_all(hub, _pushes(count, confirm=True))
+    for place, number in enumerate(consumers):
+        answers = [
+            Frame.build(
+                TYPE_ACKNOWLEDGE, "c", 1, message_id=f"{each:032x}", source=f"client{number}"
+            ).raw
+            for each in range(place, count, 4)
+        ]
+        hub.receive(number, b"".join(answers), 2.0)
+    (queue,) = hub.broker.queues()
+    assert queue.counters.received == queue.counters.sent == queue.counters.done == count
+    assert size > count * 100
+
+
+def _credit_by_credit(count: int) -> None:
+    """Messages to a thousand consumers in turn, each of which asks for one at a time."""
+    hub = Hub(Broker(), 1 << 20)
+    consumers = range(_CONSUMER, _CONSUMER + 1_000)
+    connect(hub, (_PRODUCER, *consumers))
+    hub.receive(_PRODUCER, _create("roundrobin", b'{"RequestAcknowledge":false}'), 0.0)
+    for number in consumers:
+        hub.receive(number, _JOIN, 0.0)
+        hub.broker.step(Grant(number, "c", 1), 0.0)
+    _sent(hub)
+    size = 0
+    for place, frame in enumerate(_frames(count, confirm=False)):
+        hub.receive(_PRODUCER, frame, 1.0)
+        size += _sent(hub)
+        hub.broker.step(Grant(consumers[place % len(consumers)], "c", 1), 1.0)
+    (queue,) = hub.broker.queues()
+    assert queue.counters.received == queue.counters.sent == queue.counters.done == count
+    assert size > count * 100
 
 
 def hub_with_queue(status: str, options: bytes, journal: Journal | None = None) -> Hub:
@@ -81,13 +165,9 @@ def hub_with_queue(status: str, options: bytes, journal: Journal | None = None) 
     broker = Broker(options=BrokerOptions(storage=journal is not None))
     hub = Hub(broker, 1 << 20, journal)
     connect(hub, (_PRODUCER, _CONSUMER))
-    headers = [("Queue-Id", "1"), ("Queue-Status", status)]
-    create = Frame.build(
-        TYPE_SERVER, "c", OP_CREATE_QUEUE, options, message_id="o", headers=headers
-    )
-    hub.receive(_PRODUCER, create.raw, 0.0)
+    hub.receive(_PRODUCER, _create(status, options), 0.0)
     if status != "pull":
-        hub.receive(_CONSUMER, Frame.build(TYPE_SERVER, "c", OP_JOIN, message_id="j").raw, 0.0)
+        hub.receive(_CONSUMER, _JOIN, 0.0)
     _sent(hub)
     return hub
 
@@ -96,8 +176,8 @@ def _sent(hub: Hub) -> int:
     return sum([len(sent(hub, number)) for number in touched(hub)])
 
 
-def _prepare(count: int, *, answers: bool) -> None:
-    assert _pushes(count, confirm=answers)
+def _prepare(count: int, *, answers: bool, headers: bool = False) -> None:
+    assert _pushes(count, confirm=answers, headers=headers)
     assert not answers or _answers(count)
 
 
@@ -110,15 +190,11 @@ def _decode(count: int, *, bundles: bool) -> None:
     assert seen == count
 
 
-def _through(status: str, options: bytes, count: int, *, answered: bool) -> None:
+def _through(
+    status: str, options: bytes, count: int, *, answered: bool, headers: bool = False
+) -> None:
     hub = hub_with_queue(status, options)
-    size = 0
-    for chunk in _pushes(count, confirm=answered):
-        more = hub.receive(_PRODUCER, chunk, 1.0)
-        size += _sent(hub)
-        while more:
-            more = hub.go_on(_PRODUCER, 1.0)
-            size += _sent(hub)
+    size = _push_all(hub, _pushes(count, confirm=answered, headers=headers))
     if answered:
         hub.receive(_CONSUMER, _answers(count), 2.0)
     (queue,) = hub.broker.queues()
@@ -163,10 +239,77 @@ def _write(hub: Hub, journal: Journal, store: SqliteStore, writing: Writing | No
         hub.answer(answer, 2.0)
 
 
+class _Peer(Transport):
+    """A socket in a loop that watches it: brings chunk after chunk, and takes all that is sent."""
+
+    def __init__(self) -> None:
+        self.peer = "peer"
+        self.secure = False
+        self.waited = True
+        self.chunk = b""
+        self.taken = 0
+        self.ready: Callable[[], None] | None = None
+
+    def watch(self, ready: Callable[[], None]) -> bool:
+        self.ready = ready
+        return True
+
+    def unwatch(self) -> None:
+        self.ready = None
+
+    def receive_now(self) -> bytes:
+        return self.chunk
+
+    def send(self, data: Bytes) -> int:
+        self.taken += len(data)
+        return len(data)
+
+    async def aclose(self) -> None:
+        pass
+
+    def say(self, chunk: bytes) -> None:
+        self.chunk = chunk
+        assert self.ready is not None
+        self.ready()
+
+
+async def _chunks_through_the_shell(count: int, consumers: int) -> None:
+    """Messages of a chunk each, from a socket to the sockets of all consumers."""
+    hub = Hub(Broker(), 1 << 20)
+    ids = itertools.count()
+    shell = Shell(
+        Turn(hub, Marks(1 << 22, 1 << 18, 1 << 16, 10.0, 2.0)),
+        NativeDoor(lambda: f"{next(ids):032x}", Limits()),
+    )
+    peers = [_Peer() for _ in range(1 + consumers)]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shell.run)
+        for number, peer in enumerate(peers, _PRODUCER):
+            tasks.start_soon(Connection(number, peer, "host", shell).run)
+        await anyio.wait_all_tasks_blocked()
+        for number, peer in enumerate(peers, _PRODUCER):
+            peer.say(_hello(number))
+        producer = peers[0]
+        producer.say(_create("broadcast", b'{"RequestAcknowledge":false}'))
+        for peer in peers[1:]:
+            peer.say(_JOIN)
+        for chunk in _frames(count, confirm=False):
+            producer.say(chunk)
+        tasks.cancel_scope.cancel()
+    (queue,) = hub.broker.queues()
+    assert queue.counters.received == queue.counters.sent == count
+    assert all(peer.taken > count * 100 for peer in peers[1:])
+
+
+def _through_the_shell(count: int, *, consumers: int) -> None:
+    anyio.run(_chunks_through_the_shell, count, consumers)
+
+
 #: What is counted, for so many messages.
 WORKS: Final[dict[str, Callable[[int], None]]] = {
     "pushes": lambda count: _prepare(count, answers=False),
     "pushes and answers": lambda count: _prepare(count, answers=True),
+    "headed pushes and answers": lambda count: _prepare(count, answers=True, headers=True),
     "decode": lambda count: _decode(count, bundles=False),
     "decode in runs": lambda count: _decode(count, bundles=True),
     "broadcast": lambda count: _through(
@@ -175,7 +318,17 @@ WORKS: Final[dict[str, Callable[[int], None]]] = {
     "push with both acknowledges": lambda count: _through(
         "push", b'{"RequestAcknowledge":true}', count, answered=True
     ),
+    "push with headers and both acknowledges": lambda count: _through(
+        "push", b'{"RequestAcknowledge":true}', count, answered=True, headers=True
+    ),
+    "round robin with both acknowledges": _round_robin,
+    "round robin past one that is stalled, with both acknowledges": lambda count: _round_robin(
+        count, stalled=1
+    ),
+    "round robin by credit": _credit_by_credit,
     "durable push with both acknowledges": _durably,
+    "a chunk through the shell": lambda count: _through_the_shell(count, consumers=1),
+    "a chunk to ten consumers": lambda count: _through_the_shell(count, consumers=10),
 }
 
 if __name__ == "__main__":

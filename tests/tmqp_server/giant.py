@@ -28,6 +28,7 @@ from tmqp_server.engine.commands import (
     OpenGroup,
     OpenTransaction,
     Push,
+    PushExtras,
     RangeRead,
     RangeSplit,
     RestoreMark,
@@ -82,6 +83,8 @@ class Giant:
         self._routers_and_readers()
         for queue_id in range(1, 9):
             self._messages(queue_id)
+        self._deferred(9)
+        self._messages(10, 3_500)
         self.finish()
         self.longest_s = 0.0
 
@@ -128,17 +131,26 @@ class Giant:
         places.places = [GroupPlace("wide", number, 0, "") for number in range(10_000)]
         self._do(places)
 
-    def _messages(self, queue_id: int) -> None:
+    def _messages(self, queue_id: int, count: int = MESSAGES) -> None:
         changes = QueueChanges(status=STATUS_PUSH, acknowledge_timeout_ms=1_000)
         if queue_id == 3:
             changes.message_timeout_ms = 50_000
         if queue_id == 4:
             changes.status = STATUS_PULL
         self._do(CreateQueue(1, None, "full", queue_id, changes, ChannelChanges(True)))
-        for number in range(MESSAGES):
+        for number in range(count):
             message_id = f"m{number}"
             frame = Frame.build(TYPE_QUEUE_MESSAGE, "full", queue_id, b"x", message_id=message_id)
             self._do(Push(1, message_id, "full", queue_id, False, False, 30, frame))
+
+    def _deferred(self, queue_id: int) -> None:
+        """Messages that are due long after everything, a part of them with one id."""
+        self._do(CreateQueue(1, None, "full", queue_id, None, None))
+        extras = PushExtras(delay_ms=1_000_000_000)
+        for number in range(MESSAGES):
+            message_id = "same" if number < MESSAGES // 2 else f"m{number}"
+            frame = Frame.build(TYPE_QUEUE_MESSAGE, "full", queue_id, b"x", message_id=message_id)
+            self._do(Push(1, message_id, "full", queue_id, False, False, 30, frame, extras))
 
     # -- asking ---------------------------------------------------------------------------------
 

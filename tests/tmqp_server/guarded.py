@@ -1,4 +1,4 @@
-"""Owns a server in memory whose questions a test answers, at once or when it likes."""
+"""A server in memory whose questions a test answers, at once or when it likes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from tests.tmqp_server.peers import Peer, operation, push
 from tests.tmqp_server.world import World
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
-from tmqp_server.access.gate import AUTHENTICATE, MESSAGE, Decision, Question
+from tmqp_server.access.gate import AUTHENTICATE, MESSAGE, Question, Verdict
 from tmqp_server.engine.commands import Connect
 from tmqp_server.engine.options import BrokerOptions
 
 __all__ = ["QUEUE", "GuardedWorld", "Policy", "asks", "event", "frame", "let_in", "stage"]
 
 #: What is decided; None leaves the question open.
-Policy = Callable[[Question], Decision | None]
+Policy = Callable[[Question], Verdict | None]
 
 
-def let_in(question: Question) -> Decision:
+def let_in(question: Question) -> Verdict:
     """Let a client connect as whom it says it is."""
     assert isinstance(question.command, Connect)
-    return Decision(True, connect=question.command)
+    return Verdict(True, connect=question.command)
 
 
 class GuardedWorld(World):
@@ -40,7 +40,7 @@ class GuardedWorld(World):
         takes_custom: bool = False,
     ) -> None:
         super().__init__(options, guarded=True, takes_custom=takes_custom)
-        self.policy: Policy = policy or (lambda _: Decision(True))
+        self.policy: Policy = policy or (lambda _: Verdict(True))
         self.connecting: Policy = let_in
         self.asked: list[Question] = []
         self.held: list[Question] = []
@@ -55,7 +55,7 @@ class GuardedWorld(World):
                     decision = self.connecting(question)
                 elif question.right == MESSAGE:
                     self.handed_over.append(question)
-                    decision = Decision(True)
+                    decision = Verdict(True)
                 else:
                     self.asked.append(question)
                     decision = self.policy(question)
@@ -65,12 +65,12 @@ class GuardedWorld(World):
                     self._decide(question, decision)
         super().settle()
 
-    def decide(self, decision: Decision) -> None:
+    def decide(self, decision: Verdict) -> None:
         """Answer the question that has waited longest."""
         self._decide(self.held.pop(0), decision)
         self.settle()
 
-    def _decide(self, question: Question, decision: Decision) -> None:
+    def _decide(self, question: Question, decision: Verdict) -> None:
         number = question.session
         self.hub.decide(number, question.ticket, decision, self.now)
         touched(self.hub)

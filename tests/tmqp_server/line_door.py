@@ -1,4 +1,4 @@
-"""Owns a door for tests of what stands around doors: a chunk is a line of words."""
+"""A door for tests of what stands around doors: a chunk is a line of words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns clients for tests of the server in memory: they speak bytes, and nothing is hidden."""
+"""Clients for tests of the server in memory: they speak bytes, and nothing is hidden."""
 
 from __future__ import annotations
 

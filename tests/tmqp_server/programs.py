@@ -1,4 +1,4 @@
-"""Owns small HTTP programs for tests, on threads: what bindings call."""
+"""Small HTTP programs for tests, on threads: what bindings call."""
 
 from __future__ import annotations
 

@@ -243,6 +243,18 @@ def test_a_bad_file_is_one_line_and_status_2(start: Start, tmp_path: Path, name:
     line = complaint(start("--config", str(path)), 2)
     assert line.startswith("Error: ")
     assert reason in line
+    assert str(path) in line
+
+
+def test_the_error_of_a_configuration_did_not_name_its_file(start: Start, tmp_path: Path) -> None:
+    path = tmp_path / "tmqp.toml"
+    path.write_text('[[queues]]\nchannel = "c"\nid = 1\ndurable = true\n')
+    for options in (["--check-config", str(path)], ["--config", str(path)]):
+        line = complaint(start(*options), 2)
+        assert line.startswith(f"Error: {path}: ")
+    path.write_text("")
+    line = complaint(start("-c", str(path), "-l", "http://x"), 2)
+    assert line.startswith(f"Error: {path}, with the options given: ")
 
 
 def complaint(process: subprocess.Popen[str], status: int) -> str:
@@ -375,7 +387,7 @@ def test_what_is_wrong_with_a_configuration_is_one_sentence(
         done = check(option, str(path))
         assert done.returncode == 2
         assert done.stdout == ""
-        assert f"Error: {reason}" in done.stderr
+        assert f"Error: {path}: {reason}" in done.stderr
         assert "Traceback" not in done.stderr
     assert "takes the place" in check("--config", str(path), "--check-config", str(path)).stderr
 
@@ -476,6 +488,7 @@ assert gc.get_threshold() == before
 
 class Server:
     addresses = ("here",)
+    door_addresses = list
 
 command._announce(Server())
 print(gc.get_threshold(), gc.get_freeze_count() > 10_000)

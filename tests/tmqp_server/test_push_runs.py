@@ -16,8 +16,10 @@ from tmqp import ConnectionInformation, Frame, FrameRun, Limits, MessageType
 from tmqp.constants import Operation
 from tmqp_server.doors.native.door import NativeDoor, NativeSession
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import AcknowledgeRun, Push, PushRun, RunNotes, RunWire
+from tmqp_server.engine.commands import AcknowledgeRun, Grant, Push, PushRun, RunNotes, RunWire
+from tmqp_server.engine.effects import Deliver, DeliverRun
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.hub.hub import Hub
 
@@ -28,8 +30,18 @@ COUNTERS: Final = (
     "last_received", "last_sent", "overflowed", "received", "refused", "removed", "requeued",
     "saved", "sent", "skipped", "untracked",
 )  # fmt: skip
+#: What consumers want when they join.
+TERMS: Final = (
+    "",
+    "Window=1",
+    "Window=7 Return=front",
+    "Window=25 Acknowledge-Timeout=200000",
+    "Acknowledge-Timeout=5000 Return=end",
+    "Window=3 Consumer-Priority=2",
+    "Consumer-Priority=1 Acknowledge-Timeout=-1",
+)
 PRODUCER: Final = 1
-CONSUMERS: Final = (2, 3)
+CONSUMERS: Final = (2, 3, 4, 5)
 
 QUEUES: Final = (
     ("broadcast", b'{"RequestAcknowledge":false}'),
@@ -49,6 +61,11 @@ QUEUES: Final = (
     ("cache", b"{}"),
     ("stopped", b"{}"),
     ("paused", b'{"RequestAcknowledge":false}'),
+    ("roundrobin", b'{"RequestAcknowledge":true}'),
+    ("push", b'{"RequestAcknowledge":true,"SendOnlyFirstAcquirer":true}'),
+    ("roundrobin", b'{"RequestAcknowledge":false,"HideClientNames":true}'),
+    ("roundrobin", b'{"RequestAcknowledge":true,"MessageLimit":5}'),
+    ("roundrobin", b'{"RequestAcknowledge":true,"MessageDeliveryHandler":"ack-consumer"}'),
 )  # fmt: skip
 
 
@@ -57,6 +74,7 @@ class Stage:
 
     def __init__(self, queue: int, *, runs: bool, limits: EngineLimits, portion: int) -> None:
         ids = itertools.count()
+        self.runs = runs
         self.broker = Broker(limits)
         self.hub = Hub(self.broker, portion)
         self.door = NativeDoor(lambda: f"{next(ids):032}", Limits())
@@ -80,6 +98,16 @@ class Stage:
             more = self.hub.go_on(number, now)
             self.listen()
 
+    def bring(self) -> None:
+        """Let every chunk hold runs, whatever was divided before."""
+        if self.runs:
+            for number in (PRODUCER, *CONSUMERS):
+                session = self.hub._sessions.get(number)
+                if isinstance(session, NativeSession):
+                    session._connection.bundles = True
+                    session._singly = 0
+                    session._run_notes.divided = False
+
     def listen(self) -> None:
         for number in touched(self.hub):
             data = sent(self.hub, number)
@@ -98,14 +126,25 @@ class Stage:
                 (None if each.holder is None else each.holder.number),
             )
             for queue in self.broker.queues()
-            for key, each in queue.flights.items()
+            for key, each in (*queue.flights.items(), *sorted(timed_of(queue).items()))
         ]
         core = self.broker._core
         clients = [
-            (session.pushed, session.delivered_in_all(), session.in_flight)
+            (
+                (session.pushed, session.delivered_in_all(), session.in_flight),
+                [
+                    (each.credit, [held.message_id for held in each.holds or ()])
+                    for each in session.subscriptions.values()
+                ],
+            )
             for session in core.sessions.values()
         ]
         return [queues, flights, clients, core.total_bytes, repr(self.broker.statistics())]
+
+
+def timed_of(queue: Queue) -> dict[str, Message]:
+    """What is in flight with times of its own; in no order."""
+    return {} if queue.timed is None else queue.timed.messages
 
 
 def books_of(queue: Queue, names: Iterable[str]) -> list[object]:
@@ -118,11 +157,25 @@ def hello(name: str) -> bytes:
     return Frame.build(int(MessageType.SERVER), "", 101, ConnectionInformation(name).encode()).raw
 
 
-def operation(number: Operation, body: bytes = b"", status: str = "") -> bytes:
+def operation(number: Operation, body: bytes = b"", status: str = "", terms: str = "") -> bytes:
     headers = [("Queue-Id", "1"), ("Queue-Status", status)] if status else []
+    headers += [(name, value) for name, _, value in [term.partition("=") for term in terms.split()]]
     return Frame.build(
         int(MessageType.SERVER), "c", int(number), body, message_id="o", headers=headers
     ).raw
+
+
+def headers_of(kind: int, number: int) -> list[tuple[str, str]]:
+    """None, the same in all, others in each, or one that the server reads."""
+    if kind == 8:
+        return [("Trace", "1")]
+    if kind == 9:
+        return [("Trace", f"{number:0{number % 9}}"), ("Kind", "order")]
+    if kind == 10 and number % 5 == 3:
+        return [("Trace", "1"), ("CC", "elsewhere;1")]
+    if kind == 11 and number % 5 == 3:
+        return [("Queue-Tag", "red")]
+    return []
 
 
 def pushes(first: int, count: int, kind: int) -> bytes:
@@ -139,6 +192,7 @@ def pushes(first: int, count: int, kind: int) -> bytes:
                 high_priority=kind == 4,
                 pending_acknowledge=kind == 5,
                 ttl=1 if kind == 6 else 16,
+                headers=headers_of(kind, first + each),
             ).raw
             for each in range(count)
         ]
@@ -164,29 +218,34 @@ def answers(number: int, last: int, kind: int) -> bytes:
 
 
 acts = st.one_of(
-    st.tuples(st.just("push"), st.integers(1, 90), st.integers(0, 7)),
+    st.tuples(st.just("push"), st.integers(1, 90), st.integers(0, 11)),
+    st.tuples(st.just("push"), st.integers(1, 90), st.sampled_from((8, 9))),
     st.tuples(st.just("push"), st.integers(1, 90), st.just(0)),
     st.tuples(
-        st.sampled_from(["join", "leave", "block", "unblock"]), st.integers(1, 3), st.just(0)
+        st.sampled_from(["join", "leave", "block", "unblock"]), st.integers(1, 5), st.just(0)
     ),
+    st.tuples(st.just("grant"), st.integers(2, 5), st.sampled_from((-1, 0, 1, 2, 7, 25, 60))),
     st.tuples(st.just("listen"), st.just(2), st.integers(0, 1)),
-    st.tuples(st.just("answer"), st.integers(2, 3), st.integers(0, 5)),
-    st.tuples(st.just("answer"), st.integers(1, 3), st.just(0)),
+    st.tuples(st.just("answer"), st.integers(2, 5), st.integers(0, 5)),
+    st.tuples(st.just("answer"), st.integers(1, 5), st.just(0)),
 )
 
 
 def play(stage: Stage, script: list[tuple[str, int, int]]) -> None:
     first = 0
     for now, (what, number, kind) in enumerate(script, 1):
+        stage.bring()
         if what == "push":
             stage.say(PRODUCER, pushes(first, number, kind), float(now))
             first += number
         elif what == "answer":
             stage.say(number, answers(number, first, kind), float(now))
         elif what == "join":
-            stage.say(number, operation(Operation.JOIN), float(now))
+            stage.say(number, operation(Operation.JOIN, terms=TERMS[kind]), float(now))
         elif what == "leave":
             stage.say(number, operation(Operation.LEAVE), float(now))
+        elif what == "grant":
+            stage.hub._run(number, [Grant(number, "c", kind)], float(now))
         elif what == "listen":
             event = Frame.build(
                 int(MessageType.EVENT),
@@ -223,14 +282,70 @@ def wait(stage: Stage, now: float) -> None:
             (9, 9_999, 75_000),
         ]
     ),
+    st.sampled_from([1_000, 1, 7, 20, 37]),
 )
 def test_runs_leave_what_single_pushes_would(
-    queue: int, script: list[tuple[str, int, int]], portion: int, bounds: tuple[int, int, int]
+    queue: int,
+    script: list[tuple[str, int, int]],
+    portion: int,
+    bounds: tuple[int, int, int],
+    window: int,
 ) -> None:
     limits = EngineLimits(
-        max_messages_per_queue=bounds[0], max_queue_bytes=bounds[1], max_total_bytes=bounds[2]
+        max_messages_per_queue=bounds[0],
+        max_queue_bytes=bounds[1],
+        max_total_bytes=bounds[2],
+        max_in_flight_per_session=window,
     )
-    script = [("join", 2 if len(script) % 4 else 1, 0), *script]
+    joins = [("join", number, 0) for number in range(2, 2 + len(script) % 5)]
+    compare(queue, [*(joins or [("join", 1, 0)]), *script], portion, limits)
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from((0, 2, 3, 4, 8, 17, 18, 20)),
+    st.lists(st.sampled_from((-1, 0, 1, 2, 7, 25, 60)), min_size=1, max_size=4),
+    st.lists(
+        st.one_of(acts, st.tuples(st.just("grant"), st.integers(2, 5), st.sampled_from((1, 20)))),
+        min_size=1,
+        max_size=6,
+    ),
+    st.sampled_from([1_000, 20]),
+)
+def test_runs_spend_the_credit_that_single_pushes_would(
+    queue: int, credits: list[int], script: list[tuple[str, int, int]], window: int
+) -> None:
+    limits = EngineLimits(max_in_flight_per_session=window)
+    start = [("join", number, 0) for number in CONSUMERS[: len(credits)]]
+    start += [("grant", number, each) for number, each in zip(CONSUMERS, credits, strict=False)]
+    compare(queue, [*start, ("push", 30, 0), *script], 1 << 20, limits)
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from((0, 2, 3, 10, 11, 17, 18, 20, 21)),
+    st.lists(st.sampled_from(range(len(TERMS))), min_size=1, max_size=4),
+    st.lists(
+        st.one_of(
+            acts, st.tuples(st.just("join"), st.integers(2, 5), st.sampled_from(range(len(TERMS))))
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    st.sampled_from([1_000, 20]),
+)
+def test_runs_keep_the_terms_that_single_pushes_would(
+    queue: int, terms: list[int], script: list[tuple[str, int, int]], window: int
+) -> None:
+    limits = EngineLimits(max_in_flight_per_session=window)
+    start = [("join", number, each) for number, each in zip(CONSUMERS, terms, strict=False)]
+    compare(queue, [*start, ("push", 30, 0), *script], 1 << 20, limits)
+
+
+def compare(
+    queue: int, script: list[tuple[str, int, int]], portion: int, limits: EngineLimits
+) -> None:
+    """Play it with runs and with single pushes; it must come to the same."""
     stages = [Stage(queue, runs=runs, limits=limits, portion=portion) for runs in (False, True)]
     for stage in stages:
         play(stage, script)
@@ -381,3 +496,83 @@ def test_a_run_prints_what_it_is() -> None:
     frames = getattr(run.wire, "frames")  # noqa: B009 - the native door's own
     assert isinstance(frames, FrameRun)
     assert run.size == frames.size
+
+
+# --- Dealt: each message goes to one consumer -----------------------------------------------------
+
+ROUND_ROBIN: Final = 17
+FIRST_ACQUIRER: Final = 18
+
+
+def dealt(stage: Stage, count: int, first: int = 0) -> list[tuple[list[int], int, int, int]]:
+    """Who gets which places of a run of so many pushes: sessions, start, step, stop."""
+    commands = stage.hub._sessions[PRODUCER].receive(pushes(first, count, 0), 1.0)
+    assert [type(each) for each in commands] == [PushRun]
+    _, effects = stage.broker.steps(commands, 0, 1.0, 1 << 20)
+    assert [type(each) for each in effects] == [DeliverRun] * len(effects)
+    return [
+        (each.sessions, each.start, each.step, each.stop)
+        for each in effects
+        if isinstance(each, DeliverRun)
+    ]
+
+
+def test_each_consumer_gets_every_nth_message_of_a_run_in_turn() -> None:
+    stage = Stage(ROUND_ROBIN, runs=True, limits=EngineLimits(), portion=1 << 20)
+    for number in CONSUMERS:
+        stage.say(number, operation(Operation.JOIN))
+    assert dealt(stage, 6) == [([2], 0, 4, 6), ([3], 1, 4, 6), ([4], 2, 4, 6), ([5], 3, 4, 6)]
+    assert dealt(stage, 2, 6) == [([4], 0, 2, 2), ([5], 1, 2, 2)], "it was their turn"
+    (found,) = stage.broker.queues()
+    assert found.turn == 3
+    assert found.counters.deliveries == 8
+
+
+def test_who_has_no_room_left_drops_out_and_the_others_go_on_in_turn() -> None:
+    limits = EngineLimits(max_in_flight_per_session=5)
+    stage = Stage(ROUND_ROBIN, runs=True, limits=limits, portion=1 << 20)
+    for number in (2, 3):
+        stage.say(number, operation(Operation.JOIN))
+    stage.say(PRODUCER, pushes(100, 4, 0))
+    stage.say(3, answers(3, 104, 0))
+    assert dealt(stage, 9) == [
+        *[([2], 0, 2, 6), ([3], 1, 2, 6)],
+        ([3], 6, 1, 8),
+    ]
+    (found,) = stage.broker.queues()
+    assert (len(found.flights), found.waiting_count()) == (10, 1)
+    assert found.waiting
+
+
+def test_a_first_acquirer_gets_all_that_it_can_take_and_the_next_the_rest() -> None:
+    limits = EngineLimits(max_in_flight_per_session=5)
+    stage = Stage(FIRST_ACQUIRER, runs=True, limits=limits, portion=1 << 20)
+    for number in (2, 3):
+        stage.say(number, operation(Operation.JOIN))
+    assert dealt(stage, 7) == [([2], 0, 1, 5), ([3], 5, 1, 7)]
+    (found,) = stage.broker.queues()
+    assert found.counters.skipped == 2
+
+
+def test_a_run_that_nobody_can_take_is_lined_up_in_one_go() -> None:
+    stage = Stage(ROUND_ROBIN, runs=True, limits=EngineLimits(), portion=1 << 20)
+    assert dealt(stage, 9) == []
+    assert dealt(stage, 9, 9) == []
+    (found,) = stage.broker.queues()
+    assert found.waiting_count() == found.counters.received == 18
+    stage.say(2, operation(Operation.JOIN))
+    assert list(found.flights) == [f"m{number}" for number in range(18)]
+
+
+def test_a_run_for_consumers_of_very_different_rooms_is_divided() -> None:
+    limits = EngineLimits(max_in_flight_per_session=50)
+    stage = Stage(ROUND_ROBIN, runs=True, limits=limits, portion=1 << 20)
+    session = stage.hub._sessions[PRODUCER]
+    for number in range(10, 22):
+        stage.hub.open(number, stage.door, 0.0)
+        stage.say(number, b"TMQP/2.0" + hello(f"client{number}") + operation(Operation.JOIN))
+        stage.broker._core.sessions[number].in_flight = 40 - number
+    (run,) = session.receive(pushes(0, 400, 0), 1.0)
+    assert isinstance(run, PushRun)
+    _, effects = stage.broker.steps([run], 0, 1.0, 1 << 20)
+    assert {type(each) for each in effects} == {Deliver}

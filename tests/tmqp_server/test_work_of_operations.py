@@ -9,10 +9,10 @@ storage, a deadline of the broker.  Its measure is the processor time of this th
 garbage collector.  Other programs on the machine still change it, up to twofold, because this
 server is larger than a processor's cache.
 
-The target is 20 ms for the compiled server, which most operations stay well below on an idle
-machine.  The limit here is twice that, so that a loaded machine passes, and for the interpreted
-server five times more.  Groups with the places of 10,000 queues miss the target: one request of
-theirs is taken in one step (``_SLOWER``).
+The target is 20 ms for the compiled server: on an idle machine it took at most 16 ms, beside other
+work on both processors 22 ms.  The limit here is three times the target, and for the interpreted
+server twelve times, for a machine's speed changes twofold between one minute and the next; both
+grow with the time that this machine takes for anything.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any
 import pytest
 
 import tmqp
+from tests.machine import machine_s
 from tests.tmqp_server.giant import Giant
 from tmqp import extensions as ours
 from tmqp.constants import (
@@ -47,10 +48,9 @@ from tmqp_server.doors.native.transactions import TRANSACTION_OPERATIONS
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
 
-#: Seconds of processor time that a step may take.
-LIMIT_S = 0.040 if tmqp.compiled else 0.200
-#: Operations with a limit so many times as long: 25 to 51 ms compiled, 101 on a loaded machine.
-_SLOWER = {str(each): 5 for each in (ours.OP_OPEN_GROUP, ours.OP_COMMIT_GROUP, ours.OP_RESET_GROUP)}
+#: Processor time that a step may take, in machines (``tests/machine.py``): the target of 20 ms is
+#: 0.8 of the one whose figures the documents print.
+LIMIT_MACHINES = 2.5 if tmqp.compiled else 10.0
 #: The bytes of one chunk.
 CHUNK_BYTES = 65_536
 
@@ -83,6 +83,15 @@ def queue(queue_id: int) -> Headers:
 
 
 PLACES = [{"Channel": "wide", "Queue": number, "Sequence": 0} for number in range(10_000)]
+#: As many messages as a batch may hold, for one consumer each and for a crowd.
+BATCH = b"".join(
+    Frame.build(TYPE_QUEUE_MESSAGE, "full", 7, b"x", message_id=f"b{each}").raw
+    for each in range(1_000)
+)
+CROWDED = b"".join(
+    Frame.build(TYPE_QUEUE_MESSAGE, "crowded", 1, b"x", message_id=f"c{each}").raw
+    for each in range(1_000)
+)
 EARLIEST: Headers = [*CURSOR, ("Start", "earliest")]
 
 #: By number: what is asked, one after the other.
@@ -115,7 +124,24 @@ CASES: dict[int, list[Make]] = {
             Operation.CLEAR_MESSAGES,
             "full",
             [*queue(6), ("Priority-Messages", "yes"), ("Messages", "yes")],
+        ),
+        op(Operation.CLEAR_MESSAGES, "full", [*queue(9), ("Priority-Messages", "yes")]),
+    ],
+    ours.OP_BROWSE: [
+        op(ours.OP_BROWSE, "full", headers)
+        for headers in (
+            queue(1),
+            queue(9),
+            queue(10),
+            [*queue(10), ("Limit", "1")],
+            [*queue(1), ("From", "90000")],
+            [*queue(1), ("Message-Id", "none")],
+            [*queue(9), ("State", "deferred"), ("Message-Id", "m99999")],
         )
+    ],
+    ours.OP_CANCEL_MESSAGE: [
+        op(ours.OP_CANCEL_MESSAGE, "full", [*queue(9), ("Message-Id", "same")]),
+        op(ours.OP_CANCEL_MESSAGE, "full", [*queue(9), ("Message-Id", "none")]),
     ],
     Operation.QUEUE_INFORMATION: [op(Operation.QUEUE_INFORMATION, "wide", queue(65_000))],
     Operation.QUEUE_LIST: [
@@ -139,8 +165,16 @@ CASES: dict[int, list[Make]] = {
     ],
     Operation.REMOVE_BINDING: [op(Operation.REMOVE_BINDING, "router-2", [("Binding-Name", "b")])],
     Operation.REMOVE_ROUTER: [op(Operation.REMOVE_ROUTER, "router-3")],
+    ours.OP_DESCRIBE_SERVER: [op(ours.OP_DESCRIBE_SERVER)],
     ours.OP_SET_ROUTER_ENABLED: [
         op(ours.OP_SET_ROUTER_ENABLED, "router-4", [("Router-Enabled", "0")])
+    ],
+    ours.OP_SET_TERMS: [
+        op(ours.OP_SET_TERMS, "full", [("Window", "5"), ("Consumer-Priority", "1")])
+    ],
+    ours.OP_GRANT_CREDIT: [op(ours.OP_GRANT_CREDIT, "full", [("Credit", "5")])],
+    ours.OP_EXTEND: [
+        op(ours.OP_EXTEND, "full", [*queue(1), ("Message-Id", "m"), ("Timeout", "1000")])
     ],
     ours.OP_OFFSETS: [
         op(ours.OP_OFFSETS, target, headers)
@@ -176,6 +210,10 @@ CASES: dict[int, list[Make]] = {
     ours.OP_PUSH_TRANSACTION: [op(ours.OP_PUSH_TRANSACTION, "mine", [("Transaction", "999")])],
     ours.OP_COMMIT_TRANSACTION: [op(ours.OP_COMMIT_TRANSACTION, "mine", [("Epoch", "1")])],
     ours.OP_ABORT_TRANSACTION: [op(ours.OP_ABORT_TRANSACTION, "mine", [("Epoch", "1")])],
+    ours.OP_APPLY_BATCH: [
+        op(ours.OP_APPLY_BATCH, "", [], BATCH),
+        op(ours.OP_APPLY_BATCH, "", [], CROWDED),
+    ],
     ours.OP_LIST_TRANSACTIONS: [
         op(ours.OP_LIST_TRANSACTIONS, target) for target in ("", "*", "*a*", "a*b")
     ],
@@ -257,12 +295,11 @@ def chunks(makes: list[Make]) -> Iterator[tuple[str, bytes]]:
 def report(giant: Giant, name: str, makes: list[Make]) -> list[str]:
     """What took too long."""
     found = []
-    limit_s = LIMIT_S * _SLOWER.get(name, 1)
     for how, data in chunks(makes):
         giant.ask(data)
         line = f"{name} {how}: {giant.step} took {giant.longest_s * 1e3:.1f} ms"
         print(line)
-        if giant.longest_s > limit_s:
+        if giant.longest_s > LIMIT_MACHINES * machine_s():
             found.append(line)
     return found
 

@@ -1,4 +1,4 @@
-"""Owns clients for tests of the running server: real sockets, bytes, and no patience."""
+"""Clients for tests of the running server: real sockets, bytes, and no patience."""
 
 from __future__ import annotations
 

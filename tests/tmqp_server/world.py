@@ -1,4 +1,4 @@
-"""Owns a server in memory for tests: hub, broker and native door, with a clock the test holds."""
+"""A server in memory for tests: hub, broker and native door, with a clock the test holds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from tmqp_server.engine.model.delivery import DeliveryHandler
 from tmqp_server.engine.model.handlers import built_in_handlers
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub.hub import Hub
+from tmqp_server.hub.relaying import Relay
 from tmqp_server.storage.journal import Journal
 
-__all__ = ["MemoryLink", "World"]
+__all__ = ["BEGAN", "MemoryLink", "World"]
 
+#: What the clock reads in the beginning, in seconds.
+BEGAN = 1_000.0
 _LARGE = Limits(max_payload_bytes=16_777_216)
 
 
@@ -34,6 +37,7 @@ class World:
         *,
         guarded: bool = False,
         takes_custom: bool = False,
+        relay: Relay | None = None,
     ) -> None:
         numbers = count(1)
         registry = built_in_handlers()
@@ -44,8 +48,10 @@ class World:
         # Gathers what is to be kept; nobody writes it.
         stores = options is not None and options.storage
         journal = Journal([self.door]) if stores else None
-        self.hub = Hub(self.broker, 0, journal, guarded=guarded, takes_custom=takes_custom)
-        self.began = 1_000.0
+        self.hub = Hub(
+            self.broker, 0, journal, guarded=guarded, takes_custom=takes_custom, relay=relay
+        )
+        self.began = BEGAN
         self.now = self.began
         self._sessions = 0
 

@@ -1,4 +1,4 @@
-"""Owns small histories made by hand, for tests of what judges them."""
+"""Small histories made by hand, for tests of what judges them."""
 
 from __future__ import annotations
 

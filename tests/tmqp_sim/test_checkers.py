@@ -1,4 +1,4 @@
-"""Owns the proof that the checkers see: each finds its kind of bad history and passes good ones."""
+"""The proof that the checkers see: each finds its kind of bad history and passes good ones."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from tests.tmqp_sim.histories import WORK, confirmed, history_of, received, work
 from tmqp_sim.checkers import first_flags, judge, lost, stuck, unexplained, untaken
 from tmqp_sim.epochs import complaints, messages_of
 from tmqp_sim.history import Receipt
+from tmqp_sim.movers import misplaced
 from tmqp_sim.world import Violation
 
 
@@ -158,3 +159,23 @@ def test_epochs_that_are_there_once_and_whole_pass() -> None:
 def test_epochs_that_are_not(ids: list[str], answered: int, text: str) -> None:
     (complaint,) = complaints(ids, answered)
     assert complaint.startswith(text)
+
+
+def test_items_that_are_in_one_of_both_queues_pass() -> None:
+    assert list(misplaced(["i1"], ["o2"], {1, 2}, {2})) == []
+    assert list(misplaced([], [], set(), set())) == []
+    assert list(misplaced(["i1"], [], set(), set())) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (["i1"], ["o1"], "item 1 is there 1 times and was moved 1 times"),
+        (["i1", "i1"], [], "item 1 is there 2 times and was moved 0 times"),
+        ([], ["o1", "o1"], "item 1 is there 0 times and was moved 2 times"),
+        ([], [], "item 1 is there 0 times and was moved 0 times"),
+        (["i1"], [], "item 1 is there although it was moved"),
+    ],
+)
+def test_items_that_are_not(before: list[str], after: list[str], text: str) -> None:
+    assert list(misplaced(before, after, {1}, {1})) == [text]

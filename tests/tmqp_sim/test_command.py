@@ -1,4 +1,4 @@
-"""Owns the simulator's command line under test."""
+"""The simulator's command line under test."""
 
 from __future__ import annotations
 

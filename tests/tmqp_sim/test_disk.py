@@ -1,4 +1,4 @@
-"""Owns the audit of the disk under test: what is missing is seen, and what has come back."""
+"""The audit of the disk under test: what is missing is seen, and what has come back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the guide under test: its example runs and shows what the guide says, its table is whole."""
+"""The guide under test: its example runs and shows what the guide says, its table is whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the proof that the ledger sees: each promise is broken once, beside a step that keeps it."""
+"""The proof that the ledger sees: each promise is broken once, beside a step that keeps it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tmqp_server.engine.commands import Acknowledge, Command, Join, Leave, Push,
 from tmqp_server.engine.effects import Accept, Append, Confirm, Deliver, Effect, Reply
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import MARK_HIGH, Message
+from tmqp_sim.appointments import Appointments
 from tmqp_sim.history import Place
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.lifetimes import Lifetimes
@@ -25,13 +26,18 @@ class Desk:
         self.world = World(1)
         self.pushes: dict[str, int] = {}
         self.sent: dict[int, list[str]] = {}
+
+        def pushes(uid: str) -> int:
+            return self.pushes.get(uid, 0)
+
         self.ledger = Ledger(
             self.world,
             {self.place.key: self.place},
             max_in_flight,
             self.sent,
-            lambda uid: self.pushes.get(uid, 0),
+            pushes,
             Lifetimes(self.world, {self.place.key: self.place}),
+            Appointments(self.world, pushes),
         )
         self.client = Origin(9, "producer", None, None, "tmqp")
         for number in (1, 2, 9):
@@ -221,16 +227,16 @@ def test_time_outs_come_in_time() -> None:
     broken("deadline", lambda: desk.ledger.timed_out(WORK, 1, []))
 
 
-def test_an_answer_between_two_time_outs_of_a_moment_is_for_the_older_of_twins() -> None:
+def test_an_answer_between_two_time_outs_of_a_moment_is_for_the_older_of_duplicates() -> None:
     """A step may come to a part of what is due; the other part can still be answered for."""
     desk = Desk()
-    one, other, twin = desk.push("a"), desk.push("b"), desk.push("b")
+    one, other, duplicate = desk.push("a"), desk.push("b"), desk.push("b")
     desk.step(None, desk.deliver(one, 1), desk.deliver(other, 1))
     desk.world.now = 1.0
-    desk.step(None, desk.deliver(twin, 1))
-    desk.ledger.timed_out(WORK, 1, [other, twin])
+    desk.step(None, desk.deliver(duplicate, 1))
+    desk.ledger.timed_out(WORK, 1, [other, duplicate])
     desk.answer("b")
-    broken("deadline", lambda: desk.ledger.timed_out(WORK, 1, [twin]))
+    broken("deadline", lambda: desk.ledger.timed_out(WORK, 1, [duplicate]))
     desk.world.now = 2.0
     desk.ledger.timed_out(WORK, 1, [])
 

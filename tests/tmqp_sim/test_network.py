@@ -1,4 +1,4 @@
-"""Owns the network under test: bytes in order whatever happens, and every way a link can end."""
+"""The network under test: bytes in order whatever happens, and every way a link can end."""
 
 from __future__ import annotations
 

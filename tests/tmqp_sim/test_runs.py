@@ -1,4 +1,4 @@
-"""Owns the share of simulated runs that belongs to the tests, and what every run must be like."""
+"""The share of simulated runs that belongs to the tests, and what every run must be like."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ from tmqp_sim.marks import MARKS, missing, table
 from tmqp_sim.plan import FAULT_KINDS
 from tmqp_sim.runner import run_many
 
+#: Histories take processor time, whoever else wants it.
+pytestmark = pytest.mark.timeout(300)
+
 #: Seeds of this share, in so many tests; CI runs many more (``make sim``).
 SEEDS: Final = 300
-SHARES: Final = 6
+SHARES: Final = 3
 #: Seeds that failed although nothing was wrong but the simulation, and what that was.
 BLAMELESS: Final = {
+    12_082: "who had said goodbye was taken over before the last words were worked off",
     1_026_722: "a producer pushed all that was refused again for each refusal",
     1_034_511: "bulk went one message at a time over a slow network, and was not through in time",
     1_037_200: "answers of a run were judged before what the first of them had sent",
@@ -30,6 +34,7 @@ BLAMELESS: Final = {
     1_011_595: "what was pushed without asking was on its way when everything seemed to be at home",
     1_286_092: "one slow consumer needed more than a minute for what was pushed again and again",
     1_386_348: "a client that was closing when the server closed read the end again and again",
+    11441: "a batch was written again in a crash, before the frozen server had heard of it",
 }
 #: Marks that a few hundred seeds need not reach.
 RARE: Final = 18
@@ -79,7 +84,8 @@ def test_watching_changes_nothing() -> None:
     """And several commands at once come to the same as one after the other."""
     for seed in range(40):
         plan = draw_plan(seed)
-        if not plan.take_over and not plan.divides_runs:
+        # In these, those who watch also change what the broker does.
+        if not (plan.take_over or plan.divides_runs or plan.trusting):
             assert run(seed).digest == run(seed, watched=False).digest, seed
 
 
@@ -89,9 +95,10 @@ def test_runs_come_to_the_same_as_their_messages_one_by_one() -> None:
     nothing but the runs is pushed (or a turn may write to its sessions in another order)."""
     compared = 0
     marks: Counter[str] = Counter()
-    for seed in range(250):
-        if draw_plan(seed).bulk_producer < 0:
-            continue
+    for seed in range(400):
+        drawn = draw_plan(seed)
+        if drawn.bulk_producer < 0 or drawn.trusting:
+            continue  # no runs, or forged acknowledgements are passed on one by one
         digests = []
         for divides in (False, True):
             plan = draw_plan(seed)
@@ -105,8 +112,11 @@ def test_runs_come_to_the_same_as_their_messages_one_by_one() -> None:
             assert divides or "run divided on purpose" not in result.marks
             digests.append(result.digest)
             marks.update(result.marks)
-        assert digests[0] == digests[1], seed
-        compared += 1
+        # Where consumers take turns, a turn of the server may write to them in another order; their
+        # bytes are compared in test_push_runs.
+        if not any(place.kind == "bulk" and place.exclusive for place in drawn.places):
+            assert digests[0] == digests[1], seed
+            compared += 1
     assert compared > 60
     for name in MARKS:
         if name.startswith("run taken whole"):
@@ -116,7 +126,7 @@ def test_runs_come_to_the_same_as_their_messages_one_by_one() -> None:
 @pytest.mark.cold
 @pytest.mark.parametrize("seed", list(BLAMELESS), ids=str)
 def test_the_server_is_not_blamed_for_what_the_simulation_does(seed: int) -> None:
-    result = run(seed)
+    result = Simulation(draw_plan(seed)).go()  # some are seeds of clusters by now
     assert not result.failed, f"{BLAMELESS[seed]}\n{result.report()}"
 
 

@@ -1,4 +1,4 @@
-"""Owns the proof that a run is judged as its messages would be one by one."""
+"""The proof that a run is judged as its messages would be one by one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run_of(*uids: str, high: bool = False) -> PushRun:
 
 
 def deliver(desk: Desk, run: PushRun, *sessions: int, first: bool = True) -> DeliverRun:
-    return DeliverRun([*sessions], run, desk.client, 1, "work", first, True)
+    return DeliverRun([*sessions], run, desk.client, 1, "work", first, True, 0, 1, run.count)
 
 
 def nobody(channel: str, queue_id: int) -> dict[str, Message]:

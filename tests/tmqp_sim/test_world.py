@@ -1,4 +1,4 @@
-"""Owns virtual time under test: order, children of the seed, the digest, the end of runaways."""
+"""Virtual time under test: order, children of the seed, the digest, the end of runaways."""
 
 from __future__ import annotations
 

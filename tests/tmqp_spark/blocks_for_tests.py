@@ -1,10 +1,10 @@
-"""Owns blocks as a broker would write them, made of messages that tests describe."""
+"""Blocks as a broker would write them, made of messages that tests describe."""
 
 from __future__ import annotations
 
 from tmqp import Frame, MessageType
+from tmqp.block_writing import encode_block
 from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, StoredMessage
-from tmqp_server.storage.records import encode_block
 
 __all__ = ["KEY", "block", "stored"]
 

@@ -1,10 +1,11 @@
-"""Owns what tests of the command do: run it in this process, and look at what a broker keeps."""
+"""What tests of the command do: run it in this process, and look at what a broker keeps."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import click
 from click.testing import CliRunner
 
 from tmqp_client import sync
@@ -14,17 +15,17 @@ from tmqp_spark.testing import Broker
 __all__ = ["kept", "run", "text_of"]
 
 
-def run(*arguments: str, code: int = 0) -> Any:
+def run(*arguments: str, code: int = 0, command: click.Command = cli) -> Any:
     """Run the command in this process, with the session of the tests; the summary that it prints,
     or what it says on standard error."""
-    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert done.exit_code == code, done.stderr
     return json.loads(done.stdout) if code == 0 else done.stderr
 
 
-def text_of(*arguments: str) -> str:
+def text_of(*arguments: str, command: click.Command = cli) -> str:
     """What the command prints, which ends well."""
-    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert done.exit_code == 0, done.stderr
     return done.stdout
 

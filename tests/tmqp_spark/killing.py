@@ -1,7 +1,7 @@
 """A sink that dies at a chosen point, and the books that must be right afterwards.
 
 A round is *armed* with a victim at some points; the first process that comes to one of them
-strikes there, once.  Points are those at which Spark or the broker can be caught: where the write
+kills there, once.  Points are those at which Spark or the broker can be caught: where the write
 is planned, in a task between two rows, behind a task's last row, before the commit and behind it.
 """
 
@@ -31,7 +31,7 @@ _FILE_SPLIT_BYTES: Final = "1200"
 
 
 def arm(folder: Path, victim: str, *points: str) -> None:
-    """Let the next process that comes to one of these points strike, once at each.
+    """Let the next process that comes to one of these points kill, once at each.
 
     :param victim: ``itself``; or ``broker`` or ``driver``, whose number stands in a file of that
         name, negative for a group of processes; or ``executor``, the JVM that the task runs in; or
@@ -47,7 +47,7 @@ def armed(folder: Path) -> list[str]:
     return sorted(path.name.removeprefix("armed ") for path in folder.glob("armed *"))
 
 
-def strike(folder: str, point: str) -> None:
+def kill_at(folder: str, point: str) -> None:
     """Kill the victim if this is a point to do it."""
     order = Path(folder, f"armed {point}")
     try:
@@ -83,14 +83,14 @@ class _Killing:
     def write(self, iterator: Iterator[Any]) -> Any:
         """As the sink does, in pieces."""
         message = super().write(self._pieces(iterator))  # type: ignore[misc]  # a writer's
-        strike(self.folder, "staged")
+        kill_at(self.folder, "staged")
         return message
 
     def _pieces(self, iterator: Iterator[Any]) -> Iterator[Any]:
         for batch in iterator:
             half = batch.num_rows // 2
             yield batch.slice(0, half)
-            strike(self.folder, "rows")
+            kill_at(self.folder, "rows")
             yield batch.slice(half)
 
 
@@ -103,9 +103,9 @@ class KillingWriter(_Killing, TmqpStreamArrowWriter):
 
     def commit(self, messages: Any, batchId: int) -> None:  # noqa: N803 - Spark's name
         """As the sink does."""
-        strike(self.folder, "before the commit")
+        kill_at(self.folder, "before the commit")
         super().commit(messages, batchId)
-        strike(self.folder, "after the commit")
+        kill_at(self.folder, "after the commit")
 
 
 class KillingSource(TmqpDataSource):
@@ -131,7 +131,7 @@ class KillingSource(TmqpDataSource):
         self, schema: Any, overwrite: bool
     ) -> KillingWriter:
         """The writer, with orders."""
-        strike(self._folder, "plan")
+        kill_at(self._folder, "plan")
         made = super().streamWriter(schema, overwrite)
         writer = KillingWriter(made._connection, made._options, made._columns)
         writer.folder = self._folder

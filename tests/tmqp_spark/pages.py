@@ -1,4 +1,4 @@
-"""Owns how the code on the pages of the guides is found: by a remark before each block."""
+"""How the code on the pages of the guides is found: by a remark before each block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what several tests do with a broker: look at its queues, read ranges of them."""
+"""What several tests do with a broker: look at its queues, read ranges of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns drivers that are killed: processes with a Spark each, and the rounds in which they die.
+"""Drivers that are killed: processes with a Spark each, and the rounds in which they die.
 
 Theory of operation.  A *round* is a file of rows, which becomes a micro-batch, and a victim that is
 struck once at each point while the micro-batch is tried: the driver with its JVM, the broker, the
@@ -154,7 +154,7 @@ def _master(victim: str, folder: Path) -> Iterator[str]:
 
 
 def _round(folder: Path, broker: Broker, drivers: Drivers, number: int, victim: str) -> None:
-    """Strike at all points of one micro-batch; in the end its rows are there once."""
+    """Kill at all points of one micro-batch; in the end its rows are there once."""
     killing.arm(folder, victim, *POINTS[victim])
     killing.add_rows(folder, number)
     rows = (number + 1) * killing.ROWS
@@ -169,7 +169,7 @@ def _round(folder: Path, broker: Broker, drivers: Drivers, number: int, victim: 
             broker.start()
             (folder / "broker").write_text(str(broker.pid))
         if not killing.armed(folder):
-            # Who strikes says so first: the broker may be killed this very moment.
+            # Who kills says so first: the broker may be killed this very moment.
             with contextlib.suppress(ConnectFailed, ConnectionLost):
                 found = killing.books(broker.url, CHANNEL)
             assert not found[1], f"{found[1]} rows are there twice"

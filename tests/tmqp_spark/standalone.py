@@ -1,4 +1,4 @@
-"""Owns a small Spark cluster: a master and workers in processes of their own, as on machines.
+"""A small Spark cluster: a master and workers in processes of their own, as on machines.
 
 Each worker has an address of its own on the loopback, so Spark takes them for two machines: it runs
 a second copy of a slow task on another machine only, which ``local-cluster`` cannot show.

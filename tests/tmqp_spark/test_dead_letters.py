@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tmqp_client import sync
-from tmqp_spark.journal import BatchBuilder
+from tmqp_spark.arrow import BatchBuilder
 from tmqp_spark.options import ConnectionOptions, SourceOptions
 from tmqp_spark.ranges import QueueRange, read_range
 from tmqp_spark.schema import project

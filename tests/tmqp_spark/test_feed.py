@@ -11,7 +11,7 @@ import pytest
 
 from tmqp_client import sync
 from tmqp_spark.errors import InvalidOption, SparkError
-from tmqp_spark.feed import MISSED, EventFeed, EventRow, Wanted
+from tmqp_spark.feed import MISSED, EventFeed, EventRow, EventSelection
 from tmqp_spark.options import ConnectionOptions
 from tmqp_spark.testing import Broker
 
@@ -24,7 +24,7 @@ def listen() -> Iterator[Listen]:
     made: list[EventFeed] = []
 
     def make(broker: Broker, most: int = 1_000, **wanted: list[str]) -> EventFeed:
-        chosen = Wanted(
+        chosen = EventSelection(
             wanted.get("events", []), wanted.get("channels", []), wanted.get("queues", [])
         )
         feed = EventFeed(ConnectionOptions(url=broker.url), chosen, most)
@@ -126,7 +126,7 @@ def test_a_broker_that_refuses_ends_it_with_the_reason() -> None:
     nobody = ConnectionOptions(
         url="tmq://127.0.0.1:9", connect_timeout_ms=300, request_timeout_ms=300
     )
-    feed = EventFeed(nobody, Wanted(["ClientConnected"], [], []), 10)
+    feed = EventFeed(nobody, EventSelection(["ClientConnected"], [], []), 10)
     with pytest.raises(SparkError, match="no connection came about"):
         feed.listen()
 
@@ -143,13 +143,13 @@ def test_a_broker_that_refuses_ends_it_with_the_reason() -> None:
 )
 def test_a_choice_that_cannot_be_is_explained(wanted: Any, says: str) -> None:
     with pytest.raises(InvalidOption, match=says):
-        Wanted(*wanted)
+        EventSelection(*wanted)
 
 
 def test_without_names_all_that_are_possible_are_wanted() -> None:
-    assert "QueueCreated" not in Wanted([], [], []).events
-    assert "ClientConnected" in Wanted([], [], []).events
-    every = Wanted([], ["a"], ["a/1"])
+    assert "QueueCreated" not in EventSelection([], [], []).events
+    assert "ClientConnected" in EventSelection([], [], []).events
+    every = EventSelection([], ["a"], ["a/1"])
     assert len(every.events) == 12
     assert "QueueCreated" in every.of_channel("a")
     assert every.of_channel("b") == []

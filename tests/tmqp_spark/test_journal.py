@@ -17,8 +17,8 @@ from tests.project import ROOT
 from tests.tmqp_spark.blocks_for_tests import BASE_US, block, stored
 from tmqp import FrameDecoder, Limits
 from tmqp.blocks import HEAD_SIZE, StoredMessage
+from tmqp_spark.arrow import BatchBuilder, read_portion
 from tmqp_spark.errors import DecodeFailed, InvalidSchema
-from tmqp_spark.journal import BatchBuilder, read_portion
 from tmqp_spark.schema import COLUMNS, HEADERS_TYPE, default_columns, project
 
 ALL = [(column.name, column.types[0], column.nullable) for column in COLUMNS]
@@ -251,7 +251,7 @@ def test_a_constant_stands_in_each_row(channel: str) -> None:
 _WITHOUT_PANDAS = """
 import sys
 from tests.tmqp_spark.blocks_for_tests import block, stored
-from tmqp_spark.journal import BatchBuilder, read_portion
+from tmqp_spark.arrow import BatchBuilder, read_portion
 from tmqp_spark.schema import default_columns, project
 portion = read_portion([(block(stored(1, b"x", message_id="a")), 0)], "all", "x")
 before = "pandas" in sys.modules

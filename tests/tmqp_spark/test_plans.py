@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.tmqp_spark.blocks_for_tests import BASE_US, block, stored
 from tests.tmqp_spark.reading import LinkTo, source, whole
+from tmqp_spark.arrow import read_portion
 from tmqp_spark.catalog import Subscription
 from tmqp_spark.errors import InvalidOption
 from tmqp_spark.filters import Filters
-from tmqp_spark.journal import read_portion
 from tmqp_spark.options import SourceOptions
 from tmqp_spark.ranges import QueueRange
 from tmqp_spark.splitting import bytes_up_to, split_evenly, split_ranges

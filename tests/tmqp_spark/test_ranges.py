@@ -10,8 +10,8 @@ import pytest
 from tests.tmqp_client.server import running_server
 from tests.tmqp_spark.reading import LinkTo, look, sequences, source, whole
 from tmqp_client import sync
+from tmqp_spark.arrow import BatchBuilder
 from tmqp_spark.errors import BrokerRefused, BrokerUnreachable, DataLost
-from tmqp_spark.journal import BatchBuilder
 from tmqp_spark.options import ConnectionOptions
 from tmqp_spark.ranges import QueueRange, read_answers, read_range
 from tmqp_spark.schema import default_columns, project

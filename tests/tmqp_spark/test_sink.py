@@ -208,7 +208,7 @@ def test_whatever_is_killed_every_row_is_there_once(
         killing.add_rows(folder, number)
         points = killing.POINTS if victim == "itself" else killing.POINTS[1:]
         killing.arm(folder, victim, *points)
-        # Two tasks may strike at the broker at once, each at its point.
+        # Two tasks may kill the broker at once, each at its point.
         assert _run(spark, folder, own_broker, channel) in ({3} if victim == "itself" else {2, 3})
         assert killing.armed(folder) == []
         if not own_broker.running:

@@ -1,11 +1,11 @@
-"""Owns the command line of the measurements."""
+"""The command line of the measurements."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from typing import Final
+from typing import Final, NoReturn
 
 from tmqp_bench import backlog, depth, idle, large_commit, overview, ranges, storage, transactions
 from tmqp_bench.broker import command as brokers
@@ -13,7 +13,7 @@ from tmqp_bench.clients import command as clients
 from tmqp_bench.codec import BUILDS, Plan, compare
 from tmqp_bench.progress import cut_short, show
 from tmqp_bench.report import as_json, as_text, verdicts
-from tmqp_bench.spark import command as spark
+from tmqp_bench.spark import command as kafka
 
 __all__ = ["main"]
 
@@ -111,7 +111,10 @@ def _parser() -> argparse.ArgumentParser:
     overview.add_arguments(commands)
     clients.add_arguments(commands)
     ranges.add_arguments(commands)
-    spark.add_arguments(commands)
+    kafka.add_arguments(commands)
+    commands.add_parser(
+        "spark", help="reading and writing with Spark, beside what one would compare it with"
+    )
     transactions.add_arguments(commands)
     large_commit.add_arguments(commands)
     return parser
@@ -119,14 +122,17 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; return the exit status."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["spark"]:
+        _spark(given[1:])
+    options = _parser().parse_args(given)
     others = {
         "backlog": backlog.run,
         "brokers": brokers.run,
         "clients": clients.run,
         "depth": depth.run,
         "idle": idle.run,
-        "kafka": spark.run,
+        "kafka": kafka.run,
         "overview": overview.run,
         "ranges": ranges.run,
         "storage": storage.run,
@@ -135,6 +141,13 @@ def main(arguments: list[str] | None = None) -> int:
     }
     run = others.get(options.command, _codec)
     return run(options)
+
+
+def _spark(arguments: list[str]) -> NoReturn:
+    """Run the command that measures Spark: it has options, and ways to end, of tmqp-spark's."""
+    from tmqp_bench.spark_cases.command import spark  # noqa: PLC0415 - needs pyspark
+
+    spark.main(arguments, prog_name="python -m tmqp_bench spark")
 
 
 def _codec(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Owns the measurement of a backlog: a server with many messages on its disk, and its restart.
+"""The measurement of a backlog: a server with many messages on its disk, and its restart.
 
 The queue has no consumer while it is filled, so nearly all of it is on the disk only.  The restart
 is timed from the start of the process to the first delivery that a consumer receives.

@@ -1,4 +1,4 @@
-"""Owns ``python -m tmqp_bench codec``: the codec of both builds beside other projects' parsers.
+"""``python -m tmqp_bench codec``: the codec of both builds beside other projects' parsers.
 
 Theory of operation.  Three processes are started: one with the interpreted build of ``tmqp``, one
 with the compiled build, one with the peers.  They measure in turn, never two at once: in every

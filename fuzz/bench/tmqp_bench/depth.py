@@ -1,4 +1,4 @@
-"""Owns the measurement of full queues: its arguments and its table; a process of its own measures.
+"""The measurement of full queues: its arguments and its table; a process of its own measures.
 
 Run as a module with a number of messages it is that process: it fills a queue so far, then pushes
 and pulls one message after the other, so that the queue stays as full, and prints what that took.

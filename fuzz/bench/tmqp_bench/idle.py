@@ -1,4 +1,4 @@
-"""Owns the measurement of connections that do nothing: what each of them keeps in memory."""
+"""The measurement of connections that do nothing: what each of them keeps in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the measurement of one large commit: a real server with its store, and its memory."""
+"""The measurement of one large commit: a real server with its store, and its memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the measured paths of ``tmqp``: decoding, writing, forwarding, and a whole connection.
+"""The measured paths of ``tmqp``: decoding, writing, forwarding, and a whole connection.
 
 Where the program calls something for each message, the timed loop holds that call and nothing else:
 deciding whether to keep would cost a few nanoseconds that are not the codec's.

@@ -1,4 +1,4 @@
-"""Owns the measured paths of other projects: how each is fed, in the cheapest way its API allows.
+"""The measured paths of other projects: how each is fed, in the cheapest way its API allows.
 
 Each gets a frame that carries the payload and as little else as it can: no message id, no headers.
 All is imported when it is asked for, so that a project which is not installed can be named.

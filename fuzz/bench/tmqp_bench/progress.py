@@ -1,4 +1,4 @@
-"""Owns what is said while a comparison is measured, and when it is cut short."""
+"""What is said while a comparison is measured, and when it is cut short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the measurement of range reads: a server that has kept a queue, and a blocking reader."""
+"""The measurement of range reads: a server that has kept a queue, and a blocking reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what a reader sees of a comparison: the tables, the verdicts on the aims, the JSON."""
+"""What a reader sees of a comparison: the tables, the verdicts on the aims, the JSON."""
 
 from __future__ import annotations
 

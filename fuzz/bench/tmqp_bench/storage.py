@@ -1,4 +1,4 @@
-"""Owns the measurement of the store: its arguments and its table; a process of its own measures."""
+"""The measurement of the store: its arguments and its table; a process of its own measures."""
 
 from __future__ import annotations
 

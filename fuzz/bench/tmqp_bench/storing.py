@@ -1,4 +1,4 @@
-"""Owns the work that the measurement of the store times; prints one line of JSON.
+"""The work that the measurement of the store times; prints one line of JSON.
 
 python -m tmqp_bench.storing DIRECTORY MESSAGES
 """

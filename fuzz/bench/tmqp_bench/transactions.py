@@ -1,4 +1,4 @@
-"""Owns the measurement of transactions: a server without sockets, its real store, one process."""
+"""The measurement of transactions: a server without sockets, its real store, one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what a measured path is: a :class:`Work`, its name, and the messages all of them carry.
+"""What a measured path is: a :class:`Work`, its name, and the messages all of them carry.
 
 A work goes over one prepared stream and says how many messages it saw.  Asked to keep, the very
 same code also hands over the payloads, so that a test can tell whether anything was left out.

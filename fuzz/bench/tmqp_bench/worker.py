@@ -1,4 +1,4 @@
-"""Owns the process in which things are measured: it obeys one line of JSON at a time.
+"""The process in which things are measured: it obeys one line of JSON at a time.
 
 Started as ``python -m tmqp_bench.worker ours`` or ``... peers``, with the build of ``tmqp`` to be
 measured on ``PYTHONPATH``.  The first line it writes tells what it found; each request

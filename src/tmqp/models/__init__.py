@@ -1,4 +1,4 @@
-"""Owns every JSON body of the protocol: what a server is asked for and what it answers and reports.
+"""Every JSON body of the protocol: what a server is asked for and what it answers and reports.
 
 Each model is a frozen class with keyword arguments, ``from_json``, ``from_object``, ``to_object``
 and ``to_json``; ``parse_list`` and ``dump_list`` do arrays of them::
@@ -51,7 +51,7 @@ from tmqp.models.information import (
     QueueInformation,
     RouterInformation,
 )
-from tmqp.models.nodes import NodeDecision
+from tmqp.models.nodes import NodeDecision, ServerInformation
 from tmqp.models.options import BindingInformation, ChannelOptions, QueueOptions
 from tmqp.models.reading import (
     CursorInformation,
@@ -94,6 +94,7 @@ __all__ = [
     "QueueInformation",
     "QueueOptions",
     "RouterInformation",
+    "ServerInformation",
     "SubscriptionEvent",
     "TransactionInformation",
     "dump_list",

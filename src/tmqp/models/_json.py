@@ -1,4 +1,4 @@
-"""Owns the reading and writing of JSON text: bounded on the way in, byte-exact on the way out.
+"""The reading and writing of JSON text: bounded on the way in, byte-exact on the way out.
 
 Theory of operation
 -------------------

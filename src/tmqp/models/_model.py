@@ -1,4 +1,4 @@
-"""Owns what all JSON models share: the kinds of their properties, reading, checking and writing.
+"""What all JSON models share: the kinds of their properties, reading, checking and writing.
 
 Theory of operation
 -------------------
@@ -26,6 +26,7 @@ from tmqp.models._json import JsonRefusedError, dump, load
 __all__ = [
     "INT32",
     "INT64",
+    "LIMIT31",
     "MAX_BODY_BYTES",
     "MAX_LIST_BYTES",
     "MAX_TEXT_CHARACTERS",
@@ -59,11 +60,12 @@ MAX_LIST_BYTES: Final = 1_048_576
 MAX_TEXT_CHARACTERS: Final = 65_535
 
 #: Ranges of the specification's number types; UINT31 is the half of an Integer that a timeout or a
-#: limit can mean something by.
+#: limit can mean something by, LIMIT31 that of a limit which may be none, -1.
 INT32: Final = (-(2**31), 2**31 - 1)
 INT64: Final = (-(2**63), 2**63 - 1)
 UINT16: Final = (0, 2**16 - 1)
 UINT31: Final = (0, 2**31 - 1)
+LIMIT31: Final = (-1, 2**31 - 1)
 UINT63: Final = (0, 2**63 - 1)
 
 _UNFIT: Final = object()
@@ -94,10 +96,7 @@ class ModelError(TmqpError):
         self.index = index
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str, str, int | None]]:
-        return (
-            type(self),
-            (self.model, self.property_name, self.expected, self.got, self.index),
-        )
+        return type(self), (self.model, self.property_name, self.expected, self.got, self.index)
 
 
 def _show(value: object) -> str:

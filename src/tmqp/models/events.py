@@ -1,4 +1,4 @@
-"""Owns the bodies of event messages, and which event has which (specification, "Event Types").
+"""The bodies of event messages, and which event has which (specification, "Event Types").
 
 ``node`` is the node where it happened; the specification does not know it and the original server
 writes null (F130).

@@ -1,4 +1,4 @@
-"""Owns the bodies that answer: information about channels, queues, nodes, clients and routers.
+"""The bodies that answer: information about channels, queues, nodes, clients and routers.
 
 Names are read in any case and missing numbers are zero, as the original client reads them; only the
 property that says *which* channel, queue, client or router is meant must be there.
@@ -13,6 +13,7 @@ from tmqp.constants import STATUS_INFORMATION_WORDS, QueueStatus, RouteMethod
 from tmqp.models._model import (
     INT32,
     INT64,
+    LIMIT31,
     MAX_LIST_BYTES,
     UINT16,
     UINT31,
@@ -40,7 +41,9 @@ __all__ = [
 class ChannelInformation(Model):
     """One channel; answer of 605 and item of the answer of 606 (F52, F67).
 
-    ``allowed_queues`` is None when every queue id is allowed.  A limit of 0 is no limit.
+    ``allowed_queues`` is None when every queue id is allowed.  A limit of 0 is no limit.  From
+    ``lifetime`` on they are extensions of this implementation, None where they say nothing;
+    ``owner`` is the client that the channel ends with.
     """
 
     max_bytes: ClassVar[int] = MAX_LIST_BYTES  # 65,536 queue ids twice need 786 KB
@@ -62,6 +65,12 @@ class ChannelInformation(Model):
     client_limit: int = field(default=0, metadata=integer("ClientLimit", INT32))
     queue_limit: int = field(default=0, metadata=integer("QueueLimit", INT32))
     destroy_when_empty: bool = field(default=False, metadata=flag("DestroyWhenEmpty"))
+    lifetime: str | None = field(default=None, metadata=extension(text("Lifetime")))
+    idle_timeout_ms: int | None = field(
+        default=None, metadata=extension(integer("IdleTimeout", UINT31))
+    )
+    owner_only: bool | None = field(default=None, metadata=extension(flag("OwnerOnly")))
+    owner: str | None = field(default=None, metadata=extension(text("Owner")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +80,10 @@ class QueueInformation(Model):
     ``messages`` does not count the high priority ones.  The two times are milliseconds since 1970,
     0 for never.  A limit of 0 is no limit.  From ``durable`` on they are extensions of this
     implementation, None where they say nothing: ``spilled_messages`` wait on disk only,
-    ``dropped_messages`` had no room or could not be read any more.  ``put_back_limit`` is None for
-    the default, 20.
+    ``dropped_messages`` had no room or could not be read any more, ``released_messages`` counts the
+    deliveries that consumers gave back, ``deferred_messages`` wait for their time.
+    ``displaced_messages`` made way for others, ``dead_messages`` became dead letters elsewhere.
+    ``put_back_limit`` is None for the default, 20, and -1 for no limit.
     """
 
     channel: str = field(metadata=text("Channel"))
@@ -115,8 +126,25 @@ class QueueInformation(Model):
     dropped_messages: int | None = field(
         default=None, metadata=extension(integer("DroppedMessages", INT64))
     )
+    released_messages: int | None = field(
+        default=None, metadata=extension(integer("ReleasedMessages", INT64))
+    )
+    displaced_messages: int | None = field(
+        default=None, metadata=extension(integer("DisplacedMessages", INT64))
+    )
+    dead_messages: int | None = field(
+        default=None, metadata=extension(integer("DeadMessages", INT64))
+    )
+    deferred_messages: int | None = field(
+        default=None, metadata=extension(integer("DeferredMessages", INT64))
+    )
+    bytes_limit: int | None = field(default=None, metadata=extension(integer("BytesLimit", UINT63)))
+    when_full: str | None = field(default=None, metadata=extension(text("WhenFull")))
+    expired_to_dead_letter: bool | None = field(
+        default=None, metadata=extension(flag("ExpiredToDeadLetter"))
+    )
     put_back_limit: int | None = field(
-        default=None, metadata=extension(integer("PutBackLimit", UINT31))
+        default=None, metadata=extension(integer("PutBackLimit", LIMIT31))
     )
     retain_bytes: int | None = field(
         default=None, metadata=extension(integer("RetainBytes", UINT63))

@@ -1,12 +1,12 @@
-"""Owns the body by which one node tells another what a queue decided (F63)."""
+"""What nodes tell each other of a decision (F63), and what a server tells of itself."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tmqp.models._model import UINT16, Model, flag, integer, text
+from tmqp.models._model import UINT16, UINT63, Model, flag, integer, text
 
-__all__ = ["NodeDecision"]
+__all__ = ["NodeDecision", "ServerInformation"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,3 +20,19 @@ class NodeDecision(Model):
     queue: int = field(metadata=integer("Queue", UINT16))
     message_id: str = field(metadata=text("MessageId"))
     acknowledged: bool = field(default=True, metadata=flag("Acknowledged"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerInformation(Model):
+    """The server that answers; the answer of 703, an extension.
+
+    ``time_ms`` is its clock in milliseconds since 1970, as in its other answers.  ``memory_bytes``
+    is what messages and all that clients created take of ``max_memory_bytes``.
+    """
+
+    version: str = field(metadata=text("Version"))
+    time_ms: int = field(default=0, metadata=integer("Time", UINT63))
+    clients: int = field(default=0, metadata=integer("Clients", UINT63))
+    max_clients: int = field(default=0, metadata=integer("MaxClients", UINT63))
+    memory_bytes: int = field(default=0, metadata=integer("Memory", UINT63))
+    max_memory_bytes: int = field(default=0, metadata=integer("MaxMemory", UINT63))

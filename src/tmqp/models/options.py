@@ -1,4 +1,4 @@
-"""Owns the bodies that ask for something: options of queues and channels, and bindings of routers.
+"""The bodies that ask for something: options of queues and channels, and bindings of routers.
 
 Options are read with the exact names (F71).  Everything in them may be missing, which means "as the
 server has it"; only UseMessageId is always there (F56, F70): the original cannot leave it out.
@@ -17,6 +17,7 @@ from typing import ClassVar
 from tmqp.constants import BindingInteraction, BindingType, QueueStatus, RouteMethod
 from tmqp.models._model import (
     INT32,
+    LIMIT31,
     UINT16,
     UINT31,
     UINT63,
@@ -119,12 +120,39 @@ class QueueOptions(Model):
             "The largest message in bytes; 0: the server's limit.",
         ),
     )
+    bytes_limit: int | None = field(
+        default=None,
+        metadata=option(
+            extension(integer("BytesLimit", UINT63)),
+            0,
+            "How many bytes of messages may be in memory, waiting and in flight; 0: the server's"
+            " limit.",
+        ),
+    )
+    when_full: str | None = field(
+        default=None,
+        metadata=option(
+            extension(text("WhenFull")),
+            "refuse",
+            "What a push into a full queue does: `refuse` it, `drop-oldest` or `dead-letter` what"
+            " has waited longest.",
+        ),
+    )
+    expired_to_dead_letter: bool | None = field(
+        default=None,
+        metadata=option(
+            extension(flag("ExpiredToDeadLetter")),
+            False,
+            "Move messages that become too old to the queue of dead letters.",
+        ),
+    )
     put_back_limit: int | None = field(
         default=None,
         metadata=option(
-            extension(integer("PutBackLimit", UINT31)),
+            extension(integer("PutBackLimit", LIMIT31)),
             20,
-            "How often a message is put back before it is given up; 0: the server's limit.",
+            "How often a message is put back before it is given up; 0: the server's limit;"
+            " -1: no limit.",
         ),
     )
     durable: bool | None = field(
@@ -241,6 +269,31 @@ class ChannelOptions(QueueOptions):
             flag("DestroyWhenEmpty"),
             False,
             "Remove empty queues, and the channel with the last one, while no client has joined.",
+        ),
+    )
+    lifetime: str | None = field(
+        default=None,
+        metadata=option(
+            extension(text("Lifetime")),
+            "",
+            "What the channel ends with: `owner`, the connection of the client that created it;"
+            " `consumers`, the last client that leaves it; empty: it is kept.",
+        ),
+    )
+    idle_timeout_ms: int | None = field(
+        default=None,
+        metadata=option(
+            extension(integer("IdleTimeout", UINT31)),
+            0,
+            "Remove the channel when nobody has used it for this long; 0: never.",
+        ),
+    )
+    owner_only: bool | None = field(
+        default=None,
+        metadata=option(
+            extension(flag("OwnerOnly")),
+            False,
+            "Let only the client that created the channel consume from it.",
         ),
     )
 

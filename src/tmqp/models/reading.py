@@ -1,4 +1,4 @@
-"""Owns the bodies about what is kept of queues: offsets and cursors (an extension)."""
+"""The bodies about what is kept of queues: offsets and cursors (an extension)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the body about transactions (an extension)."""
+"""The body about transactions (an extension)."""
 
 from __future__ import annotations
 

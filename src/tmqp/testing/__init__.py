@@ -1,4 +1,4 @@
-"""Owns the test kit for implementers: what the project checks itself with, usable on any codec.
+"""The test kit for implementers: what the project checks itself with, usable on any codec.
 
 - ``vectors``: reads recorded exchanges of the original client and server; ``compare`` and
   ``replay`` hold a live server against them, ids and times aside.

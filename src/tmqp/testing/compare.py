@@ -1,4 +1,4 @@
-"""Owns the comparison of a recorded answer with a live one, ids and times aside.
+"""The comparison of a recorded answer with a live one, ids and times aside.
 
 Replaying a recording against a server gives other message ids, other client ids where the server
 makes them, other clocks.  :class:`Correspondence` remembers which live id stands for which recorded

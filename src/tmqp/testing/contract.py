@@ -1,4 +1,4 @@
-"""Owns the contract checks: what every codec and every connection must do with any bytes at all.
+"""The contract checks: what every codec and every connection must do with any bytes at all.
 
 For implementers as much as for us: each check takes a *factory* of the thing under test, drives
 a fresh one and raises :class:`AssertionError` with a sentence that tells the input.  A codec is

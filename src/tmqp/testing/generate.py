@@ -1,4 +1,4 @@
-"""Owns the fast generators: frames, conversations, cuts and damage, drawn from a seed.
+"""The fast generators: frames, conversations, cuts and damage, drawn from a seed.
 
 They exist beside the Hypothesis strategies because a property that must hold 200,000 times needs a
 few microseconds an example, and no shrinking.  The same seed gives the same bytes on every

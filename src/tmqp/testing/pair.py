@@ -1,4 +1,4 @@
-"""Owns the back-to-back pair: a client and a server connection, a wire between them, one clock.
+"""The back-to-back pair: a client and a server connection, a wire between them, one clock.
 
 Nothing is sent anywhere and no time passes but the pair's own, so that a scenario of minutes runs
 in microseconds and always the same way::

@@ -1,4 +1,4 @@
-"""Owns the plain codec: the frame layout written down a second time, for comparing and for lying.
+"""The plain codec: the frame layout written down a second time, for comparing and for lying.
 
 It reads a whole byte string at once, keeps nothing between calls and does one thing after another,
 so that it can be checked against the specification by eye (F1-F10).  It shares no code with

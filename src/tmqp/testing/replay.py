@@ -1,4 +1,4 @@
-"""Owns the replay of recorded exchanges: says what the recorded client said, compares what comes.
+"""The replay of recorded exchanges: says what the recorded client said, compares what comes.
 
 The player is pure: it reaches the server through :class:`Link`, one for each recorded connection,
 so the same exchange runs over a socket or in memory.  Ids that the recorded server made are

@@ -1,4 +1,4 @@
-"""Owns the Hypothesis strategies: everything that can stand on the wire, legal or not.
+"""The Hypothesis strategies: everything that can stand on the wire, legal or not.
 
 The only module of the package that needs Hypothesis (the extra ``testing``).  For hundreds of
 thousands of examples without shrinking see :mod:`tmqp.testing.generate`.

@@ -1,4 +1,4 @@
-"""Owns the reading of recorded exchanges: what a client and a server said to each other, and when.
+"""The reading of recorded exchanges: what a client and a server said to each other, and when.
 
 A recording is a JSON list with one object for each thing that was seen on the wire, in order::
 

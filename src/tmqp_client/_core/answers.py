@@ -19,10 +19,10 @@ from tmqp_client._core.pending import Kind, Pending, PendingTable
 from tmqp_client._core.requests import Request
 from tmqp_client.errors import NegativeAcknowledge, OperationFailed
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "may_answer_push"]
 
 #: Refused pushes remembered so that a second word about one (a code and a negative acknowledge) is
-#: not taken for news: as many as a server can have under way in a few reads.
+#: not taken for new ones: as many as a server can have under way in a few reads.
 _MAX_ECHOES: Final = 1_024
 
 
@@ -104,12 +104,19 @@ class Answers:
         self._echoes.clear()
 
 
+def may_answer_push(frame: Frame, channel: str) -> bool:
+    """Whether an answer to a push into *channel* comes from whom it can come."""
+    if not frame.source:
+        return True
+    return frame.type == TYPE_ACKNOWLEDGE and frame.target.lower() == channel.lower()
+
+
 def _may_answer(pending: Pending, frame: Frame) -> bool:
     """Whether an answer comes from whom it can come."""
+    if pending.kind == Kind.PUSH:
+        return may_answer_push(frame, pending.target)
     source = frame.source
     if not source:
         return True
-    if pending.kind == Kind.PUSH:
-        return frame.type == TYPE_ACKNOWLEDGE and frame.target.lower() == pending.target.lower()
     request = pending.request
     return isinstance(request, Request) and request.asks(source)

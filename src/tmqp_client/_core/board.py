@@ -1,4 +1,4 @@
-"""Owns the inboxes for what is no queue message: direct and custom messages, events by their topic.
+"""The inboxes for what is no queue message: direct and custom messages, events by their topic.
 
 What comes while nobody listens is nobody's; the machine keeps a bounded part of it as unclaimed.
 """

@@ -1,4 +1,4 @@
-"""Owns what has arrived and was not taken yet: one bounded buffer per consumer, and their index.
+"""What has arrived and was not taken yet: one bounded buffer per consumer, and their index.
 
 An inbox has two marks.  From the first on it is *congested*, and stays so until half of that is
 left; from the second on it is *overfull*.  It never refuses on its own account: whoever fills it

@@ -1,4 +1,4 @@
-"""Owns what the client writes to other clients (F113-F118), and its subscriptions (F127)."""
+"""What the client writes to other clients (F113-F118), and its subscriptions (F127)."""
 
 from __future__ import annotations
 

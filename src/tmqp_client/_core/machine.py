@@ -1,4 +1,4 @@
-"""Owns what a client knows: what it asked, what it joined, what has arrived; no socket, no clock.
+"""What a client knows: what it asked, what it joined, what has arrived; no socket, no clock.
 
 Theory of operation.  The machine stands on one :class:`tmqp.Connection` at a time and may outlive
 it (``max_sends``): :meth:`ClientMachine.start` begins a connection, and is called again when that
@@ -50,7 +50,7 @@ from tmqp_client._core.outcomes import Lost, Outcome
 from tmqp_client._core.pending import NO_QUEUE, Kind, Pending, time_limit, timeout_error
 from tmqp_client._core.pulls import PullUnderWay
 from tmqp_client._core.reception import Reception
-from tmqp_client._core.requests import Headers, PullRequest, Request
+from tmqp_client._core.requests import NO_HEADERS, Headers, Pairs, PullRequest, Request
 from tmqp_client.errors import ClientClosed
 
 __all__ = ["ClientMachine"]
@@ -376,14 +376,14 @@ class ClientMachine(Reception):
         self._pendings.add(pending)
         return pending
 
-    def acknowledge(self, message: Frame, reason: str | None) -> None:
+    def acknowledge(self, message: Frame, reason: str | None, more: Pairs = NO_HEADERS) -> None:
         """Answer a message delivered on this connection, negatively for a ``reason`` (F95).
 
         :raises LocalProtocolError: when the reason cannot be written.
         :raises ClientError: when there is no connection.
         """
         connection = self._online(confirm=False)
-        frame = requests.acknowledge_frame(message, self.client_id, reason)
+        frame = requests.acknowledge_frame(message, self.client_id, reason, more)
         self._send_now(connection, frame, None)
         self.counters.acknowledged += 1
 

@@ -1,4 +1,4 @@
-"""Owns what waits for a connection: whole messages in the order they were given, within bounds.
+"""What waits for a connection: whole messages in the order they were given, within bounds.
 
 An entry whose answer nobody waits for any more (it timed out, or was abandoned) is not sent.  Such
 entries are not removed one by one; they are skipped, and swept out when they are most of it.

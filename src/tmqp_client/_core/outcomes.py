@@ -1,4 +1,4 @@
-"""Owns what the client's machine reports: outcomes, the end of a connection, and counts."""
+"""What the client's machine reports: outcomes, the end of a connection, and counts."""
 
 from __future__ import annotations
 

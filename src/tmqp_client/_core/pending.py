@@ -1,4 +1,4 @@
-"""Owns what was asked and not answered yet: found by message id, timed out by deadline.
+"""What was asked and not answered yet: found by message id, timed out by deadline.
 
 Deadlines stand in a heap from which answered entries are not removed one by one; they are skipped
 when they come to the top, and swept out when they are most of it.  So each entry costs a bounded

@@ -1,4 +1,4 @@
-"""Owns what a client knows of its pulls: which are under way, what came of each, how it ended.
+"""What a client knows of its pulls: which are under way, what came of each, how it ended.
 
 The connection tells a pull's messages from others (F107); here they find the inbox of whoever
 asked.  A pull that nobody waits for any more stays known to the connection, so that its late

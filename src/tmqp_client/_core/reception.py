@@ -1,4 +1,4 @@
-"""Owns what a client makes of what its server says: the receiving half of the machine.
+"""What a client makes of what its server says: the receiving half of the machine.
 
 It holds the state of both halves.  Each event of the connection settles something asked, fills an
 inbox, or ends the connection; :mod:`tmqp_client._core.machine` tells the whole theory of operation.
@@ -103,6 +103,10 @@ class Reception:
     def joins(self) -> tuple[str, ...]:
         """The channels joined, in the order of joining, as they were spelt."""
         return self._standing.joins
+
+    def join_of(self, channel: str) -> Request:
+        """What to ask so that a channel is joined as it is already, if it is."""
+        return self._standing.join_of(channel)
 
     @property
     def _lasting(self) -> bool:

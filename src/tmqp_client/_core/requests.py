@@ -1,4 +1,4 @@
-"""Owns what the client writes: each operation's fields, as the original client sends them.
+"""What the client writes: each operation's fields, as the original client sends them.
 
 The original's servers read some of these from the target and others from a header or the payload
 (F48-F58); where the specification says otherwise, what the original sends is sent, since both kinds
@@ -43,12 +43,32 @@ from tmqp.constants import (
 )
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
+    HEADER_ACKNOWLEDGE_TIMEOUT,
+    HEADER_CONSUMER_PRIORITY,
+    HEADER_COUNTED,
+    HEADER_CREDIT,
+    HEADER_DELAY,
+    HEADER_FILTER,
+    HEADER_FILTER_LANGUAGE,
+    HEADER_MESSAGE_ID,
+    HEADER_PUT_BACK,
+    HEADER_RETURN,
+    HEADER_TIMEOUT,
+    HEADER_WINDOW,
+    LIFETIME_OWNER,
+    OP_BROWSE,
+    OP_EXTEND,
+    OP_GRANT_CREDIT,
     OP_LIST_CURSORS,
     OP_LIST_GROUPS,
     OP_OFFSETS,
     OP_READ_INDEX,
     OP_READ_RANGE,
+    OP_SET_TERMS,
     OP_SPLIT_RANGE,
+    PUT_BACK_WORD_END,
+    PUT_BACK_WORD_FRONT,
+    RETURN_WORD_TIMEOUT,
 )
 from tmqp.frames import Frame
 from tmqp.models import ChannelOptions, QueueOptions
@@ -56,7 +76,10 @@ from tmqp.names import fault_of_name
 from tmqp_client._core.pending import NO_QUEUE, Kind
 
 __all__ = [
+    "NO_HEADERS",
     "Headers",
+    "OwnedRequest",
+    "Pairs",
     "Payload",
     "PullRequest",
     "Request",
@@ -65,13 +88,19 @@ __all__ = [
     "check_queue_id",
     "create_channel",
     "create_queue",
+    "extend",
+    "grant",
     "join",
     "leave",
     "payload_bytes",
     "push_frame",
+    "release_headers",
     "remove_channel",
     "remove_queue",
+    "set_terms",
+    "terms_headers",
     "to_pairs",
+    "with_terms",
 ]
 
 #: Headers as a caller may give them.
@@ -79,6 +108,11 @@ Headers: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
 #: A payload as a caller may give it; text is sent as UTF-8.
 Payload: TypeAlias = bytes | bytearray | memoryview | str
 
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+NO_HEADERS: Final[Pairs] = ()
+#: The longest time that can be asked for; a server may have its own bound.
+_MOST_SECONDS: Final = 2**31
+_HIGHEST_PRIORITY: Final = 127
 #: The words the original client writes into the header Queue-Status, by status number (F55).
 _STATUS_WORDS: Final = ("broadcast", "push", "round-robin", "pull", "cache", "paused", "stopped")
 
@@ -99,9 +133,11 @@ _REPEATABLE: Final = frozenset(
         OP_OFFSETS,
         OP_READ_RANGE,
         OP_READ_INDEX,
+        OP_BROWSE,
         OP_SPLIT_RANGE,
         OP_LIST_CURSORS,
         OP_LIST_GROUPS,
+        OP_SET_TERMS,
     }
 )
 
@@ -138,7 +174,7 @@ class Request:
     @property
     def stands(self) -> bool:
         """It does not undo anything that stands."""
-        return self.operation != OP_LEAVE
+        return self.operation not in (OP_LEAVE, OP_REMOVE_CHANNEL)
 
     def asks(self, client_id: str) -> bool:
         """Whether it asks that client, so that its answer counts beside the server's."""
@@ -159,6 +195,12 @@ class Request:
             headers=self.headers,
             pending_response=answer,
         )
+
+
+class OwnedRequest(Request):
+    """The creation of a channel, or of a queue with it, that ends with the connection."""
+
+    __slots__ = ()
 
 
 class PullRequest:
@@ -313,11 +355,14 @@ def push_frame(
     )
 
 
-def acknowledge_frame(message: Frame, source: str, reason: str | None) -> Frame:
+def acknowledge_frame(
+    message: Frame, source: str, reason: str | None, more: Pairs = NO_HEADERS
+) -> Frame:
     """The answer to a delivered message, negative if there is a reason (F95).
 
     The original sends the first-acquirer flag back as it came.
 
+    :param more: headers of a negative answer, behind the reason.
     :raises LocalProtocolError: when the reason cannot be written.
     """
     return Frame.build(
@@ -326,9 +371,30 @@ def acknowledge_frame(message: Frame, source: str, reason: str | None) -> Frame:
         message.content_type,
         message_id=message.message_id,
         source=source,
-        headers=() if reason is None else ((HeaderName.NACK_REASON.value, reason),),
+        headers=() if reason is None else ((HeaderName.NACK_REASON.value, reason), *more),
         first_acquirer=message.first_acquirer,
     )
+
+
+def release_headers(delay_s: float, to: str, counted: bool) -> Pairs:
+    """What makes a negative answer one that gives the message back.
+
+    :raises LocalProtocolError: when an argument cannot be what it should be.
+    """
+    pairs = [(HEADER_PUT_BACK, _place(to))]
+    if not 0 <= delay_s <= _MOST_SECONDS:
+        raise LocalProtocolError(f"a delay is 0 seconds or more, got {delay_s!r}")
+    if delay_s:
+        pairs.append((HEADER_DELAY, str(max(1, round(delay_s * 1000)))))
+    if not counted:
+        pairs.append((HEADER_COUNTED, "0"))
+    return tuple(pairs)
+
+
+def _place(to: str) -> str:
+    if to not in (PUT_BACK_WORD_FRONT, PUT_BACK_WORD_END):
+        raise LocalProtocolError(f"a message goes back to 'front' or 'end', got {to!r}")
+    return to
 
 
 # --- Operations ----------------------------------------------------------------------------------
@@ -336,13 +402,19 @@ def acknowledge_frame(message: Frame, source: str, reason: str | None) -> Frame:
 
 def create_channel(name: str, options: ChannelOptions | None) -> Request:
     """Create a channel (F50)."""
-    return Request(
+    return _creation(options)(
         OP_CREATE_CHANNEL,
         "create channel",
         check_channel(name),
         ((HeaderName.CHANNEL_NAME.value, name),),
         b"" if options is None else options.to_json(),
     )
+
+
+def _creation(options: QueueOptions | None) -> type[Request]:
+    """What kind of request creates something with these options."""
+    owned = isinstance(options, ChannelOptions) and options.lifetime == LIFETIME_OWNER
+    return OwnedRequest if owned else Request
 
 
 def remove_channel(name: str) -> Request:
@@ -355,9 +427,100 @@ def remove_channel(name: str) -> Request:
     )
 
 
-def join(channel: str) -> Request:
-    """Join a channel (F48)."""
-    return Request(OP_JOIN, "join channel", check_channel(channel))
+def join(
+    channel: str,
+    filter: str | None = None,
+    language: str | None = None,
+    terms: Pairs = NO_HEADERS,
+) -> Request:
+    """Join a channel (F48), for the messages that pass a filter.
+
+    :raises LocalProtocolError: for a language without a filter.
+    """
+    headers: list[tuple[str, str]] = []
+    if filter is not None:
+        headers.append((HEADER_FILTER, filter))
+        if language is not None:
+            headers.append((HEADER_FILTER_LANGUAGE, language))
+    elif language is not None:
+        raise LocalProtocolError("filter_language is the language of filter, which is missing")
+    return Request(OP_JOIN, "join channel", check_channel(channel), (*headers, *terms))
+
+
+def with_terms(joining: Request, terms: Pairs, before: Pairs | None = None) -> Request:
+    """The same join with other terms; *before* are those that it has, if not its own."""
+    if not terms and before is None:
+        return joining
+    said = dict(joining.headers if before is None else before)
+    said.update(terms)
+    return Request(OP_JOIN, joining.word, joining.target, tuple(said.items()))
+
+
+def set_terms(channel: str, terms: Pairs) -> Request:
+    """Change the terms of a channel that was joined.
+
+    :raises LocalProtocolError: when nothing is to be changed.
+    """
+    if not terms:
+        raise LocalProtocolError("say which of the terms to change")
+    return Request(OP_SET_TERMS, "set terms", check_channel(channel), terms)
+
+
+def grant(channel: str, credit: int) -> Request:
+    """Let so many messages more be sent, or any number (-1)."""
+    pairs = terms_headers(None, credit, None, None, None)
+    return Request(OP_GRANT_CREDIT, "grant credit", check_channel(channel), pairs)
+
+
+def extend(channel: str, queue_id: int, message_id: str, seconds: float) -> Request:
+    """Take more time to answer for a message.
+
+    :raises LocalProtocolError: when the time makes no sense.
+    """
+    if not 0 < seconds <= _MOST_SECONDS:
+        raise LocalProtocolError(f"the time to answer is more than 0 seconds, got {seconds!r}")
+    pairs = (
+        (HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),
+        (HEADER_MESSAGE_ID, message_id),
+        (HEADER_TIMEOUT, str(max(1, round(seconds * 1000)))),
+    )
+    return Request(OP_EXTEND, "extend message", channel, pairs, queue_id=queue_id)
+
+
+def terms_headers(
+    window: int | None,
+    credit: int | None,
+    ack_timeout_s: float | None,
+    returns: str | None,
+    priority: int | None,
+) -> Pairs:
+    """The terms of a subscription; what is None is not said.
+
+    :raises LocalProtocolError: when a value makes no sense.
+    """
+    pairs: list[tuple[str, str]] = []
+    for name, number in ((HEADER_WINDOW, window), (HEADER_CREDIT, credit)):
+        if number is not None:
+            if number < -1:
+                raise LocalProtocolError(f"{name.lower()} is -1 (no bound) or more, got {number!r}")
+            pairs.append((name, str(number)))
+    if ack_timeout_s is not None:
+        if ack_timeout_s == float("inf"):
+            pairs.append((HEADER_ACKNOWLEDGE_TIMEOUT, "-1"))
+        elif 0 <= ack_timeout_s <= _MOST_SECONDS:
+            timeout_ms = max(1, round(ack_timeout_s * 1000)) if ack_timeout_s else 0
+            pairs.append((HEADER_ACKNOWLEDGE_TIMEOUT, str(timeout_ms)))
+        else:
+            raise LocalProtocolError(f"ack_timeout_s is 0 or more, got {ack_timeout_s!r}")
+    if returns is not None:
+        if returns not in (RETURN_WORD_TIMEOUT, PUT_BACK_WORD_FRONT, PUT_BACK_WORD_END):
+            raise LocalProtocolError(f"returns is 'timeout', 'front' or 'end', got {returns!r}")
+        pairs.append((HEADER_RETURN, returns))
+    if priority is not None:
+        if not 0 <= priority <= _HIGHEST_PRIORITY:
+            raise LocalProtocolError(f"priority is 0..{_HIGHEST_PRIORITY}, got {priority!r}")
+        pairs.append((HEADER_CONSUMER_PRIORITY, str(priority)))
+    return tuple(pairs)
 
 
 def leave(channel: str) -> Request:
@@ -392,7 +555,7 @@ def create_queue(
     if wait_for_acknowledge is not None:
         pairs.append((HeaderName.WAIT_FOR_ACKNOWLEDGE.value, "1" if wait_for_acknowledge else "0"))
     pairs.extend(to_pairs(headers))
-    return Request(
+    return _creation(options)(
         OP_CREATE_QUEUE,
         "create queue",
         channel,

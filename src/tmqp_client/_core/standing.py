@@ -1,32 +1,61 @@
-"""Owns what a client stands in on its server: channels joined and events subscribed to.
+"""What a client stands in on its server: channels it owns or has joined, events subscribed to.
 
-A server forgets both when a connection ends; they are asked for again on the next one, in the order
-they were asked for first, before anything else is sent.
+A server forgets all of them when a connection ends; they are asked for again on the next one, each
+kind in the order in which they were asked for first, before anything else is sent.
 """
 
 from __future__ import annotations
 
-from tmqp.constants import OP_JOIN, OP_LEAVE, RESULT_NOT_FOUND, RESULT_OK
+from typing import Final
+
+from tmqp.constants import (
+    OP_CREATE_QUEUE,
+    OP_JOIN,
+    OP_LEAVE,
+    OP_REMOVE_CHANNEL,
+    OP_REMOVE_QUEUE,
+    RESULT_NOT_FOUND,
+    RESULT_OK,
+)
+from tmqp.extensions import (
+    HEADER_CREDIT,
+    HEADER_FILTER,
+    HEADER_FILTER_LANGUAGE,
+    OP_GRANT_CREDIT,
+    OP_SET_TERMS,
+)
 from tmqp_client._core import requests
 from tmqp_client._core.letters import SubscriptionRequest
-from tmqp_client._core.requests import Request
+from tmqp_client._core.requests import OwnedRequest, Request
 
 __all__ = ["Standing"]
 
+#: What may change the terms of a channel that was joined.
+_OF_TERMS: Final = frozenset({OP_JOIN, OP_SET_TERMS, OP_GRANT_CREDIT})
+#: What a further join sets to nothing, if it does not say it.
+_SET_ANEW: Final = (HEADER_CREDIT, HEADER_FILTER, HEADER_FILTER_LANGUAGE)
+
 
 class Standing:
-    """Joins and subscriptions as the server has granted them."""
+    """Owned channels, joins and subscriptions as the server has granted them."""
 
-    __slots__ = ("_joins", "_subscriptions")
+    __slots__ = ("_joins", "_owned", "_subscriptions")
 
     def __init__(self) -> None:
-        self._joins: dict[str, str] = {}
+        #: What has created each channel of our own, by the channel and the queue.
+        self._owned: dict[str, dict[int, Request]] = {}
+        #: The request by which each was joined, with the terms as they are now.
+        self._joins: dict[str, Request] = {}
         self._subscriptions: dict[tuple[str, tuple[tuple[str, str], ...]], SubscriptionRequest] = {}
 
     @property
     def joins(self) -> tuple[str, ...]:
         """The channels joined, in the order of joining, as they were spelt."""
-        return tuple(self._joins.values())
+        return tuple([request.target for request in self._joins.values()])
+
+    def join_of(self, channel: str) -> Request:
+        """What to ask so that a channel is joined as it is already, if it is."""
+        return self._joins.get(channel.lower()) or requests.join(channel)
 
     def note(self, request: Request, code: int) -> bool:
         """Take note of an answer; say whether a channel is left by it."""
@@ -35,21 +64,50 @@ class Standing:
                 self._subscriptions.setdefault((request.target, request.headers), request)
             elif not request.wanted:
                 self._subscriptions.pop((request.target, request.headers), None)
-        elif request.operation == OP_JOIN and code == RESULT_OK:
-            self._joins.setdefault(request.target.lower(), request.target)
+        elif request.operation in _OF_TERMS and code == RESULT_OK:
+            self._note_terms(request)
         elif request.operation == OP_LEAVE and (code == RESULT_OK or code == RESULT_NOT_FOUND):
             self._joins.pop(request.target.lower(), None)
             return True
+        elif code == RESULT_OK or code == RESULT_NOT_FOUND:
+            self._note_owned(request, code)
         return False
+
+    def _note_terms(self, request: Request) -> None:
+        """Take note of a join, or of changed terms of one: what is not said stays as it was."""
+        key = request.target.lower()
+        joined = self._joins.get(key)
+        if joined is not None:
+            said = dict(joined.headers)
+            if request.operation == OP_JOIN:
+                for name in _SET_ANEW:
+                    said.pop(name, None)
+            self._joins[key] = requests.with_terms(joined, request.headers, tuple(said.items()))
+        elif request.operation == OP_JOIN:
+            self._joins[key] = request
+
+    def _note_owned(self, request: Request, code: int) -> None:
+        """What was created or removed of the channels that end with the connection."""
+        key = request.target.lower()
+        if request.operation == OP_REMOVE_CHANNEL:
+            self._owned.pop(key, None)
+        elif request.operation == OP_REMOVE_QUEUE:
+            self._owned.get(key, {}).pop(request.queue_id, None)
+        elif code == RESULT_OK and isinstance(request, OwnedRequest):
+            self._owned.setdefault(key, {}).setdefault(request.queue_id, request)
+        elif code == RESULT_OK and request.operation == OP_CREATE_QUEUE and key in self._owned:
+            self._owned[key].setdefault(request.queue_id, request)
 
     def refuse(self, request: Request) -> None:
         """What was asked for again is not granted any more."""
         if isinstance(request, SubscriptionRequest):
             self._subscriptions.pop((request.target, request.headers), None)
+        elif request.operation != OP_JOIN:
+            self._owned.pop(request.target.lower(), None)
         else:
             self._joins.pop(request.target.lower(), None)
 
     def requests(self) -> list[Request]:
         """What to ask of a new connection."""
-        joins: list[Request] = [requests.join(channel) for channel in self._joins.values()]
-        return [*joins, *self._subscriptions.values()]
+        created = [each for queues in self._owned.values() for each in queues.values()]
+        return [*created, *self._joins.values(), *self._subscriptions.values()]

@@ -1,4 +1,4 @@
-"""Owns who may send: everybody while there is room, else in the order they came.
+"""Who may send: everybody while there is room, else in the order they came.
 
 There is no room while more than ``outbound_bytes`` wait for the socket, or as much waits for a
 connection as may; for what awaits an answer, also while too many answers are awaited already.

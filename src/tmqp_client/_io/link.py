@@ -1,4 +1,4 @@
-"""Owns one connection's bytes: reading them into the machine, writing what it has to send.
+"""One connection's bytes: reading them into the machine, writing what it has to send.
 
 Theory of operation.  Two tasks stand around one transport.  The reader feeds the machine chunk by
 chunk; the writer sleeps until there is something that could not be sent directly.  Callers change

@@ -1,4 +1,4 @@
-"""Owns what is asked of the event loop often: waking one waiting task, watching one socket, the
+"""What is asked of the event loop often: waking one waiting task, watching one socket, the
 time, doing something soon.
 
 anyio's own objects find out at each use which loop they run in; here that is asked once for each

@@ -1,4 +1,4 @@
-"""Owns taking from an inbox: any number of tasks may wait for the next item of one.
+"""Taking from an inbox: any number of tasks may wait for the next item of one.
 
 Each item goes to one of them; those who have waited longest are woken first.  Cancelling one that
 was woken already passes its turn on, so nothing stays unseen.

@@ -1,4 +1,4 @@
-"""Owns connecting: the first time, and again whenever the connection is lost.
+"""Connecting: the first time, and again whenever the connection is lost.
 
 Theory of operation.  :meth:`Supervisor.open` tries each address once (or as often as the policy
 says), and fails with what went wrong.  After that :meth:`Supervisor.run` sleeps until the
@@ -107,10 +107,12 @@ class Supervisor:
             await transport.aclose()
             return ConnectFailed(str(address), "the client was closed")
         self._information.path = address.path
+        before = self.address
+        self.address = address  # at once: who sees that the client is connected may ask where to
         lost = await self._line.open(tasks, transport)
         if lost is None:
-            self.address = address
             return None
+        self.address = before
         if lost.reason == "refused":
             return ConnectRefused(str(address), lost.code)
         return ConnectFailed(str(address), lost.message)

@@ -1,4 +1,4 @@
-"""Owns the way bytes leave and enter the client: one small interface, two sides.
+"""The way bytes leave and enter the client: one small interface, two sides.
 
 The fast side is a non-blocking socket that is read and written directly and only *waited for*
 through anyio: a send that the kernel takes at once costs no task switch, and cannot be cancelled

@@ -1,4 +1,4 @@
-"""Owns the command ``tmqp``: what an operator types; everything it does, it does as a client.
+"""The command ``tmqp``: what an operator types; everything it does, it does as a client.
 
 ``main`` is the console script.  Each command stands in a module of its own; ``_run`` connects, and
 turns every error into one sentence and an exit code.
@@ -19,7 +19,7 @@ from tmqp_client.cli.manage import channel, queue
 from tmqp_client.cli.nodes import nodes
 from tmqp_client.cli.ping import ping
 from tmqp_client.cli.pub import pub
-from tmqp_client.cli.readers import cursor, offsets, read
+from tmqp_client.cli.readers import cursor, offsets, peek, read
 from tmqp_client.cli.routers import router
 from tmqp_client.cli.sub import sub
 from tmqp_client.cli.take import cache, pull
@@ -63,7 +63,7 @@ def cli(**_before: object) -> None:
 
 _COMMANDS: tuple[click.Command, ...] = (
     *(ping, pub, sub, pull, cache, request, reply),
-    *(offsets, read, cursor),
+    *(peek, offsets, read, cursor),
     *(channel, queue, router, clients, nodes, events, top),
     *(doctor, bench, config, completion),
 )

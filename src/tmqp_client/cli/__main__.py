@@ -1,4 +1,4 @@
-"""Owns ``python -m tmqp_client.cli``: the same as the command ``tmqp``."""
+"""``python -m tmqp_client.cli``: the same as the command ``tmqp``."""
 
 from __future__ import annotations
 

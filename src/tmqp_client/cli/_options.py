@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 import click
@@ -17,7 +18,7 @@ from tmqp import QueueStatus
 from tmqp.models import QueueOptions
 from tmqp.models._model import properties_of
 
-__all__ = ["STATUS_WORDS", "model_options", "split"]
+__all__ = ["MOMENT", "STATUS_WORDS", "model_options", "split"]
 
 STATUS_WORDS: Final = tuple(status.name.lower().replace("_", "-") for status in QueueStatus)
 
@@ -42,6 +43,25 @@ class _Ids(click.ParamType):  # type: ignore[type-arg] # not generic in older re
             return tuple(int(each) for each in str(value).split(","))
         except ValueError:
             self.fail(f"{value!r} is no list of numbers; write 1,2,3", param, ctx)
+
+
+class _Moment(click.ParamType):  # type: ignore[type-arg] # not generic in older releases
+    """A time of ISO 8601; without a time zone it is this machine's local time."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            return datetime.fromisoformat(str(value)).astimezone()
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is no time; write 2027-01-01T08:00:00Z", param, ctx)
+
+
+MOMENT: Final = _Moment()
 
 
 def _option(name: str, kind: object, help_text: str) -> Callable[[_C], _C]:

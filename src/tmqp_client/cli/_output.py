@@ -1,4 +1,4 @@
-"""Owns what results look like: a table on a terminal, plain columns in a pipe, JSON where asked."""
+"""What results look like: a table on a terminal, plain columns in a pipe, JSON where asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what all commands share: their options, connecting, and how they end.
+"""What all commands share: their options, connecting, and how they end.
 
 Nobody sees a traceback: each error this project raises on purpose becomes one sentence on standard
 error and one of the exit codes that ``tmqp --help`` lists.

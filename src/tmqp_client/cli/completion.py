@@ -1,4 +1,4 @@
-"""Owns ``tmqp completion``: the script that teaches a shell the commands and their options."""
+"""``tmqp completion``: the script that teaches a shell the commands and their options."""
 
 from __future__ import annotations
 

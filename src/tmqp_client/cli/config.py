@@ -1,4 +1,4 @@
-"""Owns ``tmqp config``: names for servers."""
+"""``tmqp config``: names for servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns contexts: names for servers, kept in a file that only its owner can read.
+"""Contexts: names for servers, kept in a file that only its owner can read.
 
 The file is ``contexts.json`` in ``$XDG_CONFIG_HOME/tmqp``, or in ``~/.config/tmqp``; the variable
 ``TMQP_CONFIG`` names another one.

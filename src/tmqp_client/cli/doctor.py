@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Awaitable
 from typing import Any, Final
 
 import click
 
 from tmqp import ResultCode, TmqpError, __version__
-from tmqp_client import Client, OperationFailed
+from tmqp_client import Client, OperationError, OperationFailed
 from tmqp_client.cli._run import EXIT_REFUSED, CommandError, connected, json_option, printable, run
 from tmqp_client.errors import code_words
 
@@ -21,6 +22,10 @@ _NOTE: Final = "note"
 _BAD: Final = "problem"
 #: A ping that takes longer is worth a word.
 _SLOW_MS: Final = 250.0
+#: Messages are dated by the server; a clock that differs by more shows in times and latencies.
+_MOST_CLOCK_MS: Final = 1_000
+#: A server of another make may ignore the question.
+_SERVER_WAIT_S: Final = 5.0
 #: The share of a limit from which on it is near.
 _NEAR: Final = 0.9
 
@@ -53,6 +58,36 @@ async def _right(report: _Report, what: str, asked: Awaitable[Any]) -> Any:
     return answer
 
 
+async def _server(report: _Report, client: Client) -> bool:
+    """The server's version and clock, and its own limits; whether one of them is near."""
+    ours = f"client tmqp {__version__} on Python {sys.version.split()[0]}"
+    before_ms = time.time() * 1_000
+    try:
+        server = await client.server_information(timeout_s=_SERVER_WAIT_S)
+    except OperationError as error:
+        denied = isinstance(error, OperationFailed) and error.code == ResultCode.UNAUTHORIZED
+        words = "not allowed to ask the server" if denied else "the server does not tell its own"
+        report.say("version", _NOTE, f"{ours}; {words}")
+        report.say("clock", _NOTE, words.replace("its own", "its clock"))
+        return False
+    after_ms = time.time() * 1_000
+    same = server.version.split(".")[:2] == __version__.split(".")[:2]
+    report.say("version", _GOOD if same else _NOTE, f"server tmqp {server.version}, {ours}")
+    # Somewhere between the question and the answer; what is left of the difference is certain.
+    ahead_ms = server.time_ms - min(max(server.time_ms, before_ms - 1), after_ms)
+    if abs(ahead_ms) > _MOST_CLOCK_MS:
+        way = "ahead of" if ahead_ms > 0 else "behind"
+        words = (
+            f"the server's is {abs(ahead_ms) / 1_000:,.1f} s {way} this machine's: set both by NTP"
+        )
+        report.say("clock", _NOTE, words)
+    else:
+        report.say("clock", _GOOD, "the server's agrees with this machine's to a second")
+    near = _near(report, "clients of the server", server.clients, server.max_clients)
+    used, most = server.memory_bytes, server.max_memory_bytes
+    return _near(report, "bytes of the server's memory", used, most) or near
+
+
 async def _storage(report: _Report, client: Client) -> None:
     try:
         # A name that no channel has: nothing is looked at.
@@ -76,8 +111,7 @@ def _near(report: _Report, what: str, count: int, limit: int) -> bool:
     return True
 
 
-async def _limits(report: _Report, client: Client, channels: list[Any]) -> None:
-    near = False
+async def _limits(report: _Report, client: Client, channels: list[Any], near: bool) -> None:
     for channel in channels:
         name = channel.name
         near |= _near(report, f"clients of {name}", channel.active_clients, channel.client_limit)
@@ -86,14 +120,16 @@ async def _limits(report: _Report, client: Client, channels: list[Any]) -> None:
             waiting = queue.messages + queue.priority_messages
             near |= _near(report, f"messages of {name}/{queue.id}", waiting, queue.message_limit)
     if not near:
-        report.say("limits", _GOOD, f"none of {len(channels)} channels is near a limit")
+        report.say(
+            "limits", _GOOD, f"neither the server nor one of {len(channels)} channels is near one"
+        )
 
 
 @click.command(epilog="\b\nExamples:\n  tmqp doctor\n  tmqp doctor -a tmqs://broker:2622 --json\n")
 @json_option("Print one JSON object for each check.")
 @connected
 def doctor(as_json: bool, **where: Any) -> None:
-    """Check the connection, the rights, the storage and the limits of channels and queues.
+    """Check the connection, versions, the clock, rights, the storage and what is near its limit.
 
     Each line begins with ok, note or problem; a problem ends with exit code 1.
     """
@@ -102,19 +138,19 @@ def doctor(as_json: bool, **where: Any) -> None:
 
     async def work(client: Client) -> None:
         report.say("connection", _GOOD, f"{address} accepts this client as {client.client_id}")
-        report.say("version", _GOOD, f"tmqp {__version__} on Python {sys.version.split()[0]}")
         if not address.tls and not address.is_local:
             report.say("connection", _NOTE, "what is sent, the token too, is not encrypted")
         slowest_ms = max([await client.ping() * 1_000 for _ in range(3)])
         verdict = _NOTE if slowest_ms > _SLOW_MS else _GOOD
         report.say("round trip", verdict, f"{slowest_ms:.1f} ms, the slowest of three")
+        near = await _server(report, client)
         channels = await _right(report, "list channels", client.channels())
         await _right(report, "list clients", client.clients())
         await _right(report, "list routers", client.routers())
         await _storage(report, client)
         if channels is not None:
             try:
-                await _limits(report, client, channels)
+                await _limits(report, client, channels, near)
             except TmqpError as error:
                 report.say("limits", _NOTE, str(error))
         if report.problems:

@@ -1,4 +1,4 @@
-"""Owns the commands that look: lists and information of channels, queues and clients; and those
+"""The commands that look: lists and information of channels, queues and clients; and those
 that change a queue."""
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from tmqp_client import Client
 from tmqp_client.cli._names import CHANNEL, QUEUE_ID
 from tmqp_client.cli._options import model_options, split
 from tmqp_client.cli._output import plain, show_fields, show_rows
-from tmqp_client.cli._run import connected, json_option, report, run
+from tmqp_client.cli._run import (
+    EXIT_REFUSED,
+    CommandError,
+    connected,
+    json_option,
+    report,
+    run,
+)
 from tmqp_client.cli.manage import channel, queue
 
 __all__ = [
@@ -23,6 +30,7 @@ __all__ = [
     "channel_info",
     "channel_list",
     "clients",
+    "queue_cancel",
     "queue_clear",
     "queue_info",
     "queue_list",
@@ -42,7 +50,7 @@ CLIENT_COLUMNS = ("id", "name", "type", "online_ms", "is_authenticated")
 @json_option("Print one JSON object a line.")
 @connected
 def channel_list(filter: str, as_json: bool, **where: Any) -> None:
-    """List the channels: all, or those that fit x*, *x or *x*."""
+    """List the channels: all, or those that fit x*, *x, *x* or x*y."""
 
     async def work(client: Client) -> None:
         rows = [plain(each) for each in await client.channels(filter)]
@@ -154,6 +162,35 @@ def queue_clear(
             channel=channel_name,
             queue=queue_id,
             cleared=True,
+        )
+
+    run(work, **where)
+
+
+@queue.command("cancel", epilog="\b\nExample:\n  tmqp queue cancel orders 1 6d9f0c\n")
+@click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
+@click.argument("queue_id", metavar="QUEUE", type=QUEUE_ID)
+@click.argument("message_id", metavar="ID")
+@json_option()
+@connected
+def queue_cancel(
+    channel_name: str, queue_id: int, message_id: str, as_json: bool, **where: Any
+) -> None:
+    """Remove a deferred message that is not due yet; fail (exit code 1) if there is none."""
+
+    async def work(client: Client) -> None:
+        if not await client.cancel_message(channel_name, queue_id, message_id):
+            raise CommandError(
+                f"no deferred message {message_id} in queue {queue_id} of {channel_name}",
+                EXIT_REFUSED,
+            )
+        report(
+            f"message {message_id} cancelled",
+            as_json=as_json,
+            channel=channel_name,
+            queue=queue_id,
+            id=message_id,
+            cancelled=True,
         )
 
     run(work, **where)

@@ -1,4 +1,4 @@
-"""Owns ``tmqp channel`` and ``tmqp queue``: making and removing them."""
+"""``tmqp channel`` and ``tmqp queue``: making and removing them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ __all__ = [
     "channel",
     "channel_create",
     "channel_remove",
+    "channel_update",
     "queue",
     "queue_create",
     "queue_remove",
@@ -37,7 +38,7 @@ _new_only = click.option(
 
 @click.group("channel")
 def channel() -> None:
-    """Make and remove channels."""
+    """Make, change and remove channels."""
 
 
 @channel.command(
@@ -61,6 +62,35 @@ def channel_create(channel_name: str, new_only: bool, as_json: bool, **given: An
         created = await client.create_channel(channel_name, options, exist_ok=not new_only)
         what = f"channel {channel_name}"
         report(_said(what, created), as_json=as_json, channel=channel_name, created=created)
+
+    run(work, **where)
+
+
+@channel.command(
+    "update",
+    epilog="""\b
+Examples:
+  tmqp channel update orders --client-limit 10
+  tmqp channel update orders --no-destroy-when-empty
+""",
+)
+@click.argument("channel_name", metavar="CHANNEL", type=CHANNEL)
+@model_options(ChannelOptions)
+@json_option()
+@connected
+def channel_update(channel_name: str, as_json: bool, **given: Any) -> None:
+    """Change a channel; what is not given stays, and queues that exist keep their options.
+
+    An empty authenticator or event handler takes the channel's away.
+    """
+    options, where = split(ChannelOptions, given)
+    if options is None:
+        raise click.UsageError("name at least one option to change")
+
+    async def work(client: Client) -> None:
+        await client.update_channel(channel_name, options)
+        sentence = f"channel {channel_name} updated"
+        report(sentence, as_json=as_json, channel=channel_name, updated=True)
 
     run(work, **where)
 

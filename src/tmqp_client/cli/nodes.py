@@ -1,4 +1,4 @@
-"""Owns ``tmqp nodes``: who is in the cluster with a server."""
+"""``tmqp nodes``: who is in the cluster with a server."""
 
 from __future__ import annotations
 

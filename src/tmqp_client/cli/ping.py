@@ -1,4 +1,4 @@
-"""Owns ``tmqp ping``: whether the server is there, and how long its answer takes."""
+"""``tmqp ping``: whether the server is there, and how long its answer takes."""
 
 from __future__ import annotations
 

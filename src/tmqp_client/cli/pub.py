@@ -1,4 +1,4 @@
-"""Owns ``tmqp pub``: messages from an argument, standard input, line by line, or from files."""
+"""``tmqp pub``: messages from an argument, standard input, line by line, or from files."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import click
 from tmqp.events import AcknowledgeReceived, ResponseReceived
 from tmqp_client import BatchFailed, BatchReport, Client
 from tmqp_client.cli._names import CHANNEL, QUEUE_ID
+from tmqp_client.cli._options import MOMENT
 from tmqp_client.cli._run import (
     EXIT_REFUSED,
     CommandError,
@@ -45,6 +46,8 @@ Examples:
   tmqp pub pictures 1 --file a.png --file b.png
   tmqp pub orders 1 - < order.json
   tmqp pub orders 1 --lines orders.jsonl -H Content-Type:application/json
+  tmqp pub orders 1 'remind me' --delay 3600
+  tmqp pub orders 1 'happy new year' --deliver-at 2027-01-01T00:00:00Z
   generate | tmqp pub orders 1 --lines -
 """
 )
@@ -83,6 +86,25 @@ Examples:
 )
 @header_option("Repeat for more.")
 @click.option("-p", "--high-priority", is_flag=True, help="Push in front of ordinary messages.")
+@click.option(
+    "--delay",
+    "delay_s",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="Deliver no sooner than after so many seconds.",
+)
+@click.option(
+    "--deliver-at",
+    type=MOMENT,
+    help="Deliver no sooner than at this time, such as 2027-01-01T08:00:00Z.",
+)
+@click.option(
+    "--expires",
+    "expires_s",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Drop what still waits after so many seconds.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Report as one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Report nothing but errors.")
 @connected
@@ -98,6 +120,9 @@ def pub(
     wait: bool,
     headers: tuple[tuple[str, str], ...],
     high_priority: bool,
+    delay_s: float | None,
+    deliver_at: datetime | None,
+    expires_s: float | None,
     as_json: bool,
     quiet: bool,
     **where: Any,
@@ -111,6 +136,8 @@ def pub(
         raise click.UsageError("give one of TEXT, - (standard input), --lines FILE or --file FILE")
     if text is None and count is not None:
         raise click.UsageError("--count repeats one message; it does not go with --lines or --file")
+    if delay_s is not None and deliver_at is not None:
+        raise click.UsageError("give --delay or --deliver-at, not both")
     source = _Source(text, lines, files, count or 1)
 
     async def work(client: Client) -> None:
@@ -125,6 +152,9 @@ def pub(
                     headers=headers,
                     high_priority=high_priority,
                     wait=wait,
+                    delay_s=delay_s,
+                    deliver_at=deliver_at,
+                    expires_s=expires_s,
                 )
         except BatchFailed as error:
             failure, report = error, error.report

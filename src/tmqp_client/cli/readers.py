@@ -1,4 +1,4 @@
-"""Owns the commands of readers: what a server keeps of its queues, read without taking it away."""
+"""The commands of readers: what a server keeps of its queues, read without taking it away."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from typing import Any
 import anyio.to_thread
 import click
 
-from tmqp.extensions import START_EARLIEST, START_LATEST
-from tmqp_client import Client, KeptMessage
+from tmqp.extensions import (
+    START_EARLIEST,
+    START_LATEST,
+    STATE_DEFERRED,
+    STATE_IN_FLIGHT,
+    STATE_WAITING,
+)
+from tmqp_client import Client, KeptMessage, PeekedMessage
 from tmqp_client.cli._names import CHANNEL, QUEUE_ID
 from tmqp_client.cli._output import plain, show_fields, show_rows
 from tmqp_client.cli._run import KEEP_TRYING, connected, json_option, report, run
@@ -25,6 +31,7 @@ __all__ = [
     "cursor_open",
     "cursor_remove",
     "offsets",
+    "peek",
     "read",
     "to_json",
 ]
@@ -48,7 +55,7 @@ _start = click.option(
 @json_option("Print one JSON object a line.")
 @connected
 def offsets(filter: str, queue_id: int | None, as_json: bool, **where: Any) -> None:
-    """List what can be read of the queues of all channels, or of those that fit x*, *x or *x*.
+    """List what can be read of the queues of all channels, or of those that fit x*, *x, *x* or x*y.
 
     The server must have a data directory.
     """
@@ -158,6 +165,73 @@ def to_json(message: KeptMessage) -> bytes:
         "source": message.source,
         "headers": message.headers,
         "high_priority": message.high_priority,
+        **payload_fields(message.payload),
+    }
+    return json.dumps(fields, ensure_ascii=True).encode("ascii")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tmqp peek orders 1
+  tmqp peek orders 1 --state in-flight --json
+  tmqp peek orders 1 --id 6d9f0c
+"""
+)
+@click.argument("channel", type=CHANNEL)
+@click.argument("queue", type=QUEUE_ID)
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice((STATE_WAITING, STATE_DEFERRED, STATE_IN_FLIGHT)),
+    multiple=True,
+    help="Only messages that are so; repeat for more.",
+)
+@click.option("--id", "message_id", default="", help="Only messages with this id.")
+@click.option("--first", type=_SEQUENCE, default=0, help="From this sequence on.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after so many messages.")
+@json_option("Print one JSON object a line.")
+@connected
+def peek(
+    channel: str,
+    queue: int,
+    states: tuple[str, ...],
+    message_id: str,
+    first: int,
+    count: int | None,
+    as_json: bool,
+    **where: Any,
+) -> None:
+    """Print the messages that are in a queue now, and leave them there."""
+    to_terminal = sys.stdout.isatty()
+
+    async def work(client: Client) -> None:
+        seen = 0
+        async for message in client.peek(
+            channel, queue, states=states, message_id=message_id, first=first
+        ):
+            line = _peeked(message) if as_json else to_text(message.payload, to_terminal)
+            await anyio.to_thread.run_sync(write_line, line, abandon_on_cancel=True)
+            seen += 1
+            if seen == count:
+                return
+
+    run(work, **where)
+
+
+def _peeked(message: PeekedMessage) -> bytes:
+    """Everything about a message in a queue as one line of JSON."""
+    fields: dict[str, object] = {
+        "sequence": message.sequence,
+        "state": message.state,
+        "message_id": message.message_id,
+        "source": message.source,
+        "headers": message.headers,
+        "high_priority": message.high_priority,
+        "attempts": message.attempts,
+        "due_at": None if message.due_at is None else message.due_at.isoformat(),
+        "expires_at": None if message.expires_at is None else message.expires_at.isoformat(),
+        "kept": message.kept,
         **payload_fields(message.payload),
     }
     return json.dumps(fields, ensure_ascii=True).encode("ascii")

@@ -1,4 +1,4 @@
-"""Owns ``tmqp router``: routers and their bindings."""
+"""``tmqp router``: routers and their bindings."""
 
 from __future__ import annotations
 

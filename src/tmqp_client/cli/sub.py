@@ -1,4 +1,4 @@
-"""Owns ``tmqp sub``: messages of a channel, to standard output."""
+"""``tmqp sub``: messages of a channel, to standard output."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ __all__ = ["payload_fields", "sub", "to_json", "to_text", "write_line"]
 Examples:
   tmqp sub orders
   tmqp sub orders --queue 1 --count 10
+  tmqp sub orders --filter 'kind=order; region=eu*'
   tmqp sub orders --json | jq .payload
 """,
 )
@@ -36,6 +37,8 @@ Examples:
     help="One JSON object for each message: channel, queue, message_id, source, headers, flags, and"
     " payload as text, or payload_base64 where it is none.",
 )
+@click.option("--filter", "wanted", help="Only messages that pass this filter.")
+@click.option("--filter-language", "language", help="headers (the default) or prefix.")
 @click.option("--keep", is_flag=True, help="Reconnect when the connection is lost.")
 @connected
 def sub(
@@ -43,6 +46,8 @@ def sub(
     queue: int | None,
     count: int | None,
     as_json: bool,
+    wanted: str | None,
+    language: str | None,
     keep: bool,
     **where: Any,
 ) -> None:
@@ -54,7 +59,8 @@ def sub(
 
     async def work(client: Client) -> None:
         seen = 0
-        async with client.consume(channel, queue) as messages:
+        consuming = client.consume(channel, queue, filter=wanted, filter_language=language)
+        async with consuming as messages:
             async for message in messages:
                 line = to_json(message) if as_json else to_text(message.payload, to_terminal)
                 # In a thread: a reader that pauses our output must not stop the pongs.

@@ -1,4 +1,4 @@
-"""Owns ``tmqp pull`` and ``tmqp cache``: messages of the queues that wait to be asked."""
+"""``tmqp pull`` and ``tmqp cache``: messages of the queues that wait to be asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns ``tmqp request``, ``tmqp reply`` and ``tmqp events``."""
+"""``tmqp request``, ``tmqp reply`` and ``tmqp events``."""
 
 from __future__ import annotations
 

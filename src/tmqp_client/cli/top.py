@@ -1,4 +1,4 @@
-"""Owns ``tmqp top``: the queues of a server in a table that keeps itself up to date."""
+"""``tmqp top``: the queues of a server in a table that keeps itself up to date."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def top(
 ) -> None:
     """Watch the queues: what waits, what is in flight, messages a second; until q or Ctrl-C.
 
-    FILTER chooses channels: x*, *x or *x*.  On a terminal, keys choose what the rows are sorted by.
+    FILTER chooses channels: x*, *x, *x* or x*y.  On a terminal, keys choose what the rows are
+    sorted by.
     """
 
     async def work(client: Client) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tmqp.constants import RESULT_DUPLICATE, QueueStatus
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client._core import requests
-from tmqp_client._core.requests import Headers, Request
+from tmqp_client._core.requests import Headers, Request, terms_headers
 from tmqp_client._port import Operations
 from tmqp_client.errors import OperationFailed
 
@@ -80,16 +82,75 @@ class Channels(Operations):
         """
         await self._session.ask(requests.remove_queue(channel, queue_id), timeout_s)
 
-    async def join(self, channel: str, *, timeout_s: float | None = None) -> None:
+    async def join(
+        self,
+        channel: str,
+        *,
+        filter: str | None = None,
+        filter_language: str | None = None,
+        window: int | None = None,
+        credit: int | None = None,
+        ack_timeout_s: float | None = None,
+        returns: Literal["timeout", "front", "end"] | None = None,
+        priority: int | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
         """Join a channel: its queues deliver to this client from now on (F48).
 
         :meth:`consume` joins by itself; who joins before keeps what comes meanwhile, within
-        bounds, for the consumers to come.  Joining twice is no error.
+        bounds, for the consumers to come.  Joining twice is no error: the last filter and credit
+        count, other terms that are not given stay as they were.  On a new connection the channel is
+        joined with the same filter and terms, and the credit that was granted last.  Servers of
+        other makes ignore filters and terms.
 
-        :raises OperationFailed: when the server refuses: 404, 401, 482.
+        :param filter: which messages this client wants, such as ``kind=order; region=eu*``; the
+            others go to other clients, or wait for one.
+        :param filter_language: ``headers`` (as above, the default), or ``prefix``: the beginning
+            of the payload.
+        :param window: how many messages may be unanswered at a time; -1 for no bound.
+        :param credit: how many messages may be sent until :meth:`grant` says otherwise; -1 for no
+            bound.
+        :param ack_timeout_s: how long this client may take to answer; 0 for the queue's time,
+            infinite for as long as it stays.
+        :param returns: what becomes of messages without an answer when this client leaves or is
+            gone: they wait for their time (``timeout``), or go back at once to the ``front`` or the
+            ``end`` of their queue.
+        :param priority: 0..127; where a message goes to one consumer, the highest are first.
+        :raises OperationFailed: when the server refuses: 400 for a filter that it cannot read, 404,
+            401, 482.
         """
-        await self._session.ask(requests.join(channel), timeout_s)
+        terms = terms_headers(window, credit, ack_timeout_s, returns, priority)
+        request = requests.join(channel, filter, filter_language, terms)
+        await self._session.ask(request, timeout_s)
         self._port.joined.add(channel.lower())
+
+    async def set_terms(
+        self,
+        channel: str,
+        *,
+        window: int | None = None,
+        ack_timeout_s: float | None = None,
+        returns: Literal["timeout", "front", "end"] | None = None,
+        priority: int | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Change terms of a channel that was joined, see :meth:`join`; what is None stays.
+
+        A time to answer holds for what is sent from now on.
+
+        :raises OperationFailed: with 404 when it was not joined.
+        """
+        terms = terms_headers(window, None, ack_timeout_s, returns, priority)
+        await self._session.ask(requests.set_terms(channel, terms), timeout_s)
+
+    async def grant(self, channel: str, credit: int, *, timeout_s: float | None = None) -> None:
+        """Let so many messages more be sent from a channel that was joined; -1 for no bound.
+
+        Replaces what was left.
+
+        :raises OperationFailed: with 404 when it was not joined.
+        """
+        await self._session.ask(requests.grant(channel, credit), timeout_s)
 
     async def leave(self, channel: str, *, timeout_s: float | None = None) -> None:
         """Leave a channel.

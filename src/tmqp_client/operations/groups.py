@@ -1,4 +1,4 @@
-"""Owns the part of the client that reads many queues under one name (an extension)."""
+"""The part of the client that reads many queues under one name (an extension)."""
 
 from __future__ import annotations
 

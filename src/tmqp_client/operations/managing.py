@@ -1,4 +1,4 @@
-"""Owns the part of the client that looks at channels, queues and clients, and changes options."""
+"""The part of the client that looks at channels, queues and clients, and changes options."""
 
 from __future__ import annotations
 

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable
-from typing import Final
+from datetime import datetime
+from typing import Final, Literal
 
-from tmqp.constants import RESULT_NOT_FOUND, PullClear
+from tmqp.constants import HEADER_VALUE_YES, RESULT_NOT_FOUND, HeaderName, PullClear
 from tmqp.errors import LocalProtocolError
+from tmqp.extensions import HEADER_MESSAGE_ID, HEADER_RECEIVERS, OP_CANCEL_MESSAGE
+from tmqp_client._core import requests
 from tmqp_client._core.pending import time_limit
-from tmqp_client._core.requests import Headers, Payload, PullRequest, payload_bytes, to_pairs
-from tmqp_client._io.batch import Batch
+from tmqp_client._core.requests import (
+    Headers,
+    Payload,
+    PullRequest,
+    Request,
+    check_channel,
+    check_queue_id,
+    payload_bytes,
+    terms_headers,
+    to_pairs,
+)
+from tmqp_client._io.pushes import Pushes
 from tmqp_client._port import Operations, Port
-from tmqp_client._report import BatchReport
-from tmqp_client.consumer import AcknowledgeMode, Consumer
+from tmqp_client._report import BatchReport, Pushed
+from tmqp_client._times import with_times
+from tmqp_client.batch import Batch
+from tmqp_client.consumer import AcknowledgeMode, Consumer, TemporaryQueue
 from tmqp_client.errors import BatchFailed, ClientError, OperationFailed
 from tmqp_client.parts import with_parts
 from tmqp_client.pull import Pull
@@ -42,6 +57,9 @@ class Messages(Operations):
         message_id: str | None = None,
         timeout_s: float | None = None,
         nowait: bool = False,
+        delay_s: float | None = None,
+        deliver_at: datetime | None = None,
+        expires_s: float | None = None,
     ) -> str:
         """Push a message into a queue; return its id.
 
@@ -51,6 +69,10 @@ class Messages(Operations):
             Without waiting a refusal is found in :meth:`unclaimed` only.
         :param message_id: for a message that may be pushed again; a new id if None.
         :param nowait: raise :class:`WouldBlock` when it cannot be queued at once.
+        :param delay_s: deliver it no sooner than after so many seconds.
+        :param deliver_at: deliver it no sooner than at this time, by the server's clock.
+        :param expires_s: drop it if it still waits after so many seconds, instead of the queue's
+            ``message_timeout_ms``; they count from the push, a delay included.
         :raises NegativeAcknowledge: when the queue or its consumer refuses it.
         :raises OperationFailed: when the server does: 404, 401, 482.
         :return: its id; empty when it was dropped (``when_full``).
@@ -58,6 +80,7 @@ class Messages(Operations):
         data = payload_bytes(payload)
         if type(data) is not bytes:
             headers = with_parts(payload, headers)
+        headers = with_times(headers, delay_s, deliver_at, expires_s)
         session = self._session
         if wait:
             pending = await session.push(
@@ -71,6 +94,33 @@ class Messages(Operations):
             channel, queue_id, data, headers, high_priority, message_id, timeout_s, nowait
         )
 
+    async def push_counted(
+        self,
+        channel: str,
+        queue_id: int,
+        payload: Payload,
+        *,
+        headers: Headers = (),
+        high_priority: bool = False,
+        message_id: str | None = None,
+        timeout_s: float | None = None,
+    ) -> Pushed:
+        """Push a message as :meth:`push` does, and return how many consumers it went to at once.
+
+        That is 0 when it waits for one, and None when the server does not count.
+        """
+        data = payload_bytes(payload)
+        pairs = list(to_pairs(with_parts(payload, headers)))
+        pairs.append((HEADER_RECEIVERS, HEADER_VALUE_YES))
+        pending = await self._session.push(
+            channel, queue_id, data, pairs, high_priority, message_id, timeout_s, False
+        )
+        answer = None if pending.answer is None else pending.answer.header(HEADER_RECEIVERS)
+        receivers = None
+        if answer is not None and answer.isascii() and answer.isdigit() and len(answer) < 10:
+            receivers = int(answer)
+        return Pushed(pending.message_id, receivers)
+
     async def push_many(
         self,
         channel: str,
@@ -82,11 +132,14 @@ class Messages(Operations):
         wait: bool = True,
         in_flight: int = _BATCH_IN_FLIGHT,
         timeout_s: float | None = None,
+        delay_s: float | None = None,
+        deliver_at: datetime | None = None,
+        expires_s: float | None = None,
     ) -> BatchReport:
         """Push many messages, in order, up to ``in_flight`` of them waiting for their acknowledge;
         return when all have theirs.
 
-        :param wait: as :meth:`push`; without it this returns when all are on their way.
+        :param wait: as :meth:`push`, like the times; else this returns when all are on their way.
         :param timeout_s: for each message.
         :raises BatchFailed: when one or more were not confirmed, because they were refused, timed
             out, or the connection was lost; its report says which.  The rest was sent all the same,
@@ -94,8 +147,8 @@ class Messages(Operations):
         """
         if in_flight < 1:
             raise LocalProtocolError(f"in_flight is at least 1, got {in_flight!r}")
-        pairs = tuple(to_pairs(headers))
-        batch = Batch(in_flight)
+        pairs = tuple(to_pairs(with_times(headers, delay_s, deliver_at, expires_s)))
+        batch = Pushes(in_flight)
         session = self._session
 
         async def push_one(payload: Payload) -> None:
@@ -110,11 +163,10 @@ class Messages(Operations):
                 return
             if batch.full:
                 await batch.room()
-            batch.add(
-                await session.begin_push(
-                    channel, queue_id, data, headers, high_priority, timeout_s, batch
-                )
+            pending = await session.begin_push(
+                channel, queue_id, data, headers, high_priority, timeout_s, batch
             )
+            batch.add(pending)
 
         cut_off: ClientError | None = None
         try:
@@ -140,6 +192,49 @@ class Messages(Operations):
             raise cut_off
         return report
 
+    def batch(self, *, timeout_s: float | None = None) -> Batch:
+        """Messages and acknowledges that the server does all together, or not at all.
+
+        An extension::
+
+            async with client.batch() as batch:
+                batch.push("orders", 2, result)
+                batch.ack(message)
+
+        All of it is done when the block is left; an exception in the block sends nothing.  See
+        :class:`Batch` for what a lost connection means.
+
+        :raises OperationFailed: when the block is left and the server refuses: 401, 404 for a
+            message that is not this client's to answer for any more (it comes again), 406, 482 when
+            a queue or the batch is full, 501 in a cluster, 503 when it cannot be saved now.
+            Nothing was done then, and the messages are not answered.
+        """
+        return Batch(self._port, timeout_s)
+
+    async def cancel_message(
+        self, channel: str, queue_id: int, message_id: str, *, timeout_s: float | None = None
+    ) -> bool:
+        """Remove a deferred message that is not due yet, by the id that :meth:`push` returned.
+
+        :return: whether it was there; False when it is due, was cancelled before, or never came.
+            All messages with this id are removed: a push that was repeated may have come twice.
+        :raises OperationFailed: when the server refuses (401), or could not write it down (503).
+        """
+        headers = (
+            (HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),
+            (HEADER_MESSAGE_ID, message_id),
+        )
+        request = Request(
+            OP_CANCEL_MESSAGE, "cancel message", check_channel(channel), headers, b"", queue_id
+        )
+        try:
+            await self._session.ask(request, timeout_s)
+        except OperationFailed as error:
+            if error.code == RESULT_NOT_FOUND:
+                return False
+            raise
+        return True
+
     async def ping(self, *, timeout_s: float | None = None) -> float:
         """Send a ping; return the seconds until its pong came (F37)."""
         pending = await self._session.ping(timeout_s)
@@ -152,6 +247,11 @@ class Messages(Operations):
         *,
         acknowledge: AcknowledgeMode = "auto",
         join: bool = True,
+        filter: str | None = None,
+        filter_language: str | None = None,
+        window: int | None = None,
+        ack_timeout_s: float | None = None,
+        returns: Literal["timeout", "front", "end"] | None = None,
     ) -> Consumer:
         """Messages of a queue, or of all queues of a channel, as an async iterator; see
         :class:`Consumer`.
@@ -160,9 +260,34 @@ class Messages(Operations):
             its block is left in order, and negatively (reason ``error``) when an exception leaves
             it; ``manual`` leaves it to :meth:`Message.ack` and :meth:`Message.nack`.
         :param join: join the channel when opened and leave it when closed.
-        :raises LocalProtocolError: for another ``acknowledge``.
+        :param filter: which messages this client wants, see :meth:`join`; all its consumers of the
+            channel share the filter.
+        :param window: how many messages may be unanswered at a time; this and the following are
+            terms of the channel, see :meth:`Client.join`.
+        :param ack_timeout_s: how long this client may take to answer.
+        :param returns: what becomes of messages without an answer when the consumer is closed.
+        :raises LocalProtocolError: for another ``acknowledge``, or terms that make no sense.
         """
-        return Consumer(self._port, channel, queue_id, acknowledge, join)
+        wanted = None
+        if filter is not None or filter_language is not None:
+            wanted = requests.join(channel, filter, filter_language)
+        terms = terms_headers(window, None, ack_timeout_s, returns, None)
+        return Consumer(self._port, channel, queue_id, acknowledge, join, wanted, terms)
+
+    def temporary_queue(
+        self, prefix: str = "temporary", *, acknowledge: AcknowledgeMode = "auto"
+    ) -> TemporaryQueue:
+        """A queue of this client alone, under a new name, to be used with ``async with``; see
+        :class:`TemporaryQueue`.
+
+        It needs the rights to create, join and remove channels whose names begin with the prefix.
+
+        :param prefix: what the channel's name begins with.
+        :param acknowledge: as in :meth:`consume`.
+        :raises LocalProtocolError: for a prefix that no channel's name can begin with.
+        """
+        name = check_channel(f"{prefix}.{self._port.session.new_message_id()}")
+        return TemporaryQueue(self._port, name, acknowledge)
 
     def pull(
         self,

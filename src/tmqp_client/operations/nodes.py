@@ -1,9 +1,10 @@
-"""Owns the part of the client that asks about a cluster's nodes (F59, F69)."""
+"""The part of the client that asks about the server and its cluster's nodes (F59, F69)."""
 
 from __future__ import annotations
 
 from tmqp.constants import OP_INSTANCE_LIST
-from tmqp.models import NodeInformation
+from tmqp.extensions import OP_DESCRIBE_SERVER
+from tmqp.models import NodeInformation, ServerInformation
 from tmqp_client._core.requests import Request
 from tmqp_client._port import Operations
 
@@ -12,6 +13,16 @@ __all__ = ["Nodes"]
 
 class Nodes(Operations):
     """What :class:`tmqp_client.Client` can ask about nodes."""
+
+    async def server_information(self, *, timeout_s: float | None = None) -> ServerInformation:
+        """The server itself: its version, its clock, its clients and its memory (an extension).
+
+        :raises OperationFailed: with 401 when the server does not allow to ask; with 400 by a
+            server that does not know the operation.
+        :raises ModelError: when the answer cannot be read.
+        """
+        request = Request(OP_DESCRIBE_SERVER, "describe the server", "")
+        return ServerInformation.from_json(await self._answer(request, timeout_s))
 
     async def nodes(self, *, timeout_s: float | None = None) -> list[NodeInformation]:
         """The other nodes of the server's cluster: its masters, then the slaves connected to it.

@@ -1,4 +1,4 @@
-"""Owns the part of the client that reads what a server keeps of its queues (an extension)."""
+"""The part of the client that reads what a server keeps of its queues (an extension)."""
 
 from __future__ import annotations
 

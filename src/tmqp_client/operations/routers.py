@@ -1,4 +1,4 @@
-"""Owns the part of the client that manages routers and publishes to them (F60, F120-F123)."""
+"""The part of the client that manages routers and publishes to them (F60, F120-F123)."""
 
 from __future__ import annotations
 

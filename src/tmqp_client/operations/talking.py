@@ -1,4 +1,4 @@
-"""Owns the part of the client that speaks to other clients and listens to the server's events."""
+"""The part of the client that speaks to other clients and listens to the server's events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the part of the client that pushes in transactions (an extension)."""
+"""The part of the client that pushes in transactions (an extension)."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from tmqp_client.sync._client import Client, connect
 from tmqp_client.sync._generated_received import (
+    Batch,
     ConnectionEvents,
     Consumer,
     ConsumerIterator,
@@ -30,11 +31,14 @@ from tmqp_client.sync._generated_received import (
     Events,
     KeptMessages,
     Message,
+    PeekedMessages,
     Pull,
+    TemporaryQueue,
     Unclaimed,
 )
 
 __all__ = [
+    "Batch",
     "Client",
     "ConnectionEvents",
     "Consumer",
@@ -46,7 +50,9 @@ __all__ = [
     "Events",
     "KeptMessages",
     "Message",
+    "PeekedMessages",
     "Pull",
+    "TemporaryQueue",
     "Unclaimed",
     "connect",
 ]

@@ -1,6 +1,6 @@
-"""Owns the way from a thread into the event loop that a blocking client has in another thread.
+"""The way from a thread into the event loop that a blocking client has in another thread.
 
-Every call of the blocking face is made in that loop by its async twin; the calling thread waits.
+Every call of the blocking face is made in that loop by its async form; the calling thread waits.
 An exception in the calling thread meanwhile (Ctrl-C above all) cancels the call.
 """
 
@@ -83,14 +83,17 @@ class Loop:
 
 
 class Blocking(Generic[_A]):
-    """The blocking twin of an async object; everything it does is done in its loop."""
+    """The blocking form of an async object; everything it does is done in its loop."""
 
-    def __init__(self, twin: _A, loop: Loop, wrap: Callable[[Any, Loop], Any]) -> None:
-        self._twin = twin
+    def __init__(self, wrapped: _A, loop: Loop, wrap: Callable[[Any, Loop], Any]) -> None:
+        self._wrapped = wrapped
         self._loop = loop
         self._wrap_with = wrap
 
     def _call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        arguments = tuple(
+            each._wrapped if isinstance(each, Blocking) else each for each in arguments
+        )
         return self._wrap_with(self._loop.call(function, *arguments, **named), self._loop)
 
     def _wrap(self, value: Any) -> Any:
@@ -99,12 +102,12 @@ class Blocking(Generic[_A]):
     def _next(self) -> Any:
         """The next item of an async iterator."""
         try:
-            return self._call(self._twin.__anext__)  # type: ignore[attr-defined]
+            return self._call(self._wrapped.__anext__)  # type: ignore[attr-defined]
         except StopAsyncIteration:
             raise StopIteration from None
 
     def __repr__(self) -> str:
-        return repr(self._twin)
+        return repr(self._wrapped)
 
 
 async def in_thread(items: Iterable[_T]) -> AsyncIterator[_T]:

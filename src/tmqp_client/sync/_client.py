@@ -1,10 +1,11 @@
-"""Owns the blocking client: opening, closing, and what cannot be made of a signature."""
+"""The blocking client: opening, closing, and what cannot be made of a signature."""
 
 from __future__ import annotations
 
 import functools
 import ssl
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, get_type_hints
 
@@ -13,11 +14,13 @@ from tmqp_client import client as async_client
 from tmqp_client._core.requests import Headers, Payload
 from tmqp_client._io.gate import WhenFull
 from tmqp_client._report import BatchReport
+from tmqp_client.batch import Batch as AsyncBatch
 from tmqp_client.binding import Converter
 from tmqp_client.config import ClientLimits
 from tmqp_client.connection_events import ConnectionEvents as AsyncConnectionEvents
 from tmqp_client.consumer import Consumer as AsyncConsumer
 from tmqp_client.consumer import ConsumerIterator as AsyncConsumerIterator
+from tmqp_client.consumer import TemporaryQueue as AsyncTemporaryQueue
 from tmqp_client.custom import CustomMessage as AsyncCustomMessage
 from tmqp_client.custom import CustomMessages as AsyncCustomMessages
 from tmqp_client.direct import DirectMessage as AsyncDirectMessage
@@ -25,6 +28,7 @@ from tmqp_client.direct import DirectMessages as AsyncDirectMessages
 from tmqp_client.events import Events as AsyncEvents
 from tmqp_client.handling import HandlerAcknowledge, RetryPolicy
 from tmqp_client.message import Message as AsyncMessage
+from tmqp_client.operations.browsing import PeekedMessages as AsyncPeekedMessages
 from tmqp_client.operations.reading import KeptMessages as AsyncKeptMessages
 from tmqp_client.pull import Pull as AsyncPull
 from tmqp_client.reconnect import ReconnectPolicy
@@ -33,6 +37,7 @@ from tmqp_client.sync._generated_kept import Kept
 from tmqp_client.sync._generated_more import More
 from tmqp_client.sync._generated_own import Own
 from tmqp_client.sync._generated_received import (
+    Batch,
     ConnectionEvents,
     Consumer,
     ConsumerIterator,
@@ -43,7 +48,9 @@ from tmqp_client.sync._generated_received import (
     Events,
     KeptMessages,
     Message,
+    PeekedMessages,
     Pull,
+    TemporaryQueue,
     Unclaimed,
 )
 from tmqp_client.unclaimed import Unclaimed as AsyncUnclaimed
@@ -54,12 +61,14 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _IN_FLIGHT: Final = 1_000
 _RECONNECT: Final = ReconnectPolicy()
 
-#: The blocking twin of each async class that a client hands out.
-_TWINS: Final[dict[type, type[Blocking[Any]]]] = {
+#: The blocking form of each async class that a client hands out.
+_BLOCKING: Final[dict[type, type[Blocking[Any]]]] = {
     AsyncMessage: Message,
     AsyncDirectMessage: DirectMessage,
     AsyncConsumerIterator: ConsumerIterator,
     AsyncConsumer: Consumer,
+    AsyncBatch: Batch,
+    AsyncTemporaryQueue: TemporaryQueue,
     AsyncPull: Pull,
     AsyncDirectMessages: DirectMessages,
     AsyncCustomMessage: CustomMessage,
@@ -67,15 +76,16 @@ _TWINS: Final[dict[type, type[Blocking[Any]]]] = {
     AsyncEvents: Events,
     AsyncUnclaimed: Unclaimed,
     AsyncKeptMessages: KeptMessages,
+    AsyncPeekedMessages: PeekedMessages,
     AsyncConnectionEvents: ConnectionEvents,
 }
-_ASYNC_OF: Final[dict[Any, type]] = {twin: kind for kind, twin in _TWINS.items()}
+_ASYNC_OF: Final[dict[Any, type]] = {wrapped: kind for kind, wrapped in _BLOCKING.items()}
 
 
 def _wrap(value: Any, loop: Loop) -> Any:
     """A value as the blocking face shows it."""
-    twin = _TWINS.get(type(value))
-    return value if twin is None else twin(value, loop, _wrap)
+    wrapped = _BLOCKING.get(type(value))
+    return value if wrapped is None else wrapped(value, loop, _wrap)
 
 
 def connect(
@@ -99,7 +109,7 @@ def connect(
 
     :param backend: the event loop it runs on: ``asyncio`` or ``trio``.
     """
-    twin = async_client.connect(
+    wrapped = async_client.connect(
         address,
         client_id=client_id,
         name=name,
@@ -113,17 +123,17 @@ def connect(
         linger_s=linger_s,
         converter=converter,
     )
-    return Client(twin, Loop(backend), _wrap)
+    return Client(wrapped, Loop(backend), _wrap)
 
 
 class Client(Own, Kept, More):
-    """The blocking twin of :class:`tmqp_client.Client`; made by :func:`connect`, used once."""
+    """The blocking form of :class:`tmqp_client.Client`; made by :func:`connect`, used once."""
 
     def __enter__(self) -> Self:
         """Connect; raises as the async client does."""
         self._loop.start()
         try:
-            self._loop.enter(self._twin)
+            self._loop.enter(self._wrapped)
         except BaseException as error:
             self._loop.stop(error)
             raise
@@ -154,7 +164,7 @@ class Client(Own, Kept, More):
         """Close from any thread: whoever waits gets :class:`tmqp_client.ClientClosed`, and loops
         over consumers end.  The thread that opened the client still leaves its block."""
         if self._loop.running:
-            self._call(self._twin.aclose)
+            self._call(self._wrapped.aclose)
 
     def push_many(
         self,
@@ -167,10 +177,13 @@ class Client(Own, Kept, More):
         wait: bool = True,
         in_flight: int = _IN_FLIGHT,
         timeout_s: float | None = None,
+        delay_s: float | None = None,
+        deliver_at: datetime | None = None,
+        expires_s: float | None = None,
     ) -> BatchReport:
         """As :meth:`tmqp_client.Client.push_many`; ``payloads`` may wait for something."""
         report: BatchReport = self._call(
-            self._twin.push_many,
+            self._wrapped.push_many,
             channel,
             queue_id,
             in_thread(payloads),
@@ -179,6 +192,9 @@ class Client(Own, Kept, More):
             wait=wait,
             in_flight=in_flight,
             timeout_s=timeout_s,
+            delay_s=delay_s,
+            deliver_at=deliver_at,
+            expires_s=expires_s,
         )
         return report
 
@@ -194,7 +210,7 @@ class Client(Own, Kept, More):
         retry: RetryPolicy | None = None,
     ) -> Callable[[_F], _F]:
         """As :meth:`tmqp_client.Client.handler`; the function is called in threads."""
-        register = self._twin.handler(
+        register = self._wrapped.handler(
             channel, queue_id, concurrency=concurrency, acknowledge=acknowledge, retry=retry
         )
         return functools.partial(self._register, register)
@@ -203,7 +219,7 @@ class Client(Own, Kept, More):
         self, content_type: int | None = None, *, concurrency: int = 1
     ) -> Callable[[_F], _F]:
         """As :meth:`tmqp_client.Client.responder`; the function is called in threads."""
-        register = self._twin.responder(content_type, concurrency=concurrency)
+        register = self._wrapped.responder(content_type, concurrency=concurrency)
         return functools.partial(self._register, register)
 
     def _register(self, register: Callable[[Any], Any], function: _F) -> _F:
@@ -221,4 +237,4 @@ class Client(Own, Kept, More):
     def run(self) -> None:
         """As :meth:`tmqp_client.Client.run`: until the client is closed, from another thread or by
         Ctrl-C."""
-        self._call(self._twin.run)
+        self._call(self._wrapped.run)

@@ -12,13 +12,13 @@ from tmqp.models import CursorInformation, GroupOffsets, OffsetsInformation, Par
 from tmqp_client.client import Client
 from tmqp_client.reading import KeptEntry, KeptMessage
 from tmqp_client.sync._blocking import Blocking
-from tmqp_client.sync._generated_received import KeptMessages
+from tmqp_client.sync._generated_received import KeptMessages, PeekedMessages
 
 __all__ = ["Kept"]
 
 
 class Kept(Blocking[Client]):
-    """The blocking twin of :class:`tmqp_client.Client`."""
+    """The blocking form of :class:`tmqp_client.Client`."""
 
     def open_group(
         self,
@@ -32,7 +32,7 @@ class Kept(Blocking[Client]):
     ) -> list[CursorInformation]:
         """As :meth:`tmqp_client.Client.open_group`, blocking."""
         result: list[CursorInformation] = self._call(
-            self._twin.open_group,
+            self._wrapped.open_group,
             channel_filter,
             cursor,
             queue_id,
@@ -51,7 +51,7 @@ class Kept(Blocking[Client]):
     ) -> list[CursorInformation]:
         """As :meth:`tmqp_client.Client.commit_group`, blocking."""
         result: list[CursorInformation] = self._call(
-            self._twin.commit_group, cursor, offsets, timeout_s=timeout_s
+            self._wrapped.commit_group, cursor, offsets, timeout_s=timeout_s
         )
         return result
 
@@ -65,7 +65,7 @@ class Kept(Blocking[Client]):
     ) -> list[CursorInformation]:
         """As :meth:`tmqp_client.Client.list_groups`, blocking."""
         result: list[CursorInformation] = self._call(
-            self._twin.list_groups, channel_filter, cursor, queue_id, timeout_s=timeout_s
+            self._wrapped.list_groups, channel_filter, cursor, queue_id, timeout_s=timeout_s
         )
         return result
 
@@ -82,7 +82,7 @@ class Kept(Blocking[Client]):
     ) -> list[CursorInformation]:
         """As :meth:`tmqp_client.Client.reset_group`, blocking."""
         result: list[CursorInformation] = self._call(
-            self._twin.reset_group,
+            self._wrapped.reset_group,
             cursor,
             offsets,
             channel_filter=channel_filter,
@@ -102,7 +102,7 @@ class Kept(Blocking[Client]):
         timeout_s: float | None = None,
     ) -> None:
         """As :meth:`tmqp_client.Client.drop_group`, blocking."""
-        self._call(self._twin.drop_group, cursor, channel_filter, queue_id, timeout_s=timeout_s)
+        self._call(self._wrapped.drop_group, cursor, channel_filter, queue_id, timeout_s=timeout_s)
 
     def offsets(
         self,
@@ -117,7 +117,7 @@ class Kept(Blocking[Client]):
     ) -> list[OffsetsInformation]:
         """As :meth:`tmqp_client.Client.offsets`, blocking."""
         result: list[OffsetsInformation] = self._call(
-            self._twin.offsets,
+            self._wrapped.offsets,
             channel_filter,
             queue_id,
             cursor=cursor,
@@ -142,7 +142,7 @@ class Kept(Blocking[Client]):
     ) -> list[KeptMessage]:
         """As :meth:`tmqp_client.Client.read_range`, blocking."""
         result: list[KeptMessage] = self._call(
-            self._twin.read_range,
+            self._wrapped.read_range,
             channel,
             queue_id,
             first,
@@ -168,7 +168,7 @@ class Kept(Blocking[Client]):
     ) -> list[KeptEntry]:
         """As :meth:`tmqp_client.Client.read_index`, blocking."""
         result: list[KeptEntry] = self._call(
-            self._twin.read_index,
+            self._wrapped.read_index,
             channel,
             queue_id,
             first,
@@ -194,7 +194,7 @@ class Kept(Blocking[Client]):
     ) -> list[PartInformation]:
         """As :meth:`tmqp_client.Client.split_range`, blocking."""
         result: list[PartInformation] = self._call(
-            self._twin.split_range,
+            self._wrapped.split_range,
             channel,
             queue_id,
             first,
@@ -218,7 +218,7 @@ class Kept(Blocking[Client]):
     ) -> CursorInformation:
         """As :meth:`tmqp_client.Client.open_cursor`, blocking."""
         result: CursorInformation = self._call(
-            self._twin.open_cursor,
+            self._wrapped.open_cursor,
             channel,
             queue_id,
             cursor,
@@ -240,7 +240,7 @@ class Kept(Blocking[Client]):
     ) -> CursorInformation:
         """As :meth:`tmqp_client.Client.commit_cursor`, blocking."""
         result: CursorInformation = self._call(
-            self._twin.commit_cursor,
+            self._wrapped.commit_cursor,
             channel,
             queue_id,
             cursor,
@@ -255,7 +255,7 @@ class Kept(Blocking[Client]):
     ) -> list[CursorInformation]:
         """As :meth:`tmqp_client.Client.cursors`, blocking."""
         result: list[CursorInformation] = self._call(
-            self._twin.cursors, channel, queue_id, incarnation=incarnation, timeout_s=timeout_s
+            self._wrapped.cursors, channel, queue_id, incarnation=incarnation, timeout_s=timeout_s
         )
         return result
 
@@ -270,7 +270,7 @@ class Kept(Blocking[Client]):
     ) -> None:
         """As :meth:`tmqp_client.Client.drop_cursor`, blocking."""
         self._call(
-            self._twin.drop_cursor,
+            self._wrapped.drop_cursor,
             channel,
             queue_id,
             cursor,
@@ -291,13 +291,35 @@ class Kept(Blocking[Client]):
     ) -> KeptMessages:
         """As :meth:`tmqp_client.Client.read_from`, blocking."""
         result: KeptMessages = self._call(
-            self._twin.read_from,
+            self._wrapped.read_from,
             channel,
             queue_id,
             cursor,
             start=start,
             follow=follow,
             poll_s=poll_s,
+            limit=limit,
+        )
+        return result
+
+    def peek(
+        self,
+        channel: str,
+        queue_id: int,
+        *,
+        states: Iterable[str] = (),
+        message_id: str = "",
+        first: int = 0,
+        limit: int | None = None,
+    ) -> PeekedMessages:
+        """As :meth:`tmqp_client.Client.peek`, blocking."""
+        result: PeekedMessages = self._call(
+            self._wrapped.peek,
+            channel,
+            queue_id,
+            states=states,
+            message_id=message_id,
+            first=first,
             limit=limit,
         )
         return result

@@ -17,6 +17,7 @@ from tmqp.models import (
     QueueInformation,
     QueueOptions,
     RouterInformation,
+    ServerInformation,
     TransactionInformation,
 )
 from tmqp_client._core.requests import Headers, Payload
@@ -32,7 +33,7 @@ __all__ = ["More"]
 
 
 class More(Blocking[Client]):
-    """The blocking twin of :class:`tmqp_client.Client`."""
+    """The blocking form of :class:`tmqp_client.Client`."""
 
     def send_direct(
         self,
@@ -49,7 +50,7 @@ class More(Blocking[Client]):
     ) -> str:
         """As :meth:`tmqp_client.Client.send_direct`, blocking."""
         result: str = self._call(
-            self._twin.send_direct,
+            self._wrapped.send_direct,
             target,
             payload,
             content_type=content_type,
@@ -76,7 +77,7 @@ class More(Blocking[Client]):
     ) -> Response:
         """As :meth:`tmqp_client.Client.request`, blocking."""
         result: Response = self._call(
-            self._twin.request,
+            self._wrapped.request,
             target,
             payload,
             timeout_s,
@@ -90,7 +91,7 @@ class More(Blocking[Client]):
 
     def direct_messages(self) -> DirectMessages:
         """As :meth:`tmqp_client.Client.direct_messages`, blocking."""
-        result: DirectMessages = self._call(self._twin.direct_messages)
+        result: DirectMessages = self._call(self._wrapped.direct_messages)
         return result
 
     def send_custom(
@@ -105,7 +106,7 @@ class More(Blocking[Client]):
     ) -> str:
         """As :meth:`tmqp_client.Client.send_custom`, blocking."""
         result: str = self._call(
-            self._twin.send_custom,
+            self._wrapped.send_custom,
             payload,
             target=target,
             content_type=content_type,
@@ -127,7 +128,7 @@ class More(Blocking[Client]):
     ) -> Response:
         """As :meth:`tmqp_client.Client.request_custom`, blocking."""
         result: Response = self._call(
-            self._twin.request_custom,
+            self._wrapped.request_custom,
             payload,
             timeout_s,
             target=target,
@@ -139,12 +140,12 @@ class More(Blocking[Client]):
 
     def custom_messages(self) -> CustomMessages:
         """As :meth:`tmqp_client.Client.custom_messages`, blocking."""
-        result: CustomMessages = self._call(self._twin.custom_messages)
+        result: CustomMessages = self._call(self._wrapped.custom_messages)
         return result
 
     def events(self, name: str, channel: str | None = None, queue_id: int | None = None) -> Events:
         """As :meth:`tmqp_client.Client.events`, blocking."""
-        result: Events = self._call(self._twin.events, name, channel, queue_id)
+        result: Events = self._call(self._wrapped.events, name, channel, queue_id)
         return result
 
     def create_router(
@@ -155,37 +156,37 @@ class More(Blocking[Client]):
         timeout_s: float | None = None,
     ) -> None:
         """As :meth:`tmqp_client.Client.create_router`, blocking."""
-        self._call(self._twin.create_router, name, method, timeout_s=timeout_s)
+        self._call(self._wrapped.create_router, name, method, timeout_s=timeout_s)
 
     def remove_router(self, name: str, *, timeout_s: float | None = None) -> None:
         """As :meth:`tmqp_client.Client.remove_router`, blocking."""
-        self._call(self._twin.remove_router, name, timeout_s=timeout_s)
+        self._call(self._wrapped.remove_router, name, timeout_s=timeout_s)
 
     def set_router_enabled(
         self, name: str, enabled: bool, *, timeout_s: float | None = None
     ) -> None:
         """As :meth:`tmqp_client.Client.set_router_enabled`, blocking."""
-        self._call(self._twin.set_router_enabled, name, enabled, timeout_s=timeout_s)
+        self._call(self._wrapped.set_router_enabled, name, enabled, timeout_s=timeout_s)
 
     def routers(self, *, timeout_s: float | None = None) -> list[RouterInformation]:
         """As :meth:`tmqp_client.Client.routers`, blocking."""
-        result: list[RouterInformation] = self._call(self._twin.routers, timeout_s=timeout_s)
+        result: list[RouterInformation] = self._call(self._wrapped.routers, timeout_s=timeout_s)
         return result
 
     def add_binding(
         self, router: str, binding: BindingInformation, *, timeout_s: float | None = None
     ) -> None:
         """As :meth:`tmqp_client.Client.add_binding`, blocking."""
-        self._call(self._twin.add_binding, router, binding, timeout_s=timeout_s)
+        self._call(self._wrapped.add_binding, router, binding, timeout_s=timeout_s)
 
     def remove_binding(self, router: str, binding: str, *, timeout_s: float | None = None) -> None:
         """As :meth:`tmqp_client.Client.remove_binding`, blocking."""
-        self._call(self._twin.remove_binding, router, binding, timeout_s=timeout_s)
+        self._call(self._wrapped.remove_binding, router, binding, timeout_s=timeout_s)
 
     def bindings(self, router: str, *, timeout_s: float | None = None) -> list[BindingInformation]:
         """As :meth:`tmqp_client.Client.bindings`, blocking."""
         result: list[BindingInformation] = self._call(
-            self._twin.bindings, router, timeout_s=timeout_s
+            self._wrapped.bindings, router, timeout_s=timeout_s
         )
         return result
 
@@ -203,7 +204,7 @@ class More(Blocking[Client]):
     ) -> str:
         """As :meth:`tmqp_client.Client.publish`, blocking."""
         result: str = self._call(
-            self._twin.publish,
+            self._wrapped.publish,
             router,
             payload,
             content_type=content_type,
@@ -227,7 +228,7 @@ class More(Blocking[Client]):
     ) -> Response:
         """As :meth:`tmqp_client.Client.request_router`, blocking."""
         result: Response = self._call(
-            self._twin.request_router,
+            self._wrapped.request_router,
             router,
             payload,
             timeout_s,
@@ -242,7 +243,7 @@ class More(Blocking[Client]):
     ) -> list[ChannelInformation]:
         """As :meth:`tmqp_client.Client.channels`, blocking."""
         result: list[ChannelInformation] = self._call(
-            self._twin.channels, filter, timeout_s=timeout_s
+            self._wrapped.channels, filter, timeout_s=timeout_s
         )
         return result
 
@@ -251,7 +252,7 @@ class More(Blocking[Client]):
     ) -> ChannelInformation:
         """As :meth:`tmqp_client.Client.channel_information`, blocking."""
         result: ChannelInformation = self._call(
-            self._twin.channel_information, channel, timeout_s=timeout_s
+            self._wrapped.channel_information, channel, timeout_s=timeout_s
         )
         return result
 
@@ -260,13 +261,15 @@ class More(Blocking[Client]):
     ) -> list[ClientInformation]:
         """As :meth:`tmqp_client.Client.channel_consumers`, blocking."""
         result: list[ClientInformation] = self._call(
-            self._twin.channel_consumers, channel, timeout_s=timeout_s
+            self._wrapped.channel_consumers, channel, timeout_s=timeout_s
         )
         return result
 
     def queues(self, channel: str, *, timeout_s: float | None = None) -> list[QueueInformation]:
         """As :meth:`tmqp_client.Client.queues`, blocking."""
-        result: list[QueueInformation] = self._call(self._twin.queues, channel, timeout_s=timeout_s)
+        result: list[QueueInformation] = self._call(
+            self._wrapped.queues, channel, timeout_s=timeout_s
+        )
         return result
 
     def queue_information(
@@ -274,7 +277,7 @@ class More(Blocking[Client]):
     ) -> QueueInformation:
         """As :meth:`tmqp_client.Client.queue_information`, blocking."""
         result: QueueInformation = self._call(
-            self._twin.queue_information, channel, queue_id, timeout_s=timeout_s
+            self._wrapped.queue_information, channel, queue_id, timeout_s=timeout_s
         )
         return result
 
@@ -282,13 +285,13 @@ class More(Blocking[Client]):
         self, channel: str, options: ChannelOptions, *, timeout_s: float | None = None
     ) -> None:
         """As :meth:`tmqp_client.Client.update_channel`, blocking."""
-        self._call(self._twin.update_channel, channel, options, timeout_s=timeout_s)
+        self._call(self._wrapped.update_channel, channel, options, timeout_s=timeout_s)
 
     def update_queue(
         self, channel: str, queue_id: int, options: QueueOptions, *, timeout_s: float | None = None
     ) -> None:
         """As :meth:`tmqp_client.Client.update_queue`, blocking."""
-        self._call(self._twin.update_queue, channel, queue_id, options, timeout_s=timeout_s)
+        self._call(self._wrapped.update_queue, channel, queue_id, options, timeout_s=timeout_s)
 
     def clear_queue(
         self,
@@ -301,7 +304,7 @@ class More(Blocking[Client]):
     ) -> None:
         """As :meth:`tmqp_client.Client.clear_queue`, blocking."""
         self._call(
-            self._twin.clear_queue,
+            self._wrapped.clear_queue,
             channel,
             queue_id,
             high_priority=high_priority,
@@ -311,12 +314,21 @@ class More(Blocking[Client]):
 
     def clients(self, type: str = "", *, timeout_s: float | None = None) -> list[ClientInformation]:
         """As :meth:`tmqp_client.Client.clients`, blocking."""
-        result: list[ClientInformation] = self._call(self._twin.clients, type, timeout_s=timeout_s)
+        result: list[ClientInformation] = self._call(
+            self._wrapped.clients, type, timeout_s=timeout_s
+        )
+        return result
+
+    def server_information(self, *, timeout_s: float | None = None) -> ServerInformation:
+        """As :meth:`tmqp_client.Client.server_information`, blocking."""
+        result: ServerInformation = self._call(
+            self._wrapped.server_information, timeout_s=timeout_s
+        )
         return result
 
     def nodes(self, *, timeout_s: float | None = None) -> list[NodeInformation]:
         """As :meth:`tmqp_client.Client.nodes`, blocking."""
-        result: list[NodeInformation] = self._call(self._twin.nodes, timeout_s=timeout_s)
+        result: list[NodeInformation] = self._call(self._wrapped.nodes, timeout_s=timeout_s)
         return result
 
     def open_transaction(
@@ -331,7 +343,7 @@ class More(Blocking[Client]):
     ) -> TransactionInformation:
         """As :meth:`tmqp_client.Client.open_transaction`, blocking."""
         result: TransactionInformation = self._call(
-            self._twin.open_transaction,
+            self._wrapped.open_transaction,
             application,
             epoch,
             part=part,
@@ -355,7 +367,7 @@ class More(Blocking[Client]):
     ) -> TransactionInformation:
         """As :meth:`tmqp_client.Client.push_transaction`, blocking."""
         result: TransactionInformation = self._call(
-            self._twin.push_transaction,
+            self._wrapped.push_transaction,
             transaction,
             channel,
             queue_id,
@@ -377,7 +389,7 @@ class More(Blocking[Client]):
     ) -> TransactionInformation:
         """As :meth:`tmqp_client.Client.commit_transaction`, blocking."""
         result: TransactionInformation = self._call(
-            self._twin.commit_transaction, application, epoch, transactions, timeout_s=timeout_s
+            self._wrapped.commit_transaction, application, epoch, transactions, timeout_s=timeout_s
         )
         return result
 
@@ -391,7 +403,7 @@ class More(Blocking[Client]):
     ) -> None:
         """As :meth:`tmqp_client.Client.abort_transaction`, blocking."""
         self._call(
-            self._twin.abort_transaction,
+            self._wrapped.abort_transaction,
             application,
             epoch,
             transaction=transaction,
@@ -403,19 +415,19 @@ class More(Blocking[Client]):
     ) -> list[TransactionInformation]:
         """As :meth:`tmqp_client.Client.list_transactions`, blocking."""
         result: list[TransactionInformation] = self._call(
-            self._twin.list_transactions, application_filter, timeout_s=timeout_s
+            self._wrapped.list_transactions, application_filter, timeout_s=timeout_s
         )
         return result
 
     @property
     def converter(self) -> Converter:
         """As :attr:`tmqp_client.Client.converter`."""
-        return self._twin.converter
+        return self._wrapped.converter
 
     def encode(self, value: object) -> bytes:
         """As :meth:`tmqp_client.Client.encode`."""
-        return self._twin.encode(value)
+        return self._wrapped.encode(value)
 
     def decode(self, message: HasPayload, kind: type[_T]) -> _T:
         """As :meth:`tmqp_client.Client.decode`."""
-        return self._twin.decode(message, kind)
+        return self._wrapped.decode(message, kind)

@@ -5,51 +5,62 @@ Made by ``python -m tools.make_sync``: edit the async side, and run that.
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Literal
+
 from tmqp.address import Address
 from tmqp.constants import PullClear, QueueStatus
 from tmqp.models import ChannelOptions, QueueOptions
 from tmqp_client._core.requests import Headers, Payload
+from tmqp_client._report import Pushed
 from tmqp_client.client import Client
 from tmqp_client.connection_events import ConnectionState
 from tmqp_client.consumer import AcknowledgeMode
 from tmqp_client.statistics import ClientStatistics
 from tmqp_client.sync._blocking import Blocking
-from tmqp_client.sync._generated_received import ConnectionEvents, Consumer, Pull, Unclaimed
+from tmqp_client.sync._generated_received import (
+    Batch,
+    ConnectionEvents,
+    Consumer,
+    Pull,
+    TemporaryQueue,
+    Unclaimed,
+)
 
 __all__ = ["Own"]
 
 
 class Own(Blocking[Client]):
-    """The blocking twin of :class:`tmqp_client.Client`."""
+    """The blocking form of :class:`tmqp_client.Client`."""
 
     @property
     def client_id(self) -> str:
         """As :attr:`tmqp_client.Client.client_id`."""
-        return self._twin.client_id
+        return self._wrapped.client_id
 
     @property
     def connected(self) -> bool:
         """As :attr:`tmqp_client.Client.connected`."""
-        return self._twin.connected
+        return self._wrapped.connected
 
     @property
     def state(self) -> ConnectionState:
         """As :attr:`tmqp_client.Client.state`."""
-        return self._twin.state
+        return self._wrapped.state
 
     @property
     def address(self) -> Address | None:
         """As :attr:`tmqp_client.Client.address`."""
-        return self._twin.address
+        return self._wrapped.address
 
     def connection_events(self) -> ConnectionEvents:
         """As :meth:`tmqp_client.Client.connection_events`, blocking."""
-        result: ConnectionEvents = self._call(self._twin.connection_events)
+        result: ConnectionEvents = self._call(self._wrapped.connection_events)
         return result
 
     def statistics(self) -> ClientStatistics:
         """As :meth:`tmqp_client.Client.statistics`."""
-        return self._twin.statistics()
+        return self._wrapped.statistics()
 
     def create_channel(
         self,
@@ -61,13 +72,13 @@ class Own(Blocking[Client]):
     ) -> bool:
         """As :meth:`tmqp_client.Client.create_channel`, blocking."""
         result: bool = self._call(
-            self._twin.create_channel, name, options, exist_ok=exist_ok, timeout_s=timeout_s
+            self._wrapped.create_channel, name, options, exist_ok=exist_ok, timeout_s=timeout_s
         )
         return result
 
     def remove_channel(self, name: str, *, timeout_s: float | None = None) -> None:
         """As :meth:`tmqp_client.Client.remove_channel`, blocking."""
-        self._call(self._twin.remove_channel, name, timeout_s=timeout_s)
+        self._call(self._wrapped.remove_channel, name, timeout_s=timeout_s)
 
     def create_queue(
         self,
@@ -85,7 +96,7 @@ class Own(Blocking[Client]):
     ) -> bool:
         """As :meth:`tmqp_client.Client.create_queue`, blocking."""
         result: bool = self._call(
-            self._twin.create_queue,
+            self._wrapped.create_queue,
             channel,
             queue_id,
             options,
@@ -101,15 +112,63 @@ class Own(Blocking[Client]):
 
     def remove_queue(self, channel: str, queue_id: int, *, timeout_s: float | None = None) -> None:
         """As :meth:`tmqp_client.Client.remove_queue`, blocking."""
-        self._call(self._twin.remove_queue, channel, queue_id, timeout_s=timeout_s)
+        self._call(self._wrapped.remove_queue, channel, queue_id, timeout_s=timeout_s)
 
-    def join(self, channel: str, *, timeout_s: float | None = None) -> None:
+    def join(
+        self,
+        channel: str,
+        *,
+        filter: str | None = None,
+        filter_language: str | None = None,
+        window: int | None = None,
+        credit: int | None = None,
+        ack_timeout_s: float | None = None,
+        returns: Literal["timeout", "front", "end"] | None = None,
+        priority: int | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
         """As :meth:`tmqp_client.Client.join`, blocking."""
-        self._call(self._twin.join, channel, timeout_s=timeout_s)
+        self._call(
+            self._wrapped.join,
+            channel,
+            filter=filter,
+            filter_language=filter_language,
+            window=window,
+            credit=credit,
+            ack_timeout_s=ack_timeout_s,
+            returns=returns,
+            priority=priority,
+            timeout_s=timeout_s,
+        )
+
+    def set_terms(
+        self,
+        channel: str,
+        *,
+        window: int | None = None,
+        ack_timeout_s: float | None = None,
+        returns: Literal["timeout", "front", "end"] | None = None,
+        priority: int | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """As :meth:`tmqp_client.Client.set_terms`, blocking."""
+        self._call(
+            self._wrapped.set_terms,
+            channel,
+            window=window,
+            ack_timeout_s=ack_timeout_s,
+            returns=returns,
+            priority=priority,
+            timeout_s=timeout_s,
+        )
+
+    def grant(self, channel: str, credit: int, *, timeout_s: float | None = None) -> None:
+        """As :meth:`tmqp_client.Client.grant`, blocking."""
+        self._call(self._wrapped.grant, channel, credit, timeout_s=timeout_s)
 
     def leave(self, channel: str, *, timeout_s: float | None = None) -> None:
         """As :meth:`tmqp_client.Client.leave`, blocking."""
-        self._call(self._twin.leave, channel, timeout_s=timeout_s)
+        self._call(self._wrapped.leave, channel, timeout_s=timeout_s)
 
     def push(
         self,
@@ -123,10 +182,13 @@ class Own(Blocking[Client]):
         message_id: str | None = None,
         timeout_s: float | None = None,
         nowait: bool = False,
+        delay_s: float | None = None,
+        deliver_at: datetime | None = None,
+        expires_s: float | None = None,
     ) -> str:
         """As :meth:`tmqp_client.Client.push`, blocking."""
         result: str = self._call(
-            self._twin.push,
+            self._wrapped.push,
             channel,
             queue_id,
             payload,
@@ -136,12 +198,53 @@ class Own(Blocking[Client]):
             message_id=message_id,
             timeout_s=timeout_s,
             nowait=nowait,
+            delay_s=delay_s,
+            deliver_at=deliver_at,
+            expires_s=expires_s,
+        )
+        return result
+
+    def push_counted(
+        self,
+        channel: str,
+        queue_id: int,
+        payload: Payload,
+        *,
+        headers: Headers = (),
+        high_priority: bool = False,
+        message_id: str | None = None,
+        timeout_s: float | None = None,
+    ) -> Pushed:
+        """As :meth:`tmqp_client.Client.push_counted`, blocking."""
+        result: Pushed = self._call(
+            self._wrapped.push_counted,
+            channel,
+            queue_id,
+            payload,
+            headers=headers,
+            high_priority=high_priority,
+            message_id=message_id,
+            timeout_s=timeout_s,
+        )
+        return result
+
+    def batch(self, *, timeout_s: float | None = None) -> Batch:
+        """As :meth:`tmqp_client.Client.batch`, blocking."""
+        result: Batch = self._call(self._wrapped.batch, timeout_s=timeout_s)
+        return result
+
+    def cancel_message(
+        self, channel: str, queue_id: int, message_id: str, *, timeout_s: float | None = None
+    ) -> bool:
+        """As :meth:`tmqp_client.Client.cancel_message`, blocking."""
+        result: bool = self._call(
+            self._wrapped.cancel_message, channel, queue_id, message_id, timeout_s=timeout_s
         )
         return result
 
     def ping(self, *, timeout_s: float | None = None) -> float:
         """As :meth:`tmqp_client.Client.ping`, blocking."""
-        result: float = self._call(self._twin.ping, timeout_s=timeout_s)
+        result: float = self._call(self._wrapped.ping, timeout_s=timeout_s)
         return result
 
     def consume(
@@ -151,10 +254,33 @@ class Own(Blocking[Client]):
         *,
         acknowledge: AcknowledgeMode = "auto",
         join: bool = True,
+        filter: str | None = None,
+        filter_language: str | None = None,
+        window: int | None = None,
+        ack_timeout_s: float | None = None,
+        returns: Literal["timeout", "front", "end"] | None = None,
     ) -> Consumer:
         """As :meth:`tmqp_client.Client.consume`, blocking."""
         result: Consumer = self._call(
-            self._twin.consume, channel, queue_id, acknowledge=acknowledge, join=join
+            self._wrapped.consume,
+            channel,
+            queue_id,
+            acknowledge=acknowledge,
+            join=join,
+            filter=filter,
+            filter_language=filter_language,
+            window=window,
+            ack_timeout_s=ack_timeout_s,
+            returns=returns,
+        )
+        return result
+
+    def temporary_queue(
+        self, prefix: str = "temporary", *, acknowledge: AcknowledgeMode = "auto"
+    ) -> TemporaryQueue:
+        """As :meth:`tmqp_client.Client.temporary_queue`, blocking."""
+        result: TemporaryQueue = self._call(
+            self._wrapped.temporary_queue, prefix, acknowledge=acknowledge
         )
         return result
 
@@ -171,7 +297,7 @@ class Own(Blocking[Client]):
     ) -> Pull:
         """As :meth:`tmqp_client.Client.pull`, blocking."""
         result: Pull = self._call(
-            self._twin.pull,
+            self._wrapped.pull,
             channel,
             queue_id,
             count,
@@ -187,11 +313,11 @@ class Own(Blocking[Client]):
     ) -> bytes | None:
         """As :meth:`tmqp_client.Client.read_cache`, blocking."""
         result: bytes | None = self._call(
-            self._twin.read_cache, channel, queue_id, timeout_s=timeout_s
+            self._wrapped.read_cache, channel, queue_id, timeout_s=timeout_s
         )
         return result
 
     def unclaimed(self) -> Unclaimed:
         """As :meth:`tmqp_client.Client.unclaimed`, blocking."""
-        result: Unclaimed = self._call(self._twin.unclaimed)
+        result: Unclaimed = self._call(self._wrapped.unclaimed)
         return result

@@ -6,15 +6,17 @@ Made by ``python -m tools.make_sync``: edit the async side, and run that.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from tmqp.constants import NackReason
 from tmqp.events import MessageReceived
-from tmqp_client._core.requests import Payload
+from tmqp_client._core.requests import Headers, Payload
+from tmqp_client.batch import Batch as AsyncBatch
 from tmqp_client.connection_events import ConnectionEvent
 from tmqp_client.connection_events import ConnectionEvents as AsyncConnectionEvents
 from tmqp_client.consumer import Consumer as AsyncConsumer
 from tmqp_client.consumer import ConsumerIterator as AsyncConsumerIterator
+from tmqp_client.consumer import TemporaryQueue as AsyncTemporaryQueue
 from tmqp_client.custom import CustomMessage as AsyncCustomMessage
 from tmqp_client.custom import CustomMessages as AsyncCustomMessages
 from tmqp_client.direct import DirectMessage as AsyncDirectMessage
@@ -22,13 +24,15 @@ from tmqp_client.direct import DirectMessages as AsyncDirectMessages
 from tmqp_client.events import AnyEvent
 from tmqp_client.events import Events as AsyncEvents
 from tmqp_client.message import Message as AsyncMessage
+from tmqp_client.operations.browsing import PeekedMessages as AsyncPeekedMessages
 from tmqp_client.operations.reading import KeptMessages as AsyncKeptMessages
 from tmqp_client.pull import Pull as AsyncPull
-from tmqp_client.reading import KeptMessage
+from tmqp_client.reading import KeptMessage, PeekedMessage
 from tmqp_client.sync._blocking import Blocking
 from tmqp_client.unclaimed import Unclaimed as AsyncUnclaimed
 
 __all__ = [
+    "Batch",
     "ConnectionEvents",
     "Consumer",
     "ConsumerIterator",
@@ -39,76 +43,90 @@ __all__ = [
     "Events",
     "KeptMessages",
     "Message",
+    "PeekedMessages",
     "Pull",
+    "TemporaryQueue",
     "Unclaimed",
 ]
 
 
 class Message(Blocking[AsyncMessage]):
-    """The blocking twin of :class:`tmqp_client.Message`."""
+    """The blocking form of :class:`tmqp_client.Message`."""
 
     @property
     def channel(self) -> str:
         """As :attr:`tmqp_client.Message.channel`."""
-        return self._twin.channel
+        return self._wrapped.channel
 
     @property
     def queue_id(self) -> int:
         """As :attr:`tmqp_client.Message.queue_id`."""
-        return self._twin.queue_id
+        return self._wrapped.queue_id
 
     @property
     def message_id(self) -> str:
         """As :attr:`tmqp_client.Message.message_id`."""
-        return self._twin.message_id
+        return self._wrapped.message_id
 
     @property
     def source(self) -> str:
         """As :attr:`tmqp_client.Message.source`."""
-        return self._twin.source
+        return self._wrapped.source
 
     @property
     def high_priority(self) -> bool:
         """As :attr:`tmqp_client.Message.high_priority`."""
-        return self._twin.high_priority
+        return self._wrapped.high_priority
 
     @property
     def first_acquirer(self) -> bool:
         """As :attr:`tmqp_client.Message.first_acquirer`."""
-        return self._twin.first_acquirer
+        return self._wrapped.first_acquirer
 
     @property
     def redelivered(self) -> bool:
         """As :attr:`tmqp_client.Message.redelivered`."""
-        return self._twin.redelivered
+        return self._wrapped.redelivered
 
     @property
     def requires_acknowledge(self) -> bool:
         """As :attr:`tmqp_client.Message.requires_acknowledge`."""
-        return self._twin.requires_acknowledge
+        return self._wrapped.requires_acknowledge
 
     @property
     def answered(self) -> bool:
         """As :attr:`tmqp_client.Message.answered`."""
-        return self._twin.answered
+        return self._wrapped.answered
 
     @property
     def stale(self) -> bool:
         """As :attr:`tmqp_client.Message.stale`."""
-        return self._twin.stale
+        return self._wrapped.stale
 
     def ack(self) -> bool:
         """As :meth:`tmqp_client.Message.ack`, blocking."""
-        result: bool = self._call(self._twin.ack)
+        result: bool = self._call(self._wrapped.ack)
         return result
 
     def nack(self, reason: str = NackReason.NONE) -> bool:
         """As :meth:`tmqp_client.Message.nack`, blocking."""
-        result: bool = self._call(self._twin.nack, reason)
+        result: bool = self._call(self._wrapped.nack, reason)
+        return result
+
+    def release(
+        self, *, delay_s: float = 0.0, to: Literal["front", "end"] = "end", counted: bool = True
+    ) -> bool:
+        """As :meth:`tmqp_client.Message.release`, blocking."""
+        result: bool = self._call(self._wrapped.release, delay_s=delay_s, to=to, counted=counted)
+        return result
+
+    def extend(self, seconds: float, *, timeout_s: float | None = None) -> bool:
+        """As :meth:`tmqp_client.Message.extend`, blocking."""
+        result: bool = self._call(self._wrapped.extend, seconds, timeout_s=timeout_s)
         return result
 
     def __enter__(self) -> Self:
-        self._loop.call(self._twin.__aenter__)
+        self._loop.call(self._wrapped.__aenter__)
         return self
 
     def __exit__(
@@ -117,85 +135,85 @@ class Message(Blocking[AsyncMessage]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+        self._loop.call(self._wrapped.__aexit__, exc_type, exc, traceback)
 
     @property
     def payload(self) -> bytes:
         """As :attr:`tmqp_client.Message.payload`."""
-        return self._twin.payload
+        return self._wrapped.payload
 
     @property
     def text(self) -> str:
         """As :attr:`tmqp_client.Message.text`."""
-        return self._twin.text
+        return self._wrapped.text
 
     @property
     def parts(self) -> list[bytes]:
         """As :attr:`tmqp_client.Message.parts`."""
-        return self._twin.parts
+        return self._wrapped.parts
 
     @property
     def headers(self) -> list[tuple[str, str]]:
         """As :attr:`tmqp_client.Message.headers`."""
-        return self._twin.headers
+        return self._wrapped.headers
 
     def header(self, name: str) -> str | None:
         """As :meth:`tmqp_client.Message.header`."""
-        return self._twin.header(name)
+        return self._wrapped.header(name)
 
 
 class DirectMessage(Blocking[AsyncDirectMessage]):
-    """The blocking twin of :class:`tmqp_client.DirectMessage`."""
+    """The blocking form of :class:`tmqp_client.DirectMessage`."""
 
     @property
     def source(self) -> str:
         """As :attr:`tmqp_client.DirectMessage.source`."""
-        return self._twin.source
+        return self._wrapped.source
 
     @property
     def target(self) -> str:
         """As :attr:`tmqp_client.DirectMessage.target`."""
-        return self._twin.target
+        return self._wrapped.target
 
     @property
     def content_type(self) -> int:
         """As :attr:`tmqp_client.DirectMessage.content_type`."""
-        return self._twin.content_type
+        return self._wrapped.content_type
 
     @property
     def message_id(self) -> str:
         """As :attr:`tmqp_client.DirectMessage.message_id`."""
-        return self._twin.message_id
+        return self._wrapped.message_id
 
     @property
     def requires_response(self) -> bool:
         """As :attr:`tmqp_client.DirectMessage.requires_response`."""
-        return self._twin.requires_response
+        return self._wrapped.requires_response
 
     @property
     def requires_acknowledge(self) -> bool:
         """As :attr:`tmqp_client.DirectMessage.requires_acknowledge`."""
-        return self._twin.requires_acknowledge
+        return self._wrapped.requires_acknowledge
 
     @property
     def responded(self) -> bool:
         """As :attr:`tmqp_client.DirectMessage.responded`."""
-        return self._twin.responded
+        return self._wrapped.responded
 
     def respond(self, code: int = 0, payload: Payload = b"") -> None:
         """As :meth:`tmqp_client.DirectMessage.respond`, blocking."""
-        self._call(self._twin.respond, code, payload)
+        self._call(self._wrapped.respond, code, payload)
 
     def ack(self) -> None:
         """As :meth:`tmqp_client.DirectMessage.ack`, blocking."""
-        self._call(self._twin.ack)
+        self._call(self._wrapped.ack)
 
     def nack(self, reason: str = NackReason.NONE) -> None:
         """As :meth:`tmqp_client.DirectMessage.nack`, blocking."""
-        self._call(self._twin.nack, reason)
+        self._call(self._wrapped.nack, reason)
 
     def __enter__(self) -> Self:
-        self._loop.call(self._twin.__aenter__)
+        self._loop.call(self._wrapped.__aenter__)
         return self
 
     def __exit__(
@@ -204,35 +222,35 @@ class DirectMessage(Blocking[AsyncDirectMessage]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+        self._loop.call(self._wrapped.__aexit__, exc_type, exc, traceback)
 
     @property
     def payload(self) -> bytes:
         """As :attr:`tmqp_client.DirectMessage.payload`."""
-        return self._twin.payload
+        return self._wrapped.payload
 
     @property
     def text(self) -> str:
         """As :attr:`tmqp_client.DirectMessage.text`."""
-        return self._twin.text
+        return self._wrapped.text
 
     @property
     def parts(self) -> list[bytes]:
         """As :attr:`tmqp_client.DirectMessage.parts`."""
-        return self._twin.parts
+        return self._wrapped.parts
 
     @property
     def headers(self) -> list[tuple[str, str]]:
         """As :attr:`tmqp_client.DirectMessage.headers`."""
-        return self._twin.headers
+        return self._wrapped.headers
 
     def header(self, name: str) -> str | None:
         """As :meth:`tmqp_client.DirectMessage.header`."""
-        return self._twin.header(name)
+        return self._wrapped.header(name)
 
 
 class ConsumerIterator(Blocking[AsyncConsumerIterator]):
-    """The blocking twin of :class:`tmqp_client.ConsumerIterator`."""
+    """The blocking form of :class:`tmqp_client.ConsumerIterator`."""
 
     def __iter__(self) -> Self:
         return self
@@ -243,10 +261,20 @@ class ConsumerIterator(Blocking[AsyncConsumerIterator]):
 
 
 class Consumer(Blocking[AsyncConsumer]):
-    """The blocking twin of :class:`tmqp_client.Consumer`."""
+    """The blocking form of :class:`tmqp_client.Consumer`."""
+
+    @property
+    def channel(self) -> str:
+        """As :attr:`tmqp_client.Consumer.channel`."""
+        return self._wrapped.channel
+
+    @property
+    def queue_id(self) -> int | None:
+        """As :attr:`tmqp_client.Consumer.queue_id`."""
+        return self._wrapped.queue_id
 
     def __enter__(self) -> Self:
-        self._loop.call(self._twin.__aenter__)
+        self._loop.call(self._wrapped.__aenter__)
         return self
 
     def __exit__(
@@ -255,33 +283,132 @@ class Consumer(Blocking[AsyncConsumer]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+        self._loop.call(self._wrapped.__aexit__, exc_type, exc, traceback)
 
     def aclose(self) -> None:
         """As :meth:`tmqp_client.Consumer.aclose`, blocking."""
-        self._call(self._twin.aclose)
+        self._call(self._wrapped.aclose)
 
     def __iter__(self) -> ConsumerIterator:
-        result: ConsumerIterator = self._wrap(self._twin.__aiter__())
+        result: ConsumerIterator = self._wrap(self._wrapped.__aiter__())
         return result
 
     def get(self, *, timeout_s: float | None = None) -> Message:
         """As :meth:`tmqp_client.Consumer.get`, blocking."""
-        result: Message = self._call(self._twin.get, timeout_s=timeout_s)
+        result: Message = self._call(self._wrapped.get, timeout_s=timeout_s)
+        return result
+
+
+class Batch(Blocking[AsyncBatch]):
+    """The blocking form of :class:`tmqp_client.Batch`."""
+
+    @property
+    def count(self) -> int:
+        """As :attr:`tmqp_client.Batch.count`."""
+        return self._wrapped.count
+
+    def push(
+        self,
+        channel: str,
+        queue_id: int,
+        payload: Payload,
+        *,
+        headers: Headers = (),
+        high_priority: bool = False,
+        message_id: str | None = None,
+    ) -> str:
+        """As :meth:`tmqp_client.Batch.push`."""
+        return self._wrapped.push(
+            channel,
+            queue_id,
+            payload,
+            headers=headers,
+            high_priority=high_priority,
+            message_id=message_id,
+        )
+
+    def ack(self, message: Message) -> None:
+        """As :meth:`tmqp_client.Batch.ack`, blocking."""
+        self._call(self._wrapped.ack, message)
+
+    def nack(self, message: Message, reason: str = NackReason.NONE) -> None:
+        """As :meth:`tmqp_client.Batch.nack`, blocking."""
+        self._call(self._wrapped.nack, message, reason)
+
+    def release(
+        self,
+        message: Message,
+        *,
+        delay_s: float = 0.0,
+        to: Literal["front", "end"] = "end",
+        counted: bool = True,
+    ) -> None:
+        """As :meth:`tmqp_client.Batch.release`, blocking."""
+        self._call(self._wrapped.release, message, delay_s=delay_s, to=to, counted=counted)
+
+    def __enter__(self) -> Self:
+        self._loop.call(self._wrapped.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call(self._wrapped.__aexit__, exc_type, exc, traceback)
+
+
+class TemporaryQueue(Blocking[AsyncTemporaryQueue]):
+    """The blocking form of :class:`tmqp_client.TemporaryQueue`."""
+
+    def __enter__(self) -> Self:
+        self._loop.call(self._wrapped.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call(self._wrapped.__aexit__, exc_type, exc, traceback)
+
+    def aclose(self) -> None:
+        """As :meth:`tmqp_client.TemporaryQueue.aclose`, blocking."""
+        self._call(self._wrapped.aclose)
+
+    @property
+    def channel(self) -> str:
+        """As :attr:`tmqp_client.TemporaryQueue.channel`."""
+        return self._wrapped.channel
+
+    @property
+    def queue_id(self) -> int | None:
+        """As :attr:`tmqp_client.TemporaryQueue.queue_id`."""
+        return self._wrapped.queue_id
+
+    def __iter__(self) -> ConsumerIterator:
+        result: ConsumerIterator = self._wrap(self._wrapped.__aiter__())
+        return result
+
+    def get(self, *, timeout_s: float | None = None) -> Message:
+        """As :meth:`tmqp_client.TemporaryQueue.get`, blocking."""
+        result: Message = self._call(self._wrapped.get, timeout_s=timeout_s)
         return result
 
 
 class Pull(Blocking[AsyncPull]):
-    """The blocking twin of :class:`tmqp_client.Pull`."""
+    """The blocking form of :class:`tmqp_client.Pull`."""
 
     @property
     def reason(self) -> str:
         """As :attr:`tmqp_client.Pull.reason`."""
-        return self._twin.reason
+        return self._wrapped.reason
 
     def close(self) -> None:
         """As :meth:`tmqp_client.Pull.close`, blocking."""
-        self._call(self._twin.close)
+        self._call(self._wrapped.close)
 
     def __iter__(self) -> Self:
         return self
@@ -292,7 +419,7 @@ class Pull(Blocking[AsyncPull]):
 
 
 class DirectMessages(Blocking[AsyncDirectMessages]):
-    """The blocking twin of :class:`tmqp_client.DirectMessages`."""
+    """The blocking form of :class:`tmqp_client.DirectMessages`."""
 
     def __iter__(self) -> Self:
         return self
@@ -302,7 +429,7 @@ class DirectMessages(Blocking[AsyncDirectMessages]):
         return result
 
     def __enter__(self) -> Self:
-        self._loop.call(self._twin.__aenter__)
+        self._loop.call(self._wrapped.__aenter__)
         return self
 
     def __exit__(
@@ -311,53 +438,53 @@ class DirectMessages(Blocking[AsyncDirectMessages]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+        self._loop.call(self._wrapped.__aexit__, exc_type, exc, traceback)
 
     def aclose(self) -> None:
         """As :meth:`tmqp_client.DirectMessages.aclose`, blocking."""
-        self._call(self._twin.aclose)
+        self._call(self._wrapped.aclose)
 
 
 class CustomMessage(Blocking[AsyncCustomMessage]):
-    """The blocking twin of :class:`tmqp_client.CustomMessage`."""
+    """The blocking form of :class:`tmqp_client.CustomMessage`."""
 
     @property
     def content_type(self) -> int:
         """As :attr:`tmqp_client.CustomMessage.content_type`."""
-        return self._twin.content_type
+        return self._wrapped.content_type
 
     @property
     def message_id(self) -> str:
         """As :attr:`tmqp_client.CustomMessage.message_id`."""
-        return self._twin.message_id
+        return self._wrapped.message_id
 
     @property
     def payload(self) -> bytes:
         """As :attr:`tmqp_client.CustomMessage.payload`."""
-        return self._twin.payload
+        return self._wrapped.payload
 
     @property
     def text(self) -> str:
         """As :attr:`tmqp_client.CustomMessage.text`."""
-        return self._twin.text
+        return self._wrapped.text
 
     @property
     def parts(self) -> list[bytes]:
         """As :attr:`tmqp_client.CustomMessage.parts`."""
-        return self._twin.parts
+        return self._wrapped.parts
 
     @property
     def headers(self) -> list[tuple[str, str]]:
         """As :attr:`tmqp_client.CustomMessage.headers`."""
-        return self._twin.headers
+        return self._wrapped.headers
 
     def header(self, name: str) -> str | None:
         """As :meth:`tmqp_client.CustomMessage.header`."""
-        return self._twin.header(name)
+        return self._wrapped.header(name)
 
 
 class CustomMessages(Blocking[AsyncCustomMessages]):
-    """The blocking twin of :class:`tmqp_client.CustomMessages`."""
+    """The blocking form of :class:`tmqp_client.CustomMessages`."""
 
     def __iter__(self) -> Self:
         return self
@@ -367,7 +494,7 @@ class CustomMessages(Blocking[AsyncCustomMessages]):
         return result
 
     def __enter__(self) -> Self:
-        self._loop.call(self._twin.__aenter__)
+        self._loop.call(self._wrapped.__aenter__)
         return self
 
     def __exit__(
@@ -376,15 +503,15 @@ class CustomMessages(Blocking[AsyncCustomMessages]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+        self._loop.call(self._wrapped.__aexit__, exc_type, exc, traceback)
 
     def aclose(self) -> None:
         """As :meth:`tmqp_client.CustomMessages.aclose`, blocking."""
-        self._call(self._twin.aclose)
+        self._call(self._wrapped.aclose)
 
 
 class Events(Blocking[AsyncEvents]):
-    """The blocking twin of :class:`tmqp_client.Events`."""
+    """The blocking form of :class:`tmqp_client.Events`."""
 
     def __iter__(self) -> Self:
         return self
@@ -394,7 +521,7 @@ class Events(Blocking[AsyncEvents]):
         return result
 
     def __enter__(self) -> Self:
-        self._loop.call(self._twin.__aenter__)
+        self._loop.call(self._wrapped.__aenter__)
         return self
 
     def __exit__(
@@ -403,15 +530,15 @@ class Events(Blocking[AsyncEvents]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+        self._loop.call(self._wrapped.__aexit__, exc_type, exc, traceback)
 
     def aclose(self) -> None:
         """As :meth:`tmqp_client.Events.aclose`, blocking."""
-        self._call(self._twin.aclose)
+        self._call(self._wrapped.aclose)
 
 
 class Unclaimed(Blocking[AsyncUnclaimed]):
-    """The blocking twin of :class:`tmqp_client.Unclaimed`."""
+    """The blocking form of :class:`tmqp_client.Unclaimed`."""
 
     def __iter__(self) -> Self:
         return self
@@ -422,11 +549,11 @@ class Unclaimed(Blocking[AsyncUnclaimed]):
 
 
 class ConnectionEvents(Blocking[AsyncConnectionEvents]):
-    """The blocking twin of :class:`tmqp_client.ConnectionEvents`."""
+    """The blocking form of :class:`tmqp_client.ConnectionEvents`."""
 
     def close(self) -> None:
         """As :meth:`tmqp_client.ConnectionEvents.close`, blocking."""
-        self._call(self._twin.close)
+        self._call(self._wrapped.close)
 
     def __iter__(self) -> Self:
         return self
@@ -436,7 +563,7 @@ class ConnectionEvents(Blocking[AsyncConnectionEvents]):
         return result
 
     def __enter__(self) -> Self:
-        self._loop.call(self._twin.__aenter__)
+        self._loop.call(self._wrapped.__aenter__)
         return self
 
     def __exit__(
@@ -445,15 +572,26 @@ class ConnectionEvents(Blocking[AsyncConnectionEvents]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._loop.call(self._twin.__aexit__, exc_type, exc, traceback)
+        self._loop.call(self._wrapped.__aexit__, exc_type, exc, traceback)
 
 
 class KeptMessages(Blocking[AsyncKeptMessages]):
-    """The blocking twin of :class:`tmqp_client.KeptMessages`."""
+    """The blocking form of :class:`tmqp_client.KeptMessages`."""
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> KeptMessage:
         result: KeptMessage = self._next()
+        return result
+
+
+class PeekedMessages(Blocking[AsyncPeekedMessages]):
+    """The blocking form of :class:`tmqp_client.PeekedMessages`."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> PeekedMessage:
+        result: PeekedMessage = self._next()
         return result

@@ -1,4 +1,4 @@
-"""Owns the hooks about who may connect and who may do what: ``Access``, and the one from a table.
+"""The hooks about who may connect and who may do what: ``Access``, and the one from a table.
 
 A server asks one ``Access`` object.  All its methods are coroutines, so they may ask a database or
 another service; the client who waits for the answer waits alone.  A method that raises, or takes
@@ -29,6 +29,8 @@ import anyio.to_thread
 
 from tmqp_server.access.rights import (
     ANSWER,
+    BROWSE,
+    CANCEL,
     CLEAR_MESSAGES,
     CREATE_CHANNEL,
     CREATE_QUEUE,
@@ -80,7 +82,8 @@ class Applicant:
 
     ``client_id`` is empty when it leaves the choice to the server.  ``properties`` are those that
     have no meaning in the protocol.  ``peer`` is where the connection comes from, ``secure``
-    whether it is encrypted, ``door`` the protocol it speaks.
+    whether it is encrypted, ``door`` the protocol it speaks.  ``acts_as`` is the entry that the
+    configuration names for clients of this door that bring no credentials.
     """
 
     session: int
@@ -92,6 +95,7 @@ class Applicant:
     peer: str = ""
     secure: bool = False
     door: str = ""
+    acts_as: str = ""
 
 
 @final
@@ -230,6 +234,14 @@ class Access:
         """Take messages out of a pull queue, or read a cache queue; it must have joined, too."""
         return await self.may(who, PULL, channel, queue_id)
 
+    async def may_browse(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
+        """Look at a queue's messages without taking any."""
+        return await self.may(who, BROWSE, channel, queue_id)
+
+    async def may_cancel(self, who: Identity, channel: str, queue_id: int) -> bool | Answer:
+        """Remove deferred messages from a queue, whoever pushed them."""
+        return await self.may(who, CANCEL, channel, queue_id)
+
     async def may_send_direct(self, who: Identity, target: str) -> bool | Answer:
         """Send to clients: ``target`` is an id, ``@name:`` or ``@type:`` and a name (F113)."""
         return await self.may(who, DIRECT, target, NO_QUEUE)
@@ -282,7 +294,7 @@ class Access:
         return await self.may(who, SEE_CLIENTS, "", NO_QUEUE)
 
     async def may_see_nodes(self, who: Identity) -> bool | Answer:
-        """See the list of the cluster's nodes."""
+        """See the list of the cluster's nodes, and what the server says of itself."""
         return await self.may(who, SEE_NODES, "", NO_QUEUE)
 
     async def visible_channels(self, who: Identity, names: Sequence[str]) -> Collection[str] | None:
@@ -309,6 +321,7 @@ class TableAccess(Access):
         self._tokens = config.tokens
         self._hashes = [entry.hash for entry in config.tokens if entry.hash is not None]
         self._anonymous = config.anonymous
+        self._by_name = {entry.name: entry for entry in config.tokens}
         self._slow = any(each.slow for each in self._hashes)
         self._turn = anyio.Lock()
 
@@ -318,12 +331,12 @@ class TableAccess(Access):
         if applicant.token:
             place = await self._find(applicant.token)
             entry = self._tokens[place] if place >= 0 else None
+        elif applicant.acts_as:
+            entry = self._by_name.get(applicant.acts_as)
         if entry is None or not _may_be_called(applicant, entry):
             return False
         logger.info("%s: connects as %s", applicant.peer, entry.name)
-        return Admission(
-            authenticated=entry is not self._anonymous, node=entry.node, data=entry.roles
-        )
+        return Admission(authenticated=bool(applicant.token), node=entry.node, data=entry.roles)
 
     async def _find(self, token: str) -> int:
         if not self._slow:

@@ -1,4 +1,4 @@
-"""Owns the hooks that channels name in their options: authenticators and event handlers (F70, F71).
+"""The hooks that channels name in their options: authenticators and event handlers (F70, F71).
 
 An authenticator is an ``Access`` (``auth.py``) that is asked about the channels that name it, in
 the place of the server-wide one.  An event handler is told of what happens in the channels that

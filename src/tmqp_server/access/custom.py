@@ -1,4 +1,4 @@
-"""Owns custom messages (type 0x00) as the server's own code sees them: who sent them, what to say.
+"""Custom messages (type 0x00) as the server's own code sees them: who sent them, what to say.
 
 A hook is any callable that takes a :class:`CustomMessage` and returns an awaitable: a coroutine
 function, or an object with ``async def __call__``.  What the client sends next waits until it has

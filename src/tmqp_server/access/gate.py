@@ -1,10 +1,10 @@
-"""Owns the gate: what is asked about a command, which answers are kept, how a refusal is told.
+"""The gate: what is asked about a command, which answers are kept, how a refusal is told.
 
 Theory of operation.  The hub shows the gate every command of a session before the broker sees it.
 The gate says one of three things: go on; no, and then it knows the effects that tell the peer so,
 in the way each command is refused on the wire; or that somebody must be asked.  Who is asked, and
 how long that takes, is not its business: it makes a :class:`Question`, and later is given the
-:class:`Decision`.  A decision may be kept for a time, for this session and this very question; so a
+:class:`Verdict`.  A decision may be kept for a time, for this session and this very question; so a
 producer costs one question a queue, and one dict look-up a message.
 
 A channel may have an authenticator of its own, which is asked about it instead of the server-wide
@@ -24,12 +24,13 @@ from tmqp.constants import (
     RESULT_UNAUTHORIZED,
     NoContent,
 )
+from tmqp.names import EXACT_MARK
 from tmqp_server.access.needs import (
     FREE,
     NO_QUEUE,
     OF_CHANNELS,
     Need,
-    need_of_parcel,
+    need_of_message_set,
     need_of_place,
     needed,
 )
@@ -61,9 +62,9 @@ __all__ = [
     "MESSAGE",
     "REFUSED",
     "Authorities",
-    "Decision",
     "Gate",
     "Question",
+    "Verdict",
 ]
 
 #: What the gate says of a command.
@@ -133,6 +134,11 @@ class Question:
         self.authenticators: dict[str, str] = {}
 
     @property
+    def about(self) -> str:
+        """The subject as people write it: a channel's exact name without its mark."""
+        return self.subject.removeprefix(EXACT_MARK)
+
+    @property
     def need(self) -> Need:
         """What the answer is kept under."""
         return (self.right, self.subject, self.queue_id, self.event)
@@ -142,7 +148,7 @@ class Question:
 
 
 @final
-class Decision:
+class Verdict:
     """What came of a question.
 
     :param keep_s: for how many seconds the answer holds, 0 for this once.
@@ -233,7 +239,7 @@ class Gate:
             return self._check_batch(number, command, 0, now)[0]
         if kind is PushTransaction:
             assert isinstance(command, PushTransaction)
-            return _check_parcels(kept, command, 0, now)[0]
+            return _check_message_sets(kept, command, 0, now)[0]
         if kind is Connect or kind in _LISTS:
             return ASK
         if isinstance(command, GroupCommand):
@@ -311,8 +317,8 @@ class Gate:
             return self._about(number, need, command, place)
         if isinstance(command, PushTransaction):
             kept = self._kept.get(number)
-            place = 0 if kept is None else _check_parcels(kept, command, start, now)[1]
-            return self._about(number, need_of_parcel(command, place), command, place)
+            place = 0 if kept is None else _check_message_sets(kept, command, start, now)[1]
+            return self._about(number, need_of_message_set(command, place), command, place)
         if isinstance(command, GroupCommand):
             place = self._check_group(self._kept[number] or {}, command, start, now)[1]
             return self._about(number, need_of_place(command, place), command, place)
@@ -325,7 +331,7 @@ class Gate:
         question.authenticator = self.authenticator_of(need)
         return question
 
-    def decided(self, question: Question, decision: Decision, now: float) -> Question | int:
+    def decided(self, question: Question, decision: Verdict, now: float) -> Question | int:
         """A question about a right is answered: ALLOWED or REFUSED, or the next question about the
         same command."""
         number = question.session
@@ -355,7 +361,7 @@ class Gate:
         elif isinstance(command, Batch):
             verdict, following = self._check_batch(number, command, following, now)
         elif isinstance(command, PushTransaction) and kept is not None:
-            verdict, following = _check_parcels(kept, command, following, now)
+            verdict, following = _check_message_sets(kept, command, following, now)
         if verdict == ASK:
             assert command is not None, "a batch, a group or a push"
             return self._question(number, command, following, now)
@@ -389,15 +395,15 @@ def _held(kept: dict[Need, float], need: Need, now: float) -> int:
     return REFUSED if -until > now else ASK
 
 
-def _check_parcels(
+def _check_message_sets(
     kept: dict[Need, float], command: PushTransaction, start: int, now: float
 ) -> tuple[int, int]:
     """What is to be said of a push into a transaction from a place on, and at which place.
 
-    The first place is the transaction, then come the parcels.
+    The first place is the transaction, then come the message sets.
     """
-    for place in range(start, len(command.parcels) + 1):
-        verdict = _held(kept, need_of_parcel(command, place), now)
+    for place in range(start, len(command.message_sets) + 1):
+        verdict = _held(kept, need_of_message_set(command, place), now)
         if verdict != ALLOWED:
             return verdict, place
-    return ALLOWED, len(command.parcels)
+    return ALLOWED, len(command.message_sets)

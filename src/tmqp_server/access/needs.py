@@ -1,4 +1,4 @@
-"""Owns the table of needs: which command needs which right.
+"""The table of needs: which command needs which right.
 
 A command that is not in it is refused by the gate: what is added to the engine later is closed to
 everybody until somebody has decided what it needs.
@@ -15,6 +15,8 @@ from tmqp.constants import (
 )
 from tmqp_server.access.rights import (
     ANSWER,
+    BROWSE,
+    CANCEL,
     CLEAR_MESSAGES,
     CREATE_CHANNEL,
     CREATE_QUEUE,
@@ -45,6 +47,8 @@ from tmqp_server.engine.commands import (
     AcknowledgeRun,
     AddBinding,
     Block,
+    Browse,
+    CancelMessage,
     ClearMessages,
     Command,
     CommitCursor,
@@ -56,8 +60,10 @@ from tmqp_server.engine.commands import (
     Decline,
     DescribeChannel,
     DescribeQueue,
+    DescribeServer,
     Disconnect,
     DropGroup,
+    Extend,
     Grant,
     GroupCommand,
     Join,
@@ -84,6 +90,7 @@ from tmqp_server.engine.commands import (
     PushTransaction,
     ReadIndex,
     ReadRange,
+    Release,
     RemoveBinding,
     RemoveChannel,
     RemoveCursor,
@@ -93,6 +100,7 @@ from tmqp_server.engine.commands import (
     SendCustom,
     SendDirect,
     SetRouterEnabled,
+    SetTerms,
     SplitRange,
     SubscribeEvent,
     Unblock,
@@ -106,7 +114,7 @@ __all__ = [
     "NO_QUEUE",
     "OF_CHANNELS",
     "Need",
-    "need_of_parcel",
+    "need_of_message_set",
     "need_of_place",
     "needed",
 ]
@@ -134,7 +142,7 @@ _NOTHING: Final[Need] = ("", "", NO_QUEUE, 0)
 
 #: Needs no right: these give up what the client has, or are the server's own words about it.
 FREE: Final[frozenset[type[Command]]] = frozenset(
-    {Disconnect, Block, Unblock, Leave, Grant, Decline}
+    {Disconnect, Block, Unblock, Leave, Grant, SetTerms, Release, Extend, Decline}
 )
 
 #: What a channel's own authenticator is asked about.  Not about creating it: whoever creates a
@@ -142,6 +150,8 @@ FREE: Final[frozenset[type[Command]]] = frozenset(
 #: replace the authenticator, so that is for the one which it has.
 OF_CHANNELS: Final = frozenset(
     {
+        BROWSE,
+        CANCEL,
         CLEAR_MESSAGES,
         CREATE_QUEUE,
         JOIN,
@@ -238,6 +248,8 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     Acknowledge: _acknowledge,
     AcknowledgeRun: _acknowledge,
     AddBinding: _on_router(MANAGE_ROUTERS),
+    Browse: _on_queue(BROWSE),
+    CancelMessage: _on_queue(CANCEL),
     ClearMessages: _on_queue(CLEAR_MESSAGES),
     CommitCursor: _on_queue(PULL),
     CommitTransaction: _on_application,
@@ -247,6 +259,7 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
     CreateRouter: _on_router(MANAGE_ROUTERS),
     DescribeChannel: _on_channel(SEE_CHANNEL),
     DescribeQueue: _on_queue(SEE_CHANNEL),
+    DescribeServer: _on_everything(SEE_NODES),
     DropGroup: _group,
     Join: _on_channel(JOIN),
     ListBindings: _on_router(SEE_ROUTERS),
@@ -287,13 +300,13 @@ NEEDS: Final[dict[type[Command], _Needing]] = {
 }
 
 
-def need_of_parcel(command: PushTransaction, place: int) -> Need:
+def need_of_message_set(command: PushTransaction, place: int) -> Need:
     """What a push into a transaction needs in one place: the first is the transaction, then come
-    the parcels."""
+    the message sets."""
     if place == 0:
         return (TRANSACT, command.application, NO_QUEUE, 0)
-    parcel = command.parcels[place - 1]
-    return (PUSH, parcel.channel, parcel.queue_id, 0)
+    message_set = command.message_sets[place - 1]
+    return (PUSH, message_set.channel, message_set.queue_id, 0)
 
 
 def need_of_place(command: GroupCommand, place: int) -> Need:

@@ -1,4 +1,4 @@
-"""Owns the rights: the name of everything a client may be allowed or refused, and what it is about.
+"""The rights: the name of everything a client may be allowed or refused, and what it is about.
 
 A right is asked for with a *subject*, the name of what it is about, and in a few cases with the id
 of a queue.  Here stand only the names: which command needs which right is in ``gate.py``, who has
@@ -11,6 +11,8 @@ from typing import Final
 
 __all__ = [
     "ANSWER",
+    "BROWSE",
+    "CANCEL",
     "CLEAR_MESSAGES",
     "CREATE_CHANNEL",
     "CREATE_QUEUE",
@@ -43,6 +45,8 @@ __all__ = [
 JOIN: Final = "join"
 PUSH: Final = "push"
 PULL: Final = "pull"
+BROWSE: Final = "browse"
+CANCEL: Final = "cancel"
 CREATE_CHANNEL: Final = "create-channel"
 UPDATE_CHANNEL: Final = "update-channel"
 REMOVE_CHANNEL: Final = "remove-channel"
@@ -75,6 +79,8 @@ RIGHTS: Final[dict[str, str]] = {
     JOIN: OF_CHANNELS,
     PUSH: OF_CHANNELS,
     PULL: OF_CHANNELS,
+    BROWSE: OF_CHANNELS,
+    CANCEL: OF_CHANNELS,
     CREATE_CHANNEL: OF_CHANNELS,
     UPDATE_CHANNEL: OF_CHANNELS,
     REMOVE_CHANNEL: OF_CHANNELS,

@@ -1,4 +1,4 @@
-"""Owns the table of who may do what: tokens, the roles they bring, and what a role allows.
+"""The table of who may do what: tokens, the roles they bring, and what a role allows.
 
 Nothing is allowed that no role allows.  A role is a set of rights, each for the channels, queues,
 clients or routers whose names fit one of its patterns.  Patterns are those of the protocol's lists

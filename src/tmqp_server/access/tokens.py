@@ -1,4 +1,4 @@
-"""Owns tokens: how they are kept, and how one that a client brings is compared with those.
+"""Tokens: how they are kept, and how one that a client brings is compared with those.
 
 A token is kept as a hash and never as itself.  One that was drawn at random, as
 ``tmqp-server hash-token --new`` does, needs no more than SHA-256: nobody tries 2^256 of them.  One

@@ -1,4 +1,4 @@
-"""Owns the filters of both sides: what a slave passes on, and what a master takes (F133).
+"""The filters of both sides: what a slave passes on, and what a master takes (F133).
 
 A filter in the configuration is a list of patterns ``channel/queue`` and a list of kinds.  Patterns
 choose among what is about a queue (queue messages, their acknowledges, decisions); kinds choose
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tmqp.constants import MAX_QUEUE_ID
+from tmqp.names import EXACT_MARK
 from tmqp_server.engine.commands import (
     Acknowledge,
     ApplyDecision,
@@ -62,9 +63,10 @@ class Passing:
 def passing_of(command: Command) -> Passing | None:
     """What a command looks like to a filter; None for what nodes do not pass on."""
     if isinstance(command, Push):
-        return Passing("queue", command.channel, command.queue_id, command.message_id, command)
+        channel, queue_id = command.channel.removeprefix(EXACT_MARK), command.queue_id
+        return Passing("queue", channel, queue_id, command.message_id, command)
     if isinstance(command, Acknowledge):
-        channel, queue_id = command.channel, command.queue_id
+        channel, queue_id = command.channel.removeprefix(EXACT_MARK), command.queue_id
         return Passing("acknowledge", channel, queue_id, command.message_id, command)
     if isinstance(command, Publish):
         return Passing("router", command.router, None, "", command)

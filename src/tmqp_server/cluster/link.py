@@ -1,4 +1,4 @@
-"""Owns this server's connection to one master: when it is tried, what it carries, what comes back.
+"""This server's connection to one master: when it is tried, what it carries, what comes back.
 
 Theory of operation.  A link is always in one :class:`LinkState`::
 
@@ -140,6 +140,11 @@ class Link:
 
     # -- talking --------------------------------------------------------------------------------
 
+    @property
+    def has_connection(self) -> bool:
+        """Whether there is a connection, accepted or not."""
+        return self._connection is not None
+
     def receive(self, data: bytes, now: float) -> list[Command]:
         """The master said something; returns what this server is to do about it."""
         if self._connection is None:
@@ -232,10 +237,6 @@ class Link:
         """Let a message go to the master as soon as there is one."""
         if self.state != LinkState.CLOSED:
             self.outbox.put(message)
-
-    def has_output(self) -> bool:
-        """Whether :meth:`take` may return something."""
-        return self._connection is not None and (self.state != LinkState.UP or len(self.outbox) > 0)
 
     def take(self, about_bytes: int) -> bytes:
         """What is to be written now; all of it, before more is taken."""

@@ -1,4 +1,4 @@
-"""Owns what waits for one master: whole messages, bounded in bytes, the oldest given up first.
+"""What waits for one master: whole messages, bounded in bytes, the oldest given up first.
 
 Theory of operation.  A message waits, is *taken* by whoever writes, and is forgotten when it was
 written as a whole.  What was taken and not written when a connection breaks goes back to the front;

@@ -1,4 +1,4 @@
-"""Owns this server's part in a cluster: who is a node, what goes to masters, what slaves may bring.
+"""This server's part in a cluster: who is a node, what goes to masters, what slaves may bring.
 
 Theory of operation.  The hub shows it every command of every session before the broker gets it
 (:class:`tmqp_server.hub.relaying.Relay`).
@@ -29,7 +29,6 @@ from tmqp_server.doors.native.nodes import decision_frame
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.commands import (
     ApplyDecision,
-    Batch,
     Command,
     Connect,
     Decline,
@@ -124,11 +123,7 @@ class ClusterRelay:
         if number in self._nodes:
             return self._meet_node(number, command)
         if self.links:
-            if isinstance(command, Batch):
-                for each in command.commands:
-                    self._pass_on(door, each)
-            else:
-                self._pass_on(door, command)
+            self._pass_on(door, command)
         return None
 
     def forget(self, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Owns ``tmqp-server backup``: a copy of a store, also while a server uses it."""
+"""``tmqp-server backup``: a copy of a store, also while a server uses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the commands about a data directory share: opening it, progress, how they fail."""
+"""What the commands about a data directory share: opening it, progress, how they fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns ``tmqp-server export`` and ``import``: a store as lines of JSON, and back.
+"""``tmqp-server export`` and ``import``: a store as lines of JSON, and back.
 
 The first line says what it is.  Then follow channels, routers, queues and cursors, then messages,
 each in a line of its own under its kind.  A value that is text stands as it is, any other as base64

@@ -1,8 +1,11 @@
-"""Owns the port between doors and the server: what a door must offer, whatever it speaks.
+"""The port between doors and the server: what a door must offer, whatever it speaks.
 
 A :class:`Door` is one protocol; it opens a :class:`DoorSession` for each connection.  A session
 turns bytes into the engine's commands and the engine's effects into bytes.  Both are pure: they
 get the time as an argument and ids from an injected source, and never see a socket or a queue.
+
+A message keeps the form in which its door received it (``wire``).  A door that is to deliver one
+of another kind encodes its letter (``letters.py``).
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmqp._compat import mypyc_attr
+from tmqp_server.doors.letters import Letter, frame_for_node
 from tmqp_server.engine.commands import Command
 from tmqp_server.engine.effects import Deliver, DeliverRun, Effect, Forward, Inform
 from tmqp_server.engine.model.message import Message
@@ -28,7 +32,7 @@ class DoorSession:
     ``close_reason``, why, in a few words for a log, empty while it is not; ``outbound_bytes``,
     about how much has been queued since the last :meth:`data_to_send`: all that answers and
     deliveries are, at least; ``work``, units (``Broker.take_work``) that reading the last bytes
-    took beyond what all bytes take.
+    took beyond what all bytes take; ``hurried``, :meth:`apply` has made its deadline nearer.
     """
 
     def __init__(self) -> None:
@@ -36,6 +40,7 @@ class DoorSession:
         self.close_reason = ""
         self.outbound_bytes = 0
         self.work = 0
+        self.hurried = False
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """Turn bytes into commands."""
@@ -54,6 +59,11 @@ class DoorSession:
         """Queue what one of the door's ``encode_`` methods has made."""
         raise NotImplementedError
 
+    def deliver_own(self, effect: Deliver, shared: bytes) -> None:
+        """Queue a delivery whose beginning is this session's own, where ``Door.per_session`` is
+        set: *shared* is what ``encode_delivery`` has made for all."""
+        self.deliver(shared)
+
     def close(self, reason: str, now: float) -> Sequence[Command]:
         """Close from this side, the protocol's polite way."""
         raise NotImplementedError
@@ -66,9 +76,13 @@ class DoorSession:
         """As :meth:`data_to_send`, or a portion of it: called until it is empty."""
         return self.data_to_send()
 
+    def encoder(self) -> Door | None:
+        """The door that encodes what this session shares with others, asked when its client is
+        accepted; None for the one that opened it.  A WebSocket speaks another door's protocol."""
+        return None
+
     def held_bytes(self) -> int:
-        """About how much memory is taken by what the peer has sent and nobody has worked off;
-        asked until the peer is accepted."""
+        """About how much memory is taken by what the peer has sent and nobody has worked off."""
         return 0
 
     def forget_hello(self) -> None:
@@ -90,6 +104,8 @@ class Door:
     name = ""
     #: Kept with messages on disk, so that they find their door again; no two doors share one.
     number = 0
+    #: Each session writes something of its own before a delivery: ``DoorSession.deliver_own``.
+    per_session = False
 
     def open(self, session: int, now: float) -> DoorSession:
         """A new connection with the engine's number ``session``."""
@@ -115,7 +131,7 @@ class Door:
         raise NotImplementedError
 
     def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """The messages of a parcel (see ``transaction_commands``): of each what is kept of it,
+        """The messages of a message set (see ``transaction_commands``): of each what is kept of it,
         where in that the payload begins and how long it is, and whether it has high priority.
 
         :raises ValueError: when it cannot be read.
@@ -129,10 +145,25 @@ class Door:
         """
         raise NotImplementedError
 
+    def letter(self, wire: object) -> Letter:
+        """The contents of a message of this door, for a door of another kind.
+
+        Id, source, channel and queue are those of the message, whatever the letter says; of what a
+        client says to another one, and for another server of the cluster, the source, and for the
+        other client its id, are the letter's.
+        """
+        raise NotImplementedError
+
     def encode_for_node(self, command: Command) -> bytes | None:
         """What a command of a client asks, in TMQP's own form, for another server of the cluster;
-        None for what is not passed on."""
-        raise NotImplementedError
+        None for what is not passed on.
+
+        A door passes on pushes, unless it knows better.
+        """
+        frame = frame_for_node(self, command)
+        if frame is None:
+            return None
+        return frame.forwarded(False, frame.pending_acknowledge, frame.ttl - 1)
 
     def encode_event(self, effect: Inform) -> bytes:
         """The bytes of an event: made once, shared like a delivery's."""

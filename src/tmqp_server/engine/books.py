@@ -25,14 +25,18 @@ from typing import Final
 from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueOptions
 
 __all__ = [
+    "BROWSE_BYTES",
     "CONNECTION_BYTES",
-    "HUSK_BYTES",
+    "DEFERRAL_BYTES",
+    "ENDED_SESSION_BYTES",
     "MAX_SPELLINGS",
     "PENDING_BYTES",
     "PENDING_CURSOR_BYTES",
     "PULL_BYTES",
     "SUBSCRIPTION_BYTES",
+    "TLS_BYTES",
     "Books",
+    "batch_bytes",
     "binding_bytes",
     "channel_bytes",
     "cursor_bytes",
@@ -51,15 +55,20 @@ __all__ = [
 
 #: A connection: its socket, tasks, protocol and door session.
 CONNECTION_BYTES: Final = 16_384
+#: What TLS adds to it: the state of OpenSSL, and its buffers once they have held large messages.
+TLS_BYTES: Final = 49_152
 _SESSION_BYTES: Final = 768
 #: What is left of a session that has ended, while deliveries to it are in flight.
-HUSK_BYTES: Final = 512
+ENDED_SESSION_BYTES: Final = 512
 #: What a session's name costs beyond the text, and its type: an entry in a table of groups.
 _GROUP_BYTES: Final = 320
 _PROPERTY_BYTES: Final = 128
 #: A channel, its audience and its tables.
 _CHANNEL_BYTES: Final = 1_536
 _CHANNEL_OPTIONS_BYTES: Final = 512
+#: A channel's place in the table of its owner, and the timer of one that may be idle.
+_OWNED_BYTES: Final = 192
+_IDLE_BYTES: Final = 256
 _QUEUE_BYTES: Final = 3_712
 _QUEUE_OPTIONS_BYTES: Final = 320
 #: Spellings of its name that are remembered of a channel, and what each takes beyond the text.
@@ -71,6 +80,10 @@ _QUEUE_ID_BYTES: Final = 40
 SUBSCRIPTION_BYTES: Final = 512
 #: A subscription to an event.
 _LISTENING_BYTES: Final = 768
+#: That a message is deferred: its places in the order of time and in the table of ids.
+DEFERRAL_BYTES: Final = 320
+#: Somebody who looks into a queue, without the copies of its places.
+BROWSE_BYTES: Final = 2_048
 #: A pull that waits, without its request.
 PULL_BYTES: Final = 1_024
 _ROUTER_BYTES: Final = 320
@@ -90,6 +103,9 @@ PENDING_CURSOR_BYTES: Final = 192
 #: An answer that is held until there is something new.
 _WATCH_BYTES: Final = 2_048
 _TRANSACTION_BYTES: Final = 1_536
+#: A batch that the storage has not answered for, and each part of it beyond the message.
+_BATCH_BYTES: Final = 1_024
+_BATCH_PART_BYTES: Final = 640
 #: The last epoch of an application.
 _MARK_BYTES: Final = 320
 
@@ -174,6 +190,10 @@ def channel_bytes(name: str, options: ChannelOptions) -> int:
     """What a channel takes without its queues and subscriptions."""
     size = _CHANNEL_BYTES + _CHANNEL_OPTIONS_BYTES + 2 * text_bytes(name)
     size += MAX_SPELLINGS * (_SPELLING_BYTES + text_bytes(name))
+    if options.needs_owner():
+        size += _OWNED_BYTES
+    if options.idle_timeout_ms:
+        size += _IDLE_BYTES
     if options.allowed_queues is not None:
         size += _QUEUE_ID_BYTES * len(options.allowed_queues)
     return size + _options_bytes(options.queue)
@@ -212,6 +232,11 @@ def question_bytes(message_id: str, receivers: int) -> int:
 def cursor_bytes(name: str) -> int:
     """What a cursor takes in one queue."""
     return _CURSOR_BYTES + text_bytes(name)
+
+
+def batch_bytes(parts: int, size: int) -> int:
+    """What a batch of so many parts takes until it is safe; *size* is that of its answers."""
+    return _BATCH_BYTES + _BATCH_PART_BYTES * parts + size
 
 
 def transaction_bytes(application: str) -> int:

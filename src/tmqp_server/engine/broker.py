@@ -1,4 +1,4 @@
-"""Owns ``Broker``: commands and the time in, effects out, nothing else.
+"""``Broker``: commands and the time in, effects out, nothing else.
 
 Theory of operation.  The broker is a pure state machine: it does no I/O and knows no clock, makes
 no ids and draws no random numbers, so the same commands at the same times give the same effects,
@@ -17,6 +17,7 @@ takes messages in; ``outcomes.py`` carries decisions out; ``sending.py`` sends; 
 ``pulls.py`` gives to those who ask; ``workflow.py`` sees a message through; ``administration.py``
 and ``information.py`` serve the operations; ``routing.py`` keeps routers and ``publishing.py``
 brings messages through them; ``direct.py`` passes on what clients say to each other;
+``batches.py`` does several things at once or none;
 ``saving.py`` tells the storage what to keep, ``keeping.py`` takes its answers;
 ``readers.py`` serves those who read what is kept and ``groups.py`` those who read many queues at
 once, ``cursors.py`` keeps where they are, ``asking.py`` knows what they have asked of the
@@ -39,6 +40,8 @@ from tmqp_server.engine.commands import (
     AddBinding,
     ApplyDecision,
     Batch,
+    Browse,
+    CancelMessage,
     ClearMessages,
     Command,
     Connect,
@@ -47,6 +50,8 @@ from tmqp_server.engine.commands import (
     CreateRouter,
     DescribeChannel,
     DescribeQueue,
+    DescribeServer,
+    Extend,
     Grant,
     GroupCommand,
     HttpAnswered,
@@ -63,6 +68,7 @@ from tmqp_server.engine.commands import (
     Pull,
     Push,
     PushRun,
+    Release,
     RemoveBinding,
     RemoveChannel,
     RemoveQueue,
@@ -70,17 +76,20 @@ from tmqp_server.engine.commands import (
     ReportMaster,
     SessionCommand,
     SetRouterEnabled,
+    SetTerms,
     SubscribeEvent,
     UpdateChannel,
     UpdateQueue,
 )
 from tmqp_server.engine.core import Core, Performers
+from tmqp_server.engine.delivery.batches import Batches
+from tmqp_server.engine.delivery.deferring import Deferring
 from tmqp_server.engine.delivery.direct import Direct
 from tmqp_server.engine.delivery.intake import Intake
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pulls import Puller
 from tmqp_server.engine.delivery.pump import Pump
-from tmqp_server.engine.delivery.push_runs import Runs
+from tmqp_server.engine.delivery.push_runs import RunIntake
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
@@ -88,6 +97,7 @@ from tmqp_server.engine.effects import Effect
 from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.keeping import Keeper
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.channels import IdleTimer
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.handlers import built_in_handlers
 from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING
@@ -100,7 +110,8 @@ from tmqp_server.engine.operations.information import Information
 from tmqp_server.engine.operations.nodes import Nodes
 from tmqp_server.engine.operations.subscribing import Subscribing
 from tmqp_server.engine.options import BrokerOptions
-from tmqp_server.engine.reading.asking import Questions
+from tmqp_server.engine.reading.asking import StorageQuestions
+from tmqp_server.engine.reading.browsing import Browsing
 from tmqp_server.engine.reading.cursors import Cursors
 from tmqp_server.engine.reading.groups import Groups
 from tmqp_server.engine.reading.readers import Readers
@@ -118,6 +129,27 @@ _MOST_EFFECTS: Final = 256
 _MOST_WORK: Final = 1_000
 
 
+def _check(limits: EngineLimits, options: BrokerOptions, handlers: HandlerRegistry) -> None:
+    """Look whether a broker can be like that.
+
+    :raises ValueError: when it cannot.
+    """
+    if options.channel.problem(limits) != RESULT_OK:
+        raise ValueError(f"these options are not possible within the limits: {options!r}")
+    if handlers.find(options.channel.queue.delivery_handler) is None:
+        name = options.channel.queue.delivery_handler
+        raise ValueError(f"no delivery handler is registered under the name {name!r}")
+    if not options.knows(options.channel):
+        raise ValueError(
+            "no such authenticator or event handler is registered:"
+            f" {options.channel.authenticator!r}, {options.channel.event_handler!r}"
+        )
+    if options.channel.needs_owner():
+        raise ValueError("channels that are created by themselves have no owner to end with")
+    if options.channel.queue.needs_storage() and not options.storage:
+        raise ValueError("queues cannot be durable without a storage")
+
+
 class Broker:
     """The broker.  Not for several threads.
 
@@ -131,8 +163,11 @@ class Broker:
     __slots__ = (
         "limits",
         "_administration",
+        "_batches",
+        "_browsing",
         "_clients",
         "_core",
+        "_deferring",
         "_direct",
         "_events",
         "_groups",
@@ -165,51 +200,51 @@ class Broker:
         limits = EngineLimits() if limits is None else limits
         options = BrokerOptions() if options is None else options
         handlers = built_in_handlers() if handlers is None else handlers
-        if options.channel.problem(limits) != RESULT_OK:
-            raise ValueError(f"these options are not possible within the limits: {options!r}")
-        if handlers.find(options.channel.queue.delivery_handler) is None:
-            name = options.channel.queue.delivery_handler
-            raise ValueError(f"no delivery handler is registered under the name {name!r}")
-        if not options.knows(options.channel):
-            raise ValueError(
-                "no such authenticator or event handler is registered:"
-                f" {options.channel.authenticator!r}, {options.channel.event_handler!r}"
-            )
-        if options.channel.queue.needs_storage() and not options.storage:
-            raise ValueError("queues cannot be durable without a storage")
+        _check(limits, options, handlers)
         self.limits = limits
         self._work_per_step = limits.max_work_per_step
         core = Core(limits, options, handlers)
         directory = Directory(core)
         self._core = core
         flights = Flights(core)
-        self._outcomes = Outcomes(core, flights, directory)
+        self._outcomes = outcomes = Outcomes(core, flights, directory)
         self._sender = Sender(core, flights, self._outcomes)
-        self._pump = Pump(core, flights, self._outcomes, self._sender)
+        self._pump = pump = Pump(core, flights, self._outcomes, self._sender)
         self._workflow = Workflow(core, flights, self._outcomes, self._sender, self._pump)
         self._puller = Puller(core, flights, self._outcomes, self._sender, self._workflow)
         self._direct = Direct(core)
         self._events = Subscribing(core)
         self._intake = Intake(core, directory, self._outcomes, self._workflow, self._direct)
-        self._runs = Runs(core, flights, self._workflow)
+        self._batches = batches = Batches(
+            core, flights, directory, self._outcomes, self._workflow, self._intake
+        )
+        self._deferring = Deferring(core, directory, flights, self._outcomes)
+        self._runs = RunIntake(core, flights, self._workflow)
         self._routing = Routing(core)
         for name, router in (routers or {}).items():
             self._routing.add_custom(name, router)
         self._publishing = Publishing(core, self._routing, self._direct, self._intake)
         self._administration = Administration(core, directory, self._pump, self._workflow)
         self._information = Information(core)
-        self._transactions = Transactions(core, flights, directory, self._pump)
+        self._transactions = transactions = Transactions(core, flights, directory, self._pump)
+        self._browsing = Browsing(core, directory)
         self._keeper = Keeper(
-            core, flights, self._outcomes, self._pump, self._routing, self._transactions
+            core, flights, outcomes, pump, self._routing, transactions, batches, self._browsing
         )
         self._nodes = Nodes(core, directory, self._outcomes)
-        questions = Questions(core)
+        questions = StorageQuestions(core)
         self._watching = Watching(core, questions)
         cursors = Cursors(core, questions)
         self._groups = Groups(core, questions, cursors)
         self._readers = Readers(core, questions, cursors, self._groups, self._watching)
         self._clients = Clients(
-            core, self._administration, self._puller, self._readers, self._watching, self._sender
+            core,
+            self._administration,
+            self._puller,
+            self._readers,
+            self._watching,
+            self._browsing,
+            self._sender,
         )
         self._performers = self._table()
 
@@ -225,12 +260,17 @@ class Broker:
             Join: administration.join,
             Leave: administration.leave,
             Grant: administration.grant,
+            SetTerms: administration.set_terms,
             CreateQueue: administration.create_queue,
             UpdateQueue: administration.update_queue,
             RemoveQueue: administration.remove_queue,
             ClearMessages: administration.clear_messages,
-            Batch: self._intake.batch,
+            Batch: self._batches.apply,
+            Browse: self._browsing.browse,
+            CancelMessage: self._deferring.cancel,
             Pull: self._puller.pull,
+            Release: self._intake.release,
+            Extend: self._intake.extend,
             DescribeChannel: information.describe_channel,
             ListChannels: information.list_channels,
             ListConsumers: information.list_consumers,
@@ -238,6 +278,7 @@ class Broker:
             ListQueues: information.list_queues,
             ListClients: information.list_clients,
             ListNodes: self._nodes.list_nodes,
+            DescribeServer: self._nodes.describe_server,
             CreateRouter: self._routing.create_router,
             RemoveRouter: self._routing.remove_router,
             ListRouters: self._routing.list_routers,
@@ -274,18 +315,18 @@ class Broker:
             self._push_run(command, now, command.size)
             while not command.is_over():
                 if core.awake:
-                    self._pump.rouse(now)
+                    self._pump.wake_waiting(now)
                 core.budget = self._work_per_step
                 self._push_run(command, now, 0)
         elif isinstance(command, AcknowledgeRun):
             while not command.is_over():
                 self._acknowledge_run(command, now)
                 if core.awake:
-                    self._pump.rouse(now)
+                    self._pump.wake_waiting(now)
         else:
             self._perform(command)
         if core.awake:
-            self._pump.rouse(now)
+            self._pump.wake_waiting(now)
         if core.emptied:
             self._administration.destroy_emptied()
         return out
@@ -329,7 +370,7 @@ class Broker:
                 self._perform(command)
                 steps = 0
             if core.awake:
-                self._pump.rouse(now)
+                self._pump.wake_waiting(now)
             if core.emptied:
                 self._administration.destroy_emptied()
             if core.budget <= 0:
@@ -391,7 +432,13 @@ class Broker:
 
         At once, the time of the last step, when work was left over.
         """
-        if self._pump.has_work() or self._readers.has_work() or self._watching.has_work():
+        if (
+            self._pump.has_work()
+            or self._readers.has_work()
+            or self._watching.has_work()
+            or self._browsing.has_work()
+            or self._batches.has_work()
+        ):
             return self._core.now
         due = self._core.wakeups.next_due()
         return None if due == NEVER else due
@@ -407,14 +454,16 @@ class Broker:
         core.budget = self._work_per_step - kept
         self._serve_timers(now)
         core.budget += kept
+        self._batches.go_on()
         self._puller.go_on(now)
         self._administration.go_on()
         self._pump.go_on(now)
         self._readers.go_on()
         self._watching.go_on()
+        self._browsing.go_on()
         self._serve_timers(now)
         if core.awake:
-            self._pump.rouse(now)
+            self._pump.wake_waiting(now)
         if core.emptied:
             self._administration.destroy_emptied()
         return out
@@ -431,6 +480,8 @@ class Broker:
                     self._workflow.wake(timer.queue, now)
             elif isinstance(timer, TransactionTimer):
                 self._transactions.wake()
+            elif isinstance(timer, IdleTimer):
+                self._administration.wake_idle(timer)
             else:
                 self._watching.wake()
             core.budget -= 1  # afterwards, or the smallest budget would never get anything done

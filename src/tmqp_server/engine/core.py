@@ -1,4 +1,4 @@
-"""Owns what the parts of the broker share during a step: the tables, the books, the effects.
+"""What the parts of the broker share during a step: the tables, the books, the effects.
 
 One ``Core`` belongs to one ``Broker``.  A step sets ``out`` to a new list, refills ``budget`` and
 lets one of the parts work; each appends its effects and takes its units of work from the budget.
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from tmqp_server.engine.books import (
-    HUSK_BYTES,
+    ENDED_SESSION_BYTES,
     PENDING_BYTES,
     PENDING_CURSOR_BYTES,
     Books,
@@ -33,7 +33,7 @@ from tmqp_server.engine.events import (
     SubscriptionFact,
 )
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.model.channels import Channel, ChannelTable
+from tmqp_server.engine.model.channels import Channel, ChannelTable, IdleTimer
 from tmqp_server.engine.model.client import Client, Origin
 from tmqp_server.engine.model.counters import BrokerCounters
 from tmqp_server.engine.model.delivery import HandlerRegistry, QueueFacts
@@ -48,11 +48,11 @@ from tmqp_server.engine.options import BrokerOptions
 __all__ = [
     "Core",
     "Master",
-    "Pending",
     "PendingChange",
     "PendingFetch",
     "PendingRun",
     "PendingSave",
+    "PendingWrite",
     "Performers",
     "Removal",
 ]
@@ -81,13 +81,13 @@ class Master:
         self.since = since
 
 
-class Pending:
+class PendingWrite:
     """Something the storage was asked to keep and has not answered for."""
 
     __slots__ = ()
 
 
-class PendingSave(Pending):
+class PendingSave(PendingWrite):
     """A message, and the queue it was in.
 
     One with a ``tail`` is in no list of its queue: it is let go of when the storage has it.
@@ -102,7 +102,7 @@ class PendingSave(Pending):
         self.transient = transient
 
 
-class PendingRun(Pending):
+class PendingRun(PendingWrite):
     """Messages of a run, of one producer, and the queue they were in; ``size`` is all of them.
 
     One that was asked for anew since has a ticket of its own.
@@ -117,7 +117,7 @@ class PendingRun(Pending):
         self.size = size
 
 
-class PendingChange(Pending):
+class PendingChange(PendingWrite):
     """A change of the topology, the reply that waits for it, and what it takes in the books."""
 
     __slots__ = ("reply", "memory")
@@ -204,7 +204,7 @@ class Core(Books):
         "removals",
         "emptied",
         "claimed",
-        "news",
+        "changed_queues",
         "stores",
         "storage_ok",
         "tickets",
@@ -253,10 +253,10 @@ class Core(Books):
         self.emptied: dict[int, Queue] = {}
         self.claimed: dict[int, Queue] = {}
         #: Watched queues of which more is safe than before, by key.
-        self.news: dict[int, Queue] = {}
+        self.changed_queues: dict[int, Queue] = {}
         self.stores = options.storage
         self.storage_ok = True  # the storage works
-        self.tickets: dict[int, Pending] = {}
+        self.tickets: dict[int, PendingWrite] = {}
         self.last_ticket = 0
         #: The ticket of the last change of the topology in this command; 0 is none.
         self.change = 0
@@ -281,7 +281,7 @@ class Core(Books):
         """
         self.work += 1 + count // _NAMES_PER_UNIT
 
-    def enlist(self, session: Session) -> None:
+    def add_session(self, session: Session) -> None:
         """Make a session known."""
         self.sessions[session.number] = session
         self.clients[session.client_id] = session
@@ -292,7 +292,7 @@ class Core(Books):
         if session.client_type:
             _enter(self.by_type, session.client_type, session)
 
-    def strike(self, session: Session) -> None:
+    def remove_session(self, session: Session) -> None:
         """Forget a session, and that it wanted to be told of anything."""
         del self.sessions[session.number]
         del self.clients[session.client_id]
@@ -308,12 +308,12 @@ class Core(Books):
         """Give back what a session takes, but for what deliveries in flight go on referring to."""
         left = 0
         if session.in_flight:
-            left = HUSK_BYTES + text_bytes(session.client_id)
+            left = ENDED_SESSION_BYTES + text_bytes(session.client_id)
         self.refund(session.memory - left)
         session.memory = left
         session.end()
 
-    def forget_husk(self, client: Client) -> None:
+    def forget_ended(self, client: Client) -> None:
         """The last delivery to a session that has ended is over."""
         assert isinstance(client, Session)
         self.refund(client.memory)
@@ -340,8 +340,11 @@ class Core(Books):
             self.pulls.append(pulling)
 
     def release_pull(self, queue: Queue) -> None:
-        """Let the first pull that waits for the acknowledge of *queue* go on, if it need not."""
-        if queue.parked and queue.held is None:
+        """Let the first pull that waits for the acknowledge of *queue* go on, if it need not: it
+        only ends where the queue is no pull queue any more."""
+        discipline = queue.discipline
+        pulls = discipline.pulled and not discipline.replaces
+        if queue.parked and (queue.held is None or not pulls):
             pulling = queue.parked.popleft()
             pulling.parked = False
             self.schedule_pull(pulling)
@@ -358,6 +361,12 @@ class Core(Books):
         has the only copy of a dead letter that is not yet safe elsewhere."""
         queue.claims += 1
         self.claimed[queue.key] = queue
+
+    def withhold(self, queue: Queue, count: int) -> None:
+        """Count messages of a queue that nobody here can read.  They stay on disk, so the queue is
+        never destroyed as empty."""
+        self.counters.withheld += count
+        queue.claims += 1
 
     def release_claim(self, key: int) -> None:
         """End a claim on the queue of that key."""
@@ -403,7 +412,7 @@ class Core(Books):
         if sequence > queue.safe:
             queue.safe = sequence
             if queue.watched:
-                self.news[queue.key] = queue
+                self.changed_queues[queue.key] = queue
 
     def has_room_to_save(self, size: int) -> bool:
         """Whether the storage works, and has not too much to do already for *size* bytes more."""
@@ -468,6 +477,43 @@ class Core(Books):
         handler = channel.options.event_handler
         wanted = self.options.event_handlers[handler] if handler else 0
         self.notices.set_handler(channel.key, handler, wanted)
+
+    def watch_idle(self, channel: Channel) -> None:
+        """Begin to watch whether a channel, which is new or changed, is used."""
+        timeout_ms = channel.options.idle_timeout_ms
+        timer = channel.idle
+        if timeout_ms == 0:
+            self.forget_idle(channel)
+            return
+        if timer is None:
+            timer = IdleTimer(channel)
+            channel.idle = timer
+        self.wakeups.disarm(timer)
+        self._look_again(timer, channel)
+
+    def still_used(self, timer: IdleTimer) -> bool:
+        """Whether a channel was used since it was last looked at; if so, look again later."""
+        channel = timer.channel
+        if channel is None or channel.idle is not timer:
+            return True
+        self.charge_names(len(channel.queues))
+        if channel.is_idle(timer.pushed):
+            return False
+        self._look_again(timer, channel)
+        return True
+
+    def _look_again(self, timer: IdleTimer, channel: Channel) -> None:
+        timer.pushed = channel.pushed()
+        channel.audience.used = False
+        self.wakeups.arm(timer, self.now + channel.options.idle_timeout_ms / 1000)
+
+    def forget_idle(self, channel: Channel) -> None:
+        """Watch a channel no more."""
+        timer = channel.idle
+        if timer is not None:
+            timer.channel = None
+            channel.idle = None
+            self.wakeups.disarm(timer)
 
     def notify_client(self, event: int, session: Session) -> None:
         """Tell that a client, or a slave, connected or disconnected."""

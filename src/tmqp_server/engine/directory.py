@@ -1,4 +1,4 @@
-"""Owns opening: finding a channel or a queue, or creating it by itself where that is allowed.
+"""Opening: finding a channel or a queue, or creating it by itself where that is allowed.
 
 Joins, pushes and dead letters all open what they name (F48, F54, F74).  ``problem`` tells after a
 failed opening which result code says why.
@@ -6,12 +6,18 @@ failed opening which result code says why.
 
 from __future__ import annotations
 
-from tmqp.constants import RESULT_NOT_FOUND, RESULT_OK
+from tmqp.constants import (
+    RESULT_LIMIT_EXCEEDED,
+    RESULT_NOT_FOUND,
+    RESULT_OK,
+    RESULT_UNACCEPTABLE,
+)
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.effects import StoreChannel, StoreQueue
 from tmqp_server.engine.events import CHANNEL_CREATED, QUEUE_CREATED
 from tmqp_server.engine.model.channels import Channel
 from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.options import ChannelOptions, QueueChanges, QueueOptions
 
 __all__ = ["Directory"]
@@ -27,18 +33,44 @@ class Directory:
         #: Why the last opening failed, as a result code.
         self.problem = RESULT_OK
 
-    def create_channel(self, name: str, options: ChannelOptions) -> Channel | None:
-        """Create a channel, or return None and say in ``problem`` why not."""
+    def create_channel(
+        self, name: str, options: ChannelOptions, creator: Session | None
+    ) -> Channel | None:
+        """Create a channel, or return None and say in ``problem`` why not.
+
+        :param creator: who asked for the channel; None if it is created by itself.
+        """
         channels = self._core.channels
         self.problem = channels.problem_of_new(name, options)
+        if self.problem == RESULT_OK and options.needs_owner():
+            self.problem = self._problem_of_owner(creator)
         if self.problem != RESULT_OK:
             return None
         channel = channels.create(name, options)
+        if options.needs_owner():
+            assert creator is not None
+            channel.owner = creator
+            if creator.owned is None:
+                creator.owned = {}
+            creator.owned[channel.key] = None
         self._core.watch_channel(channel)
+        self._core.watch_idle(channel)
         self._core.notify_channel(CHANNEL_CREATED, channel)
-        if self._core.stores:
-            self._core.keep(StoreChannel(channel.name, options))
+        if self._core.stores and not options.lifetime:
+            self._core.keep(StoreChannel(channel.stored_name, options))
         return channel
+
+    def _problem_of_owner(self, creator: Session | None) -> int:
+        """0 when a channel can end with this session, else the result code to answer.
+
+        A node speaks for many clients: the connection to it does not end with theirs.
+        """
+        if creator is None or creator.node:
+            return RESULT_UNACCEPTABLE
+        owned = 0 if creator.owned is None else len(creator.owned)
+        if owned >= self._core.limits.max_owned_channels_per_session:
+            return RESULT_LIMIT_EXCEEDED
+        return RESULT_OK
 
     def create_queue(self, channel: Channel, queue_id: int, options: QueueOptions) -> Queue | None:
         """Create a queue, or return None and say in ``problem`` why not."""
@@ -51,7 +83,7 @@ class Directory:
             return None
         queue = channels.create_queue(channel, queue_id, options)
         self._core.notify_queue(QUEUE_CREATED, queue, options.status)
-        if self._core.stores:
+        if self._core.stores and not queue.temporary:
             self._core.keep(StoreQueue(queue.key, channel.name, queue_id, options, 0))
         return queue
 
@@ -69,7 +101,7 @@ class Directory:
         if not options.auto_channel_creation:
             self.problem = RESULT_NOT_FOUND
             return None
-        return self.create_channel(name, options.channel)
+        return self.create_channel(name, options.channel, None)
 
     def problem_of_opening(
         self, channel_name: str, queue_id: int, changes: QueueChanges | None

@@ -1,4 +1,4 @@
-"""Owns the engine's facts about itself: what happened, to whom, as a small record for each kind.
+"""The engine's facts about itself: what happened, to whom, as a small record for each kind.
 
 The engine tells a fact with the effect ``Notify`` at the moment it becomes true, so the order of
 effects is the order of history: a client is known to be connected before it is accepted (F36), a

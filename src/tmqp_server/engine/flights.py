@@ -5,13 +5,15 @@ was sent to somebody who is to answer for it, *answered* by each who has it, and
 settled.  Whoever decides any of this calls here, and nobody else changes these books:
 
 ===========================================  ===================================================
-``Queue.flights``, ``twins``, ``held``       what is in flight, and what holds the queue back
+``Queue.flights``, ``duplicates``, ``held``       what is in flight, and what holds the queue back
 ``Queue.count``, ``bytes``                   messages in memory, and their bytes
 ``Core.message_bytes``                       what the messages of all queues are charged
 ``Client.in_flight``, ``full``               how much a consumer has in hand, and whether too much
 ``Message.holder``, ``holders``, ``held``    who has it, and what knowing that is charged
 most of ``QueueCounters``                    what became of messages
 ===========================================  ===================================================
+
+``RunFlights`` is the part of it for messages that come in runs.
 
 *The short ways.*  Most messages come and go by functions that do in one go what several others do
 for the rest: ``take_in``, ``sent_to_all``, ``answer_in_place``, ``finish``, ``take_off_run`` and
@@ -22,43 +24,41 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp_server.engine.books import holders_bytes
-from tmqp_server.engine.commands import PushRun
-from tmqp_server.engine.core import Core
+from tmqp_server.engine.books import DEFERRAL_BYTES, holders_bytes
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
-from tmqp_server.engine.model.client import Client, Origin
+from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.message import (
     MARK_ANSWERED,
     MARK_BACK,
+    MARK_DUPLICATE,
     MARK_GONE,
     MARK_NEGATIVE,
     MARK_SAVED,
     MARK_SAVING,
     MARK_SHARED,
-    MARK_TWIN,
+    MARK_SILENT,
+    MARK_TIMED,
     Message,
 )
 from tmqp_server.engine.model.queues import Queue, Trash
 from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.engine.model.tails import Tail
+from tmqp_server.engine.model.timed import TimedFlights, timing_of
+from tmqp_server.engine.run_flights import RunFlights
 
 __all__ = ["Flights", "enter", "leave"]
 
 _REFUSED: Final = MARK_ANSWERED | MARK_NEGATIVE
 #: With one of these a message takes the long way out.
-_NOT_PLAIN: Final = MARK_BACK | MARK_TWIN | MARK_SHARED
+_NOT_PLAIN: Final = MARK_BACK | MARK_DUPLICATE | MARK_SHARED
 #: With one of these the storage has it, or was asked to keep it.
 _KEPT: Final = MARK_SAVED | MARK_SAVING
 
 
-class Flights:
+class Flights(RunFlights):
     """The books on messages."""
 
-    __slots__ = ("_core", "_window")
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._window = core.limits.max_in_flight_per_session
+    __slots__ = ()
 
     # --- Entering --------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class Flights:
         queue.counters.accepted += count
 
     def take_back(self, queue: Queue, count: int) -> None:
-        """Messages of a commit that failed were never pushed."""
+        """Messages of a commit or batch that failed were never pushed."""
         queue.counters.received -= count
         queue.counters.accepted -= count
 
@@ -155,14 +155,46 @@ class Flights:
         trash's (see ``Trash``), so this takes no longer for a million than for one.
         """
         before = queue.live()
+        deferred = len(queue.deferred)
         trash = queue.detach(high_priority, regular)
+        self._core.refund((deferred - len(queue.deferred)) * DEFERRAL_BYTES)
         if in_flight:
             trash.in_hand = queue.flights
             queue.flights = {}
-            queue.twins = {}
+            if queue.timed is not None:
+                trash.timed = queue.timed.messages
+                queue.timed = None
+            queue.duplicates = {}
             queue.held = None
         queue.counters.cleared += before - queue.live()
         return trash
+
+    # --- Deferred --------------------------------------------------------------------------------
+
+    def defer(self, queue: Queue, message: Message, due_at: float) -> None:
+        """Let a message wait until its time before it waits to be sent."""
+        queue.deferred.add(message, due_at)
+        self._core.charge(DEFERRAL_BYTES)
+
+    def take_deferred(self, queue: Queue, now: float) -> Message | None:
+        """The next deferred message whose time has come, or None."""
+        message = queue.deferred.take(now)
+        if message is not None:
+            self._core.refund(DEFERRAL_BYTES)
+        return message
+
+    def cancel(self, queue: Queue, message: Message) -> None:
+        """Take out a deferred message, which counts as cleared."""
+        queue.deferred.remove(message)
+        self._core.refund(DEFERRAL_BYTES)
+        queue.counters.cleared += 1
+
+    def take_failed(self, queue: Queue) -> list[Message]:
+        """Take out waiting and deferred messages that could not be saved; settle each."""
+        deferred = len(queue.deferred)
+        failed = queue.take_failed()
+        self._core.refund((deferred - len(queue.deferred)) * DEFERRAL_BYTES)
+        return failed
 
     # --- Sent ------------------------------------------------------------------------------------
 
@@ -198,7 +230,8 @@ class Flights:
             only is not None
             and only.in_flight + 1 < self._window
             and message.message_id not in flights
-            and not queue.twins
+            and not queue.duplicates
+            and queue.timed is None
         ):
             only.in_flight += 1
             message.holder = only
@@ -217,10 +250,14 @@ class Flights:
         self.take_off(queue, message, now)
         return True
 
+    def skip(self, queue: Queue, count: int) -> None:
+        """Count how often a consumer was passed over that could not take a message."""
+        queue.counters.skipped += count
+
     def give(self, queue: Queue, message: Message, client: Client) -> None:
         """Note the one consumer that has the message."""
         in_flight = client.in_flight
-        if in_flight >= self._window:
+        if in_flight >= client.most and not self._may_hold(queue, message, client):
             # Only a broadcast comes here, for it waits for nobody.
             queue.counters.untracked += 1
             return
@@ -236,7 +273,7 @@ class Flights:
         holders = clients.copy()
         for client in clients.values():
             in_flight = client.in_flight
-            if in_flight >= window:
+            if in_flight >= client.most and not self._may_hold(queue, message, client):
                 queue.counters.untracked += 1
                 del holders[client.number]
                 continue
@@ -248,10 +285,24 @@ class Flights:
             message.held = holders_bytes(len(clients))
             self._core.charge(message.held)
 
+    def _may_hold(self, queue: Queue, message: Message, client: Client) -> bool:
+        """Whether a consumer may be noted as having a message, and its terms with it."""
+        if client.in_flight >= self._window:
+            return False
+        if not client.termed:
+            client.most = self._window
+            return True
+        subscription = queue.audience.subscriptions.get(client.number)
+        if subscription is not None and subscription.holds is not None:
+            subscription.hold(queue, message)
+        return True
+
     def take_off(self, queue: Queue, message: Message, now: float) -> None:
         """Note that a message is in flight, and have its time-out watched."""
         enter(queue, message)
         due = now + queue.ack_timeout_s
+        if message.marks & MARK_TIMED:
+            due = timing_of(message).due
         if due < queue.timer.wake_at:
             self._core.wakeups.arm(queue.timer, due)
         if queue.waits:
@@ -271,18 +322,42 @@ class Flights:
         else:
             counters.negative_acks += 1
             session.negative_acks += 1
-        message = queue.flights.get(message_id)
+        message = queue.flight(message_id)
         if session.node and positive and message is not None and message.holder is not session:
-            self.take_from_all(message)
+            self.take_from_all(queue, message)
         else:
-            if message is None or not message.is_held_by(session):
-                message = queue.twin_held_by(message_id, session)
-                if message is None:
-                    counters.unknown_acks += 1
-                    session.unknown_acks += 1
-                    return None
-            self._take_from(message, session)
+            message = self.held_by(queue, session, message_id)
+            if message is None:
+                return None
+            self._take_from(queue, message, session)
         message.marks |= MARK_ANSWERED if positive else _REFUSED
+        return message
+
+    def release(self, queue: Queue, message: Message, client: Client) -> None:
+        """Take a message from a consumer that gives it back, or has left."""
+        queue.counters.released += 1
+        self._take_from(queue, message, client)
+
+    def answer_for(self, queue: Queue, message: Message, session: Session, positive: bool) -> None:
+        """Take this message from the consumer whose batch answers for it."""
+        counters = queue.counters
+        if positive:
+            counters.acks += 1
+            session.acknowledged += 1
+        else:
+            counters.negative_acks += 1
+            session.negative_acks += 1
+        self._take_from(queue, message, session)
+        message.marks |= MARK_ANSWERED if positive else _REFUSED
+
+    def held_by(self, queue: Queue, session: Session, message_id: str) -> Message | None:
+        """The message in flight of that id that a consumer has; counts when it has none."""
+        message = queue.flight(message_id)
+        if message is None or not message.is_held_by(session):
+            message = queue.duplicate_held_by(message_id, session)
+            if message is None:
+                queue.counters.unknown_acks += 1
+                session.unknown_acks += 1
         return message
 
     def answer_in_place(
@@ -321,8 +396,8 @@ class Flights:
             message.marks = marks | (_REFUSED | MARK_GONE)
         message.holder = None
         session.in_flight -= 1
-        if session.full:
-            self._relieve(session)
+        if session.closely:
+            self._lighten(queue, message, session)
         del queue.flights[message_id]
         if queue.held is message:
             queue.held = None
@@ -341,20 +416,20 @@ class Flights:
         counters.negative_acks += 1
         counters.ack_timeouts += 1
         client.ack_timeouts += 1
-        self._take_from(message, client)
+        self._take_from(queue, message, client)
 
-    def take_from_all(self, message: Message) -> None:
+    def take_from_all(self, queue: Queue, message: Message) -> None:
         """Take a message from all who have it."""
         if message.holder is not None:
-            self._take_from(message, message.holder)
+            self._take_from(queue, message, message.holder)
             return
         holders = message.holders
         if holders is not None:
             for client in list(holders.values()):
                 self._core.budget -= 1
-                self._take_from(message, client)
+                self._take_from(queue, message, client)
 
-    def _take_from(self, message: Message, client: Client) -> None:
+    def _take_from(self, queue: Queue, message: Message, client: Client) -> None:
         """Note that *client*, which has the message, has it no longer."""
         if message.holder is client:
             message.holder = None
@@ -366,9 +441,9 @@ class Flights:
                 self._release(message)
         client.in_flight -= 1
         if not client.alive and client.in_flight == 0:
-            self._core.forget_husk(client)
-        if client.full:
-            self._relieve(client)
+            self._core.forget_ended(client)
+        if client.closely:
+            self._lighten(queue, message, client)
 
     def _release(self, message: Message) -> None:
         """Nobody has a message in hand any more that several had."""
@@ -391,112 +466,75 @@ class Flights:
         if not queue.flights:
             queue.flights = {}
 
+    # --- Times -----------------------------------------------------------------------------------
+
+    def retime(self, queue: Queue, message: Message) -> None:
+        """Note that somebody who has a message in flight has another time to answer."""
+        key = _key_of(message)
+        queue.flights.pop(key, None)
+        _enter_timed(queue, key, message)
+        self._core.arm(queue)
+
     # --- Consumers that have too much in hand ----------------------------------------------------
 
-    def _fill(self, client: Client) -> None:
-        """Let no queue that keeps its messages send to *client* before it has answered some."""
-        client.full = True
-        session = self._core.sessions.get(client.number)
-        if session is not None:
-            self._core.recount(session)
+    def _lighten(self, queue: Queue, message: Message, client: Client) -> None:
+        """Note that a client, at whom one looks closely, has a message no longer.
 
-    def _relieve(self, client: Client) -> None:
-        """Let queues send again to a client that was full, if a quarter of its window is free.
-
-        Otherwise a busy session would be counted to and fro at every message.
+        Queues send again to one that was full only if a quarter of its window is free: otherwise a
+        busy session would be counted to and fro at every message.
         """
-        if client.in_flight <= self._window - (self._window + 3) // 4:
+        if client.termed:
+            audience = queue.audience
+            subscription = audience.subscriptions.get(client.number)
+            if subscription is not None and subscription.drop(message):
+                self._core.wake_audience(audience)
+        if client.full and client.in_flight <= self._window - (self._window + 3) // 4:
             client.full = False
+            client.closely = client.termed
             session = self._core.sessions.get(client.number)
             if session is not None:
                 self._core.recount(session)
-
-    # --- Runs ------------------------------------------------------------------------------------
-
-    def take_off_run(
-        self,
-        queue: Queue,
-        run: PushRun,
-        contents: tuple[list[str], list[int], list[object]],
-        only: Client,
-        origin: Origin,
-        marks: int,
-        now: float,
-    ) -> list[Message] | None:
-        """``admit``, ``give`` and ``take_off`` for each message of a run that one consumer gets;
-        *contents* are those of its wire form.
-
-        Returns the messages that are to be saved, if *marks* say so.  None, with nothing done,
-        when one of them would be a twin, or too much unanswered.
-        """
-        if queue.twins or only.in_flight + run.count >= self._window:
-            return None
-        saves = marks & MARK_SAVING != 0
-        channel, queue_id = run.channel, run.queue_id
-        ids, sizes, wires = contents
-        messages: list[Message] = []
-        flights = queue.flights
-        sequence = queue.sequence
-        for place in range(len(ids)):
-            message_id = ids[place]
-            if message_id in flights:
-                for earlier in range(place):
-                    del flights[ids[earlier]]
-                return None
-            sequence += 1
-            size, wire = sizes[place], wires[place]
-            message = Message(message_id, origin, channel, queue_id, size, wire, marks, sequence)
-            message.attempts = 1
-            message.sent_at = now
-            message.holder = only
-            flights[message_id] = message
-            if saves:
-                messages.append(message)
-        only.in_flight += run.count
-        queue.count += run.count
-        queue.bytes += run.size
-        self._core.message_bytes += run.size + run.count * MESSAGE_OVERHEAD_BYTES
-        if now + queue.ack_timeout_s < queue.timer.wake_at:
-            self._core.wakeups.arm(queue.timer, now + queue.ack_timeout_s)
-        return messages
-
-    def count_run(self, queue: Queue, count: int, consumers: int, wants: bool, now: float) -> None:
-        """What is counted of each message of a run that went to so many consumers at once."""
-        counters = queue.counters
-        counters.received += count
-        counters.last_received = now
-        counters.accepted += count
-        counters.removed += count
-        if consumers == 0:
-            counters.dropped += count
-            return
-        counters.sent += count
-        counters.deliveries += count * consumers
-        counters.last_sent = now
-        if not wants:
-            counters.done += count
 
 
 def enter(queue: Queue, message: Message) -> None:
     """Note that *message* has just been sent and is awaited."""
     key = message.message_id
-    # Where a twin has outlived the first, this one must not pass for the oldest.
-    if key in queue.flights or key in queue.twins:
-        message.marks |= MARK_TWIN
+    # Where a duplicate has outlived the first, this one must not pass for the oldest.
+    if queue.flight(key) is not None or key in queue.duplicates:
+        message.marks |= MARK_DUPLICATE
         key = f"{key}\x00{message.sequence}"
         message.rarely().key = key
-        queue.twins.setdefault(message.message_id, []).append(message)
-    queue.flights[key] = message
+        queue.duplicates.setdefault(message.message_id, []).append(message)
+    if message.marks & MARK_TIMED:
+        _enter_timed(queue, key, message)
+    else:
+        queue.flights[key] = message
+
+
+def _enter_timed(queue: Queue, key: str, message: Message) -> None:
+    if queue.timed is None:
+        queue.timed = TimedFlights()
+    queue.timed.messages[key] = message
+    queue.timed.put(message, queue.ack_timeout_s)
 
 
 def leave(queue: Queue, message: Message) -> None:
     """Note that *message* is no longer awaited; it must have been in flight."""
-    if not message.marks & MARK_TWIN:
-        del queue.flights[message.message_id]
+    if message.marks & MARK_TIMED:
+        message.marks &= ~(MARK_TIMED | MARK_SILENT)
+        message.rarely().timing = None
+        assert queue.timed is not None, "the message is in it"
+        del queue.timed.messages[_key_of(message)]
+    else:
+        del queue.flights[_key_of(message)]
+    if not message.marks & MARK_DUPLICATE:
         return
-    message.marks &= ~MARK_TWIN
-    del queue.flights[message.rarely().key]
-    twins = queue.twins[message.message_id]
-    twins.remove(message)
-    if not twins:
-        del queue.twins[message.message_id]
+    message.marks &= ~MARK_DUPLICATE
+    duplicates = queue.duplicates[message.message_id]
+    duplicates.remove(message)
+    if not duplicates:
+        del queue.duplicates[message.message_id]
+
+
+def _key_of(message: Message) -> str:
+    return message.rarely().key if message.marks & MARK_DUPLICATE else message.message_id

@@ -1,4 +1,4 @@
-"""Owns what the storage answers: what is safe, what comes back, what was there before.
+"""What the storage answers: what is safe, what comes back, what was there before.
 
 Theory of operation.  *Saved or not.*  ``synced`` releases the confirms and replies that waited
 (rule 1).  A message that could not be saved has three fates.  If it has an older copy, or its
@@ -29,6 +29,7 @@ from tmqp_server.engine.commands import (
     Synced,
 )
 from tmqp_server.engine.core import Core, PendingChange, PendingFetch, PendingRun, PendingSave
+from tmqp_server.engine.delivery.batches import Batches, PendingBatch
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.saving import tell_apart
@@ -50,6 +51,7 @@ from tmqp_server.engine.model.message import (
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.times import AT_ONCE, NEVER
+from tmqp_server.engine.reading.browsing import Browsing, PendingBrowse
 from tmqp_server.engine.routing.routers import Routing
 from tmqp_server.engine.transactions.staging import PendingCommit, PendingStage
 from tmqp_server.engine.transactions.transactions import Transactions
@@ -60,7 +62,16 @@ __all__ = ["Keeper"]
 class Keeper:
     """Takes the storage's commands."""
 
-    __slots__ = ("_core", "_flights", "_outcomes", "_pump", "_routing", "_transactions")
+    __slots__ = (
+        "_batches",
+        "_browsing",
+        "_core",
+        "_flights",
+        "_outcomes",
+        "_pump",
+        "_routing",
+        "_transactions",
+    )
 
     def __init__(
         self,
@@ -70,7 +81,11 @@ class Keeper:
         pump: Pump,
         routing: Routing,
         transactions: Transactions,
+        batches: Batches,
+        browsing: Browsing,
     ) -> None:
+        self._batches = batches
+        self._browsing = browsing
         self._core = core
         self._flights = flights
         self._outcomes = outcomes
@@ -134,13 +149,15 @@ class Keeper:
                     core.out.append(reply)
             elif isinstance(pending, PendingCommit):
                 self._transactions.synced(pending, command.ok)
+            elif isinstance(pending, PendingBatch):
+                self._batches.synced(pending, command.ok)
             elif isinstance(pending, PendingStage):
                 self._transactions.put_aside(pending, command.ok)
             else:
                 core.count_unknown_ticket()
         for queue in touched.values():
             if not command.ok and not queue.closed:
-                for failed in queue.take_failed():
+                for failed in self._flights.take_failed(queue):
                     self._outcomes.drop(queue, failed)
                 core.release_pull(queue)
                 self._pump.resume(queue, core.now)
@@ -263,12 +280,17 @@ class Keeper:
         if asked is None:
             core.count_unknown_ticket()
             return
+        if isinstance(asked, PendingBrowse):
+            self._browsing.fetched(asked, command)
+            return
         queue = asked.queue
         tail = asked.tail
         tail.fetching = False
         there = queue.high_tail if asked.high_priority else queue.regular_tail
         if there is not tail:
             return  # cleared meanwhile
+        if command.withheld:
+            core.withhold(queue, command.withheld)
         producers: dict[str, Origin] = {}
         for kept in command.messages:
             if kept.sequence in tail.skip:
@@ -336,7 +358,7 @@ class Keeper:
         if core.shares_decisions:
             share(queue, message)
         if kept.due_at > core.now:
-            queue.defer(message, kept.due_at)
+            self._flights.defer(queue, message, kept.due_at)
             return
         if queue.discipline.replaces and queue.waiting_count():
             core.trash.append(self._flights.clear_waiting(queue))
@@ -355,7 +377,9 @@ class Keeper:
             raise ValueError(
                 f"the channel {command.channel} needs an authenticator or event handler: {names}"
             )
-        self._core.watch_channel(channels.create(command.channel, options))
+        channel = channels.create(command.channel, options)
+        self._core.watch_channel(channel)
+        self._core.watch_idle(channel)
 
     def _restore_queue(self, command: RestoreQueue) -> None:
         core = self._core

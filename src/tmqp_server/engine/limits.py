@@ -1,4 +1,4 @@
-"""Owns every bound of the engine: one documented field each, all of them enforced.
+"""Every bound of the engine: one documented field each, all of them enforced.
 
 A bound that is reached is an answer (482, or 503 where the whole server is meant), never an
 exception and never a closed connection (F43, F64).  A test walks the fields: at the limit works,
@@ -45,6 +45,13 @@ class EngineLimits:
 
     max_subscriptions_per_session: int = 1_000
     """Channels that one client may join; joining another is answered with 482."""
+
+    max_owned_channels_per_session: int = 1_000
+    """Channels that end with the connection of one client; creating another is answered with
+    482."""
+
+    min_idle_timeout_ms: int = 1_000
+    """The shortest idle timeout of a channel, in milliseconds; less is answered with 482."""
 
     max_routers: int = 1_000
     """Routers; creating another is answered with 482."""
@@ -97,6 +104,17 @@ class EngineLimits:
     keeps in memory; the rest is on disk. The option ``memory_limit`` of a queue overrides it. Such
     a queue also spills when its messages in memory reach half of ``max_queue_bytes``."""
 
+    max_delay_ms: int = 31_622_400_000
+    """The longest time for which a message can be deferred, in milliseconds: 366 days; a push with
+    a longer one is answered with 482. The delay of a message that a consumer gives back is
+    shortened to this."""
+
+    max_deferred_per_queue: int = 1_000_000
+    """Deferred messages of one queue; a further deferred push is answered with 482."""
+
+    max_deferred_bytes_per_queue: int = 268_435_456
+    """Bytes of the deferred messages of one queue; a further deferred push is answered with 482."""
+
     max_unsynced_bytes: int = 67_108_864
     """Bytes of messages that the storage has not confirmed yet; further pushes into queues that
     save get 503."""
@@ -135,6 +153,13 @@ class EngineLimits:
     max_parts_per_split: int = 10_000
     """Parts in the answer to one split of a range; ask for the next parts from the last one on."""
 
+    max_browse_messages: int = 1_000
+    """Messages in the answer to one look into a queue, whatever the client asks for;
+    ``max_read_bytes`` bounds their bytes."""
+
+    max_browses: int = 16
+    """Clients that look into queues at one time, each into one; another is answered with 503."""
+
     max_cursors_per_queue: int = 100
     """Cursors of one queue; another is answered with 482."""
 
@@ -170,10 +195,11 @@ class EngineLimits:
     max_total_bytes: int = 1_073_741_824
     """Memory for everything: messages (their bytes, and 512 for each), and whatever else a command
     can create, at its size in memory: an empty queue about 4 kB, a channel 4 kB, a connection 17
-    kB, a subscription 512 bytes. Beyond it the answer is 503, because the server is full, not the
-    queue; consumers go on, and what they take makes room. Connections (482), subscriptions and
-    pulls may use a sixteenth more, and at least 256 KiB, because otherwise nobody could make room
-    when messages fill the memory."""
+    kB (with TLS 66 kB), an incomplete message of more than 16 KiB its received bytes, a
+    subscription 512 bytes. Beyond it the answer is 503, because the server is full, not the queue;
+    consumers go on, and what they take makes room. Connections (482), subscriptions and pulls may
+    use a sixteenth more, and at least 256 KiB, because otherwise nobody could make room when
+    messages fill the memory."""
 
     max_in_flight_per_session: int = 10_000
     """Unacknowledged deliveries of one client. A queue that keeps its messages sends it no more
@@ -184,7 +210,12 @@ class EngineLimits:
     """Bytes of UTF-8 in the name of a channel or a client's id; longer ones get 400 (F6)."""
 
     max_batch_length: int = 1_000
-    """Commands in one batch; a longer batch is answered with 482 and none is applied."""
+    """Messages and acknowledgements in one batch; a longer batch is answered with 482 and nothing
+    of it is done."""
+
+    max_batch_bytes: int = 16_777_216
+    """Bytes of the messages and acknowledgements in one batch; a larger batch is answered with 482
+    and nothing of it is done."""
 
     max_pull_count: int = 1_000_000
     """Messages that one pull may request; more is answered with ``Unacceptable`` (F105)."""

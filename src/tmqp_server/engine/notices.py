@@ -1,7 +1,7 @@
-"""Owns who is told of which event, and the telling.
+"""Who is told of which event.
 
 Theory of operation.  A subscription stands under what it is about: the event, the channel's key
-(empty for events of the server) and the queue (of a message produced only).  Telling looks up that
+(empty for events of the server) and the queue (of a message produced only).  An event looks up that
 one place.  ``mask`` holds the bits of the events that anybody at all listens to, the world included
 (``BrokerOptions.events``); whoever would make a fact looks at it first, so that what nobody listens
 to costs one comparison.

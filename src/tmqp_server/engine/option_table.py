@@ -42,13 +42,20 @@ class Option:
 
     ``name`` is ours, in records and in the configuration; ``attribute`` that of the model which
     brings it, empty if none does.  Stores keep it as ``kept``, and the configuration takes that
-    name too.  ``initial`` holds where nobody says anything.
+    name too.  ``initial`` holds where nobody says anything.  A number is ``least`` or more.
     """
 
-    __slots__ = ("attribute", "initial", "kept", "kind", "meaning", "name")
+    __slots__ = ("attribute", "initial", "kept", "kind", "least", "meaning", "name")
 
     def __init__(
-        self, name: str, kind: str, initial: object, meaning: str, attribute: str, kept: str
+        self,
+        name: str,
+        kind: str,
+        initial: object,
+        meaning: str,
+        attribute: str,
+        kept: str,
+        least: int = 0,
     ) -> None:
         self.name = name
         self.kind = kind
@@ -56,6 +63,7 @@ class Option:
         self.meaning = meaning
         self.attribute = attribute
         self.kept = kept
+        self.least = least
 
 
 def _kind_of(initial: object) -> str:
@@ -79,7 +87,8 @@ def _options_of(model: type[Model]) -> tuple[Option, ...]:
         if kind == STATUS and isinstance(initial, int):
             initial = int(initial)
         kept = facts.older or name
-        found.append(Option(name, kind, initial, facts.meaning, each.attribute, kept))
+        least: int = min(getattr(each.kind, "low", 0), 0)
+        found.append(Option(name, kind, initial, facts.meaning, each.attribute, kept, least))
     return tuple(found)
 
 

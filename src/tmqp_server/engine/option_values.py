@@ -25,6 +25,9 @@ class QueueValues(Record):
         "delivery_handler",
         "message_limit",
         "message_size_limit",
+        "bytes_limit",
+        "when_full",
+        "expired_to_dead_letter",
         "put_back_limit",
         "durable",
         "overflow",
@@ -51,6 +54,9 @@ class QueueValues(Record):
         delivery_handler: str = "ack-if-asked",
         message_limit: int = 0,
         message_size_limit: int = 0,
+        bytes_limit: int = 0,
+        when_full: str = "refuse",
+        expired_to_dead_letter: bool = False,
         put_back_limit: int = 20,
         durable: bool = False,
         overflow: bool = False,
@@ -73,6 +79,9 @@ class QueueValues(Record):
         self.delivery_handler = delivery_handler
         self.message_limit = message_limit
         self.message_size_limit = message_size_limit
+        self.bytes_limit = bytes_limit
+        self.when_full = when_full
+        self.expired_to_dead_letter = expired_to_dead_letter
         self.put_back_limit = put_back_limit
         self.durable = durable
         self.overflow = overflow
@@ -100,6 +109,9 @@ class GivenQueueValues(Record):
         "delivery_handler",
         "message_limit",
         "message_size_limit",
+        "bytes_limit",
+        "when_full",
+        "expired_to_dead_letter",
         "put_back_limit",
         "durable",
         "overflow",
@@ -126,6 +138,9 @@ class GivenQueueValues(Record):
         delivery_handler: str | None = None,
         message_limit: int | None = None,
         message_size_limit: int | None = None,
+        bytes_limit: int | None = None,
+        when_full: str | None = None,
+        expired_to_dead_letter: bool | None = None,
         put_back_limit: int | None = None,
         durable: bool | None = None,
         overflow: bool | None = None,
@@ -148,6 +163,9 @@ class GivenQueueValues(Record):
         self.delivery_handler = delivery_handler
         self.message_limit = message_limit
         self.message_size_limit = message_size_limit
+        self.bytes_limit = bytes_limit
+        self.when_full = when_full
+        self.expired_to_dead_letter = expired_to_dead_letter
         self.put_back_limit = put_back_limit
         self.durable = durable
         self.overflow = overflow

@@ -1,4 +1,4 @@
-"""Owns what can be set about queues, channels and the broker, with the protocol's defaults.
+"""What can be set about queues, channels and the broker, with the protocol's defaults.
 
 Each record of options is complete and never changed: to change options means to make a new
 record from the old one and a record of *changes*, in which None means "not given" (F56, F71).
@@ -16,9 +16,16 @@ from tmqp.constants import (
     RESULT_OK,
     STATUS_STOPPED,
 )
+from tmqp.extensions import (
+    LIFETIME_CONSUMERS,
+    LIFETIME_OWNER,
+    WHEN_FULL_DEAD_LETTER,
+    WHEN_FULL_DROP_OLDEST,
+    WHEN_FULL_REFUSE,
+)
 from tmqp_server.engine.events import LIFECYCLE_EVENTS
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.option_table import CHANNEL_OPTIONS, NUMBER, QUEUE_OPTIONS
+from tmqp_server.engine.option_table import CHANNEL_OPTIONS, NUMBER, QUEUE_OPTIONS, Option
 from tmqp_server.engine.option_values import GivenQueueValues, QueueValues
 from tmqp_server.engine.records import Record
 
@@ -26,11 +33,17 @@ __all__ = [
     "ASKS_ACKNOWLEDGE",
     "ASKS_NOTHING",
     "ASKS_RESPONSE",
+    "DEAD_LETTER",
     "DEFAULT_HANDLER",
+    "DROP_OLDEST",
+    "KEPT",
+    "REFUSE",
     "TO_CLIENTS",
     "TO_QUEUE",
     "TO_TAG",
     "TO_URL",
+    "WITH_CONSUMERS",
+    "WITH_OWNER",
     "BindingOptions",
     "BrokerOptions",
     "ChannelChanges",
@@ -52,11 +65,24 @@ ASKS_ACKNOWLEDGE: Final = 1
 #: A binding whose receivers are to respond (F120).
 ASKS_RESPONSE: Final = 2
 
+#: A channel stays until it is removed.
+KEPT: Final = ""
+#: It ends with the connection of the client that created it.
+WITH_OWNER: Final = LIFETIME_OWNER
+#: It ends when its last consumer leaves.
+WITH_CONSUMERS: Final = LIFETIME_CONSUMERS
+_LIFETIMES: Final = (KEPT, WITH_OWNER, WITH_CONSUMERS)
+
+#: What a push into a full queue does: it is refused, or what has waited longest makes way, for
+#: good or to the queue of dead letters.
+REFUSE: Final = WHEN_FULL_REFUSE
+DROP_OLDEST: Final = WHEN_FULL_DROP_OLDEST
+DEAD_LETTER: Final = WHEN_FULL_DEAD_LETTER
+_WHEN_FULL: Final = (REFUSE, DROP_OLDEST, DEAD_LETTER)
+
 #: The delivery handler of a queue that names none.
 DEFAULT_HANDLER: Final = "ack-if-asked"
-_NUMBERS: Final[tuple[str, ...]] = tuple(
-    [each.name for each in QUEUE_OPTIONS if each.kind == NUMBER]
-)
+_NUMBERS: Final[tuple[Option, ...]] = tuple([each for each in QUEUE_OPTIONS if each.kind == NUMBER])
 
 
 class QueueOptions(QueueValues):
@@ -64,8 +90,12 @@ class QueueOptions(QueueValues):
 
     They are declared in ``tmqp.models.options`` and ``option_table.py``.
 
+    With ``when_full`` DROP_OLDEST or DEAD_LETTER the message that has waited longest makes way when
+    a push finds the queue full; those of high priority do so last.
+
     ``dead_letter`` is the (channel, queue id) to which messages go that were put back too often;
-    None drops them.  ``message_limit`` and ``message_size_limit`` (bytes) are unlimited at 0,
+    None drops them; with a ``put_back_limit`` of -1 nothing is put back too often.
+    ``message_limit`` and ``message_size_limit`` (bytes) are unlimited at 0,
     ``message_timeout_ms`` is none at 0.  Where ``use_message_id`` is off, a message that came
     without an id stays without (F41); the engine makes none, the door does.
 
@@ -87,10 +117,16 @@ class QueueOptions(QueueValues):
         """
         if not 0 <= self.status <= STATUS_STOPPED:
             return RESULT_BAD_REQUEST
-        for name in _NUMBERS:
-            if getattr(self, name) < 0:
+        for option in _NUMBERS:
+            if getattr(self, option.name) < option.least:
                 return RESULT_BAD_REQUEST
         if self.ephemeral and (self.durable or self.overflow):
+            return RESULT_BAD_REQUEST
+        if self.when_full not in _WHEN_FULL:
+            return RESULT_BAD_REQUEST
+        if self.dead_letter is None and (
+            self.expired_to_dead_letter or self.when_full == DEAD_LETTER
+        ):
             return RESULT_BAD_REQUEST
         if self.dead_letter is not None and not 0 <= self.dead_letter[1] <= MAX_QUEUE_ID:
             return RESULT_BAD_REQUEST
@@ -129,6 +165,10 @@ class ChannelOptions(Record):
     ``allowed_queues`` None allows every queue id; limits are unlimited at 0.  ``queue`` is what
     queues of this channel start from.  ``authenticator`` and ``event_handler`` name code that the
     world knows, and are empty for none; whether it does is not looked up here.
+
+    ``lifetime`` is KEPT, WITH_OWNER or WITH_CONSUMERS: the latter two make a channel *temporary*,
+    which no storage knows.  Such a channel belongs to the session that created it, which is the
+    only one that may consume if it is ``owner_only``.
     """
 
     __slots__ = (
@@ -137,6 +177,9 @@ class ChannelOptions(Record):
         "client_limit",
         "queue_limit",
         "destroy_when_empty",
+        "lifetime",
+        "idle_timeout_ms",
+        "owner_only",
         "queue",
         "authenticator",
         "event_handler",
@@ -149,6 +192,9 @@ class ChannelOptions(Record):
         client_limit: int = 0,
         queue_limit: int = 0,
         destroy_when_empty: bool = False,
+        lifetime: str = KEPT,
+        idle_timeout_ms: int = 0,
+        owner_only: bool = False,
         queue: QueueOptions | None = None,
         authenticator: str = "",
         event_handler: str = "",
@@ -158,6 +204,9 @@ class ChannelOptions(Record):
         self.client_limit = client_limit
         self.queue_limit = queue_limit
         self.destroy_when_empty = destroy_when_empty
+        self.lifetime = lifetime
+        self.idle_timeout_ms = idle_timeout_ms
+        self.owner_only = owner_only
         self.queue = QueueOptions() if queue is None else queue
         self.authenticator = authenticator
         self.event_handler = event_handler
@@ -170,7 +219,22 @@ class ChannelOptions(Record):
             for queue_id in self.allowed_queues:
                 if not 0 <= queue_id <= MAX_QUEUE_ID:
                     return RESULT_BAD_REQUEST
-        return self.queue.problem(limits)
+        if self.lifetime not in _LIFETIMES or self.idle_timeout_ms < 0:
+            return RESULT_BAD_REQUEST
+        if self.owner_only and self.lifetime != WITH_OWNER:
+            return RESULT_BAD_REQUEST
+        if 0 < self.idle_timeout_ms < limits.min_idle_timeout_ms:
+            return RESULT_LIMIT_EXCEEDED
+        problem = self.queue.problem(limits)
+        return self.problem_of_queue(self.queue) if problem == RESULT_OK else problem
+
+    def problem_of_queue(self, options: QueueOptions) -> int:
+        """400 for options of a queue that needs the storage, which knows no temporary channel."""
+        return RESULT_BAD_REQUEST if self.lifetime and options.needs_storage() else RESULT_OK
+
+    def needs_owner(self) -> bool:
+        """Whether only a session can create such a channel."""
+        return self.lifetime == WITH_OWNER
 
 
 class ChannelChanges(Record):
@@ -182,6 +246,9 @@ class ChannelChanges(Record):
         "client_limit",
         "queue_limit",
         "destroy_when_empty",
+        "lifetime",
+        "idle_timeout_ms",
+        "owner_only",
         "queue",
         "authenticator",
         "event_handler",
@@ -194,6 +261,9 @@ class ChannelChanges(Record):
         client_limit: int | None = None,
         queue_limit: int | None = None,
         destroy_when_empty: bool | None = None,
+        lifetime: str | None = None,
+        idle_timeout_ms: int | None = None,
+        owner_only: bool | None = None,
         queue: QueueChanges | None = None,
         authenticator: str | None = None,
         event_handler: str | None = None,
@@ -203,6 +273,9 @@ class ChannelChanges(Record):
         self.client_limit = client_limit
         self.queue_limit = queue_limit
         self.destroy_when_empty = destroy_when_empty
+        self.lifetime = lifetime
+        self.idle_timeout_ms = idle_timeout_ms
+        self.owner_only = owner_only
         self.queue = queue
         self.authenticator = authenticator
         self.event_handler = event_handler

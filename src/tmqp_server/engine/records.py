@@ -1,4 +1,4 @@
-"""Owns ``Record``: the small base of everything that crosses the engine's border.
+"""``Record``: the small base of everything that crosses the engine's border.
 
 A record prints itself with all its fields, in their order.  That print is what determinism is
 judged by (two runs of the same commands must print the same effects), so it must not differ

@@ -1,4 +1,4 @@
-"""Owns the meeting of doors and broker: carries commands in, effects out, and nothing else.
+"""The meeting of doors and broker: carries commands in, effects out, and nothing else.
 
 Theory of operation.  The hub knows the broker and, by number, the sessions of all doors.  Bytes
 that came in become commands (the session's work), each command is one step of the broker, and each
@@ -35,9 +35,9 @@ from tmqp_server.access.gate import (
     ASK,
     AUTHENTICATE,
     MESSAGE,
-    Decision,
     Gate,
     Question,
+    Verdict,
 )
 from tmqp_server.access.needs import NO_QUEUE
 from tmqp_server.doors.port import Door
@@ -109,8 +109,10 @@ class Hub:
 
     Attributes: ``notified``, how many events of the broker there were; ``customs_ignored``, how
     many custom messages nobody took; ``commands_dropped``, how many commands of sessions that ended
-    were not carried out; ``gate``, None where nothing is asked; ``outside``, what
-    :meth:`take_outside` would take.
+    were not carried out, but for those that the broker closed; ``gate``, None where nothing is
+    asked; ``outside``, what :meth:`take_outside` would take; ``woken``, the sessions whose answers
+    have led to further commands, for which :meth:`go_on` is to be called, or have made their
+    deadlines nearer.
     """
 
     def __init__(
@@ -142,6 +144,7 @@ class Hub:
         self._sessions = self._outlets.sessions
         self._following: deque[Command] = deque()
         self._rest: dict[int, deque[Command]] = {}
+        self.woken = self._outlets.woken
 
     # -- sessions -------------------------------------------------------------------------------
 
@@ -163,10 +166,12 @@ class Hub:
             return False
         commands = session.receive(data, now)
         self._outlets.touch(number)
-        if self._outlets.strangers and not self._outlets.weigh(number, session):
-            self.close(number, "there is no memory for another connection", now)
+        if not self._outlets.weigh(number, session):
+            stranger = number in self._outlets.strangers
+            what = "another connection" if stranger else "a message of this size"
+            self.close(number, f"there is no memory for {what}", now)
             return False
-        if number in self._open:
+        if number in self._open or (self._rest and number in self._rest):
             self._rest.setdefault(number, deque()).extend(commands)
             return True
         if session.work:
@@ -219,6 +224,7 @@ class Hub:
         if rest is not None:
             self.commands_dropped += len(rest)
         self._open.pop(number, None)
+        self.woken.pop(number, None)
 
     def block(self, number: int, now: float) -> None:
         """The session's peer does not read: hold its deliveries back."""
@@ -301,7 +307,7 @@ class Hub:
         the session is closed: what a client says before it ends the connection counts."""
         return number in self._open or number in self._rest
 
-    def decide(self, number: int, ticket: int, decision: Decision, now: float) -> None:
+    def decide(self, number: int, ticket: int, decision: Verdict, now: float) -> None:
         """A question is answered: work off the command that waits for it; then :meth:`go_on`.
 
         A decision about a question that is no longer open is late, and nothing.
@@ -342,7 +348,7 @@ class Hub:
             gate.note_names(question, self.broker.channel_names(command.filter))
         self._ask(question)
 
-    def _decided(self, question: Question, decision: Decision, now: float) -> Sequence[Effect]:
+    def _decided(self, question: Question, decision: Verdict, now: float) -> Sequence[Effect]:
         """The effects of the command that waited."""
         command = question.command
         gate = self.gate
@@ -370,10 +376,10 @@ class Hub:
 
     # -- the storage ----------------------------------------------------------------------------
 
-    @property
-    def has_room(self) -> bool:
-        """Whether there is memory for another connection."""
-        return self.broker.has_room_for_client(CONNECTION_BYTES)
+    def has_room(self, more: int = 0) -> bool:
+        """Whether there is memory for another connection that takes so many bytes more than most
+        do."""
+        return self.broker.has_room_for_client(CONNECTION_BYTES + more)
 
     def take_down(self, effects: Iterable[Effect], now: float) -> None:
         """Have kept, and told to event handlers, what must be of effects that are for nobody
@@ -527,13 +533,20 @@ class Hub:
         """Let the one session an effect is for carry it out."""
         number = effect.session
         if isinstance(effect, CloseSession):
-            self._drop_waiting(number)
+            # Another has taken over: what this one has not said yet is void, and not counted.
+            self._rest.pop(number, None)
+            self._open.pop(number, None)
         commands = self._outlets.apply(effect, now)
-        if not isinstance(effect, Accept):
+        if not commands:
+            return
+        if type(commands[0]) is Disconnect:
             self._following.extend(commands)
-        elif commands:
-            # What the client sent ahead is worked off like any chunk, in portions.
+        else:
+            # What the client had sent ahead, or what its next request asks for: rights are asked
+            # about, and it is worked off in portions, like any chunk.
             self._rest.setdefault(number, deque()).extend(commands)
+            if not isinstance(effect, Accept):
+                self.woken[number] = None
 
     def _take_custom(self, effect: HandOver) -> None:
         """Let a custom message be taken, and its sender's further commands wait until it was."""

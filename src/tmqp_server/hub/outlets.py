@@ -1,4 +1,4 @@
-"""Owns the door sessions of a hub, and how effects come to them: encoded once, in order, in runs.
+"""The door sessions of a hub, and how effects come to them: encoded once, in order, in runs.
 
 Theory of operation.  An effect for one session is given to that session.  One for several is
 encoded once for each door among them and shared.  Deliveries to the same list of sessions are
@@ -35,10 +35,11 @@ from tmqp_server.engine.effects import (
     EndPull,
     Forward,
     Inform,
+    Left,
     Refuse,
     Reply,
 )
-from tmqp_server.hub.runs import Run, Runs
+from tmqp_server.hub.runs import OpenRuns, Run
 
 __all__ = ["FOR_ONE", "Fault", "ForOne", "Outlets"]
 
@@ -54,6 +55,7 @@ FOR_ONE: Final = (
     CloseSession,
     AnswerRouted,
     ConfirmRun,
+    Left,
 )
 ForOne: TypeAlias = (
     Reply
@@ -66,12 +68,15 @@ ForOne: TypeAlias = (
     | CloseSession
     | AnswerRouted
     | ConfirmRun
+    | Left
 )
 
 #: A run of so many bytes goes out; joining copies them.
 _MOST_RUN_BYTES: Final = 262_144
 #: Units of work that are a portion (``Broker.take_work``): some milliseconds.
 _PORTION_WORK: Final = 1_000
+#: The beginning of a smaller message is part of what a connection takes.
+_SMALL_BYTES: Final = 16_384
 #: More than any session has to send.
 _NO_PORTIONS: Final = 1 << 60
 _NOTHING: Final[tuple[Command, ...]] = ()
@@ -99,11 +104,13 @@ class Outlets:
     :param faults: gets a :class:`Fault` for each that happens.
 
     Attributes: ``sessions`` and ``doors`` by session number, ``full``, ``portion_bytes``, and
-    ``strangers``: what is charged for the bytes of each peer that is not yet accepted.
+    ``strangers``: what is charged for the bytes of each peer that is not yet accepted; ``partial``:
+    the same for large messages of others that have come in part; ``woken``: see ``Hub``.
     """
 
     def __init__(self, portion_bytes: int, broker: Broker, faults: list[Any]) -> None:
         self.strangers: dict[int, int] = {}
+        self.partial: dict[int, int] = {}
         self._broker = broker
         self.portion_bytes = portion_bytes or _NO_PORTIONS
         self.sessions: dict[int, DoorSession] = {}
@@ -111,8 +118,11 @@ class Outlets:
         self.full = False
         self._work_left = _PORTION_WORK
         self._touched: dict[int, None] = {}
+        self.woken: dict[int, None] = {}
         self._faults = faults
-        self._runs = Runs()
+        self._runs = OpenRuns()
+        #: Sessions whose deliveries begin with something of their own; they take part in no run.
+        self._apart: dict[int, None] = {}
 
     # -- sessions -------------------------------------------------------------------------------
 
@@ -120,6 +130,8 @@ class Outlets:
         """A connection with this number speaks the door's protocol."""
         self.sessions[number] = door.open(number, now)
         self.doors[number] = door
+        if door.per_session:
+            self._apart[number] = None
         self.strangers[number] = 0
         self._broker.charge(CONNECTION_BYTES)
 
@@ -127,17 +139,28 @@ class Outlets:
         """A connection is gone; there must have been one."""
         del self.sessions[number]
         del self.doors[number]
+        self._apart.pop(number, None)
         self._touched.pop(number, None)
-        self._broker.charge(-self.strangers.pop(number, 0) - CONNECTION_BYTES)
+        held = self.strangers.pop(number, 0) + self.partial.pop(number, 0)
+        self._broker.charge(-held - CONNECTION_BYTES)
 
     def weigh(self, number: int, session: DoorSession) -> bool:
-        """Charge what is kept of a peer's bytes until it is accepted; False if there is no memory
-        for it."""
-        charged = self.strangers.get(number, -1)
-        if charged < 0:
-            return True
+        """Charge what is kept of a peer's bytes: all until it is accepted, then the beginning of a
+        large message.  False if there is no memory for it."""
+        table = self.strangers
+        charged = table.get(number, -1)
         held = session.held_bytes()
-        self.strangers[number] = held
+        if charged < 0:
+            table = self.partial
+            charged = table.get(number, 0)
+            if held < _SMALL_BYTES:
+                held = 0
+                if charged == 0:
+                    return True
+        if held or table is self.strangers:
+            table[number] = held
+        else:
+            del table[number]
         self._broker.charge(held - charged)
         return held <= charged or self._broker.has_room_for_client(0)
 
@@ -192,8 +215,16 @@ class Outlets:
         except Exception as error:  # noqa: BLE001 - hurts this session, not the one that asked
             self._faults.append(Fault(number, error))
             return _NOTHING
+        if session.hurried:
+            session.hurried = False
+            self.woken[number] = None
         if self.strangers and isinstance(effect, (Accept, Refuse)):
             self._settle(number)
+            encoder = session.encoder()
+            if encoder is not None:
+                self.doors[number] = encoder
+                if encoder.per_session:
+                    self._apart[number] = None
         if session.outbound_bytes >= self.portion_bytes:
             self.full = True
         return commands
@@ -203,7 +234,8 @@ class Outlets:
         runs = self._runs
         run = runs.find(effect.sessions)
         if run is None:
-            if not runs.comes_again(effect.sessions):
+            apart = bool(self._apart) and self._some_apart(effect.sessions)
+            if apart or not runs.comes_again(effect.sessions):
                 self.hand_out(effect)
                 return
             run = self._open_run(effect.sessions)
@@ -228,16 +260,51 @@ class Outlets:
         """Encode once a door, share the bytes among its sessions."""
         if self._runs.open and self._runs.meets_any(effect.sessions):
             self.flush()
-        encoded: dict[str, bytes] = {}
+        apart = bool(self._apart) and self._some_apart(effect.sessions)
+        encoded: dict[Door, bytes] = {}
         for number in effect.sessions:
             session = self.sessions.get(number)
             if session is None:
                 continue
             door = self.doors[number]
-            data = encoded.get(door.name)
+            if apart and door.per_session and isinstance(effect, (Deliver, DeliverRun)):
+                continue
+            data = encoded.get(door)
             if data is None:
-                data = encoded[door.name] = self._encoded(door, effect)
+                data = encoded[door] = self._encoded(door, effect)
             self._give(number, session, data)
+        if apart and isinstance(effect, Deliver):
+            self._hand_out_apart(effect)
+        elif apart and isinstance(effect, DeliverRun):
+            for each in effect.deliveries():
+                self._hand_out_apart(each)
+
+    def _some_apart(self, numbers: list[int]) -> bool:
+        for number in numbers:  # noqa: SIM110 - any() would make a generator
+            if number in self._apart:
+                return True
+        return False
+
+    def _hand_out_apart(self, effect: Deliver) -> None:
+        """Encode once a door what its sessions share; each writes the rest."""
+        encoded: dict[Door, bytes] = {}
+        for number in effect.sessions:
+            session = self.sessions.get(number)
+            if session is None or number not in self._apart:
+                continue
+            door = self.doors[number]
+            data = encoded.get(door)
+            if data is None:
+                data = encoded[door] = self._encoded(door, effect)
+            if not data:
+                continue  # a bug of the door, which is noted
+            self._touched[number] = None
+            try:
+                session.deliver_own(effect, data)
+            except Exception as error:  # noqa: BLE001 - hurts this session, not the producer's
+                self._faults.append(Fault(number, error))
+            if session.outbound_bytes >= self.portion_bytes:
+                self.full = True
 
     def send(self, numbers: Sequence[int], data: bytes) -> None:
         """Queue whole messages for sessions, as they are to be sent."""

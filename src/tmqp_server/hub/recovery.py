@@ -1,4 +1,4 @@
-"""Owns what comes back from a store: all that was there, before anybody connects, and answers.
+"""What comes back from a store: all that was there, before anybody connects, and answers.
 
 Channels, queues and routers are restored as they were.  Of each queue as many messages are read as
 its memory takes; the rest stays on disk until there is room.  After a stop that was not clean any
@@ -39,7 +39,7 @@ from tmqp_server.engine.effects import Fetch, MeasureStored, ReadStored, SplitSt
 from tmqp_server.engine.model.snapshots import KeptOffsets
 from tmqp_server.hub.hub import Hub, Outside
 from tmqp_server.hub.questions import StorageQuestion, refusal_of
-from tmqp_server.storage.journal import Journal
+from tmqp_server.storage.journal import Journal, UnknownDoorError
 from tmqp_server.storage.port import (
     HIGH_ONLY,
     REGULAR_ONLY,
@@ -145,8 +145,7 @@ def answer_of(store: Store, journal: Journal, asked: StorageQuestion, now: float
     :raises StoreError: when the store cannot be read now.
     """
     if isinstance(asked, Fetch):
-        messages, up_to = fetched(store, journal, asked, now)
-        return Fetched(asked.number, messages, up_to)
+        return fetched(store, journal, asked, now)
     try:
         if isinstance(asked, ReadStored):
             return _range_read(store, asked)
@@ -214,10 +213,8 @@ def _reaches_back(store: Store, key: int, first: int, blocks: list[bytes]) -> bo
     return bool(store.read(key, 0, first - 1, 1, 1))
 
 
-def fetched(
-    store: Store, journal: Journal, fetch: Fetch, now: float
-) -> tuple[list[KeptMessage], int]:
-    """The messages that a Fetch asks for, and how far the store was read.
+def fetched(store: Store, journal: Journal, fetch: Fetch, now: float) -> Fetched:
+    """The answer to a Fetch: its messages, and how far the store was read.
 
     :raises StoreError: when it cannot be read now.
     """
@@ -233,12 +230,24 @@ def fetched(
             if not stored:
                 break
     messages: list[KeptMessage] = []
+    withheld: dict[int, int] = {}
     for each in stored:
         try:
             messages.append(journal.kept(each, now))
+        except UnknownDoorError as error:
+            withheld[error.number] = withheld.get(error.number, 0) + 1
         except Exception as error:  # noqa: BLE001 - a door that cannot read it, for any reason
             logger.error("message %d of queue %d is lost: %s", each.sequence, fetch.key, error)
-    return messages, stored[-1].sequence if stored else fetch.last
+    for number, count in withheld.items():
+        logger.error(
+            "%d messages of queue %d came in by a door with the number %d, which this server does"
+            " not know; they stay on disk until a server is started that knows it",
+            count,
+            fetch.key,
+            number,
+        )
+    up_to = stored[-1].sequence if stored else fetch.last
+    return Fetched(fetch.number, messages, up_to, sum(withheld.values()))
 
 
 def _readable(store: Store, fetch: Fetch, after: int) -> list[StoredMessage]:

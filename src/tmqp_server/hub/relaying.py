@@ -26,6 +26,9 @@ class Relay(Protocol):
     def tell(self, effect: TellNodes) -> tuple[bytes, Sequence[int]]:
         """Tell other servers of a decision; returns the bytes for sessions here, and for which."""
 
+    def heed(self, command: Command) -> bool:
+        """Whether what a master brings is carried out here."""
+
     def recognises(self, command: Connect) -> bool:
         """Whether it is a node's."""
 

@@ -1,4 +1,4 @@
-"""Owns which commands of a session may be carried out together once the first of them may be.
+"""Which commands of a session may be carried out together once the first of them may be.
 
 Whoever must be asked about a command says the same of the next one that is like it: another push
 into the same queue, another acknowledge for the same channel.  Such a *row* is checked once and

@@ -1,4 +1,4 @@
-"""Owns runs: deliveries in a row to the same sessions, handed over in one piece.
+"""Runs: deliveries in a row to the same sessions, handed over in one piece.
 
 Theory of operation.  A busy queue sends message after message to the same audience, whose list of
 session numbers stays the very same object until somebody joins or leaves.  So when a list comes
@@ -19,7 +19,7 @@ from typing import Final, final
 from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.effects import Deliver
 
-__all__ = ["Run", "RunPart", "Runs"]
+__all__ = ["OpenRuns", "Run", "RunPart"]
 
 #: Runs open at one time: one for those who get messages first, one for all others.
 _MOST_RUNS: Final = 2
@@ -61,7 +61,7 @@ class Run:
 
 
 @final
-class Runs:
+class OpenRuns:
     """The runs that are open, at most two, and the lists seen last."""
 
     __slots__ = ("_older", "_recent", "open")

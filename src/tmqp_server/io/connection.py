@@ -16,9 +16,11 @@ from typing import Final, Protocol
 import anyio
 import anyio.lowlevel
 
+from tmqp_server.doors.port import Door
 from tmqp_server.io.transport import Bytes, Transport
 from tmqp_server.shell.connections import EFFECTS, END, WAIT
 from tmqp_server.shell.turn import Turn
+from tmqp_server.shell.world import why_broken
 
 __all__ = ["Carrier", "Connection"]
 
@@ -52,12 +54,21 @@ class Connection:
     """One connection; made by the listener, run as one task.
 
     :param host: the peer's address without its port, by which refused log-ins are counted.
+    :param door: the protocol that is spoken; None for that of the shell.
 
     Attributes: ``number`` of its session, ``transport``, ``reason`` why it was closed.
     """
 
-    def __init__(self, number: int, transport: Transport, host: str, shell: Carrier) -> None:
+    def __init__(
+        self,
+        number: int,
+        transport: Transport,
+        host: str,
+        shell: Carrier,
+        door: Door | None = None,
+    ) -> None:
         self.number = number
+        self.door = door
         self.transport = transport
         self.host = host
         self.reason = ""
@@ -108,13 +119,9 @@ class Connection:
                 if data is None:
                     return
             except OSError as error:
-                step = self._turn.broken(self.number, _why(error), shell.now())
+                step = self._turn.broken(self.number, why_broken(error), shell.now())
             else:
-                step = (
-                    self._turn.received(self.number, data, shell.now())
-                    if data
-                    else self._turn.ended(self.number, shell.now())
-                )
+                step = self._turn.received(self.number, data, shell.now())
             if step:
                 if step & _STEP:
                     self.transport.unwatch()
@@ -134,13 +141,9 @@ class Connection:
             try:
                 data = await self.transport.receive()
             except OSError as error:
-                step = self._turn.broken(self.number, _why(error), shell.now())
+                step = self._turn.broken(self.number, why_broken(error), shell.now())
             else:
-                step = (
-                    self._turn.received(self.number, data, shell.now())
-                    if data
-                    else self._turn.ended(self.number, shell.now())
-                )
+                step = self._turn.received(self.number, data, shell.now())
             if step & EFFECTS:
                 shell.attend()
                 step &= _STEP
@@ -169,12 +172,8 @@ class Connection:
                 try:
                     sent = await self.transport.send_some(rest)
                 except OSError as error:
-                    turn.lost(self.number, _why(error), shell.now())
+                    turn.lost(self.number, why_broken(error), shell.now())
                     shell.attend()
                     return
                 turn.taken(self.number, sent, shell.now())
                 shell.attend()
-
-
-def _why(error: OSError) -> str:
-    return error.strerror or str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Owns an asyncio event loop that calls the readers of sockets straight from its selector.
+"""An asyncio event loop that calls the readers of sockets straight from its selector.
 
 Theory of operation.  asyncio turns what its selector reports into a list, looks up each entry's
 handle, queues it, takes it out of the queue and runs it.  For a server that does little with each

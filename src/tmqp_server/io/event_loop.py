@@ -1,4 +1,4 @@
-"""Owns what is asked of the event loop itself, beside anyio: its clock, and which one it is.
+"""What is asked of the event loop itself, beside anyio: its clock, and which one it is.
 
 anyio looks for the event loop at every call.  Where that is done for every chunk of bytes it costs
 as much as working the chunk off, so it is asked once.

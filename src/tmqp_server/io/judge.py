@@ -20,9 +20,11 @@ from tmqp.frames import Frame
 from tmqp.hello import ConnectionInformation
 from tmqp_server.access.auth import Access, Admission, Answer, Applicant, Identity
 from tmqp_server.access.custom import ClientGone, CustomMessage, MessageHook, SendPort
-from tmqp_server.access.gate import AUTHENTICATE, Decision, Question
+from tmqp_server.access.gate import AUTHENTICATE, Question, Verdict
 from tmqp_server.access.rights import (
     ANSWER,
+    BROWSE,
+    CANCEL,
     CLEAR_MESSAGES,
     CREATE_CHANNEL,
     CREATE_QUEUE,
@@ -49,16 +51,16 @@ from tmqp_server.engine.commands import Connect, ListChannels, ListOffsets
 from tmqp_server.engine.effects import HandOver
 from tmqp_server.engine.events import event_name
 from tmqp_server.engine.model.client import Client
+from tmqp_server.shell.asking import NO
 
-__all__ = ["RIGHT_CALLS", "Judge", "Place"]
+__all__ = ["RIGHT_CALLS", "ConnectionFacts", "Judge"]
 
 logger = logging.getLogger("tmqp_server.access")
 
-_NO: Final = Decision(False)
-_DONE: Final = Decision(True)
+_DONE: Final = Verdict(True)
 
 
-class Place(Protocol):
+class ConnectionFacts(Protocol):
     """What is known of a connection: where it comes from, and whether it is encrypted."""
 
     @property
@@ -69,33 +71,39 @@ class Place(Protocol):
     def secure(self) -> bool:
         """Whether it is encrypted."""
 
+    @property
+    def acts_as(self) -> str:
+        """The entry of who brings no credentials here."""
+
 
 _RightCall = Callable[[Access, Identity, Question], Awaitable[bool | Answer]]
 
 #: How each right is asked about.
 RIGHT_CALLS: Final[dict[str, _RightCall]] = {
-    ANSWER: lambda a, who, q: a.may_answer(who, q.subject),
-    CLEAR_MESSAGES: lambda a, who, q: a.may_clear_messages(who, q.subject, q.queue_id),
-    CREATE_CHANNEL: lambda a, who, q: a.may_create_channel(who, q.subject),
-    CREATE_QUEUE: lambda a, who, q: a.may_create_queue(who, q.subject, q.queue_id),
+    ANSWER: lambda a, who, q: a.may_answer(who, q.about),
+    BROWSE: lambda a, who, q: a.may_browse(who, q.about, q.queue_id),
+    CANCEL: lambda a, who, q: a.may_cancel(who, q.about, q.queue_id),
+    CLEAR_MESSAGES: lambda a, who, q: a.may_clear_messages(who, q.about, q.queue_id),
+    CREATE_CHANNEL: lambda a, who, q: a.may_create_channel(who, q.about),
+    CREATE_QUEUE: lambda a, who, q: a.may_create_queue(who, q.about, q.queue_id),
     CUSTOM: lambda a, who, _: a.may_send_custom(who),
-    DIRECT: lambda a, who, q: a.may_send_direct(who, q.subject),
-    JOIN: lambda a, who, q: a.may_join(who, q.subject),
-    MANAGE_ROUTERS: lambda a, who, q: a.may_manage_router(who, q.subject),
-    PUBLISH: lambda a, who, q: a.may_publish(who, q.subject),
-    PULL: lambda a, who, q: a.may_pull(who, q.subject, q.queue_id),
-    PUSH: lambda a, who, q: a.may_push(who, q.subject, q.queue_id),
-    REMOVE_CHANNEL: lambda a, who, q: a.may_remove_channel(who, q.subject),
-    REMOVE_QUEUE: lambda a, who, q: a.may_remove_queue(who, q.subject, q.queue_id),
-    SEE_CHANNEL: lambda a, who, q: a.may_see_channel(who, q.subject, q.queue_id),
+    DIRECT: lambda a, who, q: a.may_send_direct(who, q.about),
+    JOIN: lambda a, who, q: a.may_join(who, q.about),
+    MANAGE_ROUTERS: lambda a, who, q: a.may_manage_router(who, q.about),
+    PUBLISH: lambda a, who, q: a.may_publish(who, q.about),
+    PULL: lambda a, who, q: a.may_pull(who, q.about, q.queue_id),
+    PUSH: lambda a, who, q: a.may_push(who, q.about, q.queue_id),
+    REMOVE_CHANNEL: lambda a, who, q: a.may_remove_channel(who, q.about),
+    REMOVE_QUEUE: lambda a, who, q: a.may_remove_queue(who, q.about, q.queue_id),
+    SEE_CHANNEL: lambda a, who, q: a.may_see_channel(who, q.about, q.queue_id),
     SEE_CLIENTS: lambda a, who, _: a.may_see_clients(who),
-    SEE_CONSUMERS: lambda a, who, q: a.may_see_consumers(who, q.subject),
+    SEE_CONSUMERS: lambda a, who, q: a.may_see_consumers(who, q.about),
     SEE_NODES: lambda a, who, _: a.may_see_nodes(who),
-    SEE_ROUTERS: lambda a, who, q: a.may_see_routers(who, q.subject),
-    SUBSCRIBE: lambda a, who, q: a.may_subscribe(who, event_name(q.event), q.subject, q.queue_id),
-    TRANSACT: lambda a, who, q: a.may_transact(who, q.subject),
-    UPDATE_CHANNEL: lambda a, who, q: a.may_update_channel(who, q.subject),
-    UPDATE_QUEUE: lambda a, who, q: a.may_update_queue(who, q.subject, q.queue_id),
+    SEE_ROUTERS: lambda a, who, q: a.may_see_routers(who, q.about),
+    SUBSCRIBE: lambda a, who, q: a.may_subscribe(who, event_name(q.event), q.about, q.queue_id),
+    TRANSACT: lambda a, who, q: a.may_transact(who, q.about),
+    UPDATE_CHANNEL: lambda a, who, q: a.may_update_channel(who, q.about),
+    UPDATE_QUEUE: lambda a, who, q: a.may_update_queue(who, q.about, q.queue_id),
 }
 
 
@@ -124,7 +132,7 @@ class Judge:
         self._most_bytes = most_bytes
         self._known: dict[int, Identity] = {}
 
-    async def decide(self, question: Question, place: Place, port: SendPort) -> Decision:
+    async def decide(self, question: Question, place: ConnectionFacts, port: SendPort) -> Verdict:
         """Answer a question; raises nothing of its own.
 
         :param place: the connection it is about.
@@ -140,18 +148,18 @@ class Judge:
         assert access is not None, "nobody asks about rights where all have them"
         who = self._known.get(question.session)
         if who is None:
-            return _NO
+            return NO
         if isinstance(question.command, (ListChannels, ListOffsets)):
             return await self._seen(access, who, question, place)
         if question.authenticator:
             access = self._authenticators[question.authenticator]
         call = RIGHT_CALLS[question.right]
-        what = f"{question.right} {question.subject!r}"
+        what = f"{question.right} {question.about!r}"
         answer = await self._ask(what, lambda: call(access, who, question), place, (bool, Answer))
         if isinstance(answer, Answer):
-            return Decision(bool(answer.allowed), answer.keep_s)
+            return Verdict(bool(answer.allowed), answer.keep_s)
         # What went wrong once is asked anew the next time.
-        return _NO if answer is None else Decision(answer, access.keep_s)
+        return NO if answer is None else Verdict(answer, access.keep_s)
 
     def forget(self, session: int) -> None:
         """A session is over."""
@@ -159,7 +167,7 @@ class Judge:
 
     # -- connecting -----------------------------------------------------------------------------
 
-    async def _authenticate(self, connect: Connect, place: Place) -> Decision:
+    async def _authenticate(self, connect: Connect, place: ConnectionFacts) -> Verdict:
         access = self.access
         assert access is not None, "nobody asks who connects where everybody may"
         applicant = _applicant(connect, place)
@@ -168,7 +176,7 @@ class Judge:
         )
         if answer is None or answer is False:
             logger.warning("%s: refused as %r", place.peer, applicant.client_id)
-            return _NO
+            return NO
         admission = answer if isinstance(answer, Admission) else Admission()
         accepted = Connect(
             connect.session,
@@ -184,13 +192,13 @@ class Judge:
             kept=connect.kept,
         )
         self._known[connect.session] = _identity(accepted, place, admission.data)
-        return Decision(True, connect=accepted)
+        return Verdict(True, connect=accepted)
 
     # -- lists and messages ---------------------------------------------------------------------
 
     async def _seen(
-        self, access: Access, who: Identity, question: Question, place: Place
-    ) -> Decision:
+        self, access: Access, who: Identity, question: Question, place: ConnectionFacts
+    ) -> Verdict:
         """Which channels of a list may be seen; each is asked about where it belongs."""
         owners = question.authenticators
         names = tuple([name for name in question.names if name not in owners])
@@ -203,10 +211,10 @@ class Judge:
             more = frozenset() if more is None else more.intersection(own)
             if more:
                 found = more if found is None else found | more
-        return _NO if found is None else Decision(True, names=found)
+        return NO if found is None else Verdict(True, names=found)
 
     async def _seen_by(
-        self, access: Access, who: Identity, names: tuple[str, ...], place: Place
+        self, access: Access, who: Identity, names: tuple[str, ...], place: ConnectionFacts
     ) -> frozenset[str] | None:
         """Those that one of the objects lets be seen; None when it refuses the list."""
         seen = await self._ask(
@@ -216,7 +224,7 @@ class Judge:
             return None
         return frozenset(seen)
 
-    async def _hand_over(self, effect: HandOver, place: Place, port: SendPort) -> Decision:
+    async def _hand_over(self, effect: HandOver, place: ConnectionFacts, port: SendPort) -> Verdict:
         """Give a custom message to its hook; whatever comes of that is only about the message."""
         hook = self.hook
         frame = effect.wire
@@ -246,7 +254,7 @@ class Judge:
         self,
         what: str,
         call: Callable[[], Awaitable[Any]],
-        place: Place,
+        place: ConnectionFacts,
         kinds: tuple[type, ...],
     ) -> Any:
         """The answer of a hook if it is of one of these kinds, or None; None is no fault for a
@@ -262,7 +270,7 @@ class Judge:
         return None
 
 
-def _applicant(connect: Connect, place: Place) -> Applicant:
+def _applicant(connect: Connect, place: ConnectionFacts) -> Applicant:
     information = connect.properties
     if not isinstance(information, ConnectionInformation):
         return Applicant(
@@ -273,6 +281,7 @@ def _applicant(connect: Connect, place: Place) -> Applicant:
             peer=place.peer,
             secure=place.secure,
             door=connect.door,
+            acts_as=place.acts_as,
         )
     return Applicant(
         connect.session,
@@ -284,10 +293,11 @@ def _applicant(connect: Connect, place: Place) -> Applicant:
         place.peer,
         place.secure,
         connect.door,
+        place.acts_as,
     )
 
 
-def _identity(connect: Connect, place: Place, data: Any) -> Identity:
+def _identity(connect: Connect, place: ConnectionFacts, data: Any) -> Identity:
     information = connect.properties
     return Identity(
         connect.session,
@@ -303,7 +313,7 @@ def _identity(connect: Connect, place: Place, data: Any) -> Identity:
     )
 
 
-def _identity_of(client: Client, place: Place) -> Identity:
+def _identity_of(client: Client, place: ConnectionFacts) -> Identity:
     """Who a client is that nobody asked about."""
     return Identity(
         client.number,

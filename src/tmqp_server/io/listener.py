@@ -1,4 +1,4 @@
-"""Owns the listening sockets: making them, accepting from them, surviving bad moments."""
+"""The listening sockets: making them, accepting from them, surviving bad moments."""
 
 from __future__ import annotations
 

@@ -9,38 +9,43 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
 
+from tmqp.address import Address
 from tmqp_server.access.custom import ClientGone
-from tmqp_server.access.gate import Decision
 from tmqp_server.doors.port import Door
 from tmqp_server.engine.commands import Command
 from tmqp_server.hub.questions import StorageQuestion
 from tmqp_server.hub.recovery import answer_of
 from tmqp_server.io.connection import Connection
+from tmqp_server.io.event_handlers import Teller
 from tmqp_server.io.event_loop import clock
 from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.judge import Judge
-from tmqp_server.io.telling import Teller
+from tmqp_server.io.node_link import NodeLink
 from tmqp_server.io.worker import Worker
+from tmqp_server.shell.asking import NO
 from tmqp_server.shell.connections import EFFECTS, GONE, NOT_YET
 from tmqp_server.shell.saving import CLOSED
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import (
+    INTERNAL_ERROR,
     Abandon,
     Ask,
     Call,
     CatchUp,
     Close,
     CloseStore,
+    Dial,
     Drained,
     GoOn,
+    HangUp,
     LinkOutput,
     Log,
     ReadBatch,
@@ -57,8 +62,6 @@ __all__ = ["Shell"]
 
 logger = logging.getLogger("tmqp_server.shell")
 
-_NO: Final = Decision(False)
-
 _StoreWork = WriteBatch | ReadBatch | CatchUp | CloseStore
 
 
@@ -66,12 +69,12 @@ class Shell:
     """Runs one turn in the event loop.
 
     :param turn: decides.
-    :param door: the protocol spoken by every connection opened from now on.
+    :param door: the protocol of connections that name no other.
     :param judge: answers questions; None if none are asked.
     :param http: makes HTTP calls; None where none are allowed.
     :param teller: tells channels' event handlers; None where there are none.
     :param store: and the journal that is written to it; None where nothing is kept.
-    :param wake_link: called when the connection to another server has something to send.
+    :param masters: where the other servers are, in the order of the turn's links.
     """
 
     def __init__(
@@ -83,7 +86,7 @@ class Shell:
         teller: Teller | None = None,
         store: Store | None = None,
         journal: Journal | None = None,
-        wake_link: Callable[[int], None] | None = None,
+        masters: Sequence[Address] = (),
     ) -> None:
         self.turn = turn
         #: The time, as the event loop tells it.
@@ -94,8 +97,9 @@ class Shell:
         self._teller = teller
         self._store = store
         self._journal = journal
-        self._wake_link = wake_link
+        self._masters = masters
         self._connections: dict[int, Connection] = {}
+        self._node_links: dict[Dial, NodeLink] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
         self._scopes: dict[Ask | Call | Tell, anyio.CancelScope] = {}
         self._drained: dict[int, anyio.Event] = {}
@@ -122,7 +126,9 @@ class Shell:
             ReadBatch: self._work_on,
             CatchUp: self._work_on,
             CloseStore: self._work_on,
+            Dial: self._dial,
             LinkOutput: self._link_output,
+            HangUp: self._hang_up,
             Log: self._log,
         }
 
@@ -195,7 +201,8 @@ class Shell:
         self._connections[number] = connection
         transport = connection.transport
         logger.debug("%s: connected (session %d)", transport.peer, number)
-        step = self.turn.opened(number, self._door, transport, connection.host, self.now())
+        door = connection.door or self._door
+        step = self.turn.opened(number, door, transport, connection.host, self.now())
         self.attend()
         return step & ~EFFECTS
 
@@ -204,35 +211,31 @@ class Shell:
         number = connection.number
         self.turn.closed(number, self.now())
         self.attend()
-        logger.info("%s: closed: %s", connection.transport.peer, self._why_gone(connection))
+        reason = connection.reason or "the server stopped"
+        logger.info("%s: closed: %s", connection.transport.peer, reason)
         if self._judge is not None:
             self._judge.forget(number)
         self._connections.pop(number, None)
-        if not self._connections:
-            self._none_left.set()
+        self._note_end()
 
-    def _why_gone(self, connection: Connection) -> str:
-        return connection.reason or "the server stopped"
+    def _note_end(self) -> None:
+        if not self._connections and not self._node_links:
+            self._none_left.set()
 
     def failed(self, connection: Connection, error: Exception) -> None:
         """Carrying bytes failed, which is a bug: end this connection, and nobody else's."""
         logger.error("%s: the session failed", connection.transport.peer, exc_info=error)
-        connection.close("an internal error")
+        connection.close(INTERNAL_ERROR)
 
     async def wait_for_none(self) -> None:
-        """Wait until no connection is left."""
-        while self._connections:
+        """Wait until no connection is left, neither of clients nor to other servers."""
+        while self._connections or self._node_links:
             self._none_left = anyio.Event()
             await self._none_left.wait()
 
     def close_all(self, reason: str) -> None:
-        """Close every connection politely, those to come as well."""
+        """Close every connection politely, those to come as well, and those to other servers."""
         self.turn.close_all(reason, self.now())
-        self.attend()
-
-    def perform(self, commands: Iterable[Command]) -> None:
-        """Carry out what no session asked: what another server said, or how it is."""
-        self.turn.perform(commands, self.now())
         self.attend()
 
     def set_router_enabled(self, name: str, enabled: bool) -> bool:
@@ -240,11 +243,6 @@ class Shell:
         found = self.turn.set_router_enabled(name, enabled, self.now())
         self.attend()
         return found
-
-    def link_waits(self, link: int) -> None:
-        """The connection to another server has sent everything."""
-        self.turn.link_waits(link)
-        self.attend()
 
     def _start_writing(self, effect: StartWriting) -> None:
         connection = self._connections.get(effect.session)
@@ -269,9 +267,34 @@ class Shell:
         log = logging.getLogger(f"tmqp_server.{effect.topic}")
         log.log(effect.level, "%s", text, exc_info=effect.error)
 
+    # -- connections to other servers -----------------------------------------------------------
+
+    def _dial(self, dial: Dial) -> None:
+        if self._tasks is not None:
+            link = self._node_links[dial] = NodeLink(dial, self._masters[dial.link], self)
+            self._tasks.start_soon(self._run_link, dial, link)
+
+    async def _run_link(self, dial: Dial, link: NodeLink) -> None:
+        try:
+            await link.run()
+        except Exception:
+            log = logging.getLogger("tmqp_server.cluster")
+            log.exception("the connection to master %s failed", self._masters[dial.link])
+            self.turn.link_failed(dial, INTERNAL_ERROR, self.now())
+            self.attend()
+        finally:
+            del self._node_links[dial]
+            self._note_end()
+
     def _link_output(self, effect: LinkOutput) -> None:
-        if self._wake_link is not None:
-            self._wake_link(effect.link)
+        link = self._node_links.get(effect.dial)
+        if link is not None:
+            link.write()
+
+    def _hang_up(self, effect: HangUp) -> None:
+        link = self._node_links.get(effect.dial)
+        if link is not None:
+            link.hang_up()
 
     # -- what a hook sends ----------------------------------------------------------------------
 
@@ -306,7 +329,7 @@ class Shell:
         judge = self._judge
         connection = self._connections.get(ask.question.session)
         assert judge is not None, "who asks no questions needs no answers"
-        decision = _NO
+        decision = NO
         with scope:
             if connection is not None:
                 decision = await judge.decide(ask.question, connection.transport, self)
@@ -334,9 +357,9 @@ class Shell:
         teller = self._teller
         assert teller is not None, "no channel has a handler that nobody registered"
         with scope:
-            await teller.tell(tell.telling)
+            await teller.tell(tell.notification)
         if scope.cancelled_caught:
-            teller.log_late(tell.telling)
+            teller.log_late(tell.notification)
         self._scopes.pop(tell, None)
         self.turn.told(tell, self.now())
         self.attend()
@@ -378,29 +401,34 @@ class Shell:
             self.attend()
 
     async def _carry_out(self, store: Store, worker: Worker, work: _StoreWork) -> None:
-        answers: list[Command] = []
-        if isinstance(work, WriteBatch):
-            error = await _tried(worker, partial(_write, store, work))
-        elif isinstance(work, ReadBatch):
-            assert self._journal is not None, "a store has a journal"
-            ask = partial(_read, store, self._journal, work.questions, answers, self.now())
-            error = await _tried(worker, ask)
-        elif isinstance(work, CatchUp):
-            error = await _tried(worker, store.catch_up)
-        else:
-            error = await _tried(worker, partial(store.close, work.clean))
-        self._store_work = None
         turn = self.turn
         if isinstance(work, WriteBatch):
+            error = await self._tried(worker, partial(_write, store, work))
             turn.written(error, self.now())
         elif isinstance(work, ReadBatch):
+            assert self._journal is not None, "a store has a journal"
+            answers: list[Command] = []
+            ask = partial(_read, store, self._journal, work.questions, answers, self.now())
+            error = await self._tried(worker, ask)
             turn.read(answers, error, self.now())
         elif isinstance(work, CatchUp):
+            error = await self._tried(worker, store.catch_up)
             turn.caught_up(error, self.now())
         else:
+            error = await self._tried(worker, partial(store.close, work.clean))
             worker.stop()
             turn.store_closed(error)
             self._store_closed.set()
+
+    async def _tried(self, worker: Worker, work: Callable[[], None]) -> Exception | None:
+        """Do something in the store's thread, which is free then; returns what it raised."""
+        error: Exception | None = None
+        try:
+            await worker.do(work)
+        except Exception as raised:  # noqa: BLE001 - the turn looks at it
+            error = raised
+        self._store_work = None
+        return error
 
     async def finish_storage(self) -> None:
         """Have everything written and the store closed; no connection may be left."""
@@ -411,15 +439,6 @@ class Shell:
         self.attend()
         if saving.state != CLOSED:
             await self._store_closed.wait()
-
-
-async def _tried(worker: Worker, work: Callable[[], None]) -> Exception | None:
-    """Do something in the store's thread; returns what it raised."""
-    try:
-        await worker.do(work)
-    except Exception as error:  # noqa: BLE001 - the turn looks at it
-        return error
-    return None
 
 
 def _write(store: Store, work: WriteBatch) -> None:

@@ -1,20 +1,26 @@
-"""Owns TLS on the server's side: its certificate, and the handshake of each connection."""
+"""TLS on the server's side: its certificate, and what carries the bytes of a connection."""
 
 from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import anyio
-import anyio.abc
-from anyio.streams.tls import TLSStream
 
 from tmqp_server.config import ConfigError
-from tmqp_server.io.transport import StreamTransport
+from tmqp_server.io.transport import READ_BYTES, Bytes, ReadBuffer, SocketTransport, Transport
 from tmqp_server.settings.tls import TlsSettings
 
-__all__ = ["secure", "server_context"]
+__all__ = ["TlsTransport", "secure", "server_context"]
+
+#: What a record holds at most, and what it is at most with its head and its seal.
+_RECORD_PAYLOAD_BYTES: Final = 16_384
+_RECORD_BYTES: Final = _RECORD_PAYLOAD_BYTES + 512
+#: What is decrypted; no task waits while it is in use.
+_decrypted: Final = ReadBuffer()
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
@@ -25,6 +31,8 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # So that sending never waits for what the peer has to say first.
+    context.options |= ssl.OP_NO_RENEGOTIATION
     certificate = Path(settings.certificate)
     key = Path(settings.key or settings.certificate)
     for name, path in (("certificate", certificate), ("key", key)):
@@ -54,35 +62,146 @@ def _no_password() -> str:
     raise _EncryptedError
 
 
+class TlsTransport(Transport):
+    """TLS over a socket.  It takes the same memory whatever is sent: OpenSSL's buffers never give
+    back what they once held, so that they are brought a record at a time."""
+
+    def __init__(self, sock: socket.socket, peer: str, context: ssl.SSLContext) -> None:
+        self._socket = SocketTransport(sock, peer, _RECORD_BYTES)
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        #: What is encrypted and not sent: if a send is cancelled, the next one goes on with it.
+        self._unsent = b""
+        self._sending = anyio.Lock()
+        self.peer = peer
+        self.secure = True
+        self.waited = False
+
+    async def handshake(self) -> None:
+        """Agree on a key.
+
+        :raises OSError: when that fails (``ssl.SSLError``) or the connection ends.
+        """
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._flush()
+                if not await self._fill():
+                    raise ConnectionAbortedError("closed during the TLS handshake") from None
+            except ssl.SSLError:
+                self._unsent += self._outgoing.read()
+                self._socket.send(self._unsent)  # the alert that says why, if there is room
+                raise
+            else:
+                await self._flush()
+                return
+
+    def watch(self, ready: Callable[[], None]) -> bool:
+        """No: a record may be there in part only."""
+        return False
+
+    def unwatch(self) -> None:
+        """There is nothing to take away."""
+
+    def receive_now(self) -> bytes | None:
+        """Nothing is received without a task."""
+        return None
+
+    async def receive(self) -> bytes:
+        """The next bytes; empty at the end of the stream, with a closing alert or without one."""
+        self.waited = False
+        have = 0
+        while True:
+            try:
+                have += self._read(have)
+            except ssl.SSLWantReadError:
+                if have:
+                    if not self._fill_now():
+                        break
+                    continue
+                if self._outgoing.pending:
+                    await self._flush()
+                if not await self._fill():
+                    break
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                break
+            except ssl.SSLError as error:
+                if have:
+                    break  # the next call says so
+                raise ConnectionResetError("the stream broke") from error
+            if have == READ_BYTES:
+                break
+        return bytes(_decrypted.view[:have])
+
+    def _read(self, have: int) -> int:
+        count: object = self._tls.read(READ_BYTES - have, _decrypted.view[have:])
+        assert isinstance(count, int), "with a buffer it returns how much is in it"
+        return count
+
+    def _fill_now(self) -> bool:
+        """Bring what has come already; False if nothing has."""
+        try:
+            data = self._socket.receive_now()
+        except OSError:
+            return False  # whoever waits for the next bytes finds it out
+        if data:
+            self._incoming.write(data)
+        return bool(data)
+
+    async def _fill(self) -> bool:
+        """Bring what the peer sends next; False at its end."""
+        data = await self._socket.receive()
+        self.waited = self.waited or self._socket.waited
+        if data:
+            self._incoming.write(data)
+        return bool(data)
+
+    def send(self, data: Bytes) -> int:
+        """Nothing is sent without a task: 0."""
+        return 0
+
+    async def send_some(self, data: Bytes) -> int:
+        """Wait until a record was sent; return how many bytes of ``data`` are in it."""
+        await self._flush()
+        try:
+            sent = self._tls.write(data[:_RECORD_PAYLOAD_BYTES])
+        except ssl.SSLError as error:
+            raise ConnectionResetError("the stream broke") from error
+        await self._flush()
+        return sent
+
+    async def _flush(self) -> None:
+        """Send what is encrypted; reader and writer take turns."""
+        async with self._sending:
+            self._unsent += self._outgoing.read()
+            while self._unsent:
+                self._unsent = self._unsent[await self._socket.send_some(self._unsent) :]
+
+    async def aclose(self) -> None:
+        """Close at once; the end of the stream is as good as a closing alert."""
+        await self._socket.aclose()
+
+
 async def secure(
     sock: socket.socket, peer: str, context: ssl.SSLContext, timeout_s: float
-) -> StreamTransport:
+) -> TlsTransport:
     """Go through the handshake; the socket is closed if it fails.
 
     :raises OSError: when the peer does not speak TLS, refuses the certificate, or takes too long.
     """
-    stream: anyio.abc.SocketStream | None = None
+    transport = TlsTransport(sock, peer, context)
     try:
         with anyio.fail_after(timeout_s):
-            stream = await anyio.abc.SocketStream.from_socket(sock)
-            wrapped = await TLSStream.wrap(
-                stream,
-                server_side=True,
-                ssl_context=context,
-                # The end of the stream is as good as a closing alert: frames say where they end.
-                standard_compatible=False,
-            )
+            await transport.handshake()
     except BaseException as error:
-        if stream is None:
-            sock.close()
-        else:
-            await anyio.aclose_forcefully(stream)
+        with anyio.CancelScope(shield=True):
+            await transport.aclose()
         if isinstance(error, TimeoutError):
             raise ConnectionAbortedError(f"no TLS handshake within {timeout_s:g} s") from None
         if isinstance(error, ssl.SSLError):
             why = (error.reason or str(error)).replace("_", " ").lower()
             raise ConnectionAbortedError(f"the TLS handshake failed: {why}") from None
-        if isinstance(error, anyio.BrokenResourceError | anyio.EndOfStream):
-            raise ConnectionAbortedError("closed during the TLS handshake") from None
         raise
-    return StreamTransport(wrapped, peer)
+    return transport

@@ -1,42 +1,70 @@
-"""Owns the way bytes leave and enter the process: one small interface, two sides.
+"""The way bytes leave and enter the process: one small interface, two sides.
 
 The fast side is a non-blocking socket that is read and written directly and only *waited for*
 through anyio: a send that the kernel takes at once costs no task switch.  On asyncio and uvloop the
 socket is *watched*: registered once, and who reads is called by the loop itself.  The other side
-wraps any anyio byte stream (TLS, tests), where nothing can be sent without waiting.
+wraps any anyio byte stream (a link to another server, tests), where nothing can be sent without
+waiting.  TLS is a third (``tls.py``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import anyio
 import anyio.abc
-from anyio.streams.tls import TLSStream
 
 from tmqp_server.io.direct_loop import DirectLoop
 from tmqp_server.io.event_loop import asyncio_loop, context_for_callbacks
 from tmqp_server.shell.world import Wire
 
-__all__ = ["Bytes", "SocketTransport", "StreamTransport", "Transport", "peer_name"]
+__all__ = [
+    "READ_BYTES",
+    "Bytes",
+    "ReadBuffer",
+    "SocketTransport",
+    "StreamTransport",
+    "Transport",
+    "peer_name",
+]
 
 #: What is sent: of a large piece, a window that shares its bytes.
 Bytes: TypeAlias = bytes | memoryview
 
-_READ_BYTES = 65_536
+#: What is read at most at once.
+READ_BYTES: Final = 65_536
 #: What a stream is given at once, so that a slow peer's progress can be seen.
 _SEND_BYTES = 65_536
+
+
+class ReadBuffer(threading.local):
+    """What all connections of a thread read into; what came is copied out of it at once.
+
+    A socket that makes the bytes itself asks for 64 KiB and gives back what it does not fill.  With
+    1,000 connections these gaps doubled the process's memory.
+    """
+
+    def __init__(self) -> None:
+        self.data = bytearray(READ_BYTES)
+        self.view = memoryview(self.data)
+
+
+_buffer: Final = ReadBuffer()
 
 
 class Transport(Wire):
     """What carries the bytes of a connection.  Errors of the connection are ``OSError``.
 
     ``peer`` is where it comes from, ``secure`` whether it is encrypted, ``waited`` whether the last
-    :meth:`receive` let other tasks run.
+    :meth:`receive` let other tasks run, ``acts_as`` the entry of ``[access]`` that a client is
+    here without credentials.
     """
+
+    acts_as: str = ""
 
     peer: str
     secure: bool
@@ -69,11 +97,15 @@ class Transport(Wire):
 
 
 class SocketTransport(Transport):
-    """A connected, non-blocking TCP or Unix socket."""
+    """A connected, non-blocking TCP or Unix socket.
 
-    def __init__(self, sock: socket.socket, peer: str) -> None:
+    :param read_bytes: how much is read at most at once.
+    """
+
+    def __init__(self, sock: socket.socket, peer: str, read_bytes: int = READ_BYTES) -> None:
         sock.setblocking(False)
         self._socket = sock
+        self._read_bytes = read_bytes
         self._emptied = True
         self._loop: asyncio.AbstractEventLoop | None = None
         self.waited = False
@@ -103,9 +135,14 @@ class SocketTransport(Transport):
     def receive_now(self) -> bytes | None:
         """The next bytes, if some have come."""
         try:
-            return self._socket.recv(_READ_BYTES)
+            return self._read()
         except (BlockingIOError, InterruptedError):
             return None
+
+    def _read(self) -> bytes:
+        buffer = _buffer
+        count = self._socket.recv_into(buffer.data, self._read_bytes)
+        return bytes(buffer.view[:count])
 
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""
@@ -116,11 +153,11 @@ class SocketTransport(Transport):
                 self.waited = True
                 await self._wait(anyio.wait_readable)
             try:
-                data = self._socket.recv(_READ_BYTES)
+                data = self._read()
             except (BlockingIOError, InterruptedError):
                 self._emptied = True
             else:
-                self._emptied = len(data) < _READ_BYTES
+                self._emptied = len(data) < self._read_bytes
                 return data
 
     def send(self, data: Bytes) -> int:
@@ -153,13 +190,13 @@ class SocketTransport(Transport):
 
 
 class StreamTransport(Transport):
-    """Any anyio byte stream: a TLS connection, a pair of streams in a test."""
+    """Any anyio byte stream: a link to another server, a pair of streams in a test."""
 
     def __init__(self, stream: anyio.abc.ByteStream, peer: str) -> None:
         self._stream = stream
         self.waited = True
         self.peer = peer
-        self.secure = isinstance(stream, TLSStream)
+        self.secure = False
 
     def watch(self, ready: Callable[[], None]) -> bool:
         """Nobody can say when a stream has bytes."""
@@ -175,7 +212,7 @@ class StreamTransport(Transport):
     async def receive(self) -> bytes:
         """The next bytes, at most 64 KiB; empty at the end of the stream."""
         try:
-            return await self._stream.receive(_READ_BYTES)
+            return await self._stream.receive(READ_BYTES)
         except anyio.EndOfStream:
             return b""
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:

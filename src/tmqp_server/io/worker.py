@@ -1,4 +1,4 @@
-"""Owns the thread that does what blocks: one piece of work after another, away from the event loop.
+"""The thread that does what blocks: one piece of work after another, away from the event loop.
 
 Theory of operation.  Work goes to the thread by a queue; when a piece is done the thread has the
 event loop called once.  That is half of what a pool of threads costs, which matters where each

@@ -1,4 +1,4 @@
-"""Owns what all parts of the configuration check alike, and the error they raise."""
+"""What all parts of the configuration check alike, and the error they raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the settings that name users' classes: ``[handlers]`` and ``[custom_routers]``.
+"""The settings that name users' classes: ``[handlers]`` and ``[custom_routers]``.
 
 A class is written as ``"module:Class"``, or as a table with the arguments it is made with::
 

@@ -1,4 +1,4 @@
-"""Owns the settings of HTTP bindings, ``[http]``: what may be called, how long, how large."""
+"""The settings of HTTP bindings, ``[http]``: what may be called, how long, how large."""
 
 from __future__ import annotations
 

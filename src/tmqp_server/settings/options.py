@@ -1,4 +1,4 @@
-"""Owns the settings of channels and queues: the defaults, and what is created at the start.
+"""The settings of channels and queues: the defaults, and what is created at the start.
 
 ``[channel]`` and ``[queue]`` are what channels and queues start from; ``[[channels]]`` are created
 when the server starts, unless they are there.  The keys are the options that are declared in

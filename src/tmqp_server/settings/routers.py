@@ -1,4 +1,4 @@
-"""Owns the settings of routers: ``[[routers]]`` with their bindings, created at the start."""
+"""The settings of routers: ``[[routers]]`` with their bindings, created at the start."""
 
 from __future__ import annotations
 

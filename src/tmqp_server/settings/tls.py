@@ -1,4 +1,4 @@
-"""Owns the settings of TLS, ``[tls]``: the server's certificate and its key."""
+"""The settings of TLS, ``[tls]``: the server's certificate and its key."""
 
 from __future__ import annotations
 

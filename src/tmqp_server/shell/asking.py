@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from typing import Final, final
 
-from tmqp_server.access.gate import MESSAGE, Decision, Question
+from tmqp_server.access.gate import MESSAGE, Question, Verdict
 from tmqp_server.shell.world import ERROR, Abandon, Ask, Log, WorldEffect
 
 __all__ = ["NO", "Asking"]
 
 #: A refusal.
-NO: Final = Decision(False)
+NO: Final = Verdict(False)
 
 
 @final
@@ -24,7 +24,7 @@ class _Held:
 
     __slots__ = ("decision", "ticket", "until")
 
-    def __init__(self, ticket: int, decision: Decision, until: float) -> None:
+    def __init__(self, ticket: int, decision: Verdict, until: float) -> None:
         self.ticket = ticket
         self.decision = decision
         self.until = until
@@ -62,11 +62,11 @@ class Asking:
         self._until.pop(number, None)
         return True
 
-    def hold(self, ask: Ask, decision: Decision, until: float) -> None:
+    def hold(self, ask: Ask, decision: Verdict, until: float) -> None:
         """Tell a decision not before its time."""
         self._held[ask.question.session] = _Held(ask.question.ticket, decision, until)
 
-    def take_held(self, number: int, now: float) -> tuple[int, Decision] | None:
+    def take_held(self, number: int, now: float) -> tuple[int, Verdict] | None:
         """The ticket and decision that a session may be told now; None for none."""
         held = self._held.get(number)
         if held is None or held.until > now:

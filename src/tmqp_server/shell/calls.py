@@ -92,12 +92,12 @@ class Calls:
         while (place := self._http.start(now)) is not None:
             self._world.append(place.item)
 
-    def tell(self, telling: TellHandler, now: float) -> None:
+    def tell(self, notification: TellHandler, now: float) -> None:
         """Tell a handler as soon as it has heard what came before; lost if too much waits."""
-        name = telling.handler
+        name = notification.handler
         line = self._handlers[name]
         losing = self._losing.get(name, 0)
-        if not line.join(Tell(telling), now):
+        if not line.join(Tell(notification), now):
             if not losing:
                 text = f"the event handler {name!r} is too slow: events are lost"
                 self._world.append(Log(ERROR, text, 0, None, "events"))
@@ -107,15 +107,15 @@ class Calls:
             del self._losing[name]
             text = f"the event handler {name!r} missed {losing} events"
             self._world.append(Log(ERROR, text, 0, None, "events"))
-        self._start_telling(line, now)
+        self._start_notifying(line, now)
 
     def told(self, tell: Tell, now: float) -> None:
         """A handler has heard of an event, or failed."""
-        line = self._handlers[tell.telling.handler]
+        line = self._handlers[tell.notification.handler]
         line.done(tell)
-        self._start_telling(line, now)
+        self._start_notifying(line, now)
 
-    def _start_telling(self, line: Line[Tell], now: float) -> None:
+    def _start_notifying(self, line: Line[Tell], now: float) -> None:
         while (place := line.start(now)) is not None:
             self._world.append(place.item)
 

@@ -18,7 +18,7 @@ import math
 from collections import deque
 from typing import Final
 
-from tmqp_server.access.gate import AUTHENTICATE, Decision, Question
+from tmqp_server.access.gate import AUTHENTICATE, Question, Verdict
 from tmqp_server.doors.port import Door
 from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.admitting import Pauses
@@ -37,6 +37,7 @@ from tmqp_server.shell.outbound import (
 from tmqp_server.shell.timers import Timers
 from tmqp_server.shell.world import (
     ERROR,
+    INTERNAL_ERROR,
     Ask,
     Close,
     Drained,
@@ -47,13 +48,13 @@ from tmqp_server.shell.world import (
     Wake,
     Wire,
     WorldEffect,
+    why_broken,
 )
 
 __all__ = [
     "EFFECTS",
     "END",
     "GONE",
-    "INTERNAL_ERROR",
     "NOT_YET",
     "READ",
     "SENT",
@@ -75,8 +76,6 @@ GONE: Final = 2
 
 #: How often a session that is being sent to is looked at, in seconds.
 _BUSY_RECHECK_S: Final = 1.0
-#: Why a session ends that failed.
-INTERNAL_ERROR: Final = "an internal error"
 
 
 class Connections:
@@ -103,8 +102,8 @@ class Connections:
         self._told_due = math.inf
 
     def _turn(self, now: float) -> None:
-        """See to everything that came of a call: here, write to every touched session."""
-        self._write_out(now)
+        """Write to every touched session, then see to everything else that came of a call."""
+        raise NotImplementedError
 
     def outbound(self, number: int) -> Outbound | None:
         """What waits for a session's peer; None when it is over."""
@@ -137,7 +136,9 @@ class Connections:
         return self._next(out, False)
 
     def received(self, number: int, data: bytes, now: float) -> int:
-        """A chunk was read."""
+        """A chunk was read; no bytes if the peer sends no more."""
+        if not data:
+            return self.ended(number, now)
         out = self._outs.get(number)
         if out is None:
             return END
@@ -147,19 +148,23 @@ class Connections:
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
             self._fail(out, error, now)
         self._turn(now)
-        deadline = self.hub.session_deadline(number)
-        if deadline is not None and deadline < self._timers.due(number):
-            self._put(deadline, number)  # accepted: its next ping is due before the handshake was
+        self._note_deadline(number)
         return self._next(out, more)
 
+    def _note_deadline(self, number: int) -> None:
+        """What was worked off may have given a session a nearer deadline: that of the next ping is
+        before that of the handshake."""
+        deadline = self.hub.session_deadline(number)
+        if deadline is not None and deadline < self._timers.due(number):
+            self._put(deadline, number)
+
     def go_on(self, now: float) -> None:
-        """Others have had their turn: work on one portion of the first session in line."""
+        """Others have had their turn, after ``GoOn``: work on one portion of the first in line."""
         self._going_on = False
-        if self._line:
-            out = self._line.popleft()
-            out.in_line = False
-            if out.state != OVER:
-                self._portion(out, now)
+        out = self._line.popleft()
+        out.in_line = False
+        if out.state != OVER:
+            self._portion(out, now)
         self._keep_going()
 
     def _portion(self, out: Outbound, now: float) -> None:
@@ -171,6 +176,7 @@ class Connections:
                 self._end(out, now)  # closed before: what it had said is worked off now
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
             self._fail(out, error, now)
+        self._note_deadline(number)
         self._release(out)
         self._turn(now)
 
@@ -226,18 +232,12 @@ class Connections:
         """Close every session politely, those to come as well; each is over when its bytes are
         out."""
         self._closing = reason
-        for number in list(self._outs):
-            self._close(number, reason, now)
+        for out in list(self._outs.values()):
+            try:
+                self.hub.close(out.number, reason, now)
+            except Exception as error:  # noqa: BLE001 - a bug; it is logged
+                self._fail(out, error, now)
         self._turn(now)
-
-    def _close(self, number: int, reason: str, now: float) -> None:
-        out = self._outs.get(number)
-        if out is None:
-            return
-        try:
-            self.hub.close(number, reason, now)
-        except Exception as error:  # noqa: BLE001 - a bug; it is logged
-            self._fail(out, error, now)
 
     def _next(self, out: Outbound, more: bool) -> int:
         """What a reader does after its chunk."""
@@ -264,10 +264,12 @@ class Connections:
 
     def _release(self, out: Outbound) -> None:
         """Something that was waited for has come: have it read again, unless more is."""
-        if not out.waits or out.state == FLUSHING or out.state == OVER:
+        if out.state == FLUSHING or out.state == OVER:
             return
         if self.hub.has_more(out.number):
             self._join_line(out)
+        elif not out.waits:
+            return
         elif not out.blocked or out.bytes <= self.marks.pause_bytes:
             out.waits = False
             self._world.append(Resume(out.number))
@@ -293,6 +295,7 @@ class Connections:
         found = out.taken(count, now)
         if found & EMPTY and out.state == FLUSHING:
             self._over(out, "", now)
+            self._turn(now)
         elif found & UNBLOCK:
             try:
                 self.hub.unblock(number, now)
@@ -301,8 +304,6 @@ class Connections:
             self._turn(now)
             self._tell_drained(out)
             self._release(out)
-        if found:
-            self._turn(now)
 
     def send(self, number: int, data: bytes, now: float) -> int:
         """Send whole messages to a session: 0 when that is done, 1 when its peer must read first
@@ -329,6 +330,8 @@ class Connections:
         while True:
             outbound = hub.take_outbound()
             if not outbound:
+                if hub.woken:
+                    self._let_go_on()
                 return
             for number, data in outbound:
                 out = outs.get(number)
@@ -348,9 +351,19 @@ class Connections:
                     if outcome:
                         self._kept(out, outcome, now)
                 except OSError as error:
-                    self._lose(out, error.strerror or str(error) or type(error).__name__, now)
+                    self._lose(out, why_broken(error), now)
                 except Exception as error:  # noqa: BLE001 - a bug; it is logged
                     self._fail(out, error, now)
+
+    def _let_go_on(self) -> None:
+        """See to those whose answers have led to further commands, or to nearer deadlines."""
+        woken = list(self.hub.woken)
+        self.hub.woken.clear()
+        for number in woken:
+            out = self._outs.get(number)
+            if out is not None:
+                self._note_deadline(number)
+                self._release(out)
 
     def _kept(self, out: Outbound, outcome: int, now: float) -> None:
         """Bytes wait: have them written, and see to what that means."""
@@ -372,7 +385,7 @@ class Connections:
             self._asking.ask(question, now)
             self._put_nearer(self._asking.due(question.session), question.session)
 
-    def decided(self, ask: Ask, decision: Decision, now: float) -> None:
+    def decided(self, ask: Ask, decision: Verdict, now: float) -> None:
         """A question is answered.  A refused log-in is told so after a pause; many may be waiting
         for theirs, and each costs next to nothing meanwhile."""
         if not self._asking.take(ask):
@@ -384,15 +397,16 @@ class Connections:
             self.hub.forget_hello(number, question.ticket)
             self._asking.hold(ask, decision, now + self._pauses.next(out.host, now))
             self._put_nearer(self._asking.due(number), number)
+            self._turn(now)
         else:
             self._decide(out, question.ticket, decision, now)
-        self._turn(now)
 
-    def _decide(self, out: Outbound, ticket: int, decision: Decision, now: float) -> None:
+    def _decide(self, out: Outbound, ticket: int, decision: Verdict, now: float) -> None:
         try:
             self.hub.decide(out.number, ticket, decision, now)
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
             self._fail(out, error, now)
+        self._note_deadline(out.number)
         self._turn(now)
         self._release(out)
 

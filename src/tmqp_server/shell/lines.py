@@ -12,7 +12,7 @@ import math
 from collections import deque
 from typing import Final, Generic, TypeVar, final
 
-__all__ = ["Line", "Place"]
+__all__ = ["Line", "Waiter"]
 
 _T = TypeVar("_T")
 
@@ -20,7 +20,7 @@ _NEVER: Final = math.inf
 
 
 @final
-class Place(Generic[_T]):
+class Waiter(Generic[_T]):
     """One item in a line: ``until`` when it must be done; ``over`` once nobody waits for it."""
 
     __slots__ = ("item", "over", "until")
@@ -48,8 +48,8 @@ class Line(Generic[_T]):
         self._most = waiting
         self._timeout_s = timeout_s
         self._wait_counts = wait_counts
-        self._waiting: deque[Place[_T]] = deque()
-        self._at_work: list[Place[_T]] = []
+        self._waiting: deque[Waiter[_T]] = deque()
+        self._at_work: list[Waiter[_T]] = []
 
     @property
     def is_idle(self) -> bool:
@@ -61,10 +61,10 @@ class Line(Generic[_T]):
         if self._most and len(self._waiting) >= self._most:
             self.lost += 1
             return False
-        self._waiting.append(Place(item, now + self._timeout_s if self._wait_counts else _NEVER))
+        self._waiting.append(Waiter(item, now + self._timeout_s if self._wait_counts else _NEVER))
         return True
 
-    def start(self, now: float) -> Place[_T] | None:
+    def start(self, now: float) -> Waiter[_T] | None:
         """The next one whose turn it is; None while there is none."""
         if not self._waiting or len(self._at_work) >= self._at_once:
             return None
@@ -92,7 +92,7 @@ class Line(Generic[_T]):
             first = min(first, self._waiting[0].until)
         return first
 
-    def take_late(self, now: float) -> Place[_T] | None:
+    def take_late(self, now: float) -> Waiter[_T] | None:
         """One that is late; None while there is none.  If it is worked on, that goes on, and it
         keeps its place until :meth:`done`."""
         for place in self._at_work:

@@ -219,8 +219,7 @@ class Outbound:
         """Sending broke; True if nothing has to be waited for."""
         if self.state == LOST or self.state == OVER:
             return False
-        if not self.reason:
-            self.reason = reason
+        self.reason = reason
         if self.state == FLUSHING:
             return True
         self.drop()

@@ -128,7 +128,7 @@ class Saving:
 
     def wake(self, now: float) -> None:
         """Begin, if nothing is out and nothing has to be waited for."""
-        if self.state == IDLE or (self.state == LINGERING and self._is_urgent()):
+        if self.wants:
             self._begin(now)
 
     def _is_urgent(self) -> bool:
@@ -274,9 +274,7 @@ class Saving:
         return self._due
 
     def on_deadline(self, now: float) -> None:
-        """The lingering or the pause may be over."""
-        if now < self._due:
-            return
+        """The lingering or the pause is over."""
         if self.state == PAUSED:
             if self.failing and self._journal.is_empty:
                 self._answers.append(StorageState(True))  # the next message is the trial

@@ -13,31 +13,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from tmqp_server.access.gate import Question
+from tmqp_server.cluster.link import Link
 from tmqp_server.engine.commands import Command, HttpAnswered
 from tmqp_server.engine.effects import CallHttp, RouterFailed, TellHandler
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.outlets import Fault
 from tmqp_server.shell.calls import Calls, CallSettings
 from tmqp_server.shell.connections import Connections
+from tmqp_server.shell.links import Links
 from tmqp_server.shell.outbound import Marks
 from tmqp_server.shell.saving import STOPPED, Saving
-from tmqp_server.shell.world import ERROR, Call, LinkOutput, Log, Tell
+from tmqp_server.shell.world import ERROR, Call, Dial, Log, Tell
 from tmqp_server.storage.journal import Journal
 
-__all__ = ["LinkPort", "Turn"]
+__all__ = ["Turn"]
 
 #: Pause after the broker failed at a deadline, in seconds.
 _FAULT_PAUSE_S: Final = 1.0
-
-
-class LinkPort(Protocol):
-    """A connection to another server, as the turn sees it."""
-
-    def has_output(self) -> bool:
-        """Whether it has something to send."""
 
 
 @final
@@ -48,7 +43,10 @@ class Turn(Connections):
     :param marks: what a peer that reads slowly may cost.
     :param journal: gathers what is to be saved; None where nothing is.
     :param settings: bounds of the calls to code outside.
-    :param links: the connections to other servers.
+    :param masters: the connections to other servers.
+    :param connect_timeout_s: seconds to connect to one of them in.
+
+    Attributes to read: ``saving``, None where nothing is kept; ``links``.
     """
 
     def __init__(
@@ -57,7 +55,8 @@ class Turn(Connections):
         marks: Marks,
         journal: Journal | None = None,
         settings: CallSettings | None = None,
-        links: Sequence[LinkPort] = (),
+        masters: Sequence[Link] = (),
+        connect_timeout_s: float = 10.0,
     ) -> None:
         settings = CallSettings() if settings is None else settings
         super().__init__(hub, marks, settings.hook_timeout_s)
@@ -66,9 +65,7 @@ class Turn(Connections):
         if journal is not None:
             self.saving = Saving(journal, self._world, self._answers)
         self._calls = Calls(self._world, settings)
-        self._links = links
-        self._told_output = [False] * len(links)
-        self._in_turn = False
+        self.links = Links(self._world, masters, marks, connect_timeout_s)
         self._broker_not_before = 0.0
 
     @property
@@ -84,22 +81,15 @@ class Turn(Connections):
     # -- the turn --------------------------------------------------------------------------------
 
     def _turn(self, now: float) -> None:
-        """Write to every touched session, then see to everything else that came of it."""
-        if self._in_turn:
-            return  # what is going on sees to it
-        self._in_turn = True
-        try:
-            self._write_out(now)
-            saving = self.saving
-            if (
-                self.hub.outside
-                or self._answers
-                or self.hub.relay is not None
-                or (saving is not None and saving.wants)
-            ):
-                self._attend(now)
-        finally:
-            self._in_turn = False
+        self._write_out(now)
+        saving = self.saving
+        if (
+            self.hub.outside
+            or self._answers
+            or self.hub.relay is not None
+            or (saving is not None and saving.wants)
+        ):
+            self._attend(now)
         due = self.hub.broker_deadline()
         if due is not None and due < self._told_due:
             self._wake(max(due, self._broker_not_before))
@@ -117,12 +107,11 @@ class Turn(Connections):
             else:
                 break
             self._write_out(now)
-        if saving is not None and saving.wants:
-            saving.wake(now)  # last, so that a batch holds all that was said before it was taken
         if saving is not None:
+            saving.wake(now)  # last, so that a batch holds all that was said before it was taken
             self._wake(saving.due())
         self._wake(self._calls.due())
-        self._look_at_links()
+        self._look_at_links(now)
 
     def _answer(self, command: Command, now: float) -> None:
         """The storage answers; an answer that fails (a bug) is logged, and the rest goes on."""
@@ -144,7 +133,8 @@ class Turn(Connections):
         elif isinstance(wanted, RouterFailed):
             text = f"the router {wanted.router!r} failed"
             self._world.append(Log(ERROR, text, 0, wanted.error))
-        elif self.saving is not None:
+        else:
+            assert self.saving is not None, "who keeps nothing asks no storage"
             self.saving.ask(wanted)  # type: ignore[arg-type]  # all else is for the storage
 
     def _blame(self, fault: Fault, now: float) -> None:
@@ -191,21 +181,42 @@ class Turn(Connections):
 
     # -- links -----------------------------------------------------------------------------------
 
-    def _look_at_links(self) -> None:
+    def _look_at_links(self, now: float) -> None:
         relay = self.hub.relay
-        if relay is not None:
-            error = relay.take_error()
-            if error is not None:
-                self._world.append(Log(ERROR, "the filter of the cluster failed", 0, error))
-        for at, link in enumerate(self._links):
-            if not self._told_output[at] and link.has_output():
-                self._told_output[at] = True
-                self._world.append(LinkOutput(at))
+        if relay is None:
+            return
+        error = relay.take_error()
+        if error is not None:
+            self._world.append(Log(ERROR, "the filter of the cluster failed", 0, error))
+        self.links.feed(now)
+        self._wake(self.links.due())
 
-    def link_waits(self, link: int) -> None:
-        """The writer of a link has written everything, and waits for ``LinkOutput``."""
-        self._told_output[link] = False
-        self._look_at_links()
+    def link_dialled(self, dial: Dial, now: float) -> None:
+        """There is a connection to another server."""
+        self.links.dialled(dial, now)
+        self._turn(now)
+
+    def link_failed(self, dial: Dial, problem: str, now: float) -> None:
+        """There is none, or none any more, and why."""
+        self._hear(self.links.failed(dial, problem, now), now)
+
+    def link_read(self, dial: Dial, data: bytes, now: float) -> None:
+        """Another server said something; no bytes if it sends no more."""
+        self._hear(self.links.read(dial, data, now), now)
+
+    def link_taken(self, dial: Dial, count: int, now: float) -> None:
+        """The other server's side took so many bytes of the piece."""
+        self.links.taken(dial, count, now)
+        self._turn(now)
+
+    def _hear(self, commands: Sequence[Command], now: float) -> None:
+        relay = self.hub.relay
+        self.perform([each for each in commands if relay is None or relay.heed(each)], now)
+
+    def close_all(self, reason: str, now: float) -> None:
+        """Say goodbye to everybody: clients, those to come as well, and other servers."""
+        super().close_all(reason, now)
+        self._hear(self.links.close(now), now)
 
     # -- the storage -----------------------------------------------------------------------------
 
@@ -250,7 +261,7 @@ class Turn(Connections):
 
     def next_deadline(self) -> float:
         """When :meth:`on_deadline` is to be called; infinity for never."""
-        earliest = min(self._timers.earliest(), self._calls.due())
+        earliest = min(self._timers.earliest(), self._calls.due(), self.links.due())
         due = self.hub.broker_deadline()
         if due is not None:
             earliest = min(earliest, max(due, self._broker_not_before))
@@ -268,7 +279,7 @@ class Turn(Connections):
                 self._serve(out, now)
         for answer in self._calls.give_up(now):
             self._tell_answer(answer, now)
-        self._turn(now)
+        self._hear(self.links.on_deadline(now), now)
         if self.saving is not None and self.saving.due() <= now:
             self.saving.on_deadline(now)
             self._turn(now)

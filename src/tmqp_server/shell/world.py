@@ -20,6 +20,7 @@ __all__ = [
     "DEBUG",
     "ERROR",
     "INFO",
+    "INTERNAL_ERROR",
     "WARNING",
     "Abandon",
     "Ask",
@@ -27,8 +28,10 @@ __all__ = [
     "CatchUp",
     "Close",
     "CloseStore",
+    "Dial",
     "Drained",
     "GoOn",
+    "HangUp",
     "LinkOutput",
     "Log",
     "ReadBatch",
@@ -39,6 +42,7 @@ __all__ = [
     "Wire",
     "WorldEffect",
     "WriteBatch",
+    "why_broken",
 ]
 
 #: How important a log line is; the numbers are those of Python's logging.
@@ -46,6 +50,8 @@ DEBUG: Final = 10
 INFO: Final = 20
 WARNING: Final = 30
 ERROR: Final = 40
+#: Why a connection ends that failed for a bug.
+INTERNAL_ERROR: Final = "an internal error"
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -59,6 +65,11 @@ class Wire:
         :raises OSError: when the connection is broken.
         """
         raise NotImplementedError
+
+
+def why_broken(error: OSError) -> str:
+    """Why a connection is broken, in words: a system error may bring some, or only its name."""
+    return error.strerror or str(error) or type(error).__name__
 
 
 @final
@@ -140,10 +151,10 @@ class Call:
 class Tell:
     """Tell a channel's event handler; :meth:`Turn.told` hears how it went."""
 
-    __slots__ = ("telling",)
+    __slots__ = ("notification",)
 
-    def __init__(self, telling: TellHandler) -> None:
-        self.telling = telling
+    def __init__(self, notification: TellHandler) -> None:
+        self.notification = notification
 
 
 @final
@@ -194,13 +205,37 @@ class CloseStore:
 
 
 @final
-class LinkOutput:
-    """The connection to another server has something to send."""
+class Dial:
+    """Connect to a master, the one of this number; it stands for this connection to its end.
+
+    :meth:`Turn.link_dialled` hears of the connection, :meth:`Turn.link_read` of what comes,
+    :meth:`Turn.link_failed` that there is none, or none any more.
+    """
 
     __slots__ = ("link",)
 
     def __init__(self, link: int) -> None:
         self.link = link
+
+
+@final
+class LinkOutput:
+    """Bytes wait for a master: send piece after piece (:meth:`Links.piece`) until there is none."""
+
+    __slots__ = ("dial",)
+
+    def __init__(self, dial: Dial) -> None:
+        self.dial = dial
+
+
+@final
+class HangUp:
+    """Close a connection to a master, or try no longer to have one."""
+
+    __slots__ = ("dial",)
+
+    def __init__(self, dial: Dial) -> None:
+        self.dial = dial
 
 
 @final
@@ -240,6 +275,8 @@ WorldEffect: TypeAlias = (
     | ReadBatch
     | CatchUp
     | CloseStore
+    | Dial
     | LinkOutput
+    | HangUp
     | Log
 )

@@ -1,4 +1,4 @@
-"""Owns the portions of a journal's batch: what a commit brings, and what stood before or behind it.
+"""The portions of a journal's batch: what a commit brings, and what stood before or behind it.
 
 They are made into messages when they are written, by the store's own thread.
 """
@@ -10,16 +10,16 @@ from struct import Struct, error
 from typing import Final, Protocol
 
 from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_WANTS, StoredMessage
-from tmqp_server.engine.commands import Bundle, Parcel
+from tmqp_server.engine.commands import MessageSet, Segment
 from tmqp_server.engine.model.message import Message
 from tmqp_server.storage.port import Portion, StagedBody
 from tmqp_server.storage.stored_runs import StoredRun
 
-__all__ = ["BodyCodec", "Bundled", "Gathered", "Sealed", "SetAside"]
+__all__ = ["BodyCodec", "CommittedSegment", "Gathered", "Sealed", "SetAside"]
 
-#: A parcel of a body that is put aside: the length of the door's name, messages, those of high
+#: A message set of a body that is put aside: the length of the door's name, messages, those of high
 #: priority, and the lengths of data, sizes and offsets.
-_PARCEL: Final = Struct("<HIIIII")
+_MESSAGE_SET: Final = Struct("<HIIIII")
 
 
 class BodyCodec(Protocol):
@@ -33,7 +33,7 @@ class BodyCodec(Protocol):
         """What is kept of a message, and where in it the payload begins and how long it is."""
 
     def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
-        """The messages of a parcel: what is kept of each, its payload as in :meth:`stored`, and
+        """The messages of a set: what is kept of each, its payload as in :meth:`stored`, and
         whether it has high priority.
 
         :raises ValueError: when it cannot be read.
@@ -79,38 +79,38 @@ class Sealed(Gathered):
         return sum([len(each.body) for each in self._messages])
 
 
-class Bundled(Gathered):
+class CommittedSegment(Gathered):
     """What a commit pushes into a queue, or a part of it."""
 
-    __slots__ = ("_bundle", "_codec", "_expires_us", "_first", "_parcels", "_timestamp_us")
+    __slots__ = ("_segment", "_codec", "_expires_us", "_first", "_message_sets", "_timestamp_us")
 
     def __init__(
         self,
         key: int,
         codec: dict[str, BodyCodec],
-        bundle: Bundle,
+        segment: Segment,
         first: int,
         timestamp_us: int,
         expires_us: int,
     ) -> None:
-        super().__init__(key, bundle.staging)
+        super().__init__(key, segment.staging)
         self._codec = codec
-        self._bundle = bundle
-        self._parcels = bundle.parcels
+        self._segment = segment
+        self._message_sets = segment.message_sets
         self._first = first
         self._timestamp_us = timestamp_us
         self._expires_us = expires_us
 
     def size(self) -> int:
         """How many bytes they take."""
-        return self._bundle.size
+        return self._segment.size
 
     def load(self, body: bytes) -> None:
-        """Take what was put aside of the bundle; an empty body lets it go.
+        """Take what was put aside of the segment; an empty body lets it go.
 
         :raises ValueError: when it is not what was put aside.
         """
-        self._parcels = _parcels_of(body)
+        self._message_sets = _message_sets_of(body)
 
     def messages(self) -> list[StoredMessage]:
         """The messages.
@@ -119,11 +119,11 @@ class Bundled(Gathered):
         """
         found: list[StoredMessage] = []
         sequence = self._first
-        for parcel in self._parcels:
-            door = self._codec[parcel.door]
+        for message_set in self._message_sets:
+            door = self._codec[message_set.door]
             # Their producer was promised that they are kept: a handler is to treat them so.
             flags = door.number << FLAG_DOOR_SHIFT | FLAG_WANTS
-            for body, payload_offset, payload_size, high in door.unpacked(parcel.data):
+            for body, payload_offset, payload_size, high in door.unpacked(message_set.data):
                 found.append(
                     StoredMessage(
                         sequence,
@@ -140,109 +140,111 @@ class Bundled(Gathered):
                     )
                 )
                 sequence += 1
-        if sequence != self._first + self._bundle.count:
-            raise ValueError("a parcel does not hold what it says")
+        if sequence != self._first + self._segment.count:
+            raise ValueError("a message set does not hold what it says")
         return found
 
     def runs(self) -> list[StoredRun]:
-        """One of each parcel, if their door said how the messages lie in all of them."""
+        """One of each message set, if their door said how the messages lie in all of them."""
         found: list[StoredRun] = []
         sequence = self._first
-        for parcel in self._parcels:
-            if not parcel.sizes:
+        for message_set in self._message_sets:
+            if not message_set.sizes:
                 return []
-            flags = self._codec[parcel.door].number << FLAG_DOOR_SHIFT | FLAG_WANTS
+            flags = self._codec[message_set.door].number << FLAG_DOOR_SHIFT | FLAG_WANTS
             found.append(
                 StoredRun(
                     sequence,
-                    parcel.count,
+                    message_set.count,
                     self._timestamp_us,
-                    flags | FLAG_HIGH if parcel.high else flags,
+                    flags | FLAG_HIGH if message_set.high else flags,
                     0,
-                    parcel.data,
-                    array("I", parcel.sizes).tolist(),
-                    array("I", parcel.offsets).tolist(),
+                    message_set.data,
+                    array("I", message_set.sizes).tolist(),
+                    array("I", message_set.offsets).tolist(),
                     self._expires_us,
                 )
             )
-            sequence += parcel.count
+            sequence += message_set.count
         return found
 
     def within(self, first: int, last: int, high_priority: bool) -> list[int]:
         """As :meth:`Gathered.within`; nothing is made of a million messages to find it."""
-        bundle = self._bundle
-        if 0 < bundle.high < bundle.count:
-            if not bundle.highs:
+        segment = self._segment
+        if 0 < segment.high < segment.count:
+            if not segment.highs:
                 return super().within(first, last, high_priority)
             return [
                 self._first + place
-                for place in range(bundle.count)
+                for place in range(segment.count)
                 if first <= self._first + place <= last
-                and bool(bundle.highs[place]) == high_priority
+                and bool(segment.highs[place]) == high_priority
             ]
-        if high_priority != (bundle.high > 0):
+        if high_priority != (segment.high > 0):
             return []
-        end = self._first + bundle.count - 1
+        end = self._first + segment.count - 1
         return list(range(max(first, self._first), min(last, end) + 1))
 
 
 class SetAside(StagedBody):
-    """A bundle of a transaction that is put aside until its commit."""
+    """A segment of a transaction that is put aside until its commit."""
 
-    __slots__ = ("_parcels", "_size")
+    __slots__ = ("_message_sets", "_size")
 
-    def __init__(self, codec: dict[str, BodyCodec], bundle: Bundle) -> None:
-        self._parcels = bundle.parcels
-        self._size = bundle.size
-        if 0 < bundle.high < bundle.count:
-            bundle.highs = _highs_of(codec, bundle)
+    def __init__(self, codec: dict[str, BodyCodec], segment: Segment) -> None:
+        self._message_sets = segment.message_sets
+        self._size = segment.size
+        if 0 < segment.high < segment.count:
+            segment.highs = _highs_of(codec, segment)
 
     def size(self) -> int:
         """How many bytes it takes, about."""
         return self._size
 
     def body(self) -> bytes:
-        """Its parcels, one behind the other."""
+        """Its message sets, one behind the other."""
         parts: list[bytes] = []
-        for parcel in self._parcels:
-            door = parcel.door.encode()
-            lengths = (len(parcel.data), len(parcel.sizes), len(parcel.offsets))
-            parts.append(_PARCEL.pack(len(door), parcel.count, parcel.high, *lengths))
-            parts += (door, parcel.data, parcel.sizes, parcel.offsets)
+        for message_set in self._message_sets:
+            door = message_set.door.encode()
+            lengths = (len(message_set.data), len(message_set.sizes), len(message_set.offsets))
+            parts.append(
+                _MESSAGE_SET.pack(len(door), message_set.count, message_set.high, *lengths)
+            )
+            parts += (door, message_set.data, message_set.sizes, message_set.offsets)
         return b"".join(parts)
 
 
-def _highs_of(codec: dict[str, BodyCodec], bundle: Bundle) -> bytes:
-    """Of each message of a bundle, whether it has high priority."""
+def _highs_of(codec: dict[str, BodyCodec], segment: Segment) -> bytes:
+    """Of each message of a segment, whether it has high priority."""
     highs: list[bool] = []
     try:
-        for parcel in bundle.parcels:
-            highs += [each[3] for each in codec[parcel.door].unpacked(parcel.data)]
+        for message_set in segment.message_sets:
+            highs += [each[3] for each in codec[message_set.door].unpacked(message_set.data)]
     except ValueError:
         highs = []  # the commit says so
     return bytes(highs)
 
 
-def _parcels_of(body: bytes) -> list[Parcel]:
-    """The parcels of a body that was put aside.
+def _message_sets_of(body: bytes) -> list[MessageSet]:
+    """The message sets of a body that was put aside.
 
     :raises ValueError: when it is none.
     """
-    found: list[Parcel] = []
+    found: list[MessageSet] = []
     at = 0
     try:
         while at < len(body):
-            door_size, count, high, *lengths = _PARCEL.unpack_from(body, at)
-            at += _PARCEL.size
+            door_size, count, high, *lengths = _MESSAGE_SET.unpack_from(body, at)
+            at += _MESSAGE_SET.size
             pieces: list[bytes] = []
             for length in (door_size, *lengths):
                 pieces.append(body[at : at + length])
                 at += length
             door, data, sizes, offsets = pieces
-            parcel = Parcel(
+            message_set = MessageSet(
                 door.decode(), "", 0, data, count, high, len(data), 0, None, sizes, offsets
             )
-            found.append(parcel)
+            found.append(message_set)
     except error as reason:
         raise ValueError(f"what was put aside cannot be read: {reason}") from None
     if at != len(body):

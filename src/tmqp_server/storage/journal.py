@@ -1,4 +1,4 @@
-"""Owns the journal: what the engine wants kept, gathered into the next batch for the store.
+"""The journal: what the engine wants kept, gathered into the next batch for the store.
 
 Theory of operation.  Effects come in the order in which the engine made them; each becomes a part
 of the batch being gathered.  ``take`` hands that batch out and begins the next; ``finished``
@@ -8,8 +8,8 @@ next one: many messages share one sync, and nobody waits for more to come.
 Every ``Append`` and every topology effect has a ticket, and tickets follow one another, so that one
 answer serves a batch.  When a batch fails, its messages are void: their producers are told.  All
 else (changes, settled messages, notes) is owed to the store and goes first into the next batch;
-but for the settling of an older copy by a newer one, and the mark of a commit, which are void with
-the messages they belong to.
+but for the settling of an older copy by a newer one, what a client's batch settles, and the mark of
+a commit, which are void with the messages they belong to.
 
 A commit is one effect and so stands in one batch, whole.  Its messages are not made here but when
 they are written, by the store's own thread; behind them stands what is appended to their queues
@@ -35,6 +35,7 @@ from tmqp_server.engine.effects import (
     Append,
     AppendRun,
     ClearStored,
+    CommitBatch,
     CommitStored,
     DropStaged,
     Erase,
@@ -44,7 +45,7 @@ from tmqp_server.engine.effects import (
     ForgetMark,
     ForgetQueue,
     ForgetRouter,
-    StageBundle,
+    StageSegment,
     StoreChannel,
     StoreCursors,
     StoredChange,
@@ -53,7 +54,7 @@ from tmqp_server.engine.effects import (
 )
 from tmqp_server.engine.model.message import MARK_HIGH, MARK_WANTS, Message
 from tmqp_server.engine.model.times import AT_ONCE, NEVER
-from tmqp_server.storage.gathered import BodyCodec, Bundled, Gathered, Sealed, SetAside
+from tmqp_server.storage.gathered import BodyCodec, CommittedSegment, Gathered, Sealed, SetAside
 from tmqp_server.storage.port import (
     HIGH_ONLY,
     REGULAR_ONLY,
@@ -81,12 +82,20 @@ from tmqp_server.storage.topology import (
     router_to_bytes,
 )
 
-__all__ = ["Journal", "Writing"]
+__all__ = ["Journal", "UnknownDoorError", "Writing"]
 
 _MAX_COUNT = 65_535
 _SECOND_US = 1_000_000
 #: No sequence is larger.
 _LAST = 2**63 - 1
+
+
+class UnknownDoorError(Exception):
+    """A message came in by a door that this server does not know; ``number`` is the door's."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"this server knows no door with the number {number}")
+        self.number = number
 
 
 class Writing:
@@ -345,8 +354,10 @@ class Journal:
                 self._changes.append(DropCursor(effect.cursor, key))
         elif isinstance(effect, CommitStored):
             self._commit(effect)
-        elif isinstance(effect, StageBundle):
-            self._staged[effect.number] = SetAside(self._by_name, effect.bundle)
+        elif isinstance(effect, CommitBatch):
+            self._commit_batch(effect)
+        elif isinstance(effect, StageSegment):
+            self._staged[effect.number] = SetAside(self._by_name, effect.segment)
         elif isinstance(effect, DropStaged):
             self._dropped.extend(effect.numbers)
         elif isinstance(effect, ForgetMark):
@@ -366,11 +377,26 @@ class Journal:
             self._sealed[key] = None
             expires_us = self._expiry_us(part.expires_at)
             first = part.first
-            for bundle in part.bundles:
-                portion = Bundled(key, self._by_name, bundle, first, timestamp_us, expires_us)
+            for segment in part.segments:
+                portion = CommittedSegment(
+                    key, self._by_name, segment, first, timestamp_us, expires_us
+                )
                 self._portions.append(portion)
-                first += bundle.count
+                first += segment.count
         self._marks.append(KeepMark(effect.application, effect.epoch, timestamp_us))
+
+    def _commit_batch(self, effect: CommitBatch) -> None:
+        """All that a client's batch brings and settles: what it settles is void with the rest."""
+        at = effect.at
+        timestamp_us = self._unix_us(at)
+        for each in effect.appended:
+            message = each.message
+            appended = self._appended.setdefault(each.key, {})
+            appended[each.sequence] = self._stored(
+                message, each.sequence, self._flags(message), timestamp_us, at
+            )
+        for erased in effect.erased:
+            self._replaced.append((erased.key, erased.sequence))
 
     def _seal(self, key: int) -> None:
         """Let what was appended to a queue stand behind its portions, and before the next one."""
@@ -521,10 +547,14 @@ class Journal:
     def kept(self, stored: StoredMessage, now: float) -> KeptMessage:
         """A message that comes back.
 
+        :raises UnknownDoorError: when this server does not know its door.
         :raises Exception: when its door cannot read it.
         """
         flags = stored.flags
-        door = self._by_number[(flags >> FLAG_DOOR_SHIFT) & 0xFF]
+        number = (flags >> FLAG_DOOR_SHIFT) & 0xFF
+        door = self._by_number.get(number)
+        if door is None:
+            raise UnknownDoorError(number)
         wire, message_id, source, channel, size = door.restored(stored.body)
         offset_s = self._offset_s
         return KeptMessage(

@@ -1,4 +1,4 @@
-"""Owns the store in memory: for tests, and for servers that never save.
+"""The store in memory: for tests, and for servers that never save.
 
 Theory of operation.  It follows the port to the letter, message by message, with no cleverness, so
 that what another store holds can be compared with it.  Nothing survives the process;
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tmqp.block_writing import encode_block
 from tmqp.blocks import ENTRY_SIZE, FLAG_HIGH, FLAG_TRANSIENT, HEAD_SIZE, StoredMessage, index_end
 from tmqp_server.storage.port import (
     HIGH_ONLY,
@@ -40,7 +41,6 @@ from tmqp_server.storage.port import (
     StoreFullError,
     TopologyChange,
 )
-from tmqp_server.storage.records import encode_block
 
 __all__ = ["MemoryStore"]
 

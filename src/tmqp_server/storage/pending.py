@@ -1,4 +1,4 @@
-"""Owns what stands in the log of recent writes and not yet in the database, as one batch.
+"""What stands in the log of recent writes and not yet in the database, as one batch.
 
 Theory of operation.  Writes are added in order, and what remains of them all is kept: a message
 that is settled here was never there, unless its queue retains what is settled.  So a message that
@@ -14,7 +14,7 @@ from tmqp.blocks import StoredMessage
 from tmqp_server.storage.port import Note, StoreBatch
 from tmqp_server.storage.stored_runs import StoredRun, find_run
 
-__all__ = ["Pending"]
+__all__ = ["GatheredWrites"]
 
 #: What a message costs in memory beside its body, in bytes.
 _MESSAGE_BYTES: Final = 300
@@ -23,7 +23,7 @@ _SETTLED_BYTES: Final = 100
 
 
 @final
-class Pending:
+class GatheredWrites:
     """Some writes as one.
 
     ``weight`` is about what it takes in memory, in bytes; ``tops`` has the last sequence of each

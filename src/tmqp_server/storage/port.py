@@ -1,4 +1,4 @@
-"""Owns the port between the server and what keeps its messages: what a store is given and gives.
+"""The port between the server and what keeps its messages: what a store is given and gives.
 
 Theory of operation.  A :class:`Store` is written to in units of a :class:`StoreBatch`, each of them
 atomic and durable: when :meth:`Store.write` returns, the whole batch survives a power cut; when it

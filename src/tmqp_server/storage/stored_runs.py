@@ -1,4 +1,4 @@
-"""Owns ``StoredRun``: messages of one queue to be kept, alike in all but what they say.
+"""``StoredRun``: messages of one queue to be kept, alike in all but what they say.
 
 Theory of operation.  What a producer pushes in a row comes as one piece, is kept as one piece, and
 is nearly always settled as one, by a consumer that answers in the same order: so no object is made
@@ -83,7 +83,7 @@ class StoredRun:
         self._gone: dict[int, None] = {}
 
     def settle(self, sequence: int) -> bool:
-        """Note that one of its messages is settled; True if it is news."""
+        """Note that one of its messages is settled; True if it was not before."""
         if sequence == self._next:
             self._next += 1
             while self._gone and self._next in self._gone:

@@ -1,4 +1,4 @@
-"""Owns the form in which channels, queues and routers are kept: JSON with a version.
+"""The form in which channels, queues and routers are kept: JSON with a version.
 
 A reader passes over names it does not know and takes the default for names that are missing, so
 that a newer server's store can be read by an older one as far as it goes, and the other way round.

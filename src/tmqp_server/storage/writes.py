@@ -1,4 +1,4 @@
-"""Owns a write as it stands in the log of recent writes: how it is encoded, and found again.
+"""A write as it stands in the log of recent writes: how it is encoded, and found again.
 
 Theory of operation.  The log is a row of *writes*, each on a boundary of ``ALIGNMENT`` bytes.  A
 write is a head, a block (``records``) for the new messages of each queue, then what is settled and
@@ -38,9 +38,10 @@ import struct
 from typing import Final
 from zlib import crc32
 
+from tmqp.block_writing import encode_block
 from tmqp.blocks import ENTRY_SIZE, HEAD_SIZE, StoredMessage
 from tmqp_server.storage.port import DamageError, Note, StoreBatch
-from tmqp_server.storage.records import decode_block, encode_block, encode_runs
+from tmqp_server.storage.records import decode_block, encode_runs
 from tmqp_server.storage.stored_runs import unrolled
 
 __all__ = ["ALIGNMENT", "TURN_SIZE", "Write", "encode_write", "read_writes"]

@@ -1,4 +1,4 @@
-"""Owns the wiring: reads the configuration, chooses doors and adapters, starts and stops it all.
+"""The wiring: reads the configuration, chooses doors and adapters, starts and stops it all.
 
 It is the only module that names concrete adapters.  ``async with running(config) as server`` is the
 whole server in another program or a test; :func:`serve_forever` adds signals and is what the
@@ -7,12 +7,13 @@ command runs.
 
 from __future__ import annotations
 
+import functools
 import logging
 import signal
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -31,18 +32,19 @@ from tmqp_server.access.channel_hooks import (
 )
 from tmqp_server.access.custom import MessageHook, load_hook
 from tmqp_server.config import ConfigError, OutboundLimits, ServerConfig
-from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.registry import DoorKind, DoorRegistry, HttpKind
+from tmqp_server.engine.books import TLS_BYTES
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.model.delivery import DeliveryHandler
 from tmqp_server.engine.routing.custom import CustomRouter
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.recovery import recover
 from tmqp_server.io.connection import Connection
+from tmqp_server.io.event_handlers import Teller
 from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.listener import Listener, open_listener
 from tmqp_server.io.shell import Shell
-from tmqp_server.io.telling import Teller
 from tmqp_server.io.tls import secure as handshake
 from tmqp_server.io.tls import server_context
 from tmqp_server.io.transport import SocketTransport, Transport, peer_name
@@ -55,6 +57,7 @@ from tmqp_server.storage.port import Store
 from tmqp_server.storage.sqlite import SqliteStore, exposed
 from tmqp_server.wiring.assembly import build_broker, declare
 from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
+from tmqp_server.wiring.doors import Doors, OpenDoor, door_name
 
 __all__ = ["Server", "running", "serve_forever"]
 
@@ -106,14 +109,17 @@ class Server:
         filters: Filters | None = None,
         hooks: ChannelHooks | None = None,
         store: Store | None = None,
+        registry: DoorRegistry | None = None,
     ) -> None:
         self.config = config
         self.access = access
         self.broker = broker
         offset_s = time.time() - anyio.current_time()
-        self._door = NativeDoor(_new_id, config.connection, wall_clock_offset_s=offset_s)
+        registry = DoorRegistry() if registry is None else registry
+        #: Its doors beside TMQP's are ``doors.further``.
+        self.doors = Doors(config, registry, _new_id, offset_s)
         self._store = store
-        self._journal = None if store is None else Journal([self._door], offset_s)
+        self._journal = None if store is None else Journal(self.doors.bodies, offset_s)
         hooks = ChannelHooks({}, {}) if hooks is None else hooks
         self._asked = [*hooks.authenticators.values()]
         if access is not None:
@@ -135,25 +141,26 @@ class Server:
             _marks_of(config.outbound),
             self._journal,
             _call_settings_of(config, hooks),
-            () if self.cluster is None else self.cluster.machines,
+            () if self.cluster is None else self.cluster.links,
+            config.connection.handshake_timeout_s,
         )
         most_bytes = config.connection.max_payload_bytes
         self._shell = Shell(
             self._turn,
-            self._door,
+            self.doors.native,
             Judge(access, custom_messages, config.hook_timeout_s, most_bytes, hooks.authenticators),
             HttpCaller(config.http) if config.http.allow else None,
             Teller(hooks.event_handlers),
             store,
             self._journal,
-            None if self.cluster is None else self.cluster.wake,
+            () if config.cluster is None else config.cluster.masters,
         )
-        if self.cluster is not None:
-            self.cluster.attach(self._shell)
         self._tls = server_context(config.tls) if config.tls.certificate else None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()
         self._listeners = listeners
+        #: Those of the doors beside TMQP's, as many lists as there are such doors.
+        self.door_listeners: list[list[Listener]] = [[] for _ in self.doors.further]
         self._last_number = 0
         # Counted here and not by the turn, which hears of a session only when its task runs.
         self._connected_now = Connected(config.max_connections, config.max_connections_per_address)
@@ -162,6 +169,40 @@ class Server:
     def addresses(self) -> list[Address]:
         """Where it listens, with the ports that were chosen."""
         return [listener.address for listener in self._listeners]
+
+    @property
+    def web_addresses(self) -> list[str]:
+        """Where it listens for HTTP, with the ports that were chosen."""
+        return self.door_addresses(HttpKind.name)
+
+    def door_addresses(self, protocol: str = "") -> list[str]:
+        """Where the doors beside TMQP's listen, those of one protocol or all, with the ports that
+        were chosen: ``http://127.0.0.1:8080``."""
+        return [
+            door_name(each.protocol, listener.address)
+            for each, listeners in zip(self.doors.further, self.door_listeners, strict=True)
+            for listener in listeners
+            if protocol in ("", each.protocol)
+        ]
+
+    async def listen(self) -> None:
+        """Open the listeners of all doors.
+
+        :raises ListenError: when an address cannot be listened on.
+        """
+        for address in self.config.listen:
+            self._listeners.append(await open_listener(address))
+        for each, listeners in zip(self.doors.further, self.door_listeners, strict=True):
+            for address in each.addresses:
+                listeners.append(await open_listener(address))
+
+    def close_listeners(self) -> None:
+        """Accept no more."""
+        for listener in self._listeners:
+            listener.close()
+        for listeners in self.door_listeners:
+            for listener in listeners:
+                listener.close()
 
     @property
     def sessions(self) -> int:
@@ -200,14 +241,14 @@ class Server:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 tasks.start_soon(self._shell.run)
-                if self.cluster is not None:
-                    tasks.start_soon(self.cluster.serve, self._shell)
                 for listener in self._listeners:
-                    connected = self._connected
-                    if listener.address.tls:
-                        connected = self._connected_securely
-                    tasks.start_soon(listener.serve, connected)
+                    self._serve(tasks, listener, None)
                     logger.info("listening on %s", listener.address)
+                for opened, listeners in zip(self.doors.further, self.door_listeners, strict=True):
+                    for listener in listeners:
+                        self._serve(tasks, listener, opened)
+                        name = door_name(opened.protocol, listener.address)
+                        logger.info("listening on %s", name)
                 await self._stopping.wait()
                 await self._close_all()
                 await self._finish_storage()
@@ -226,12 +267,9 @@ class Server:
 
     async def _close_all(self) -> None:
         """Accept no more, close every connection politely, wait for them a bounded time."""
-        for listener in self._listeners:
-            listener.close()
+        self.close_listeners()
         self._shell.close_all("the server stops")
         with anyio.move_on_after(self.config.shutdown_timeout_s):
-            if self.cluster is not None:
-                await self.cluster.close()
             await self._shell.wait_for_none()
             await self._shell.wait_until_told()
 
@@ -243,19 +281,23 @@ class Server:
         if scope.cancelled_caught:
             logger.error("the storage was not closed: it did not answer for %g s", seconds)
 
-    def _connected(self, sock: socket.socket) -> None:
-        self._admit(sock, secure=False)
+    def _serve(self, tasks: anyio.abc.TaskGroup, listener: Listener, door: OpenDoor | None) -> None:
+        admit = functools.partial(self._admit, secure=listener.address.tls, door=door)
+        tasks.start_soon(listener.serve, admit)
 
-    def _connected_securely(self, sock: socket.socket) -> None:
-        self._admit(sock, secure=True)
-
-    def _admit(self, sock: socket.socket, *, secure: bool) -> None:
+    def _admit(self, sock: socket.socket, *, secure: bool, door: OpenDoor | None) -> None:
         """A client connected: refuse it past the limits, else give it a task."""
         assert self._tasks is not None, "only what runs accepts"
         name = peer_name(sock)
         host = "" if sock.family == socket.AF_UNIX else name.rpartition(":")[0]
+        if door is not None and not door.settings.allows(host):
+            logger.warning("refused %s: the door %s does not allow it", name, door.protocol)
+            sock.close()
+            return
         local = not host or Address(host).is_local
-        reason = self._connected_now.admit(host, is_local=local, has_room=self._hub.has_room)
+        memory = TLS_BYTES if secure else 0
+        has_room = self._hub.has_room(memory)
+        reason = self._connected_now.admit(host, is_local=local, has_room=has_room)
         if reason:
             logger.warning("refused %s: %s", name, reason)
             sock.close()
@@ -270,7 +312,8 @@ class Server:
             sock.close()
             self._connected_now.leave(host)
             return
-        self._tasks.start_soon(self._run_session, sock, name, host, secure)
+        self.broker.charge(memory)
+        self._tasks.start_soon(self._run_session, sock, name, host, secure, door)
 
     async def _transport(self, sock: socket.socket, name: str, secure: bool) -> Transport | None:
         """What the connection is spoken over; None when there is nothing to be spoken."""
@@ -288,17 +331,25 @@ class Server:
             return None
         return transport
 
-    async def _run_session(self, sock: socket.socket, name: str, host: str, secure: bool) -> None:
+    async def _run_session(
+        self, sock: socket.socket, name: str, host: str, secure: bool, door: OpenDoor | None
+    ) -> None:
         """A connection's whole life; a fault in it is logged and ends it alone."""
         try:
             transport = await self._transport(sock, name, secure)
             if transport is not None:
                 self._last_number += 1
                 number = self._last_number
-                await Connection(number, transport, host or name, self._shell).run()
+                spoken = None
+                if door is not None:
+                    spoken = door.door
+                    transport.acts_as = door.settings.acts_as
+                await Connection(number, transport, host or name, self._shell, spoken).run()
         except Exception:
             logger.exception("%s: the session failed", name)
         finally:
+            if secure:
+                self.broker.charge(-TLS_BYTES)
             self._connected_now.leave(host)
 
 
@@ -313,6 +364,14 @@ def _open_store(config: ServerConfig) -> Store | None:
     return store
 
 
+def _registry(doors: Iterable[DoorKind]) -> DoorRegistry:
+    """The protocols of this package, and these."""
+    try:
+        return DoorRegistry(doors)
+    except ValueError as error:
+        raise ConfigError(f"doors: {error}") from error
+
+
 @asynccontextmanager
 async def running(
     config: ServerConfig,
@@ -324,6 +383,7 @@ async def running(
     authenticators: Mapping[str, Access] | None = None,
     event_handlers: Mapping[str, ChannelEventHandler] | None = None,
     store: Store | None = None,
+    doors: Iterable[DoorKind] = (),
 ) -> AsyncIterator[Server]:
     """Run a server for the time of the ``async with`` block.
 
@@ -338,6 +398,7 @@ async def running(
         beside those of the configuration.
     :param store: keeps what is to be kept, instead of the one that ``config.data`` names; it is
         closed at the end.
+    :param doors: protocols that the configuration may name, beside those of this package.
     :raises ConfigError: when what the configuration names cannot be used, a name is taken or what
         is declared cannot be created.
     :raises ListenError: when an address cannot be listened on; nothing is left open then.
@@ -356,16 +417,18 @@ async def running(
     if access is None and hooks.authenticators:
         access = OpenAccess()
     broker = build_broker(config, handlers, routers, hooks, storage=store is not None)
-    listeners: list[Listener] = []
+    registry = _registry(doors)
+    server: Server | None = None
     try:
         if store is None:
             store = await anyio.to_thread.run_sync(_open_store, config)
-        server = Server(config, listeners, broker, access, custom_messages, filters, hooks, store)
         try:
+            server = Server(
+                config, [], broker, access, custom_messages, filters, hooks, store, registry
+            )
             await server.begin()
             # Last, so that whatever else is wrong is said first, and nobody waits meanwhile.
-            for address in config.listen:
-                listeners.append(await open_listener(address))
+            await server.listen()
         except BaseException:
             if store is not None:
                 store.close(clean=False)
@@ -377,13 +440,13 @@ async def running(
             finally:
                 server.stop()
     finally:
-        for listener in listeners:
-            listener.close()
+        if server is not None:
+            server.close_listeners()
 
 
 def _check_reach(config: ServerConfig, access: Access | None) -> None:
     """Nobody listens to other machines by mistake: neither to all of them, nor in the clear."""
-    for address in config.listen:
+    for address in config.all_addresses():
         if address.is_local or config.allow_remote:
             continue
         if access is None or not access.authenticates:

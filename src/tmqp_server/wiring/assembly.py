@@ -1,4 +1,4 @@
-"""Owns the making of the broker from the configuration, and what is created when a server starts.
+"""The making of the broker from the configuration, and what is created when a server starts.
 
 ``app.py`` runs what this module makes.  What a configuration declares is created by the very
 commands that clients send, so it is checked by the same rules and named by the same codes.
@@ -31,9 +31,15 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.effects import Effect, Reply
 from tmqp_server.engine.model.delivery import DeliveryHandler
 from tmqp_server.engine.model.handlers import built_in_handlers
-from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
+from tmqp_server.engine.options import (
+    WITH_OWNER,
+    BrokerOptions,
+    ChannelOptions,
+    QueueOptions,
+)
 from tmqp_server.engine.routing.custom import CustomRouter
 from tmqp_server.settings.extensions import load
+from tmqp_server.wiring.doors import door_name, further_doors
 
 __all__ = ["broker_options", "build_broker", "declare", "summary"]
 
@@ -115,6 +121,8 @@ def declare(
     broker.step(Connect(_SESSION, None, _CLIENT), now)
     for channel in config.channels:
         name = f"channels.{channel.name}"
+        if channel.changes.lifetime == WITH_OWNER:
+            raise ConfigError(f"{name}: only a client can create a channel that ends with it")
         maker.create(CreateChannel(_SESSION, name, channel.name, channel.changes))
         for queue in channel.queues:
             what = f"{name}.queues.{queue.queue_id}"
@@ -149,6 +157,7 @@ def summary(config: ServerConfig) -> list[str]:
     status = STATUS_INFORMATION_WORDS[QueueStatus(queue.status)]
     lines = [
         f"listen          {' '.join(map(str, config.listen))}",
+        *_doors_of(config),
         f"created by use  {' and '.join(automatic) or 'nothing'}",
         f"new queues      {status}, handler {queue.delivery_handler}, acknowledges {told}",
     ]
@@ -172,6 +181,15 @@ def summary(config: ServerConfig) -> list[str]:
     if config.custom_messages:
         lines.append(f"custom messages {config.custom_messages}")
     lines.append(f"HTTP bindings   {' '.join(config.http.allow) or 'refused'}")
+    return lines
+
+
+def _doors_of(config: ServerConfig) -> list[str]:
+    """A line for each door beside TMQP's."""
+    lines: list[str] = []
+    for each in further_doors(config):
+        names = " ".join([door_name(each.protocol, address) for address in each.listen])
+        lines.append(f"door            {names or each.protocol}")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Owns the command ``tmqp-spark``: pipelines over what a broker keeps, for whoever runs them.
+"""The command ``tmqp-spark``: pipelines over what a broker keeps, for whoever runs them.
 
 ``main`` is the console script.  Each command stands in a module of its own and does its work
 through :mod:`tmqp_spark.pipelines`; ``_run`` has what they share.
@@ -10,7 +10,6 @@ import click
 
 import tmqp
 from tmqp_spark.cli.archive import archive
-from tmqp_spark.cli.bench import bench
 from tmqp_spark.cli.deadletter import deadletter
 from tmqp_spark.cli.doctor import doctor
 from tmqp_spark.cli.groups import groups
@@ -44,7 +43,7 @@ def cli() -> None:
 _COMMANDS: tuple[click.Command, ...] = (
     *(archive, replay, tail),
     *(metrics, deadletter, groups),
-    *(analyze, corpus, doctor, bench),
+    *(analyze, corpus, doctor),
 )
 for _command in _COMMANDS:
     cli.add_command(_command)

@@ -1,4 +1,4 @@
-"""Owns what the commands share: options, output, exit codes, errors as one sentence."""
+"""What the commands share: options, output, exit codes, errors as one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the command ``tmqp-spark archive``."""
+"""The command ``tmqp-spark archive``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the command ``tmqp-spark deadletter``."""
+"""The command ``tmqp-spark deadletter``."""
 
 from __future__ import annotations
 

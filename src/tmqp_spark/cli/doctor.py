@@ -1,4 +1,4 @@
-"""Owns the command ``tmqp-spark doctor``."""
+"""The command ``tmqp-spark doctor``."""
 
 from __future__ import annotations
 

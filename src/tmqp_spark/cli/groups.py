@@ -1,4 +1,4 @@
-"""Owns the commands ``tmqp-spark groups list|reset|delete``."""
+"""The commands ``tmqp-spark groups list|reset|delete``."""
 
 from __future__ import annotations
 

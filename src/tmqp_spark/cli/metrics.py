@@ -1,4 +1,4 @@
-"""Owns the command ``tmqp-spark metrics``."""
+"""The command ``tmqp-spark metrics``."""
 
 from __future__ import annotations
 

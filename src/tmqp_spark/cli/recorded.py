@@ -1,4 +1,4 @@
-"""Owns the commands ``tmqp-spark analyze`` and ``tmqp-spark corpus``."""
+"""The commands ``tmqp-spark analyze`` and ``tmqp-spark corpus``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the command ``tmqp-spark replay``."""
+"""The command ``tmqp-spark replay``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the command ``tmqp-spark tail``."""
+"""The command ``tmqp-spark tail``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the archive: what a broker keeps of queues, as Parquet files by day, channel and queue.
+"""The archive: what a broker keeps of queues, as Parquet files by day, channel and queue.
 
 Two engines write it.  ``arrow``: Spark hands out ranges, each task writes files with Arrow and says
 which, and here they are put into their places (:mod:`tmqp_spark.pipelines.log` tells why every

@@ -1,4 +1,4 @@
-"""Owns the archive that Spark itself writes: a streaming query from queues to Parquet.
+"""The archive that Spark itself writes: a streaming query from queues to Parquet.
 
 It goes to every file system that Spark knows.  That each message is in it once is Spark's doing:
 the checkpoint says what was read, and ``_spark_metadata`` which files count.  Spark reads only

@@ -1,4 +1,4 @@
-"""Owns the look at dead letters: whose they are, how long they lived, and the list for sending them
+"""The look at dead letters: whose they are, how long they lived, and the list for sending them
 back.
 
 A broker keeps no reason with a message that its consumers put back too often.  What there is: the

@@ -1,4 +1,4 @@
-"""Owns the Spark session of a command: made quickly, quiet, and ended only by who made it."""
+"""The Spark session of a command: made quickly, quiet, and ended only by who made it."""
 
 from __future__ import annotations
 

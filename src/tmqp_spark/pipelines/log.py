@@ -1,4 +1,4 @@
-"""Owns what an archive remembers: which batches are in it, and the step from staged to there.
+"""What an archive remembers: which batches are in it, and the step from staged to there.
 
 Theory of operation.  A batch is written into files under ``_tmqp/staging``, which readers of the
 archive pass over.  When all of them are safe, one small file, the batch's record, is put into

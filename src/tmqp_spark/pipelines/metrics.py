@@ -1,4 +1,4 @@
-"""Owns the measures of queues: rates, sizes and latencies over time, from messages that are kept.
+"""The measures of queues: rates, sizes and latencies over time, from messages that are kept.
 
 What can be known is told.  When a message came to the broker is written with it, so arrivals are
 exact.  How long it took to come is known where the producer wrote when it sent it, into a header.

@@ -1,4 +1,4 @@
-"""Owns the making of an archive's Parquet files: a task reads a range, and writes a file a day.
+"""The making of an archive's Parquet files: a task reads a range, and writes a file a day.
 
 No pyspark here: what a task needs is plain data, and what it says too.
 """
@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tmqp_spark.arrow import BatchBuilder
 from tmqp_spark.errors import SparkError
-from tmqp_spark.journal import BatchBuilder
 from tmqp_spark.options import ConnectionOptions, SourceOptions
 from tmqp_spark.pipelines.log import ArchiveFile
 from tmqp_spark.ranges import QueueRange, read_range

@@ -1,4 +1,4 @@
-"""Owns plots: lines over time as SVG, with nothing but text to make them."""
+"""Plots: lines over time as SVG, with nothing but text to make them."""
 
 from __future__ import annotations
 

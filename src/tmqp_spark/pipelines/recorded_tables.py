@@ -1,4 +1,4 @@
-"""Owns the tables about what was recorded: captures of the wire, and a fuzzer's corpus."""
+"""The tables about what was recorded: captures of the wire, and a fuzzer's corpus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the reading of Parquet files for a replay: which there are, in what order, and their rows.
+"""The reading of Parquet files for a replay: which there are, in what order, and their rows.
 
 No pyspark here: executors read spans of rows with Arrow.
 """

@@ -1,4 +1,4 @@
-"""Owns the replay: Parquet files back into queues, every row once, in their order.
+"""The replay: Parquet files back into queues, every row once, in their order.
 
 Theory of operation.  The files are divided into chunks of rows, and the chunks are numbered.  Each
 chunk is a transaction of the application that the replay is called by, its number the epoch

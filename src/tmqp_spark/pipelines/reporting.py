@@ -1,4 +1,4 @@
-"""Owns what a pipeline says while it works: a line for people, or a JSON object a line."""
+"""What a pipeline says while it works: a line for people, or a JSON object a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the tail of queues: messages as they come, without Spark."""
+"""The tail of queues: messages as they come, without Spark."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from tmqp_spark.arrow import BatchBuilder
 from tmqp_spark.catalog import Catalog, QueueState, Subscription
 from tmqp_spark.following import Following, check_stream
-from tmqp_spark.journal import BatchBuilder
 from tmqp_spark.offsets import Place, Places, read_checkpoint, write_checkpoint
 from tmqp_spark.options import ConnectionOptions, SourceOptions
 from tmqp_spark.pipelines.stopping import Stop

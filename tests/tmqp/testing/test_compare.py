@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.testing.compare``: same but for ids and times, or not, and how not."""
+"""The checks of ``tmqp.testing.compare``: same but for ids and times, or not, and how not."""
 
 from __future__ import annotations
 

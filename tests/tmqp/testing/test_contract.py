@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.testing.contract``: each one passes ours and catches a broken one."""
+"""The checks of ``tmqp.testing.contract``: each one passes ours and catches a broken one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.testing.generate``: the same seed gives the same, and everything."""
+"""The checks of ``tmqp.testing.generate``: the same seed gives the same, and everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.testing.pair``: two connections, a wire and a clock."""
+"""The checks of ``tmqp.testing.pair``: two connections, a wire and a clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.testing.reference``: the second codec, against the specification."""
+"""The checks of ``tmqp.testing.reference``: the second codec, against the specification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.testing.strategies``: what is drawn is what was promised."""
+"""The checks of ``tmqp.testing.strategies``: what is drawn is what was promised."""
 
 from __future__ import annotations
 

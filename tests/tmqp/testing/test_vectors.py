@@ -1,4 +1,4 @@
-"""Owns the checks of ``tmqp.testing.vectors``: recordings read, taken apart, or refused."""
+"""The checks of ``tmqp.testing.vectors``: recordings read, taken apart, or refused."""
 
 from __future__ import annotations
 

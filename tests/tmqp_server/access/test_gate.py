@@ -20,9 +20,9 @@ from tmqp_server.access.gate import (
     ASK,
     MAX_KEPT_ANSWERS,
     REFUSED,
-    Decision,
     Gate,
     Question,
+    Verdict,
 )
 from tmqp_server.access.needs import needed
 from tmqp_server.doors.port import Door, DoorSession
@@ -42,8 +42,8 @@ from tmqp_server.engine.effects import Accept, Confirm, Effect, Reply
 from tmqp_server.engine.events import CHANNEL_CREATED, MESSAGE_PRODUCED
 from tmqp_server.hub.hub import Hub
 
-YES = Decision(True)
-NO = Decision(False)
+YES = Verdict(True)
+NO = Verdict(False)
 
 
 def session_commands() -> Iterator[type[Command]]:
@@ -94,7 +94,7 @@ def test_giving_up_and_answering_deliveries_is_always_allowed() -> None:
 def test_a_copy_is_asked_about_and_left_out_in_silence() -> None:
     """F82: nobody waits for copies."""
     world, me, _ = stage()
-    world.policy = lambda question: Decision(question.subject == "c")
+    world.policy = lambda question: Verdict(question.subject == "c")
     me.say(push("c", 1, "m", headers=[("CC", "secret;3"), ("CC", "c;5")], pending_acknowledge=True))
     assert [(each.subject, each.queue_id) for each in world.asked] == [
         ("c", 1),
@@ -117,7 +117,7 @@ def test_a_list_shows_what_may_be_seen() -> None:
     world, me, _ = stage()
     for name in ("a", "b"):
         me.ask(Operation.CREATE_CHANNEL, name)
-    world.policy = lambda question: Decision(
+    world.policy = lambda question: Verdict(
         True, 60.0, names=frozenset(question.names) - {"b"} | {"elsewhere"}
     )
     for names in (["c", "a"], ["a"]):
@@ -132,10 +132,10 @@ def test_a_list_shows_what_may_be_seen() -> None:
 def test_a_node_is_asked_nothing_once_it_is_in() -> None:
     world = GuardedWorld(lambda _: NO)
 
-    def as_node(question: Question) -> Decision:
+    def as_node(question: Question) -> Verdict:
         assert isinstance(question.command, Connect)
         question.command.node = True
-        return Decision(True, connect=question.command)
+        return Verdict(True, connect=question.command)
 
     world.connecting = as_node
     node = Peer(world, "node")
@@ -165,14 +165,14 @@ def test_a_refused_client_hears_401_and_the_end() -> None:
 def test_a_client_gets_the_name_it_is_given() -> None:
     world = GuardedWorld()
 
-    def rename(question: Question) -> Decision:
+    def rename(question: Question) -> Verdict:
         connect = question.command
         assert isinstance(connect, Connect)
         assert connect.client_id == "x"
         connect = Connect(
             connect.session, connect.request, "y", "n", "t", connect.door, None, authenticated=True
         )
-        return Decision(True, connect=connect)
+        return Verdict(True, connect=connect)
 
     world.connecting = rename
     peer = Peer(world)
@@ -192,7 +192,7 @@ def test_what_is_sent_before_the_decision_waits_for_it() -> None:
     assert peer.take() == []
     connect = world.held[0].command
     assert isinstance(connect, Connect)
-    world.decide(Decision(True, connect=connect))
+    world.decide(Verdict(True, connect=connect))
     assert [each.message_id for each in peer.take()][1:] == ["early", "later"]
 
 
@@ -205,14 +205,14 @@ def test_a_client_that_does_not_wait_for_the_decision_is_not_connected() -> None
     assert not peer.open
     connect = world.held[0].command
     assert isinstance(connect, Connect)
-    world.decide(Decision(True, connect=connect))
+    world.decide(Verdict(True, connect=connect))
     assert world.broker.statistics().sessions == 0
 
 
 # --- Waiting -------------------------------------------------------------------------------------
 
 
-def hold_pushes(question: Question) -> Decision | None:
+def hold_pushes(question: Question) -> Verdict | None:
     return None if question.right == rights.PUSH else YES
 
 
@@ -295,7 +295,7 @@ def test_custom_messages_nobody_takes_are_counted() -> None:
 
 def test_an_answer_holds_for_its_time_for_its_session_and_its_question() -> None:
     world, me, other = stage()
-    world.policy = lambda question: Decision(question.queue_id == 1, keep_s=10.0)
+    world.policy = lambda question: Verdict(question.queue_id == 1, keep_s=10.0)
     for _ in range(3):
         me.say(push("c", 1, "m"))
         me.say(push("c", 2, "m"))
@@ -314,7 +314,7 @@ def test_an_answer_holds_for_its_time_for_its_session_and_its_question() -> None
 
 def test_answers_can_be_forgotten_for_one_session_or_for_all() -> None:
     world, me, other = stage()
-    world.policy = lambda _: Decision(True, keep_s=1e9)
+    world.policy = lambda _: Verdict(True, keep_s=1e9)
     gate = world.hub.gate
     assert gate is not None
     for forgotten, asked in ((None, 2), (me.link.number, 4), (99, 5), (None, 5)):
@@ -326,7 +326,7 @@ def test_answers_can_be_forgotten_for_one_session_or_for_all() -> None:
 
 def test_no_more_answers_are_kept_than_the_bound() -> None:
     world, me, _ = stage()
-    world.policy = lambda _: Decision(True, keep_s=1e9)
+    world.policy = lambda _: Verdict(True, keep_s=1e9)
     for number in range(MAX_KEPT_ANSWERS + 5):
         me.say(push("c", number + 1, "m"))
     gate = world.hub.gate
@@ -405,7 +405,7 @@ def guarded_hub() -> tuple[Hub, Sink]:
     hub.receive(1, b"x", 0.0)
     (question,) = questions(hub)
     assert isinstance(question.command, Connect)
-    hub.decide(1, question.ticket, Decision(True, connect=question.command), 0.0)
+    hub.decide(1, question.ticket, Verdict(True, connect=question.command), 0.0)
     assert [type(each) for each in door.sink.said] == [Accept]
     door.sink.said.clear()
     return hub, door.sink
@@ -419,7 +419,7 @@ def run(hub: Hub, sink: Sink, allowed: set[str], *commands: Command, keep_s: flo
     while more:
         for question in questions(hub):
             asked += 1
-            hub.decide(1, question.ticket, Decision(question.subject in allowed, keep_s), 1.0)
+            hub.decide(1, question.ticket, Verdict(question.subject in allowed, keep_s), 1.0)
         more = hub.go_on(1, 1.0)
     return asked
 
@@ -478,10 +478,10 @@ def test_the_gate_says_what_it_says_in_one_look_up() -> None:
     command = Push(1, "m", "c", 1, False, False, 1, None)
     assert gate.check(1, command, 0.0) == ASK
     question = gate.question(1, command, 0.0)
-    assert gate.decided(question, Decision(True, keep_s=5.0), 0.0) == ALLOWED
+    assert gate.decided(question, Verdict(True, keep_s=5.0), 0.0) == ALLOWED
     assert gate.check(1, command, 4.9) == ALLOWED
     assert gate.check(1, command, 5.0) == ASK
-    assert gate.decided(question, Decision(False, keep_s=5.0), 5.0) == REFUSED
+    assert gate.decided(question, Verdict(False, keep_s=5.0), 5.0) == REFUSED
     assert gate.check(1, command, 9.0) == REFUSED
     gate.close(1)
     assert "push" in repr(question)

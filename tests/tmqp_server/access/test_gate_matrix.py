@@ -19,9 +19,13 @@ from tmqp.extensions import (
     HEADER_ROUTER_ENABLED,
     HEADER_TRANSACTION,
     OP_ABORT_TRANSACTION,
+    OP_APPLY_BATCH,
+    OP_BROWSE,
+    OP_CANCEL_MESSAGE,
     OP_COMMIT_CURSOR,
     OP_COMMIT_GROUP,
     OP_COMMIT_TRANSACTION,
+    OP_DESCRIBE_SERVER,
     OP_DROP_CURSOR,
     OP_DROP_GROUP,
     OP_LIST_CURSORS,
@@ -40,11 +44,11 @@ from tmqp.extensions import (
 )
 from tmqp.frames import Frame
 from tmqp_server.access import rights
-from tmqp_server.access.gate import Decision, Question
+from tmqp_server.access.gate import Question, Verdict
 from tmqp_server.access.needs import NO_QUEUE
 from tmqp_server.engine.commands import GroupCommand, ListBindings, ListRouters
 
-NO: Final = Decision(False)
+NO: Final = Verdict(False)
 BINDING = json.dumps({"Name": "b", "Target": "c", "BindingType": 1, "ContentType": 1}).encode()
 PLACES = json.dumps([{"Channel": "c", "Queue": 1}]).encode()
 
@@ -104,6 +108,16 @@ MATRIX: dict[str, tuple[Frame, tuple[str, str, int], list[Shape]]] = {
         (rights.CLEAR_MESSAGES, "c", 1),
         CODE_401,
     ),
+    "browse": (
+        asks(OP_BROWSE, "c", headers=QUEUE),
+        (rights.BROWSE, "c", 1),
+        CODE_401,
+    ),
+    "cancel message": (
+        asks(OP_CANCEL_MESSAGE, "c", headers=[*QUEUE, ("Message-Id", "m")]),
+        (rights.CANCEL, "c", 1),
+        CODE_401,
+    ),
     "queue information": (
         asks(Operation.QUEUE_INFORMATION, "c", b"\1\0"),
         (rights.SEE_CHANNEL, "c", 1),
@@ -116,6 +130,11 @@ MATRIX: dict[str, tuple[Frame, tuple[str, str, int], list[Shape]]] = {
     ),
     "instance list": (
         asks(Operation.INSTANCE_LIST),
+        (rights.SEE_NODES, "", NO_QUEUE),
+        CODE_401,
+    ),
+    "describe server": (
+        asks(OP_DESCRIBE_SERVER),
         (rights.SEE_NODES, "", NO_QUEUE),
         CODE_401,
     ),
@@ -218,6 +237,11 @@ MATRIX: dict[str, tuple[Frame, tuple[str, str, int], list[Shape]]] = {
     "abort transaction": (
         asks(OP_ABORT_TRANSACTION, "app", headers=[(HEADER_EPOCH, "1")]),
         (rights.TRANSACT, "app", NO_QUEUE),
+        CODE_401,
+    ),
+    "apply batch": (
+        asks(OP_APPLY_BATCH, payload=push("c", 1, "m", source="me").raw),
+        (rights.PUSH, "c", 1),
         CODE_401,
     ),
     "list transactions": (
@@ -328,14 +352,14 @@ def test_each_operation_that_is_allowed_does_what_it_does_anyway(what: str) -> N
     request, need, _ = MATRIX[what]
     guarded, me, _ = stage()
     if what in ("channel list", "offsets", "list groups"):
-        guarded.policy = lambda question: Decision(True, names=frozenset(question.names))
+        guarded.policy = lambda question: Verdict(True, names=frozenset(question.names))
     me.say(request)
     (question,) = guarded.asked
     assert (question.right, question.subject, question.queue_id) == need
     answers = me.take()
     assert (MessageType.RESPONSE, 401) not in {(a.type, a.content_type) for a in answers}
     free, same, _ = stage()
-    free.policy = lambda question: Decision(True, names=frozenset(question.names))
+    free.policy = lambda question: Verdict(True, names=frozenset(question.names))
     same.say(request)
     assert [a.raw for a in answers] == [a.raw for a in same.take()]
     assert len(guarded.handed_over) == ("custom" in what)
@@ -351,7 +375,7 @@ def test_a_group_by_filter_asks_about_each_queue_and_leaves_out_what_is_refused(
         me.say(asks(Operation.CREATE_QUEUE, "c", headers=[("Queue-Id", number)]))
     me.take()
     world.asked.clear()
-    world.policy = lambda question: Decision(question.queue_id != 2, keep_s=1.0)
+    world.policy = lambda question: Verdict(question.queue_id != 2, keep_s=1.0)
     me.say(asks(operation, "*", headers=headers))
     assert [(each.right, each.subject, each.queue_id) for each in world.asked] == [
         (rights.PULL, "c", 1),
@@ -401,5 +425,5 @@ def test_what_is_allowed_late_is_what_would_have_happened_at_once(
     assert not slow.hub.has_more(late.link.number)
 
 
-def all_seen(question: Question) -> Decision:
-    return Decision(True, names=frozenset(question.names))
+def all_seen(question: Question) -> Verdict:
+    return Verdict(True, names=frozenset(question.names))

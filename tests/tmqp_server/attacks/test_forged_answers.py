@@ -75,32 +75,37 @@ def forged_answers(victim: str, message_id: str, channel: str) -> list[Frame]:
 
 @asynccontextmanager
 async def attacked() -> AsyncIterator[tuple[Client, Attacker, list[str]]]:
+    """A server, and the two of :func:`beside`."""
+    async with running(ServerConfig(listen=(Address("127.0.0.1", 0),))) as server:
+        address = server.addresses[0]
+        async with beside(address.host, address.port) as found:
+            yield found
+
+
+@asynccontextmanager
+async def beside(host: str, port: int) -> AsyncIterator[tuple[Client, Attacker, list[str]]]:
     """A victim, an attacker, and the victim's ids as an oracle tells them to the attacker: the last
     two that it used and the next two."""
-    config = ServerConfig(listen=(Address("127.0.0.1", 0),))
-    async with running(config) as server:
-        address = server.addresses[0]
-        host, port = address.host, address.port
-        async with (
-            connect(str(address), client_id="victim", limits=LIMITS) as victim,
-            await anyio.connect_tcp(host, port) as stream,
-            anyio.create_task_group() as tasks,
-        ):
-            attacker = Attacker(stream)
-            await attacker.greet()
-            tasks.start_soon(attacker.read)
-            machine = victim._session._machine
-            draw = machine._new_id
-            ids = [draw() for _ in range(4)]
+    async with (
+        connect(f"tmq://{host}:{port}", client_id="victim", limits=LIMITS) as victim,
+        await anyio.connect_tcp(host, port) as stream,
+        anyio.create_task_group() as tasks,
+    ):
+        attacker = Attacker(stream)
+        await attacker.greet()
+        tasks.start_soon(attacker.read)
+        machine = victim._session._machine
+        draw = machine._new_id
+        ids = [draw() for _ in range(4)]
 
-            def new_id() -> str:
-                ids.append(draw())
-                del ids[0]
-                return ids[1]
+        def new_id() -> str:
+            ids.append(draw())
+            del ids[0]
+            return ids[1]
 
-            machine._new_id = new_id
-            yield victim, attacker, ids
-            tasks.cancel_scope.cancel()
+        machine._new_id = new_id
+        yield victim, attacker, ids
+        tasks.cancel_scope.cancel()
 
 
 async def keep_forging(attacker: Attacker, ids: list[str], channel: str) -> None:

@@ -147,13 +147,13 @@ class Beside:
         return sorted(self.waits_s)[len(self.waits_s) * 99 // 100]
 
 
-def _connections(served: Served, attack: Attack, count: int) -> Iterator[socket.socket]:
+def _connections(path: str, attack: Attack, count: int) -> Iterator[socket.socket]:
     """Attacking connections, as many as the server takes."""
     for number in range(count):
         sock = socket.socket(socket.AF_UNIX)
         sock.settimeout(5)
         try:
-            sock.connect(served.path)
+            sock.connect(path)
             attack(sock, number)
         except OSError:
             sock.close()  # refused: closed while this was sending
@@ -161,9 +161,11 @@ def _connections(served: Served, attack: Attack, count: int) -> Iterator[socket.
         yield sock
 
 
-def _attack(served: Served, attack: Attack, count: int, *, stays: bool) -> list[socket.socket]:
-    kept = []
-    for number, sock in enumerate(_connections(served, attack, count)):
+def attacked(
+    path: str, attack: Attack, count: int, *, stays: bool, kept: list[socket.socket]
+) -> list[socket.socket]:
+    """Attack so often; returns *kept* with the connections that stay open."""
+    for number, sock in enumerate(_connections(path, attack, count)):
         if stays:
             kept.append(sock)
         else:
@@ -208,7 +210,7 @@ def test_memory_stays_near_the_books(name: str, tmp_path: Path) -> None:
                 tasks.start_soon(beside.work, client)
 
                 def run() -> list[socket.socket]:
-                    return _attack(served, attack, count, stays=stays)
+                    return attacked(served.path, attack, count, stays=stays, kept=[])
 
                 sockets = await anyio.to_thread.run_sync(run)
                 with anyio.fail_after(20):

@@ -1,37 +1,52 @@
-"""Owns a cluster in memory for tests: servers without sockets, joined by their links."""
+"""A cluster in memory for tests: servers without sockets, joined by their links."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tests.tmqp_server.world import MemoryLink, World
+from tests.tmqp_server.world import BEGAN, MemoryLink, World
 from tmqp.backoff import Backoff
 from tmqp.constants import NODE_CLIENT_TYPE
 from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp_server.cluster.filters import KINDS, NodeFilter, PatternFilter
-from tmqp_server.cluster.link import Link, LinkState
+from tmqp_server.cluster.link import Link
 from tmqp_server.cluster.outbox import Outbox
 from tmqp_server.cluster.relay import HOST_PROPERTY, ClusterRelay
+from tmqp_server.engine.commands import Command
 from tmqp_server.engine.model.delivery import DeliveryHandler
 from tmqp_server.engine.options import BrokerOptions
+from tmqp_server.shell.links import Links
+from tmqp_server.shell.outbound import Marks
+from tmqp_server.shell.world import Dial, HangUp, LinkOutput, WorldEffect
 
 __all__ = ["TOKEN", "Net", "Node"]
 
 TOKEN: Final = "secret of the cluster"
 
 
+_MARKS: Final = Marks(4_194_304, 262_144, 65_536, stall_timeout_s=10.0, flush_timeout_s=2.0)
+
+
 class Node:
-    """One server: a world, its relay, and the connection each of its links has at the moment."""
+    """One server: a world, its relay, and the connections of its links at the moment."""
 
     def __init__(self, world: World, relay: ClusterRelay, targets: Sequence[str]) -> None:
         self.world = world
         self.relay = relay
         self.targets = targets
-        self.wires: dict[int, MemoryLink] = {}
+        self.wires: dict[Dial, MemoryLink] = {}
         #: Whether others reach it.
         self.away = False
+        self.effects: list[WorldEffect] = []
+        self.links = Links(self.effects, relay.links, _MARKS, 10.0)
+
+    def perform(self, commands: Sequence[Command]) -> None:
+        """Carry out what the links bring."""
+        for command in commands:
+            if self.relay.heed(command):
+                self.world.hub.perform(command, self.world.now)
 
 
 class Net:
@@ -57,10 +72,6 @@ class Net:
     ) -> None:
         self.nodes: dict[str, Node] = {}
         for name, targets in masters.items():
-            world = World(options, handlers=handlers)
-            world.broker.take_nodes()
-            if share:
-                world.broker.share_decisions()
             token = (tokens or {}).get(name, TOKEN)
             who = ConnectionInformation(
                 name, name, NODE_CLIENT_TYPE, token, {HOST_PROPERTY: f"host-{name}"}
@@ -75,7 +86,7 @@ class Net:
                     Outbox(buffer_bytes),
                     lambda: 1.0,
                     share,
-                    world.now,
+                    BEGAN,
                 )
                 for target in targets
             ]
@@ -88,7 +99,10 @@ class Net:
                 PatternFilter(accept, kinds),
                 custom,
             )
-            world.hub.relay = relay
+            world = World(options, handlers=handlers, relay=relay)
+            world.broker.take_nodes()
+            if share:
+                world.broker.share_decisions()
             self.nodes[name] = Node(world, relay, targets)
         #: How often the last :meth:`settle` went round.
         self.rounds = 0
@@ -106,42 +120,46 @@ class Net:
 
     def _work(self, node: Node) -> int:
         """Connect, write, read; how much there was to do."""
-        done = 0
         node.world.settle()
-        for place, link in enumerate(node.relay.links):
-            now = node.world.now
-            due = link.next_deadline()
-            if link.state == LinkState.WAITING and due is not None and due <= now:
-                done += 1
-                target = self.nodes[node.targets[place]]
-                link.dialling(now)
-                if target.away:
-                    link.failed("nobody is there", now)
-                    continue
-                link.opened(now)
-                node.wires[place] = target.world.open_link()
-            done += self._carry(node, place, link)
-        return done
-
-    def _carry(self, node: Node, place: int, link: Link) -> int:
-        wire = node.wires.get(place)
-        if wire is None:
-            return 0
         now = node.world.now
-        data = link.take(100)
+        if node.links.due() <= now:
+            node.perform(node.links.on_deadline(now))
+        node.links.feed(now)
+        done = self._attend(node)
+        return done + sum([self._read(node, dial) for dial in list(node.wires)])
+
+    def _attend(self, node: Node) -> int:
+        effects, node.effects[:] = node.effects[:], []
+        for effect in effects:
+            self._carry_out(node, effect)
+        return len(effects)
+
+    def _carry_out(self, node: Node, effect: WorldEffect) -> None:
+        now = node.world.now
+        if isinstance(effect, Dial):
+            target = self.nodes[node.targets[effect.link]]
+            if target.away:
+                node.perform(node.links.failed(effect, "nobody is there", now))
+                return
+            node.wires[effect] = target.world.open_link()
+            node.links.dialled(effect, now)
+        elif isinstance(effect, LinkOutput):
+            while data := node.links.piece(effect.dial)[node.links.offset(effect.dial) :][:100]:
+                node.wires[effect.dial].send(data)
+                node.links.taken(effect.dial, len(data), now)
+        elif isinstance(effect, HangUp):
+            wire = node.wires.pop(effect.dial, None)
+            if wire is not None:
+                wire.close()
+
+    def _read(self, node: Node, dial: Dial) -> int:
+        wire = node.wires[dial]
+        data = wire.receive()
         if data:
-            link.note_written(len(data))
-            wire.send(data)
-        back = wire.receive()
-        commands = link.receive(back, now) if back else []
+            node.perform(node.links.read(dial, data, node.world.now))
         if wire.closed:
-            commands += link.lost("", now)
-            wire.close()
-            del node.wires[place]
-        for command in commands:
-            if node.relay.heed(command):
-                node.world.hub.perform(command, now)
-        return len(data) + len(back)
+            node.perform(node.links.read(dial, b"", node.world.now))
+        return len(data)
 
     def advance(self, seconds: float) -> None:
         """Let time pass everywhere, in steps of a tenth of a second."""
@@ -155,10 +173,7 @@ class Net:
         target = self.nodes[name]
         target.away = away
         for node in self.nodes.values():
-            for place, link in enumerate(node.relay.links):
-                wire = node.wires.get(place)
-                if wire is not None and node.targets[place] == name:
-                    del node.wires[place]
-                    wire.close()
-                    for command in link.lost("broken", node.world.now):
-                        node.world.hub.perform(command, node.world.now)
+            for dial in list(node.wires):
+                if node.targets[dial.link] == name:
+                    node.perform(node.links.failed(dial, "broken", node.world.now))
+            self._attend(node)

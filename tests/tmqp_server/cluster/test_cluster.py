@@ -376,7 +376,7 @@ def test_the_oldest_make_room_when_too_much_waits() -> None:
 
 def test_a_slave_that_comes_back_takes_its_place() -> None:
     net = Net({"slave": ["master"], "master": []})
-    first = net.nodes["slave"].wires[0]
+    (first,) = net.nodes["slave"].wires.values()
     again = Peer(net["master"])
     again.say(node_greeting("slave", "secret of the cluster"))
     assert again.take()[-1].content_type == 202

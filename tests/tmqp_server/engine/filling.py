@@ -17,9 +17,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.tmqp_server.engine.filling_parts import (
+    DURABLE,
+    ME,
+    PULLED,
+    YEARS_MS,
+    frame,
+    name,
+    push,
+    queue,
+)
 from tests.tmqp_server.engine.letters import Letter
-from tmqp.constants import STATUS_PULL, STATUS_PUSH, TYPE_QUEUE_MESSAGE
-from tmqp.frames import Frame
+from tmqp.constants import STATUS_PULL
 from tmqp_server.engine import commands as c
 from tmqp_server.engine import events
 from tmqp_server.engine.broker import Broker
@@ -36,6 +45,7 @@ from tmqp_server.engine.commands import (
     Decline,
     DescribeChannel,
     DescribeQueue,
+    DescribeServer,
     DropGroup,
     GroupPlace,
     ListBindings,
@@ -49,10 +59,10 @@ from tmqp_server.engine.commands import (
     ListQueues,
     ListRouters,
     ListTransactions,
+    MessageSet,
     OpenCursor,
     OpenGroup,
     OpenTransaction,
-    Parcel,
     PassAnswer,
     Publish,
     PushRun,
@@ -93,6 +103,8 @@ _FEW_COMMANDS: Final = 10_000
 _MANY: Final = 1 << 40
 _LIMITS: Final = EngineLimits(
     max_sessions=_MANY,
+    max_delay_ms=YEARS_MS,
+    max_deferred_per_queue=_MANY,
     max_channels=_MANY,
     max_queues_per_channel=65_536,
     max_subscriptions_per_session=_MANY,
@@ -119,38 +131,6 @@ _LIMITS: Final = EngineLimits(
 Some = c.Command | Iterable[c.Command]
 #: What is prepared, and the command, or commands, of each number.
 Case = tuple[Sequence[c.Command], Callable[[int], Some]]
-
-ME: Final = 1
-YEARS_MS: Final = 300_000_000_000
-DURABLE: Final = QueueChanges(durable=True, status=STATUS_PUSH)
-PULLED: Final = QueueChanges(status=STATUS_PULL)
-
-
-def name(number: int, length: int = 10) -> str:
-    """A name that no other number has."""
-    return f"n{number:0{length - 1}}"
-
-
-def frame(number: int, size: int = 10) -> Frame:
-    """A message as a client sends it."""
-    return Frame.build(
-        TYPE_QUEUE_MESSAGE, "ch", 1, bytes(size), message_id=f"{number:032x}", source="me"
-    )
-
-
-def push(
-    number: int, queue_id: int = 1, session: int = ME, channel: str = "ch", ttl_ms: int = 0
-) -> c.Push:
-    """A push as the door makes it."""
-    made = frame(number)
-    extras = c.PushExtras(expires_in_ms=ttl_ms) if ttl_ms else None
-    size = len(made.raw)
-    return c.Push(session, made.message_id, channel, queue_id, False, False, size, made, extras)
-
-
-def queue(queue_id: int = 1, changes: QueueChanges | None = None, channel: str = "ch") -> c.Command:
-    """Create a queue."""
-    return c.CreateQueue(ME, "r", channel, queue_id, changes)
 
 
 def channels(count: int) -> list[c.Command]:
@@ -247,10 +227,10 @@ def tagged_routers() -> list[c.Command]:
     return made
 
 
-def parcel(number: int) -> Parcel:
+def message_set(number: int) -> MessageSet:
     """One message of a transaction."""
     data = bytes(100) + number.to_bytes(8, "big")
-    return Parcel("", "ch", 1, data, 1, 0, 100, 100, None)
+    return MessageSet("", "ch", 1, data, 1, 0, 100, 100, None)
 
 
 _ROUTER: Final = [CreateRouter(ME, "r", "router", 0)]
@@ -305,6 +285,18 @@ CASES: Final[dict[str, Case]] = {
     ),
     "Leave": ((), lambda _: [c.Join(ME, "r", "ch"), c.Leave(ME, "r", "ch")]),
     "Grant": ((c.Join(ME, "r", "ch"),), lambda n: c.Grant(ME, "ch", n)),
+    "SetTerms": (
+        (c.Join(ME, "r", "ch"),),
+        lambda n: c.SetTerms(ME, "r", "ch", c.Terms(n, 0, n % 3, n % 9)),
+    ),
+    "Join: with terms": (
+        (queue(), c.Join(2, "r", "ch", -1, None, c.Terms(-1, 10**6, 1))),
+        push,
+    ),
+    "Extend": (
+        (queue(), c.Join(2, "r", "ch")),
+        lambda n: [push(n), c.Extend(2, "r", f"{n:032x}", "ch", 1, 10**6 + n)],
+    ),
     "CreateQueue": ((), queue),
     "CreateQueue: channels": ((), lambda n: queue(1, channel=name(n))),
     "CreateQueue: options": (
@@ -323,6 +315,21 @@ CASES: Final[dict[str, Case]] = {
         lambda n: c.UpdateQueue(ME, "r", "ch", n % 300, QueueChanges(tag=name(n, 65_000))),
     ),
     "RemoveQueue": (tagged_routers(), removed_queue),
+    "Push: deferred": (
+        (queue(1, PULLED),),
+        lambda n: push(n, delay_ms=YEARS_MS),
+    ),
+    "CancelMessage": (
+        (queue(1, PULLED),),
+        lambda n: [
+            push(n, delay_ms=YEARS_MS),
+            c.CancelMessage(ME, "r", "ch", 1, f"{n:032x}"),
+        ],
+    ),
+    "Browse": (
+        (queue(1, PULLED), *[push(number) for number in range(2_000)]),
+        lambda n: c.Browse(ME, "r", "ch", 1, n % 2_000, 100, 0, 7, ""),
+    ),
     "ClearMessages": (
         (queue(1, PULLED),),
         lambda n: [push(n, ttl_ms=YEARS_MS), c.ClearMessages(ME, "r", "ch", 1, True, True)],
@@ -356,6 +363,14 @@ CASES: Final[dict[str, Case]] = {
         (queue(), c.Join(2, "r", "ch")),
         lambda n: [push(n), c.Acknowledge(2, f"{n:032x}", "ch", 1)],
     ),
+    "Release": (
+        (queue(), c.Join(2, "r", "ch")),
+        lambda n: [push(n), c.Release(2, "r", f"{n:032x}", "ch", 1)],
+    ),
+    "Release: for later": (
+        (queue(), c.Join(2, "r", "ch")),
+        lambda n: [push(n), c.Release(2, "r", f"{n:032x}", "ch", 1, 2, 10**9)],
+    ),
     "Acknowledge: of nothing": ((queue(),), lambda n: c.Acknowledge(2, f"{n:032x}", "ch", 1)),
     "AcknowledgeRun": (
         (queue(), c.Join(2, "r", "ch")),
@@ -370,6 +385,7 @@ CASES: Final[dict[str, Case]] = {
     "DescribeQueue": ((queue(),), lambda _: DescribeQueue(ME, "r", "ch", 1)),
     "ListQueues": ((queue(),), lambda _: ListQueues(ME, "r", "ch")),
     "ListClients": ((), lambda n: ListClients(ME, "r", name(n))),
+    "DescribeServer": ((), lambda _: DescribeServer(ME, "r")),
     "ListNodes": ((), lambda _: ListNodes(ME, "r")),
     "CreateRouter": ((), lambda n: CreateRouter(ME, "r", name(n), 0)),
     "RemoveRouter": (
@@ -449,7 +465,7 @@ CASES: Final[dict[str, Case]] = {
     "PushTransaction": (
         # One that is refused lets go of what its transaction holds: that is a small part.
         (*_OPEN, *[OpenTransaction(ME, "r", "app", 1) for _ in range(31)]),
-        lambda n: PushTransaction(ME, "r", "app", 1 + n % 32, [parcel(n)]),
+        lambda n: PushTransaction(ME, "r", "app", 1 + n % 32, [message_set(n)]),
     ),
     "CommitTransaction": (
         (queue(1, DURABLE),),

@@ -1,4 +1,4 @@
-"""Owns a world with a storage for tests: broker, journal and a store in memory that can be cut off.
+"""A world with a storage for tests: broker, journal and a store in memory that can be cut off.
 
 Nothing is written before the test says so (``sync``), so whatever the test has not let through is
 lost when the server is killed (``crash``), as it would be on a disk.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from tests.tmqp_server.engine.world import World
 from tests.tmqp_server.line_door import LineDoor
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Fetched, StorageState, Synced
+from tmqp_server.engine.commands import StorageState, Synced
 from tmqp_server.engine.effects import Append, Effect, Erase, Fetch, StoredChange
 from tmqp_server.engine.events import NO_EVENTS
 from tmqp_server.engine.limits import EngineLimits
@@ -83,8 +83,7 @@ class KeptWorld(World):
         words: list[str] = []
         fetches, self.fetches = self.fetches, []
         for fetch in fetches:
-            messages, up_to = fetched(self.store, self.journal, fetch, self.now)
-            words += self.step(Fetched(fetch.number, messages, up_to))
+            words += self.step(fetched(self.store, self.journal, fetch, self.now))
         return words
 
     def sync(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Owns a message for a router in the forms it may take, as a door of the tests' own makes it."""
+"""A message for a router in the forms it may take, as a door of the tests' own makes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what tests of transactions in the engine share: a world, parcels, and short ways to ask."""
+"""What tests of transactions in the engine share: a world, message sets, short ways to ask."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tmqp.constants import (
 from tmqp_server.engine.commands import (
     CommitTransaction,
     ListTransactions,
+    MessageSet,
     OpenTransaction,
-    Parcel,
     PushTransaction,
 )
 from tmqp_server.engine.effects import Reply
@@ -37,12 +37,12 @@ def ready(
     return world
 
 
-def parcel(
+def message_set(
     *ids: str, queue_id: int = 1, channel: str = "ch", changes: QueueChanges | None = None
-) -> Parcel:
+) -> MessageSet:
     data = "\n".join([f"{each} t {channel}" for each in ids]).encode()
     high = sum([each.startswith("!") for each in ids])
-    return Parcel("", channel, queue_id, data, len(ids), high, 10 * len(ids), 10, changes)
+    return MessageSet("", channel, queue_id, data, len(ids), high, 10 * len(ids), 10, changes)
 
 
 def t(world: World) -> int:
@@ -64,8 +64,8 @@ def opened(world: World, epoch: int = 1, part: int | None = None, **more: int) -
     return answer(world).number
 
 
-def push(world: World, number: int, *parcels: Parcel) -> list[str]:
-    return world.step(PushTransaction(t(world), "push", "app", number, list(parcels)))
+def push(world: World, number: int, *message_sets: MessageSet) -> list[str]:
+    return world.step(PushTransaction(t(world), "push", "app", number, list(message_sets)))
 
 
 def commit(world: World, epoch: int, *numbers: int, counts: list[int] | None = None) -> list[str]:
@@ -78,7 +78,7 @@ def commit(world: World, epoch: int, *numbers: int, counts: list[int] | None = N
 def committed(world: KeptWorld, epoch: int, *ids: str) -> None:
     """Push and commit, and let it be safe."""
     number = opened(world, epoch)
-    push(world, number, parcel(*ids))
+    push(world, number, message_set(*ids))
     (word,) = commit(world, epoch, number)
     assert word.startswith("CommitStored")
     assert world.write() != []

@@ -117,10 +117,10 @@ def test_two_messages_with_one_id_are_two_messages() -> None:
     assert "unknown_acks" not in world.books()
     assert world.ack("a", "same") == []
     assert world.books()["unknown_acks"] == 1
-    assert world.queue().twins == {}
+    assert world.queue().duplicates == {}
 
 
-def test_a_twin_that_outlived_the_first_is_older_than_one_that_comes_later() -> None:
+def test_a_duplicate_that_outlived_the_first_is_older_than_one_that_comes_later() -> None:
     """Seed 1412 of the simulator: the answer was taken for the younger one."""
     world = World()
     world.create(QueueChanges(acknowledge_timeout_ms=1000))
@@ -136,7 +136,7 @@ def test_a_twin_that_outlived_the_first_is_older_than_one_that_comes_later() -> 
     assert world.wait(0.6) == [], "the second one was answered for in time"
     world.ack("a", "same")
     assert world.books()["done"] == 3
-    assert world.queue().twins == {}
+    assert world.queue().duplicates == {}
 
 
 def test_messages_without_an_id_can_be_answered_for_in_order() -> None:

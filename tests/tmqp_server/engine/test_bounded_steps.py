@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.machine import machine_s
 from tests.tmqp_server.engine.world import World
 from tmqp.constants import STATUS_PAUSED, STATUS_PUSH, STATUS_STOPPED
 from tmqp_server.engine.broker import Broker
@@ -331,8 +332,8 @@ def no_collector() -> Iterator[None]:
     gc.enable()
 
 
-#: Seconds a step may take, on a machine that has other things to do as well.
-PATIENCE_S = 0.020
+#: What a step may take, in machines (``tests/machine.py``): all of it at once would take twenty.
+PATIENCE = 2
 MANY = 100_000
 
 
@@ -381,7 +382,7 @@ def test_pace_of_draining() -> None:
     watch.step(Join(2, None, "ch"))
     assert watch.finish(0.0) >= MANY / 1_000 - 2
     assert watch.broker.queues()[0].counters.done == MANY
-    assert watch.longest_s < PATIENCE_S
+    assert watch.longest_s < PATIENCE * machine_s()
 
 
 @pytest.mark.alone
@@ -390,7 +391,7 @@ def test_pace_of_expiry() -> None:
     watch = crowded(QueueChanges(message_timeout_ms=1_000))
     watch.finish(10.0)
     assert watch.broker.queues()[0].counters.expired == MANY
-    assert watch.longest_s < PATIENCE_S
+    assert watch.longest_s < PATIENCE * machine_s()
 
 
 @pytest.mark.alone
@@ -406,7 +407,7 @@ def test_pace_of_mixed_expiry() -> None:
     watch.finish(10.0)
     queue = watch.broker.queues()[0]
     assert queue.counters.expired == MANY * 9 // 10
-    assert watch.longest_s < PATIENCE_S
+    assert watch.longest_s < PATIENCE * machine_s()
     assert queue.imbalance() == 0
 
 
@@ -423,7 +424,7 @@ def test_pace_of_clearing(how: str) -> None:
         watch.step(RemoveChannel(1, None, "ch"))
     watch.finish(0.0)
     assert watch.broker.statistics().bytes == 0
-    assert watch.longest_s < PATIENCE_S
+    assert watch.longest_s < PATIENCE * machine_s()
 
 
 @pytest.mark.alone
@@ -438,7 +439,7 @@ def test_pace_of_time_outs() -> None:
         watch.finish(now)
         now += 15.0
     assert watch.broker.queues()[0].counters.requeued > 0
-    assert watch.longest_s < PATIENCE_S
+    assert watch.longest_s < PATIENCE * machine_s()
 
 
 @pytest.mark.alone
@@ -449,8 +450,8 @@ def test_pace_of_lists() -> None:
     watch.step(Connect(1, None, "p"))
     for number in range(broker.limits.max_channels):
         watch.step(CreateQueue(1, None, f"channel-{number}", 1))
-    assert watch.longest_s < PATIENCE_S
+    assert watch.longest_s < PATIENCE * machine_s()
     effects = watch.step(ListChannels(1, "r"))
     assert len(effects) == 1
     # The longest answer there can be; it is asked for by people.
-    assert watch.longest_s < 5 * PATIENCE_S
+    assert watch.longest_s < 5 * PATIENCE * machine_s()

@@ -6,6 +6,7 @@ fail.  The clients know what was confirmed, what they have had in hand, and what
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -248,4 +249,4 @@ class CrashMachine(RuleBasedStateMachine):
 __all__ = ["CrashMachine", "TestCrashes"]
 
 CrashMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
-TestCrashes = CrashMachine.TestCase
+TestCrashes = pytest.mark.timeout(300)(CrashMachine.TestCase)

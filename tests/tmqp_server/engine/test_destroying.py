@@ -14,7 +14,7 @@ from tests.tmqp_server.engine.kept import KeptWorld
 from tests.tmqp_server.engine.model.desk import Settings
 from tests.tmqp_server.engine.model.duel import Duel
 from tests.tmqp_server.engine.model.things import BROADCAST, CACHE, PULL, PUSH, ROUND_ROBIN, Word
-from tests.tmqp_server.engine.staging import commit, opened, parcel, push
+from tests.tmqp_server.engine.staging import commit, message_set, opened, push
 from tests.tmqp_server.engine.world import World
 from tmqp.constants import STATUS_BROADCAST, STATUS_CACHE, STATUS_PULL, STATUS_STOPPED
 from tmqp_server.engine.commands import (
@@ -317,7 +317,7 @@ def test_an_open_transaction_keeps_the_queues_it_has_messages_for() -> None:
     world.sync()
     world.connect("t")
     number = opened(world)
-    push(world, number, parcel("t1"))
+    push(world, number, message_set("t1"))
     world.push("m1")
     world.sync()
     clear(world)

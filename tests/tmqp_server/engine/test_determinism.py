@@ -161,7 +161,7 @@ class AllowsAtLength(DeliveryHandler):
         return ALLOW
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(24))
 def test_the_short_way_comes_to_the_same_as_the_long_one(seed: int) -> None:
     """The same run with a handler that decides nothing and with one that decides so at length."""
     books = []
@@ -170,8 +170,18 @@ def test_the_short_way_comes_to_the_same_as_the_long_one(seed: int) -> None:
         draw = random.Random(seed)
         options = queue_defaults(delivery_handler="tested", acknowledge_timeout_ms=800)
         world = World(EngineLimits(max_in_flight_per_session=6), options, {"tested": handler})
-        world.create(QueueChanges(status=seed % 2, wait_for_acknowledge=seed % 3 == 0))
-        world.create(QueueChanges(request_acknowledge=False), queue_id=2)
+        first = seed % 4 == 3
+        world.create(
+            QueueChanges(
+                status=seed % 3,
+                wait_for_acknowledge=seed % 5 == 0,
+                send_only_first_acquirer=first,
+            )
+        )
+        unanswered = QueueChanges(
+            status=(seed + 1) % 3, request_acknowledge=False, send_only_first_acquirer=first
+        )
+        world.create(unanswered, queue_id=2)
         words: list[str] = []
         for count in range(300):
             name = draw.choice("abc")

@@ -23,6 +23,7 @@ from tmqp_server.engine.commands import (
     PassAnswer,
     Publish,
     Push,
+    PushExtras,
     SendDirect,
     SubscribeEvent,
 )
@@ -48,6 +49,10 @@ def fill(world: World, count: int, size: int = 10, queues: int = 1) -> list[str]
     for number in range(count):
         words = world.push(f"m{number}", size=size, queue_id=number % queues)
     return words
+
+
+def deferred(world: World, message_id: str, size: int = 1) -> list[str]:
+    return world.push(message_id, size=size, extras=PushExtras(delay_ms=60_000))
 
 
 def sessions(world: World, count: int) -> list[str]:
@@ -266,6 +271,21 @@ CASES: dict[str, Case] = {
         lambda world, n: [world.join("a", f"c{i}") for i in range(n)][-1],
         "a join: 482",
     ),
+    "max_delay_ms": (
+        EngineLimits(max_delay_ms=3),
+        lambda world, n: world.push("m", extras=PushExtras(delay_ms=n)),
+        "p wire of m: 482",
+    ),
+    "max_deferred_per_queue": (
+        EngineLimits(max_deferred_per_queue=3),
+        lambda world, n: [deferred(world, f"m{i}") for i in range(n)][-1],
+        "p wire of m3: 482",
+    ),
+    "max_deferred_bytes_per_queue": (
+        EngineLimits(max_deferred_bytes_per_queue=3),
+        lambda world, n: deferred(world, "m", n),
+        "p wire of m: 482",
+    ),
     "max_messages_per_queue": (EngineLimits(max_messages_per_queue=3), fill, "p wire of m3: 482"),
     "max_message_bytes": (
         EngineLimits(max_message_bytes=3),
@@ -287,6 +307,7 @@ CASES: dict[str, Case] = {
     "max_in_flight_per_session": (EngineLimits(max_in_flight_per_session=3), in_flight, ""),
     "max_name_bytes": (EngineLimits(max_name_bytes=5), named, "admin r: 400"),
     "max_batch_length": (EngineLimits(max_batch_length=3), batch, "admin r: 482"),
+    "max_batch_bytes": (EngineLimits(max_batch_bytes=3), batch, "admin r: 482"),
     "max_pull_count": (
         EngineLimits(max_pull_count=3),
         lambda world, n: pulls(world, 1, n),
@@ -329,12 +350,14 @@ def test_at_the_limit_it_works_and_one_above_is_refused(name: str) -> None:
 
 def test_no_limit_is_forgotten() -> None:
     # How much a step works is measured in test_bounded_steps.py, for how long answers are passed on
-    # in test_direct.py; the others need a storage:
+    # in test_direct.py, looks in test_browsing.py; the others need a storage:
     # test_durable.py, test_spilling.py, test_readers.py, test_watching.py, test_groups.py and
     # test_transaction_limits.py.
     names = {field.name for field in fields(EngineLimits)}
     elsewhere = {"max_work_per_step", "max_unsynced_bytes", "max_messages_in_memory"}
-    elsewhere |= {"max_answer_wait_ms"}
+    elsewhere |= {"max_answer_wait_ms", "max_browse_messages", "max_browses"}
+    # test_lifetimes.py
+    elsewhere |= {"max_owned_channels_per_session", "min_idle_timeout_ms"}
     elsewhere |= {"max_reads", "max_reads_per_session", "max_read_messages", "max_read_bytes"}
     elsewhere |= {"max_queues_per_read", "max_cursors_per_queue", "max_parts_per_split"}
     elsewhere |= {"max_held_reads", "max_held_reads_per_session", "max_read_wait_ms"}

@@ -8,6 +8,7 @@ repeated on a new broker and must print the same effects.
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -442,7 +443,7 @@ class BrokerMachine(RuleBasedStateMachine):
             held = [
                 (client.number, queue.channel_name, queue.queue_id, message.message_id)
                 for queue in self.world.broker.queues()
-                for message in queue.flights.values()
+                for message in queue.all_flights().values()
                 for client in holders_of(message)
                 if client.alive
             ]
@@ -460,7 +461,7 @@ class BrokerMachine(RuleBasedStateMachine):
     def must_not_hold(self, number: int, channel: str, queue_id: int, message_id: str) -> None:
         """Who has answered has the message no longer."""
         queue = self.world.queue(channel, queue_id)
-        message = queue.flights.get(message_id)
+        message = queue.flight(message_id)
         if message is not None:
             assert all(client.number != number for client in holders_of(message))
 
@@ -472,7 +473,7 @@ class BrokerMachine(RuleBasedStateMachine):
         if any(
             message.message_id == some and message.is_held_by(session)
             for queue in self.world.broker.queues()
-            for message in queue.flights.values()
+            for message in queue.all_flights().values()
         ):
             return
         before = session.unknown_acks
@@ -517,7 +518,7 @@ class BrokerMachine(RuleBasedStateMachine):
                 # One message is out at a time, until somebody answers (F96).
                 unanswered = [
                     message
-                    for message in queue.flights.values()
+                    for message in queue.all_flights().values()
                     if not message.marks & MARK_ANSWERED or message.marks & MARK_BACK
                 ]
                 assert len(unanswered) <= 1, "the queue did not wait"
@@ -563,4 +564,4 @@ class BrokerMachine(RuleBasedStateMachine):
 
 
 BrokerMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
-TestBroker = BrokerMachine.TestCase
+TestBroker = pytest.mark.timeout(300)(BrokerMachine.TestCase)

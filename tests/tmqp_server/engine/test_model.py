@@ -6,22 +6,35 @@ two are compared.  ``make soak`` runs the same machine for longer.
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from tests.tmqp_server.engine.model.desk import Settings
-from tests.tmqp_server.engine.model.duel import Duel
-from tests.tmqp_server.engine.model.policies import POLICIES
-from tests.tmqp_server.engine.model.things import (
-    BROADCAST,
-    CACHE,
-    PAUSED,
-    PULL,
-    PUSH,
-    ROUND_ROBIN,
-    STOPPED,
+from tests.tmqp_server.engine.model.draws import (
+    BITS,
+    DEFAULTS,
+    GRAVES,
+    ROUTERS,
+    SETTINGS,
+    RoutedEnvelope,
+    bindings,
+    changes,
+    channel_changes,
+    channels,
+    clients,
+    direct_ids,
+    extras,
+    queue_ids,
+    statuses,
+    terms,
 )
+from tests.tmqp_server.engine.model.duel import Duel
+from tests.tmqp_server.engine.model.things import (
+    CACHE,
+    PULL,
+)
+from tmqp.constants import PUT_BACK_END, PUT_BACK_START
 from tmqp_server.engine.commands import (
     BY_ID,
     BY_NAME,
@@ -29,6 +42,7 @@ from tmqp_server.engine.commands import (
     Acknowledge,
     AddBinding,
     Block,
+    CancelMessage,
     ClearMessages,
     Command,
     Connect,
@@ -38,7 +52,7 @@ from tmqp_server.engine.commands import (
     DescribeChannel,
     DescribeQueue,
     Disconnect,
-    Envelope,
+    Extend,
     Grant,
     Join,
     Leave,
@@ -48,131 +62,25 @@ from tmqp_server.engine.commands import (
     Pull,
     Push,
     PushExtras,
+    Release,
     RemoveBinding,
     RemoveChannel,
     RemoveQueue,
     RemoveRouter,
     SendDirect,
+    SetTerms,
     SubscribeEvent,
     Unblock,
     UpdateQueue,
 )
+from tmqp_server.engine.model.terms import Terms
 from tmqp_server.engine.options import (
     ASKS_ACKNOWLEDGE,
     ASKS_RESPONSE,
-    TO_CLIENTS,
-    TO_QUEUE,
-    TO_TAG,
     BindingOptions,
     ChannelChanges,
     QueueChanges,
 )
-
-#: Bounds small enough to be reached; but no step is too small for its work, because what is put
-#: back in several portions need not come in one order.
-SETTINGS = Settings(
-    sessions=5,
-    channels=7,
-    queues=3,
-    messages=10,
-    message_bytes=40,
-    queue_bytes=150,
-    total_bytes=60_000,
-    put_backs=5,
-    hops=2,
-    pull_count=9,
-    pulls=3,
-)
-#: What becomes due in two queues at one moment may come in any order.  So each queue that is asked
-#: for has a grave of its own, whose time-outs are never those of the queues that are asked for.
-DEFAULTS: dict[str, object] = {"acknowledge_timeout_ms": 1_037, "put_back_limit": 2}
-GRAVES = ("g-one-1", "g-one-2", "g-two-1", "g-solo-1")
-STATUSES = (BROADCAST, PUSH, PUSH, ROUND_ROBIN, ROUND_ROBIN, PULL, PULL, CACHE, PAUSED, STOPPED)
-
-clients = st.sampled_from([1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6])
-channels = st.sampled_from(
-    ["one", "one", "one", "ONE", "Two", "Two", "two", "Solo", "solo", "three", "four", "no no"]
-)
-queue_ids = st.sampled_from([1, 1, 1, 1, 2, 2, 2, 3, 4])
-direct_ids = st.sampled_from(["d1", "d2"])
-statuses = st.sampled_from(STATUSES)
-changes = st.builds(
-    QueueChanges,
-    status=st.none() | statuses,
-    request_acknowledge=st.none() | st.booleans(),
-    # Moments of answers are multiples of a quarter second, those of expiry never are.
-    acknowledge_timeout_ms=st.sampled_from([500, 1_000, 1_000, 1_000, 3_000, 9_999_999]),
-    message_timeout_ms=st.none() | st.sampled_from([0, 0, 700, 2_200]),
-    wait_for_acknowledge=st.none() | st.booleans(),
-    hide_client_names=st.none() | st.booleans(),
-    send_only_first_acquirer=st.none() | st.booleans(),
-    message_limit=st.none() | st.sampled_from([0, 2, 5]),
-    message_size_limit=st.none() | st.sampled_from([0, 0, 25]),
-    put_back_limit=st.none() | st.integers(0, 3),
-    delivery_handler=st.none() | st.sampled_from([*POLICIES, "nobody's"]),
-    tag=st.none() | st.sampled_from(["red", "blue"]),
-)
-channel_changes = st.builds(
-    ChannelChanges,
-    allow_multiple_queues=st.none() | st.booleans(),
-    allowed_queues=st.none() | st.sampled_from([(1, 2), (3,)]),
-    client_limit=st.none() | st.sampled_from([0, 2]),
-    queue_limit=st.none() | st.sampled_from([0, 2]),
-    destroy_when_empty=st.none() | st.booleans(),
-)
-extras = st.builds(
-    PushExtras,
-    changes=st.none() | changes,
-    expires_in_ms=st.sampled_from([0, 0, 700]),
-    delay_ms=st.sampled_from([0, 0, 500]),
-    silent=st.booleans(),
-)
-BITS = [1 << number for number in range(10)]
-bindings = st.builds(
-    lambda kind, **others: BindingOptions(kind=kind[0], target=kind[1], **others),
-    kind=st.sampled_from(
-        [
-            (TO_QUEUE, "one"),
-            (TO_QUEUE, "two"),
-            (TO_QUEUE, "three"),
-            (TO_TAG, "red"),
-            (TO_TAG, "blue"),
-            (TO_CLIENTS, "id:c2"),
-            (TO_CLIENTS, "type:kind1"),
-            (TO_CLIENTS, "name:name0"),
-        ]
-    ),
-    name=st.sampled_from(["a", "b", "c", "d"]),
-    content_type=st.none() | st.integers(1, 2),
-    priority=st.integers(0, 2),
-    interaction=st.sampled_from([0, 0, 1, 2]),
-    method=st.integers(0, 2),
-)
-ROUTERS = ("r", "r", "R")
-
-
-class Parcel(Envelope):
-    """A message for a router: copies have ids of their own unless they are to be answered."""
-
-    def __init__(self, session: int, message_id: str, size: int) -> None:
-        self.session = session
-        self.message_id = message_id
-        self.size = size
-
-    def as_push(self, channel: str, queue_id: int | None, interaction: int) -> Push:
-        name = f"{self.message_id} in {channel.lower()}/{queue_id}" if not interaction else ""
-        number = 1 if queue_id is None else queue_id
-        name = name or f"{self.message_id} asking {channel.lower()}/{queue_id}"
-        asks = interaction == 1
-        return Push(self.session, name, channel, number, False, asks, self.size, "copy")
-
-    def as_direct(self, target: str, content_type: int | None, interaction: int) -> SendDirect:
-        by, _, who = target.partition(":")
-        wire = (self.message_id, content_type, interaction)
-        way = {"id": BY_ID, "name": BY_NAME, "type": BY_TYPE}[by]
-        return SendDirect(
-            self.session, way, who, False, self.size, wire, None, self.message_id, interaction
-        )
 
 
 class Machine(RuleBasedStateMachine):
@@ -258,9 +166,43 @@ class Machine(RuleBasedStateMachine):
         client=clients,
         name=channels | st.sampled_from(GRAVES),
         credit=st.sampled_from([-1, -1, -1, -1, 0, 2]),
+        terms=st.none() | terms,
     )
-    def join(self, client: int, name: str, credit: int) -> None:
-        self.duel.do(Join(self.session(client), "r", name, self.credit(name, credit)))
+    def join(self, client: int, name: str, credit: int, terms: Terms | None) -> None:
+        credit = self.credit(name, credit)
+        terms = self.terms(name, terms)
+        self.duel.do(Join(self.session(client), "r", name, credit, None, terms))
+
+    @rule(client=clients, name=channels, terms=terms)
+    def set_terms(self, client: int, name: str, terms: Terms) -> None:
+        found = self.terms(name, terms)
+        assert found is not None
+        self.duel.do(SetTerms(self.session(client), "r", name, found))
+
+    def terms(self, name: str, wanted: Terms | None) -> Terms | None:
+        """As for credit; a window is one, too."""
+        if wanted is None or name.lower() == "solo" or not wanted.window or wanted.window < 0:
+            return wanted
+        return Terms(None, wanted.ack_timeout_ms, wanted.returns, wanted.priority)
+
+    @rule(
+        data=st.data(),
+        timeout_ms=st.sampled_from([0, 250, 750, 1_250, 2_000, 10**9]),
+        other=st.sampled_from([0, 0, 0, 1]),
+    )
+    def extend(self, data: st.DataObject, timeout_ms: int, other: int) -> None:
+        held = [
+            (client.number, letter.message_id, line.channel.name, line.queue_id)
+            for line in self.duel.model.lines()
+            for letter in line.flights
+            for client in letter.holders
+            if client.alive
+        ]
+        if held:
+            number, message_id, name, queue_id = data.draw(st.sampled_from(held))
+            if other:
+                number = self.session(other)
+            self.duel.do(Extend(number, "more", message_id, name, queue_id, timeout_ms))
 
     @rule(client=clients, name=channels, credit=st.sampled_from([None, -1, 0, 1, 3]))
     def grant_or_leave(self, client: int, name: str, credit: int | None) -> None:
@@ -368,6 +310,23 @@ class Machine(RuleBasedStateMachine):
             commands.append(Push(number, *what))
         self.duel.do_all(commands)
 
+    @rule(client=clients, data=st.data(), name=channels, queue_id=queue_ids, twice=st.booleans())
+    def cancel(
+        self, client: int, data: st.DataObject, name: str, queue_id: int, twice: bool
+    ) -> None:
+        """Most often something that is deferred, if there is anything."""
+        deferred = [
+            (line.channel.name, line.queue_id, letter.message_id)
+            for line in self.duel.model.lines()
+            for _, letter in line.deferred
+        ]
+        place = (name, queue_id, f"m{self.count}")
+        usual: int = data.draw(st.integers(0, 4))
+        if deferred and usual:
+            place = data.draw(st.sampled_from(deferred))
+        for _ in range(1 + twice):
+            self.duel.do(CancelMessage(self.session(client), "r", *place))
+
     def push_one(
         self,
         client: int,
@@ -399,6 +358,41 @@ class Machine(RuleBasedStateMachine):
             place = (message_id, name.upper(), queue_id)
             reason = "" if positive else "no"
             self.duel.do(Acknowledge(number, *place, positive, reason, "answer", 5))
+
+    @rule(
+        data=st.data(),
+        put_back=st.sampled_from([PUT_BACK_START, PUT_BACK_END]),
+        # Moments of sending again are not those of time-outs.
+        delay_ms=st.sampled_from([0, 0, 300, 800]),
+        counted=st.booleans(),
+        other=st.sampled_from([0, 0, 0, 1]),
+        times=st.integers(1, 3),
+    )
+    def release(
+        self,
+        data: st.DataObject,
+        put_back: int,
+        delay_ms: int,
+        counted: bool,
+        other: int,
+        times: int,
+    ) -> None:
+        """What a client has, or, now and then, what another one has."""
+        for _ in range(times):
+            held = [
+                (client.number, letter.message_id, line.channel.name, line.queue_id)
+                for line in self.duel.model.lines()
+                for letter in line.flights
+                for client in letter.holders
+                if client.alive
+            ]
+            if not held:
+                return
+            number, message_id, name, queue_id = data.draw(st.sampled_from(held))
+            if other:
+                number = self.session(other)
+            place = (message_id, name, queue_id, put_back, delay_ms, counted)
+            self.duel.do(Release(number, "back", *place))
 
     @rule(client=clients, name=channels, queue_id=queue_ids, back=st.integers(0, 6))
     def acknowledge_what_it_may_not_have(
@@ -523,8 +517,8 @@ class Machine(RuleBasedStateMachine):
         for _ in range(times):
             self.count += 1
             number = self.session(client)
-            parcel = Parcel(number, f"p{self.count}", size)
-            self.duel.do(Publish(number, "published", router, size, parcel))
+            envelope = RoutedEnvelope(number, f"p{self.count}", size)
+            self.duel.do(Publish(number, "published", router, size, envelope))
 
     # --- Time ------------------------------------------------------------------------------------
 
@@ -542,4 +536,4 @@ class Machine(RuleBasedStateMachine):
 
 
 Machine.TestCase.settings = settings(max_examples=200, stateful_step_count=50)
-TestModel = Machine.TestCase
+TestModel = pytest.mark.timeout(300)(Machine.TestCase)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.tmqp_server.engine.model.delivering import TICK_S
 from tests.tmqp_server.engine.model.desk import Settings
+from tests.tmqp_server.engine.model.draws import RoutedEnvelope
 from tests.tmqp_server.engine.model.duel import Duel
 from tests.tmqp_server.engine.model.things import (
     CACHE,
@@ -24,7 +25,6 @@ from tests.tmqp_server.engine.model.things import (
     STOPPED,
     Word,
 )
-from tests.tmqp_server.engine.test_model import Parcel
 from tmqp_server.engine.commands import (
     Acknowledge,
     AddBinding,
@@ -422,7 +422,7 @@ def test_c11_a_router_counts_exactly_and_only_first_moves_on_failure(
         if not works:
             scene.do(RemoveQueue(1, None, place, 1))
     for number in range(6):
-        words = scene.do(Publish(1, "p", "r", 10, Parcel(1, f"p{number}", 10)))
+        words = scene.do(Publish(1, "p", "r", 10, RoutedEnvelope(1, f"p{number}", 10)))
         assert words == [("reply", 1, "p", 0 if any(working) else 404, None)]
     alive = [place for place, works in zip(places, working, strict=True) if works]
     found = {queue.channel_name: queue.regular_count for queue in scene.broker.queues()}
@@ -431,3 +431,16 @@ def test_c11_a_router_counts_exactly_and_only_first_moves_on_failure(
     if method == 2 and alive:
         wanted[alive[0]] = 6
     assert {place: found[place] for place in alive} == wanted
+
+
+def test_a_message_saved_again_that_expired_was_erased_twice_for_the_model() -> None:
+    """It is put back at its ack time-out, saved again, and expires, all in one step."""
+    changes = QueueChanges(
+        acknowledge_timeout_ms=1_000, message_timeout_ms=700, delivery_handler="ack-ifsaved"
+    )
+    scene = Scene(changes, 2)
+    scene.push()
+    (ticket,) = scene.translator.open
+    scene.sync(ticket, True)
+    scene.wait(1.5)
+    assert scene.broker.queues()[0].counters.expired == 1

@@ -13,11 +13,13 @@ from hypothesis.stateful import run_state_machine_as_test
 
 import tmqp
 from tests.tmqp_server.engine.test_model import Machine
+from tmqp_server.engine.delivery.deferring import Deferring
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pulls import Puller
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.effects import Deliver, EndPull
+from tmqp_server.engine.model.deferrals import Deferral
 from tmqp_server.engine.model.message import MARK_ANSWERED, MARK_BACK, MARK_CONFIRMED, Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Audience, Pulling, Subscription
@@ -163,6 +165,23 @@ def gone_by_the_books(patch: Patch) -> None:
     patch.setattr(Outcomes, "drop", wrong)
 
 
+def a_cancel_in_words_only(patch: Patch) -> None:
+    """A cancelled message is answered for, and comes all the same."""
+    patch.setattr(Deferring, "_cancel", lambda *_: None)
+
+
+def deferred_out_of_order(patch: Patch) -> None:
+    """Of two messages that are due at once, the one that came last goes first."""
+    right = Deferral.is_before
+
+    def wrong(self: Deferral, other: Deferral) -> bool:
+        if self.due_at == other.due_at:
+            return self.sequence > other.sequence
+        return right(self, other)
+
+    patch.setattr(Deferral, "is_before", wrong)
+
+
 FAULTS: tuple[Callable[[Patch], None], ...] = (
     a_lost_nack,
     a_limit_one_too_high,
@@ -177,6 +196,8 @@ FAULTS: tuple[Callable[[Patch], None], ...] = (
     priority_ignored,
     credit_not_spent,
     gone_by_the_books,
+    a_cancel_in_words_only,
+    deferred_out_of_order,
 )
 
 

@@ -227,7 +227,7 @@ class SharingMachine(BrokerMachine):
 
 
 SharingMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
-TestSharing = SharingMachine.TestCase
+TestSharing = pytest.mark.timeout(300)(SharingMachine.TestCase)
 
 
 # --- Acknowledges of nodes -----------------------------------------------------------------------

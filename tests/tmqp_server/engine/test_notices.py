@@ -209,6 +209,7 @@ def test_a_channels_event_handler_is_told_what_it_wants_and_of_no_other_channel(
     assert world.step(RemoveChannel(number, "r", "ch")) == [
         "log handles QueueRemoved",
         "log handles ChannelRemoved",
+        "a left Ch",
         "a r: 0",
     ]
     assert world.join("a", "ch") == ["a join: 0"], "the next channel has no handler"

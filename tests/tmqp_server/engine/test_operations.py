@@ -214,7 +214,10 @@ def test_removing_a_channel(world: World) -> None:
     world.join("a")
     world.push("m1")
     world.push("m2", queue_id=2)
-    assert world.step(RemoveChannel(number, "remove", "CH")) == ["admin remove: 0"]
+    assert world.step(RemoveChannel(number, "remove", "CH")) == [
+        "a left ch",
+        "admin remove: 0",
+    ]
     assert world.step(RemoveChannel(number, "remove", "ch")) == ["admin remove: 404"]
     world.finish()
     statistics = world.broker.statistics()
@@ -267,7 +270,7 @@ def test_creating_queues(world: World) -> None:
         QueueChanges(message_timeout_ms=-1),
         QueueChanges(message_limit=-1),
         QueueChanges(message_size_limit=-1),
-        QueueChanges(put_back_limit=-1),
+        QueueChanges(put_back_limit=-2),
         QueueChanges(dead_letter=("x", 70_000)),
     ):
         assert world.create(changes, queue_id=3) == ["admin create: 400"], changes
@@ -458,6 +461,7 @@ def test_events_in_order() -> None:
     assert world.step(RemoveChannel(world.numbers["a"], "remove", "ch")) == [
         "event QueueRemoved",
         "event ChannelRemoved",
+        "a left ch",
         "a remove: 0",
     ]
     world.join("a", "other")
@@ -552,7 +556,11 @@ def test_options_are_whole() -> None:
     everything = QueueChanges(**values)
     assert repr(everything.applied_to(QueueOptions())) == repr(given)
     assert repr(QueueChanges().applied_to(given)) == repr(given)
-    channel = ChannelOptions(False, (1,), 2, 3, True, given, "who", "what")
-    changes = ChannelChanges(False, (1,), 2, 3, True, everything, "who", "what")
+    channel = ChannelOptions(
+        False, (1,), 2, 3, True, queue=given, authenticator="who", event_handler="what"
+    )
+    changes = ChannelChanges(
+        False, (1,), 2, 3, True, queue=everything, authenticator="who", event_handler="what"
+    )
     assert repr(changes.applied_to(ChannelOptions())) == repr(channel)
     assert repr(ChannelChanges().applied_to(channel)) == repr(channel)

@@ -13,7 +13,15 @@ from tmqp.constants import (
     STATUS_ROUND_ROBIN,
     STATUS_STOPPED,
 )
-from tmqp_server.engine.commands import Block, ClearMessages, Pull, Push, RemoveQueue, Unblock
+from tmqp_server.engine.commands import (
+    Block,
+    ClearMessages,
+    Pull,
+    Push,
+    RemoveQueue,
+    Unblock,
+    UpdateQueue,
+)
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import (
@@ -196,6 +204,13 @@ def test_a_waiting_pull_ends_when_nothing_is_left_for_it() -> None:
     assert world.finish() == []
     world.ack("a", "m1")
     assert world.finish() == ["a pull End"]
+
+
+def test_a_waiting_pull_of_a_queue_that_became_a_cache_waited_for_the_acknowledge() -> None:
+    world = stocked("m1", "m2", changes=QueueChanges(status=STATUS_PULL, wait_for_acknowledge=True))
+    assert world.pull("a", 2) == ["a pull 1/2 m1 FA"]
+    update = UpdateQueue(world.numbers["b"], None, "ch", 1, QueueChanges(status=STATUS_CACHE))
+    assert world.step(update) + world.finish() == ["a pull End"]
 
 
 # --- Slow consumers and long pulls ---------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,7 +66,7 @@ def test_expired_messages_are_passed_over() -> None:
     waiting.tidy()
     assert [waiting.take().sequence for _ in range(3)] == [0, 2, 4]
     waiting.tidy()
-    assert not waiting.detach()
+    assert waiting.detach() == [deque()]
 
 
 def test_an_expired_message_may_stay_in_its_place() -> None:
@@ -81,7 +83,7 @@ def test_an_expired_message_may_stay_in_its_place() -> None:
     assert waiting.take().sequence == 1
 
 
-def test_husks_do_not_pile_up_behind_a_message_that_stays() -> None:
+def test_tombstones_do_not_pile_up_behind_a_message_that_stays() -> None:
     waiting = WaitingList()
     waiting.put_last(message(0))
     for sequence in range(1, 5_001):
@@ -91,7 +93,7 @@ def test_husks_do_not_pile_up_behind_a_message_that_stays() -> None:
                 each.marks |= MARK_GONE
             waiting.tidy()
     assert waiting.count == 1
-    assert len(waiting.detach()) <= 1_100
+    assert len(waiting.detach()[0]) <= 1_100
 
 
 @given(
@@ -157,7 +159,7 @@ def test_flights_in_the_order_of_sending() -> None:
     assert each.next_due() == 12.0
 
 
-def test_twins() -> None:
+def test_duplicates() -> None:
     each = queue()
     holder = Client(2, "a", None, None, "", None, False, 0.0)
     other = Client(3, "b", None, None, "", None, False, 0.0)
@@ -168,13 +170,13 @@ def test_twins() -> None:
     same[1].holder = None
     same[1].holders = {3: other}
     assert len(each.flights) == 3
-    assert each.twin_held_by("same", holder) is same[2]
-    assert each.twin_held_by("same", other) is same[1]
-    assert each.twin_held_by("other", other) is None
+    assert each.duplicate_held_by("same", holder) is same[2]
+    assert each.duplicate_held_by("same", other) is same[1]
+    assert each.duplicate_held_by("other", other) is None
     for flying in (same[1], same[0], same[2]):
         leave(each, flying)
     assert each.flights == {}
-    assert each.twins == {}
+    assert each.duplicates == {}
     enter(each, same[2])
     assert list(each.flights) == ["same"]
 
@@ -184,7 +186,7 @@ def test_clearing_everything_takes_all_places() -> None:
     waiting = [message(sequence) for sequence in range(3)]
     each.put_last(waiting[0])
     each.put_last(message(9, marks=MARK_HIGH))
-    each.defer(waiting[1], 50.0)
+    each.deferred.add(waiting[1], 50.0)
     enter(each, waiting[2])
     each.counters.accepted = 4
     assert each.imbalance() == 0
@@ -200,17 +202,17 @@ def test_clearing_one_priority_leaves_the_other_in_order() -> None:
     each = queue()
     for sequence in range(8):
         marks = MARK_HIGH if sequence % 2 else 0
-        each.defer(message(sequence, marks=marks), 100.0 - sequence)
+        each.deferred.add(message(sequence, marks=marks), 100.0 - sequence)
     each.counters.accepted = 8
     FLIGHTS.clear(each, True, False, False)
     assert each.imbalance() == 0
     order = []
-    while (one := each.take_deferred(1000.0)) is not None:
+    while (one := each.deferred.take(1000.0)) is not None:
         order.append(one.sequence)
     assert order == [6, 4, 2, 0]
 
 
-def test_husks_are_not_cleared_twice() -> None:
+def test_tombstones_are_not_cleared_twice() -> None:
     each = queue()
     each.put_last(message(1))
     each.put_last(message(2, 5.0))

@@ -40,7 +40,14 @@ def test_a_delivery_prints_everything() -> None:
 
 
 def test_fields_in_the_order_of_init() -> None:
-    assert field_names(commands.Join) == ("session", "request", "channel", "credit", "filter")
+    assert field_names(commands.Join) == (
+        "session",
+        "request",
+        "channel",
+        "credit",
+        "filter",
+        "terms",
+    )
     assert field_names(commands.Block) == ("session",)
     assert field_names(effects.Erase) == ("ticket", "key", "sequence")
     assert field_names(Record) == ()
@@ -56,6 +63,9 @@ def test_fields_in_the_order_of_init() -> None:
         "key",
         "held_confirm",
         "untold",
+        "receivers",
+        "timing",
+        "settling",
     )
 
 

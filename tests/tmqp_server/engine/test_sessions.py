@@ -73,7 +73,7 @@ def test_deliveries_to_all_are_counted_without_touching_each() -> None:
 
 
 CHANGES = st.tuples(
-    st.sampled_from(["blocked", "full", "credit", "filter", "leave", "join"]),
+    st.sampled_from(["blocked", "full", "credit", "filter", "leave", "join", "refresh", "next"]),
     st.integers(1, 5),
     st.booleans(),
 )
@@ -87,6 +87,17 @@ def test_what_is_counted_is_what_is_there(changes: list[tuple[str, int, bool]]) 
         if what == "join":
             if number not in members:
                 members[number] = subscribe(audience, number, 0 if value else -1)
+            continue
+        if what == "refresh":
+            audience.refresh()
+            hearing = [n for n, each in members.items() if each.can_take()]
+            assert audience.everyone == list(audience.clients) == hearing
+            continue
+        if what == "next":
+            order = list(members.values())
+            after = (order + order)[number:] if number < len(order) else order
+            able = [each for each in after if not (each.session.full or not each.can_take())]
+            assert audience.next_ready(number - 1) is (able[0] if able else None)
             continue
         member = members.get(number)
         if member is None:
@@ -110,3 +121,22 @@ def test_what_is_counted_is_what_is_there(changes: list[tuple[str, int, bool]]) 
         assert audience.special == sum(
             each.credit >= 0 or each.filter is not None for each in everybody
         )
+
+
+def test_the_ring_is_made_anew_only_when_somebody_comes_or_goes() -> None:
+    audience = Audience()
+    first, second = subscribe(audience, 1, 1), subscribe(audience, 2, 1)
+    assert audience.next_ready(-1) is first
+    ring = audience.ring
+    first.credit = 0
+    audience.recount(first)
+    assert audience.next_ready(-1) is second
+    audience.refresh()
+    assert (audience.everyone, audience.ring) == ([2], [first, second])
+    first.credit = 1
+    audience.recount(first)
+    assert audience.next_ready(-1) is first
+    assert audience.ring is ring
+    audience.remove(second)
+    assert audience.next_ready(0) is first
+    assert audience.ring is not ring

@@ -8,8 +8,8 @@ from tests.tmqp_server.engine.staging import (
     DURABLE,
     commit,
     listed,
+    message_set,
     opened,
-    parcel,
     push,
     ready,
     t,
@@ -28,7 +28,7 @@ def test_a_commit_is_one_short_step_whatever_it_holds() -> None:
     number = opened(world)
     for _ in range(300):
         # What it holds is not looked at: it counts as a million messages, and weighs nothing.
-        many = parcel("m")
+        many = message_set("m")
         many.count = 3_334
         push(world, number, many)
     took: list[float] = []
@@ -60,7 +60,7 @@ def test_transactions_are_bounded_in_number() -> None:
 
 
 def test_transactions_are_bounded_in_bytes() -> None:
-    one = parcel("m1")
+    one = message_set("m1")
     size = len(one.data) + 512
     world = ready(EngineLimits(max_transaction_bytes=2 * size, max_transactions_bytes=3 * size))
     first, second = opened(world), opened(world)
@@ -80,8 +80,10 @@ def test_transactions_are_bounded_in_queues() -> None:
         world.create(DURABLE, queue_id=queue_id)
     world.sync()
     number = opened(world)
-    assert push(world, number, parcel("m1"), parcel("m2", queue_id=2)) == ["t push: 0 with body"]
-    assert push(world, number, parcel("m3"), parcel("m4", queue_id=3)) == ["t push: 482"]
+    assert push(world, number, message_set("m1"), message_set("m2", queue_id=2)) == [
+        "t push: 0 with body"
+    ]
+    assert push(world, number, message_set("m3"), message_set("m4", queue_id=3)) == ["t push: 482"]
 
 
 def test_time_outs_and_names_are_bounded() -> None:

@@ -11,8 +11,8 @@ from tests.tmqp_server.engine.staging import (
     commit,
     committed,
     listed,
+    message_set,
     opened,
-    parcel,
     push,
     ready,
     t,
@@ -46,9 +46,9 @@ def test_nothing_is_seen_before_it_is_safe() -> None:
     world = ready()
     world.join("a")
     one, two = opened(world, part=0), opened(world, part=1)
-    assert push(world, one, parcel("m1", "m2")) == ["t push: 0 with body"]
+    assert push(world, one, message_set("m1", "m2")) == ["t push: 0 with body"]
     assert (answer(world).count, answer(world).size) == (2, 20)
-    push(world, two, parcel("m3"))
+    push(world, two, message_set("m3"))
     assert world.sync() == []
     (word,) = commit(world, 1, one, two)
     assert word.startswith("CommitStored")
@@ -64,7 +64,7 @@ def test_nothing_is_seen_before_it_is_safe() -> None:
 def test_a_crash_before_it_is_safe_leaves_nothing_and_one_after_it_everything() -> None:
     world = ready()
     number = opened(world)
-    push(world, number, parcel("m1", "m2"))
+    push(world, number, message_set("m1", "m2"))
     commit(world, 1, number)
     world.crash()
     world.connect("t")
@@ -84,7 +84,7 @@ def test_a_write_that_fails_is_void_as_a_whole_and_can_be_tried_again() -> None:
     world = ready()
     world.join("a")
     number = opened(world)
-    push(world, number, parcel("m1", "!m2"))
+    push(world, number, message_set("m1", "!m2"))
     commit(world, 1, number)
     assert world.write(fails="no luck") == ["t commit: 503"]
     assert world.store.offsets([1])[0].count == 0
@@ -102,7 +102,7 @@ def test_a_write_that_fails_is_void_as_a_whole_and_can_be_tried_again() -> None:
 def test_while_the_storage_fails_no_commit_begins() -> None:
     world = ready()
     number = opened(world)
-    push(world, number, parcel("m1"))
+    push(world, number, message_set("m1"))
     world.state(ok=False)
     assert commit(world, 1, number) == ["t commit: 503"]
     world.state(ok=True)
@@ -112,8 +112,8 @@ def test_while_the_storage_fails_no_commit_begins() -> None:
 def test_whoever_repeats_a_commit_under_way_waits_with_it_and_another_epoch_does_not() -> None:
     world = ready()
     number, later = opened(world, 1), opened(world, 2)
-    push(world, number, parcel("m1"))
-    push(world, later, parcel("m2"))
+    push(world, number, message_set("m1"))
+    push(world, later, message_set("m2"))
     commit(world, 1, number)
     assert commit(world, 1, number) == []
     assert commit(world, 2, later) == ["t commit: 503"]
@@ -131,23 +131,23 @@ def test_attempts_that_nobody_named_go_with_the_commit() -> None:
     world = ready()
     stray, number = opened(world, 1, 0, attempt=0), opened(world, 1, 0, attempt=1)
     older, next_one = opened(world, 0), opened(world, 2)
-    push(world, stray, parcel("m1"))
-    push(world, number, parcel("m1"))
+    push(world, stray, message_set("m1"))
+    push(world, number, message_set("m1"))
     commit(world, 1, number)
     world.sync()
     assert listed(world) == [("app", 2, "open"), ("app", 1, "committed")]
-    assert push(world, older, parcel("m2")) == ["t push: 404"]
-    assert push(world, next_one, parcel("m2")) == ["t push: 0 with body"]
+    assert push(world, older, message_set("m2")) == ["t push: 404"]
+    assert push(world, next_one, message_set("m2")) == ["t push: 0 with body"]
     assert all_of(world) == ["m1"]
 
 
 def test_the_same_attempt_begins_anew() -> None:
     world = ready()
     first = opened(world, 1, 3)
-    push(world, first, parcel("m1"))
+    push(world, first, message_set("m1"))
     second = opened(world, 1, 3)
-    assert push(world, first, parcel("m2")) == ["t push: 404"]
-    push(world, second, parcel("m3"))
+    assert push(world, first, message_set("m2")) == ["t push: 404"]
+    push(world, second, message_set("m3"))
     commit(world, 1, second)
     again = world.step(OpenTransaction(t(world), "open", "app", 1, 3))
     assert again == ["t open: 409"], "it is being committed"
@@ -162,7 +162,7 @@ def test_what_comes_later_stands_behind_it() -> None:
     world = ready(changes=QueueChanges(durable=True, status=STATUS_PAUSED))
     world.push("before")
     number = opened(world)
-    push(world, number, parcel("m1", "m2", "!high"))
+    push(world, number, message_set("m1", "m2", "!high"))
     commit(world, 1, number)
     world.push("behind")
     world.push("!later", high=True)
@@ -177,14 +177,14 @@ def test_pushes_and_commits_in_one_batch_come_back_after_a_crash(fails: bool) ->
     world = ready(changes=QueueChanges(durable=True, status=STATUS_PAUSED))
     world.push("a1")
     first, second = opened(world, 1), opened(world, 2)
-    push(world, first, parcel("m1", "m2"))
+    push(world, first, message_set("m1", "m2"))
     commit(world, 1, first)
     world.push("a2")
     if fails:
         world.write(fails="no luck")
         commit(world, 1, first)
     world.sync()
-    push(world, second, parcel("m3"))
+    push(world, second, message_set("m3"))
     commit(world, 2, second)
     world.push("a3")
     world.write()
@@ -198,7 +198,7 @@ def test_pushes_and_commits_in_one_batch_come_back_after_a_crash(fails: bool) ->
 def test_a_queue_that_is_cleared_meanwhile_is_clear() -> None:
     world = ready(changes=QueueChanges(durable=True, status=STATUS_PAUSED))
     number = opened(world)
-    push(world, number, parcel("m1", "!m2"))
+    push(world, number, message_set("m1", "!m2"))
     commit(world, 1, number)
     world.step(ClearMessages(t(world), "clear", "ch", 1, False, True))
     world.sync()
@@ -213,7 +213,7 @@ def test_a_queue_that_is_cleared_meanwhile_is_clear() -> None:
 def test_a_queue_that_is_cleared_while_it_is_written(fails: bool) -> None:
     world = ready(changes=QueueChanges(durable=True, status=STATUS_PAUSED))
     number = opened(world)
-    push(world, number, parcel("m1", "m2"))
+    push(world, number, message_set("m1", "m2"))
     commit(world, 1, number)
     writing = world.journal.take()
     world.step(ClearMessages(t(world), "clear", "ch", 1, True, True))
@@ -231,7 +231,7 @@ def test_a_queue_that_is_cleared_while_it_is_written(fails: bool) -> None:
 def test_a_queue_that_is_removed_meanwhile_is_gone() -> None:
     world = ready()
     number = opened(world)
-    push(world, number, parcel("m1"))
+    push(world, number, message_set("m1"))
     commit(world, 1, number)
     world.step(RemoveQueue(t(world), "remove", "ch", 1))
     assert "t commit: 0 with body" in world.sync()
@@ -254,7 +254,7 @@ def test_messages_expire_from_the_commit_on() -> None:
         changes=QueueChanges(durable=True, status=STATUS_PAUSED, message_timeout_ms=5_000)
     )
     number = opened(world)
-    push(world, number, parcel("m1"))
+    push(world, number, message_set("m1"))
     world.wait(10.0)
     commit(world, 1, number)
     world.sync()
@@ -325,10 +325,10 @@ def test_queues_that_take_part_and_queues_that_do_not(changes: QueueChanges, cod
     }
     world = ready(changes=changes, handlers=handlers)
     number = opened(world)
-    words = push(world, number, parcel("m1"))
+    words = push(world, number, message_set("m1"))
     assert words == [f"t push: {code}" + ("" if code else " with body")]
     if code:
-        assert push(world, number, parcel("m2")) == ["t push: 409"], "it is broken"
+        assert push(world, number, message_set("m2")) == ["t push: 409"], "it is broken"
         assert commit(world, 1, number) == ["t commit: 409"]
         assert listed(world) == [("app", 1, "broken")]
     else:
@@ -340,7 +340,7 @@ def test_a_queue_that_changes_after_the_push_keeps_the_whole_from_being_committe
     world.create(DURABLE, queue_id=2)
     world.sync()
     number = opened(world)
-    push(world, number, parcel("m1"), parcel("m2", queue_id=2))
+    push(world, number, message_set("m1"), message_set("m2", queue_id=2))
     world.update(QueueChanges(durable=False), queue_id=2)
     world.sync()
     assert commit(world, 1, number) == ["t commit: 406"]
@@ -353,7 +353,7 @@ def test_a_queue_that_changes_after_the_push_keeps_the_whole_from_being_committe
     assert commit(world, 1, number)[0].startswith("CommitStored")
     world.sync()
     other = opened(world, 2)
-    push(world, other, parcel("m3"))
+    push(world, other, message_set("m3"))
     world.step(RemoveQueue(t(world), "remove", "ch", 1))
     world.sync()
     assert commit(world, 2, other) == ["t commit: 404"]
@@ -364,10 +364,10 @@ def test_a_queue_is_made_where_that_is_allowed() -> None:
     world = ready()
     number = opened(world)
     new = QueueChanges(durable=True)
-    words = push(world, number, parcel("m1", queue_id=9, changes=new))
+    words = push(world, number, message_set("m1", queue_id=9, changes=new))
     assert [word.split()[0] for word in words] == ["StoreQueue"], "the answer waits for it"
     assert world.write() == ["t push: 0 with body"]
-    plain = push(world, opened(world), parcel("m1", queue_id=8))
+    plain = push(world, opened(world), message_set("m1", queue_id=8))
     assert [word.split()[0] for word in plain] == ["StoreQueue"]
     assert world.write() == ["t push: 406"]
 
@@ -375,7 +375,7 @@ def test_a_queue_is_made_where_that_is_allowed() -> None:
 def test_what_cannot_be_committed_together() -> None:
     world = ready()
     one, two, other = opened(world, 1, 0), opened(world, 1, 0, attempt=1), opened(world, 2)
-    push(world, one, parcel("m1"))
+    push(world, one, message_set("m1"))
     assert commit(world, 1, one, 99) == ["t commit: 404"]
     assert commit(world, 1, one, one) == ["t commit: 409"]
     assert commit(world, 1, one, two) == ["t commit: 409"], "two attempts of one part"
@@ -383,11 +383,11 @@ def test_what_cannot_be_committed_together() -> None:
     assert commit(world, 1, one, counts=[2]) == ["t commit: 409"], "not all of it"
     stranger = CommitTransaction(t(world), "commit", "else", 1, [one], [-1])
     assert world.step(stranger) == ["t commit: 409"]
-    assert push(world, 99, parcel("m1")) == ["t push: 404"]
-    wrong = PushTransaction(t(world), "push", "else", one, [parcel("m1")])
+    assert push(world, 99, message_set("m1")) == ["t push: 404"]
+    wrong = PushTransaction(t(world), "push", "else", one, [message_set("m1")])
     assert world.step(wrong) == ["t push: 404"]
     assert commit(world, 1, one, counts=[1])[0].startswith("CommitStored")
-    assert push(world, one, parcel("m2")) == ["t push: 409"]
+    assert push(world, one, message_set("m2")) == ["t push: 409"]
 
 
 def test_a_block_that_cannot_be_read_breaks_its_transaction() -> None:
@@ -418,7 +418,7 @@ def test_a_disconnect_ends_no_transaction_and_its_time_does() -> None:
     world.disconnect("t")
     world.connect("t")
     world.wait(1.5)
-    assert push(world, number, parcel("m1")) == ["t push: 0 with body"]
+    assert push(world, number, message_set("m1")) == ["t push: 0 with body"]
     world.wait(1.5)
     assert listed(world) == [("app", 1, "open")], "a push begins the time anew"
     world.wait(1.0)
@@ -430,7 +430,7 @@ def test_a_disconnect_ends_no_transaction_and_its_time_does() -> None:
 def test_one_that_is_being_committed_does_not_time_out() -> None:
     world = ready()
     number = opened(world, timeout_ms=1_000)
-    push(world, number, parcel("m1"))
+    push(world, number, message_set("m1"))
     commit(world, 1, number)
     world.wait(5.0)
     world.write(fails="no luck")
@@ -442,7 +442,7 @@ def test_one_that_is_being_committed_does_not_time_out() -> None:
 def test_whoever_has_gone_is_told_nothing() -> None:
     world = ready()
     number = opened(world)
-    push(world, number, parcel("m1"))
+    push(world, number, message_set("m1"))
     commit(world, 1, number)
     world.disconnect("t")
     assert [word for word in world.write() if "commit" in word] == []

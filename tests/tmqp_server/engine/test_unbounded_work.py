@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.machine import machine_s
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
     Acknowledge,
@@ -32,8 +33,8 @@ from tmqp_server.engine.options import QueueChanges
 
 pytestmark = pytest.mark.alone
 
-#: The measure is 20 ms; five times that is no machine's fault.
-PATIENCE_S = 0.100
+#: What a step may take, in machines (``tests/machine.py``): five times the aim of 20 ms.
+PATIENCE = 4
 #: Messages that expire at once; a soak has the million of the case.
 EXPIRING = int(os.environ.get("TMQP_F8_MESSAGES", "50000"))
 
@@ -96,7 +97,7 @@ def test_f8_a_put_back_storm_comes_in_portions(cause: str) -> None:
     assert queue.counters.requeued >= 8_000
     assert watch.most_changes <= work
     assert watch.most_effects <= work
-    assert watch.longest_s < PATIENCE_S
+    assert watch.longest_s < PATIENCE * machine_s()
     assert queue.imbalance() == 0
 
 
@@ -111,7 +112,7 @@ def test_f8_a_crowd_that_expires_at_once_goes_in_portions() -> None:
     assert queue.counters.expired == EXPIRING
     assert watch.most_changes <= work
     assert watch.steps >= EXPIRING / work
-    assert watch.longest_s < PATIENCE_S
+    assert watch.longest_s < PATIENCE * machine_s()
     print(f"{EXPIRING} expired in {watch.steps} steps, longest {watch.longest_s * 1e3:.1f} ms")
 
 
@@ -132,7 +133,7 @@ def test_f8_a_hundred_thousand_queues_are_listed_a_channel_at_a_time() -> None:
         listed += len(reply.body)
     (reply,) = watch.step(ListChannels(1, "r"))
     assert listed == 100_000
-    assert watch.longest_s < PATIENCE_S
+    assert watch.longest_s < PATIENCE * machine_s()
     print(f"{listed} queues in {watch.steps} steps, longest {watch.longest_s * 1e3:.1f} ms")
 
 
@@ -146,4 +147,4 @@ def test_f8_one_push_for_everybody_is_one_effect_or_two() -> None:
     deliveries = [effect for effect in effects if isinstance(effect, Deliver)]
     assert len(deliveries) == len(effects) == 2
     assert sum(len(each.sessions) for each in deliveries) == 4_998
-    assert watch.longest_s < PATIENCE_S
+    assert watch.longest_s < PATIENCE * machine_s()

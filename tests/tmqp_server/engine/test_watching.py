@@ -1,4 +1,4 @@
-"""Offsets whose answer is held: what is news, what is safe, when the wait is over, and bounds."""
+"""Offsets whose answer is held: what is new, what is safe, when the wait is over, and bounds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.tmqp_server.engine.kept import KeptWorld
-from tests.tmqp_server.engine.staging import commit, opened, parcel, push
+from tests.tmqp_server.engine.staging import commit, message_set, opened, push
 from tests.tmqp_server.engine.world import World
 from tmqp_server.engine.commands import (
     Acknowledge,
@@ -80,7 +80,7 @@ def test_what_is_there_already_is_answered_at_once() -> None:
     assert world.wait(5) == []
 
 
-def test_news_is_what_is_safe_and_nothing_before() -> None:
+def test_new_is_what_is_safe_and_nothing_before() -> None:
     world = ready()
     hold(world)
     world.push("m4")
@@ -95,7 +95,7 @@ def test_news_is_what_is_safe_and_nothing_before() -> None:
     assert world.finish() == [], "nobody waits any more"
 
 
-def test_a_write_that_fails_is_no_news() -> None:
+def test_a_write_that_fails_is_nothing_new() -> None:
     world = ready()
     hold(world)
     world.push("m4")
@@ -156,7 +156,7 @@ def test_each_of_several_waits_has_its_own_end() -> None:
     assert world.wait(1) == ["find 6 [1]"]
 
 
-def test_a_queue_that_comes_or_goes_is_news() -> None:
+def test_a_queue_that_comes_or_goes_is_new() -> None:
     world = ready()
     hold(world)
     world.create(KEPT, "other", 1)
@@ -189,7 +189,7 @@ def test_a_queue_that_comes_while_the_storage_looks_is_not_missed() -> None:
     assert world.finish() == ["find 4 [1, 2]"]
 
 
-def test_a_queue_with_other_options_is_no_news() -> None:
+def test_a_queue_with_other_options_is_nothing_new() -> None:
     world = ready()
     hold(world)
     world.update(QueueChanges(tag="new"))
@@ -291,12 +291,12 @@ def test_cursor_and_timestamp_are_told_with_the_offsets() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_commit_of_transactions_is_news_when_it_is_safe(fails: bool) -> None:
+def test_a_commit_of_transactions_is_new_when_it_is_safe(fails: bool) -> None:
     world = ready()
     world.connect("t")
     hold(world)
     number = opened(world)
-    push(world, number, parcel("m4"))
+    push(world, number, message_set("m4"))
     commit(world, 1, number)
     assert world.finish() == []
     world.write(fails="no luck" if fails else "")

@@ -1,4 +1,4 @@
-"""Owns a small world around a broker for tests: clients by name, a clock, effects as short words.
+"""A small world around a broker for tests: clients by name, a clock, effects as short words.
 
 After every step the world checks what must hold whatever happens: each queue's books balance,
 sessions and queues agree about what is in flight, and no message was confirmed twice.
@@ -6,6 +6,7 @@ sessions and queues agree about what is in flight, and no message was confirmed 
 
 from __future__ import annotations
 
+from tmqp.constants import PUT_BACK_END
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import (
     Acknowledge,
@@ -18,9 +19,11 @@ from tmqp_server.engine.commands import (
     Pull,
     Push,
     PushExtras,
+    Release,
     UpdateQueue,
 )
 from tmqp_server.engine.core import PendingSave
+from tmqp_server.engine.delivery.batches import PendingBatch
 from tmqp_server.engine.effects import (
     Accept,
     AnswerPull,
@@ -38,6 +41,7 @@ from tmqp_server.engine.effects import (
     FindOffsets,
     Forward,
     Inform,
+    Left,
     MeasureStored,
     Notify,
     ReadStored,
@@ -54,7 +58,7 @@ from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES, EngineLimits
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import DeliveryHandler
 from tmqp_server.engine.model.handlers import built_in_handlers
-from tmqp_server.engine.model.message import MARK_SHARED, Message, SubscriptionFilter
+from tmqp_server.engine.model.message import MARK_SHARED, MARK_TIMED, Message, SubscriptionFilter
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.model.times import NEVER
@@ -218,6 +222,21 @@ class World:
         number = self.numbers[name]
         return self.step(Acknowledge(number, message_id, channel, queue_id, False, reason, wire))
 
+    def release(
+        self,
+        name: str,
+        message_id: str,
+        to: int = PUT_BACK_END,
+        delay_ms: int = 0,
+        counted: bool = True,
+        channel: str = "ch",
+        queue_id: int = 1,
+    ) -> list[str]:
+        """Give a message back."""
+        number = self.numbers[name]
+        how = (message_id, channel, queue_id, to, delay_ms, counted)
+        return self.step(Release(number, "release", *how))
+
     def pull(
         self,
         name: str,
@@ -275,6 +294,36 @@ class World:
             return f"{self.names[effect.session]} accepted"
         if isinstance(effect, Refuse):
             return f"session {effect.session} refused {effect.code}"
+        if isinstance(effect, CloseSession):
+            return f"close {self.names[effect.session]}"
+        if isinstance(effect, Left):
+            return f"{self.names[effect.session]} left {effect.channel}"
+        if isinstance(effect, Forward):
+            return f"{self._names(effect.sessions)} <- forward {effect.wire}"
+        if isinstance(effect, Inform):
+            where = f" in {effect.channel}" if effect.channel else ""
+            return f"{self._names(effect.sessions)} told {event_name(effect.event)}{where}"
+        if isinstance(effect, TellNodes):
+            word = "done" if effect.positive else "refused"
+            return f"nodes: {effect.channel}/{effect.queue_id} {effect.message_id} {word}"
+        if isinstance(effect, CallHttp):
+            return (
+                f"call {effect.ticket} {effect.method} {effect.url} {effect.body.decode()}".strip()
+            )
+        if isinstance(effect, AnswerRouted):
+            asked = ("", "acknowledge", "response")[effect.interaction]
+            said = f"{effect.code} {effect.body.decode()}".strip()
+            return f"{self.names[effect.session]} {effect.request} {asked}: {said}"
+        if isinstance(effect, RouterFailed):
+            return f"router {effect.router} failed: {effect.error}"
+        if isinstance(effect, TellHandler):
+            return f"{effect.handler} handles {event_name(effect.event)}"
+        if isinstance(effect, Notify):
+            return f"event {event_name(effect.event)}"
+        return self._of_storage(effect)
+
+    def _of_storage(self, effect: Effect) -> str:
+        """One effect for the storage in words."""
         if isinstance(effect, Append):
             where = f" for {effect.old_key}/{effect.old}" if effect.old else ""
             where += " transient" if effect.transient else ""
@@ -282,13 +331,6 @@ class World:
         if isinstance(effect, Erase):
             place = f"{effect.key}/{effect.sequence}"
             return f"erase {effect.ticket or place}"
-        if isinstance(effect, CloseSession):
-            return f"close {self.names[effect.session]}"
-        if isinstance(effect, Forward):
-            return f"{self._names(effect.sessions)} <- forward {effect.wire}"
-        if isinstance(effect, Inform):
-            where = f" in {effect.channel}" if effect.channel else ""
-            return f"{self._names(effect.sessions)} told {event_name(effect.event)}{where}"
         if isinstance(effect, Fetch):
             priority = " high" if effect.high_priority else ""
             place = f"{effect.key}: {effect.limit} after {effect.after} to {effect.last}"
@@ -306,25 +348,8 @@ class World:
             return f"split {effect.number} of {place}, end {effect.end}{held}"
         if isinstance(effect, MeasureStored):
             return f"measure {effect.number} {effect.keys} after {effect.after}"
-        if isinstance(effect, StoredChange):
-            return f"{type(effect).__name__} {effect.ticket}"
-        if isinstance(effect, TellNodes):
-            word = "done" if effect.positive else "refused"
-            return f"nodes: {effect.channel}/{effect.queue_id} {effect.message_id} {word}"
-        if isinstance(effect, CallHttp):
-            return (
-                f"call {effect.ticket} {effect.method} {effect.url} {effect.body.decode()}".strip()
-            )
-        if isinstance(effect, AnswerRouted):
-            asked = ("", "acknowledge", "response")[effect.interaction]
-            said = f"{effect.code} {effect.body.decode()}".strip()
-            return f"{self.names[effect.session]} {effect.request} {asked}: {said}"
-        if isinstance(effect, RouterFailed):
-            return f"router {effect.router} failed: {effect.error}"
-        if isinstance(effect, TellHandler):
-            return f"{effect.handler} handles {event_name(effect.event)}"
-        assert isinstance(effect, Notify)
-        return f"event {event_name(effect.event)}"
+        assert isinstance(effect, StoredChange)
+        return f"{type(effect).__name__} {effect.ticket}"
 
     def _names(self, sessions: list[int]) -> str:
         return " ".join([self.names[number] for number in sessions])
@@ -367,7 +392,7 @@ class World:
             assert queue.imbalance() == 0, f"{queue!r}: {queue.imbalance()}"
             self._check_found_again(queue)
             self._check_shared(queue)
-            for message in queue.flights.values():
+            for message in queue.all_flights().values():
                 for client in holders_of(message):
                     held[client.number] = held.get(client.number, 0) + 1
                 assert holders_of(message), f"{message!r} is in flight with nobody"
@@ -382,10 +407,19 @@ class World:
                 if isinstance(pending, PendingSave) and pending.tail and pending.queue.closed:
                     # Until the storage has answered.
                     total += pending.message.size + MESSAGE_OVERHEAD_BYTES
+            batches = [each for each in core.tickets.values() if isinstance(each, PendingBatch)]
+            for batch in batches + list(self.broker._batches._unfinished):
+                for item in batch.items[batch.done :]:
+                    if item.answer is None and item.queue.closed:
+                        total += item.message.size + MESSAGE_OVERHEAD_BYTES
             assert core.total_bytes == total + core.state_bytes
             assert core.state_bytes == state_of(self.broker)
         saving = [each for each in core.tickets.values() if isinstance(each, PendingSave)]
-        assert core.unsynced_bytes == sum(each.message.size for each in saving)
+        unsynced = sum(each.message.size for each in saving)
+        unsynced += sum(
+            each.size for each in core.tickets.values() if isinstance(each, PendingBatch)
+        )
+        assert core.unsynced_bytes == unsynced
         self._check_audiences()
         self._check_pulls()
         self._check_listeners()
@@ -413,15 +447,17 @@ class World:
                 there = queue.high_count if tail is queue.high_tail else queue.regular_count
                 assert there or tail.fetching or tail.unsynced, f"{queue!r}: nobody fetches"
         assert queue.spilled == spilled
+        for key, message in queue.all_flights().items():
+            assert bool(message.marks & MARK_TIMED) == (key not in queue.flights)
         if queue.held is not None:
-            assert queue.held in queue.flights.values()
+            assert queue.held in queue.all_flights().values()
         if queue.next_due() != NEVER:
             assert queue.timer.wake_at <= queue.next_due()
 
     def _check_shared(self, queue: Queue) -> None:
         """What is shared with other nodes is there, and is found under its id."""
-        there = [*queue.high.messages(), *queue.regular.messages(), *queue.flights.values()]
-        there += [entry[2] for entry in queue.deferred]
+        there = [*queue.high.messages(), *queue.regular.messages(), *queue.all_flights().values()]
+        there += queue.deferred.messages()
         shared = [message for message in there if message.marks & MARK_SHARED]
         assert queue.shared == {message.message_id: message for message in shared}
         assert len(shared) == len(queue.shared)
@@ -481,13 +517,25 @@ class World:
             stalled = [
                 each
                 for each in everybody
-                if each.session.blocked or each.session.full or each.credit == 0
+                if each.session.blocked
+                or each.session.full
+                or each.credit == 0
+                or (each.holds is not None and 0 <= each.window <= len(each.holds))
             ]
-            special = [each for each in everybody if each.credit >= 0 or each.filter is not None]
+            special = [
+                each
+                for each in everybody
+                if each.credit >= 0 or each.filter is not None or each.holds is not None
+            ]
             assert audience.stalled == len(stalled)
             assert audience.special == len(special)
             for subscription in everybody:
                 assert subscription.credit >= -1
+                if not self.broker._core.trash:
+                    for message, queue in (subscription.holds or {}).items():
+                        assert isinstance(queue, Queue)
+                        assert message in queue.all_flights().values()
+                        assert message.is_held_by(subscription.session)
 
 
 def holders_of(message: Message) -> list[Client]:
@@ -511,6 +559,7 @@ def snapshot_counters(snapshot: QueueSnapshot) -> list[str]:
         "dead",
         "cleared",
         "dropped",
+        "displaced",
         "received_messages",
         "sent_messages",
         "deliveries",
@@ -524,10 +573,12 @@ def snapshot_counters(snapshot: QueueSnapshot) -> list[str]:
         "errors",
         "refused",
         "requeued",
+        "released",
         "skipped",
         "untracked",
         "overflowed",
         "damaged",
+        "starved",
     ]
 
 

@@ -100,6 +100,9 @@ class _Relay:
         self.told.append(effect.message_id)
         return b"decided", [2, 77]
 
+    def heed(self, command: Command) -> bool:
+        return True
+
     def recognises(self, command: Connect) -> bool:
         return command.client_id in self.nodes
 

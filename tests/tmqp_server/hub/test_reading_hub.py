@@ -12,7 +12,7 @@ from tmqp.constants import Operation
 from tmqp.extensions import OP_COMMIT_CURSOR, OP_LIST_CURSORS, OP_OFFSETS, OP_READ_RANGE
 from tmqp.frames import Frame
 from tmqp.limits import Limits
-from tmqp_server.access.gate import Decision
+from tmqp_server.access.gate import Verdict
 from tmqp_server.engine.commands import Blocks, Command, NameStore, OffsetsFound, RangeRead
 from tmqp_server.engine.effects import FindOffsets, ReadStored
 from tmqp_server.engine.model.snapshots import KeptOffsets
@@ -111,7 +111,7 @@ def test_a_cursor_goes_to_the_journal_and_its_answer_waits() -> None:
 
 def test_offsets_show_only_what_may_be_seen() -> None:
     world = GuardedWorld(
-        lambda question: Decision(True, names=frozenset(question.names[1:])),
+        lambda question: Verdict(True, names=frozenset(question.names[1:])),
         BrokerOptions(storage=True),
     )
     peer = ready(world)

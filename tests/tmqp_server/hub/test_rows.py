@@ -7,7 +7,7 @@ import pytest
 from tests.tmqp_server.guarded import GuardedWorld
 from tests.tmqp_server.peers import Peer, push
 from tmqp import Frame, MessageType
-from tmqp_server.access.gate import Decision, Question
+from tmqp_server.access.gate import Question, Verdict
 from tmqp_server.access.rights import ANSWER, PUSH
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Acknowledge, Command, Connect, Leave, Push
@@ -75,7 +75,7 @@ def chunk(count: int) -> list[Frame]:
 @pytest.mark.parametrize("keep_s", [0.0, 60.0])
 def test_a_chunk_of_pushes_is_asked_about_as_one_push_would_be(keep_s: float) -> None:
     """An answer that holds is asked for once; one for this once is asked for each message."""
-    world = GuardedWorld(lambda _: Decision(True, keep_s))
+    world = GuardedWorld(lambda _: Verdict(True, keep_s))
     producer = Peer(world, "client1")
     producer.say(*chunk(40))
     producer.say(*chunk(40))
@@ -85,7 +85,7 @@ def test_a_chunk_of_pushes_is_asked_about_as_one_push_would_be(keep_s: float) ->
 
 
 def test_a_refused_chunk_is_refused_message_by_message() -> None:
-    world = GuardedWorld(lambda question: Decision(question.right != PUSH, 60.0))
+    world = GuardedWorld(lambda question: Verdict(question.right != PUSH, 60.0))
     producer = Peer(world, "client1")
     producer.say(*chunk(40))
     assert rights(world) == [PUSH]
@@ -96,8 +96,8 @@ def test_a_refused_chunk_is_refused_message_by_message() -> None:
 def test_answers_to_a_client_are_asked_about() -> None:
     """A client may have the name of no channel: then the answers are for it (F116)."""
 
-    def decide(question: Question) -> Decision:
-        return Decision(question.right != ANSWER)
+    def decide(question: Question) -> Verdict:
+        return Verdict(question.right != ANSWER)
 
     world = GuardedWorld(decide)
     Peer(world, "b")

@@ -10,7 +10,7 @@ from tests.tmqp_server.line_door import LineDoor
 from tests.tmqp_server.outputs import faults, sent, touched
 from tmqp_server.engine.broker import Broker
 from tmqp_server.hub.hub import Hub
-from tmqp_server.hub.runs import Run, Runs
+from tmqp_server.hub.runs import OpenRuns, Run
 
 SESSIONS = (1, 2, 3, 4)
 
@@ -55,12 +55,12 @@ def test_every_session_hears_the_same_as_without_runs(
 ) -> None:
     collected = heard(chunks, portion_bytes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Runs, "comes_again", lambda *_: False)
+        patch.setattr(OpenRuns, "comes_again", lambda *_: False)
         assert collected == heard(chunks, portion_bytes)
 
 
 def test_runs_that_are_open_have_no_session_in_common() -> None:
-    runs = Runs()
+    runs = OpenRuns()
     runs.open.append(Run([1, 2]))
     assert not runs.has_room_for(Run([2, 3]))
     assert runs.has_room_for(Run([3]))
@@ -75,7 +75,7 @@ def test_runs_that_are_open_have_no_session_in_common() -> None:
 
 
 def test_a_list_is_known_by_itself_and_not_by_its_numbers() -> None:
-    runs = Runs()
+    runs = OpenRuns()
     numbers = [1]
     assert not runs.comes_again(numbers)
     assert runs.comes_again(numbers)

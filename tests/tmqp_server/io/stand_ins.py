@@ -193,7 +193,8 @@ class Stage:
     def say(self, data: bytes, number: int = 1) -> None:
         """The broker has something for a session."""
         self.hub.send(number, data)
-        self.shell.perform(())
+        self.shell.turn.perform((), self.shell.now())
+        self.shell.attend()
 
     def waits(self, number: int = 1) -> int:
         """Bytes that wait for a peer."""

@@ -17,7 +17,7 @@ from tmqp.hello import ConnectionInformation
 from tmqp.limits import Limits
 from tmqp_server.access.auth import Access, Admission, Answer, Applicant, Identity
 from tmqp_server.access.custom import ClientGone, CustomMessage
-from tmqp_server.access.gate import AUTHENTICATE, MESSAGE, Decision, Question
+from tmqp_server.access.gate import AUTHENTICATE, MESSAGE, Question, Verdict
 from tmqp_server.access.needs import NO_QUEUE
 from tmqp_server.engine.commands import Connect, ListChannels, Push
 from tmqp_server.engine.effects import HandOver
@@ -320,6 +320,6 @@ async def test_a_client_that_has_gone_is_no_fault(caplog: pytest.LogCaptureFixtu
 
     for each in (hook, _wrong):
         decision = await Judge(None, each, 1.0, 1_000).decide(handed_over(), PLACE, Port(gone=True))
-        assert isinstance(decision, Decision)
+        assert isinstance(decision, Verdict)
     levels = [record.levelno for record in caplog.records]
     assert levels.count(logging.ERROR) == 1

@@ -59,15 +59,15 @@ async def test_two_servers_over_tcp_and_a_unix_socket(tmp_path: Path) -> None:
         wire(two, "b") as b,
     ):
         links = [membership(server).links[0] for server in (one, two)]
-        await until(lambda: all(each.link.state == LinkState.UP for each in links))
+        await until(lambda: all(each.state == LinkState.UP for each in links))
         await a.say(push("c", 1, "tcp", b"x" * 500_000))
         await b.say(push("c", 1, "unix"))
         got = [await far.hear(), await far.hear()]
         assert {(f.message_id, f.source) for f in got} == {("tcp", "a"), ("unix", "b")}
         body = (await far.ask(Operation.INSTANCE_LIST)).payload
         assert body.count(b'"Connected":true') == 2
-        await until(lambda: links[0].link.outbox.written == 1)
-    assert all(each.link.state == LinkState.CLOSED for each in links)
+        await until(lambda: links[0].outbox.written == 1)
+    assert all(each.state == LinkState.CLOSED for each in links)
 
 
 class Nobody(Access):
@@ -95,14 +95,14 @@ async def test_a_node_needs_no_right_but_the_token_and_passes_on_what_its_client
         wire(master) as stranger,
     ):
         (node,) = membership(slave).links
-        await until(lambda: node.link.state == LinkState.UP)
+        await until(lambda: node.state == LinkState.UP)
         await stranger.say(greeting("x"))
         assert (await stranger.hear()).content_type == 401
         await client.say(push("forbidden", 1, "no"), push("c", 1, "m"))
         assert (await client.hear()).content_type == 401
         assert (await client.hear()).message_id == "m"
         await until(lambda: master.broker.statistics().messages == 1)
-        assert node.link.outbox.written == 1
+        assert node.outbox.written == 1
         assert membership(slave).relay.statistics.forwarded == 1
 
 
@@ -111,7 +111,7 @@ async def test_a_master_that_is_away_is_tried_again_and_again(
 ) -> None:
     async with serving(cluster=cluster("s", NOBODY)) as server, wire(server, "a") as client:
         (node,) = membership(server).links
-        await until(lambda: node.link.failures >= 3)
+        await until(lambda: node.failures >= 3)
         body = (await client.ask(Operation.INSTANCE_LIST)).payload
         assert b'"Connected":false' in body
     lines = [r.getMessage() for r in caplog.records if r.name == "tmqp_server.cluster"]
@@ -136,8 +136,8 @@ async def test_a_place_where_nobody_speaks_tmqp() -> None:
             tasks.start_soon(listener.serve, _answers)
             async with serving(cluster=cluster("s", Address("127.0.0.1", port))) as server:
                 (node,) = membership(server).links
-                await until(lambda: node.link.failures >= 2)
-                assert "not TMQP" in node.link.problem
+                await until(lambda: node.failures >= 2)
+                assert "not TMQP" in node.problem
             tasks.cancel_scope.cancel()
 
 
@@ -148,7 +148,7 @@ async def test_a_master_that_never_answers_does_not_hold_the_server() -> None:
             tasks.start_soon(listener.serve, _hangs)
             async with serving(cluster=cluster("s", Address("127.0.0.1", port))) as server:
                 (node,) = membership(server).links
-                await until(lambda: node.link.state == LinkState.HANDSHAKING)
+                await until(lambda: node.state == LinkState.HANDSHAKING)
                 began = anyio.current_time()
             assert anyio.current_time() - began < 5.0
             tasks.cancel_scope.cancel()
@@ -178,13 +178,13 @@ async def test_a_master_that_reads_nothing_is_given_up_and_costs_no_more_than_th
                 wire(server, "a") as client,
             ):
                 (node,) = membership(server).links
-                outbox = node.link.outbox
-                await until(lambda: node.link.state == LinkState.UP)
+                outbox = node.outbox
+                await until(lambda: node.state == LinkState.UP)
                 for number in range(30):
                     await client.say(push("c", 1, f"m{number}", b"x" * 500_000))
                 await client.ask(Operation.CLIENT_LIST)
                 assert outbox.waiting_bytes <= 2_000_000
-                await until(lambda: outbox.dropped > 0 and node.link.failures > 0)
+                await until(lambda: outbox.dropped > 0 and node.failures > 0)
             tasks.cancel_scope.cancel()
     lines = [r.getMessage() for r in caplog.records]
     assert any("messages given up: the buffer is full" in line for line in lines)

@@ -100,7 +100,8 @@ async def test_the_store_works_in_a_thread_of_its_own_and_is_closed_at_the_end()
     store = Watched()
     async with staged(store=store) as stage:
         await stage.open(1)
-        stage.shell.perform([_queue()])
+        stage.turn.perform([_queue()], stage.shell.now())
+        stage.shell.attend()
         while not store.done:  # noqa: ASYNC110 - bounded by the stage
             await anyio.sleep(0.001)
         stage.shell.close_all("enough")
@@ -120,7 +121,8 @@ async def test_a_store_that_fails_ends_nobody(
     store.failure = failure
     async with staged(store=store) as stage:
         pipe, session = await stage.open(1)
-        stage.shell.perform([_queue()])
+        stage.turn.perform([_queue()], stage.shell.now())
+        stage.shell.attend()
         while len(store.done) < 3:  # noqa: ASYNC110 - it is tried again; bounded by the stage
             await anyio.sleep(0.01)
         session.said.clear()

@@ -74,6 +74,8 @@ def test_every_option_of_queues_and_channels() -> None:
             client_limit = 3
             queue_limit = 4
             destroy_when_empty = true
+            lifetime = "consumers"
+            idle_timeout_ms = 5000
             [queue]
             status = "Round-Robin"
             request_acknowledge = false
@@ -108,7 +110,8 @@ def test_every_option_of_queues_and_channels() -> None:
         delivery_handler="reject",
         tag="t",
     )
-    channel = ChannelOptions(False, (1, 65_535), 3, 4, True, queue)
+    lifetime = ("consumers", 5_000, False)
+    channel = ChannelOptions(False, (1, 65_535), 3, 4, True, *lifetime, queue)
     assert repr(options) == repr(BrokerOptions(False, False, channel))
 
 

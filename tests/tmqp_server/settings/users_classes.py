@@ -1,4 +1,4 @@
-"""Owns classes as a user writes them, for tests of what the configuration loads."""
+"""Classes as a user writes them, for tests of what the configuration loads."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class Stage:
 
     def end(self, number: int = 1) -> None:
         """The peer sends no more."""
-        self._follow(number, self.turn.ended(number, self.now))
+        self._follow(number, self.turn.received(number, b"", self.now))
 
     def say(self, data: bytes, number: int = 1) -> None:
         """The broker has something for a session."""

@@ -65,7 +65,7 @@ def test_a_handler_hears_one_event_at_a_time_and_delays_nobody_else() -> None:
     outside.tell("slow")
     outside.tell("slow")
     outside.tell("quick")
-    assert [each.telling.handler for each in outside.told()] == ["slow", "quick"]
+    assert [each.notification.handler for each in outside.told()] == ["slow", "quick"]
     assert not outside.calls.is_told
     for _ in range(3):
         outside.calls.told(outside.told()[-1], 0.0)

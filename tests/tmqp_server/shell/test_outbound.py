@@ -388,22 +388,26 @@ def test_the_low_mark_and_the_end_may_come_together() -> None:
 
 
 @given(st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 60)), max_size=40))
-def test_the_quick_copy_and_its_slow_twin_agree(moves: list[tuple[bytes, int]]) -> None:
+def test_the_quick_copy_and_its_slow_duplicate_agree(moves: list[tuple[bytes, int]]) -> None:
     """``Turn`` sends directly where ``Outbound.give`` would; each byte goes out once, in order."""
     limits = marks(low=20, high=60, most=10_000)
     stage = Stage(limits)
     stage.open(room=0)
-    twin, wire = outbound(room=0, low=20, high=60, most=10_000)
+    duplicate, wire = outbound(room=0, low=20, high=60, most=10_000)
     whole = b""
     for data, room in moves:
         if data:
             whole += data
             stage.say(data)
-            twin.give(data, 0.0)
+            duplicate.give(data, 0.0)
         stage.read(room)
-        drain(twin, wire, room)
+        drain(duplicate, wire, room)
         out = stage.out()
-        assert (out.state, out.bytes, out.blocked) == (twin.state, twin.bytes, twin.blocked)
+        assert (out.state, out.bytes, out.blocked) == (
+            duplicate.state,
+            duplicate.bytes,
+            duplicate.blocked,
+        )
         assert stage.wires[1].sent == wire.sent
     stage.read(100_000)
     assert stage.wires[1].sent == whole

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tests.tmqp_server.shell.stage import Stage, marks
-from tmqp_server.access.gate import AUTHENTICATE, Decision
+from tmqp_server.access.gate import AUTHENTICATE, Verdict
 from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command, Connect, HttpAnswered
@@ -253,7 +253,7 @@ class Guarded(Stage):
         """The answer."""
         command = ask.question.command
         connect = command if allowed and isinstance(command, Connect) else None
-        self.turn.decided(ask, Decision(allowed, connect=connect), self.now)
+        self.turn.decided(ask, Verdict(allowed, connect=connect), self.now)
         self.attend()
 
     def knock(self, number: int) -> Ask:

@@ -1,4 +1,4 @@
-"""Owns the breaking of the SQLite store; runs in a process of its own, on the disk of ``disk.c``.
+"""The breaking of the SQLite store; runs in a process of its own, on the disk of ``disk.c``.
 
     python -m tests.tmqp_server.storage.breaking cut SHARE     power cuts: every boundary, a share
     python -m tests.tmqp_server.storage.breaking fail SHARE    the n-th call fails

@@ -1,4 +1,4 @@
-"""Owns what may be found on a disk after a power cut, given all that was done to it.
+"""What may be found on a disk after a power cut, given all that was done to it.
 
 The changes come from ``disk.c``.  What was synced is there; of what was not, each sector may be
 there, missing or garbage, in any order.  The name of a new file, and that an old one is gone, are

@@ -1,4 +1,4 @@
-"""Owns what tests of stores share: messages, batches, and each adapter behind one small face."""
+"""What tests of stores share: messages, batches, and each adapter behind one small face."""
 
 from __future__ import annotations
 

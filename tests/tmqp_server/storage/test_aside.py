@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.tmqp_server.storage.gathering import Codec, Gathering
 from tests.tmqp_server.storage.stores import NOW_US, batch, message, owed, queue
-from tests.tmqp_server.storage.test_commits import appended, bundle, commit, laid_out
+from tests.tmqp_server.storage.test_commits import appended, commit, laid_out, segment
 from tmqp.blocks import StoredMessage
-from tmqp_server.engine.commands import Bundle
-from tmqp_server.engine.effects import ClearStored, DropStaged, StageBundle
-from tmqp_server.storage.gathered import BodyCodec, Bundled, SetAside
+from tmqp_server.engine.commands import Segment
+from tmqp_server.engine.effects import ClearStored, DropStaged, StageSegment
+from tmqp_server.storage.gathered import BodyCodec, CommittedSegment, SetAside
 from tmqp_server.storage.port import DamageError, StagedBody, StoreFullError
 from tmqp_server.storage.sqlite import SqliteStore, room
 from tmqp_server.storage.sqlite.aside import ASIDE_NAME, Aside
@@ -35,7 +35,7 @@ class Body(StagedBody):
         return len(self._body)
 
 
-def told(portion: Bundled) -> tuple[list[str], list[str], list[int], list[int]]:
+def told(portion: CommittedSegment) -> tuple[list[str], list[str], list[int], list[int]]:
     """All that a portion says."""
     runs: list[StoredRun] = portion.runs()
     messages: list[StoredMessage] = [] if runs else portion.messages()
@@ -50,17 +50,17 @@ def told(portion: Bundled) -> tuple[list[str], list[str], list[int], list[int]]:
     )
 
 
-def put_aside(some: Bundle, number: int = 1) -> bytes:
-    """What the storage has of a bundle, of which the engine keeps the counts only."""
+def put_aside(some: Segment, number: int = 1) -> bytes:
+    """What the storage has of a segment, of which the engine keeps the counts only."""
     aside = SetAside(CODEC, some)
     body = aside.body()
     assert aside.size() <= len(body)
     some.staging = number
-    some.parcels = []
+    some.message_sets = []
     return body
 
 
-def _loaded(portion: Bundled, body: bytes) -> list[StoredMessage]:
+def _loaded(portion: CommittedSegment, body: bytes) -> list[StoredMessage]:
     portion.load(body)
     return portion.messages()
 
@@ -69,11 +69,11 @@ def _loaded(portion: Bundled, body: bytes) -> list[StoredMessage]:
 
 
 @given(st.lists(st.text("abc", max_size=5).map("<".__add__) | st.just("!high"), min_size=1))
-def test_a_bundle_comes_back_as_it_was(bodies: list[str]) -> None:
-    some = bundle(*bodies)
-    before = told(Bundled(1, CODEC, some, 3, 7, 9))
+def test_a_segment_comes_back_as_it_was(bodies: list[str]) -> None:
+    some = segment(*bodies)
+    before = told(CommittedSegment(1, CODEC, some, 3, 7, 9))
     body = put_aside(some)
-    portion = Bundled(1, CODEC, some, 3, 7, 9)
+    portion = CommittedSegment(1, CODEC, some, 3, 7, 9)
     assert portion.staging == 1
     assert portion.within(0, 1 << 40, True) == before[2], "known without the body"
     portion.load(body)
@@ -84,18 +84,18 @@ def test_a_bundle_comes_back_as_it_was(bodies: list[str]) -> None:
 @given(st.lists(st.integers(1, 9), min_size=1), st.booleans())
 def test_runs_come_back_as_they_were(sizes: list[int], high: bool) -> None:
     some = laid_out(*sizes, high=high)
-    before = told(Bundled(1, CODEC, some, 3, 7, 9))
+    before = told(CommittedSegment(1, CODEC, some, 3, 7, 9))
     body = put_aside(some)
-    portion = Bundled(1, CODEC, some, 3, 7, 9)
+    portion = CommittedSegment(1, CODEC, some, 3, 7, 9)
     portion.load(body)
     assert told(portion) == before
 
 
 @given(st.lists(st.text("abc", max_size=5).map("<".__add__), min_size=1), st.data())
 def test_a_body_that_is_cut_off_is_refused(bodies: list[str], data: st.DataObject) -> None:
-    some = bundle(*bodies)
+    some = segment(*bodies)
     body = put_aside(some)
-    portion = Bundled(1, CODEC, some, 1, 7, 9)
+    portion = CommittedSegment(1, CODEC, some, 1, 7, 9)
     rest = body[: data.draw(st.integers(0, len(body) - 1))]
     with pytest.raises(ValueError, match=r"put aside|does not hold what it says"):
         _loaded(portion, rest)
@@ -106,14 +106,14 @@ def test_a_body_that_is_cut_off_is_refused(bodies: list[str], data: st.DataObjec
 
 def test_what_is_put_aside_is_in_a_batch_before_what_drops_it() -> None:
     some = Gathering()
-    held = bundle("<a", "!b")
-    some.change(StageBundle(4, held))
+    held = segment("<a", "!b")
+    some.change(StageSegment(4, held))
     assert some.journal.is_urgent
     first = some.journal.take()
     assert list(first.batch.staged) == [4]
     assert not first.batch.keeps()
     assert first.batch.brings()
-    some.change(StageBundle(5, bundle("<c")))
+    some.change(StageSegment(5, segment("<c")))
     some.journal.change(DropStaged([4]))
     second = some.journal.take()
     assert (list(second.batch.staged), second.batch.dropped) == ([5], [4])
@@ -126,7 +126,7 @@ def test_what_is_put_aside_is_in_a_batch_before_what_drops_it() -> None:
 
 def test_a_queue_is_cleared_of_what_was_put_aside_and_committed_in_the_same_batch() -> None:
     some = Gathering()
-    held = bundle("<a", "!b", "<c")
+    held = segment("<a", "!b", "<c")
     body = put_aside(held, 4)
     some.change(commit(3, held))
     some.change(ClearStored(1, False, 0, 5))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tmqp_server.storage.gathering import Gathering
 from tmqp.blocks import FLAG_DOOR_SHIFT, FLAG_HIGH, FLAG_WANTS
-from tmqp_server.engine.commands import Bundle, Parcel
+from tmqp_server.engine.commands import MessageSet, Segment
 from tmqp_server.engine.effects import (
     ClearStored,
     CommitPart,
@@ -23,18 +23,18 @@ from tmqp_server.storage.journal import Writing
 from tmqp_server.storage.port import DropMark, KeepMark, KeepQueue
 
 
-def bundle(*bodies: str) -> Bundle:
+def segment(*bodies: str) -> Segment:
     """Messages for the plain door; one that begins with ``!`` has high priority."""
-    made = Bundle()
+    made = Segment()
     for body in bodies:
         high = int(body.startswith("!"))
-        made.add(Parcel("plain", "c", 1, body.encode(), 1, high, len(body), len(body)))
+        made.add(MessageSet("plain", "c", 1, body.encode(), 1, high, len(body), len(body)))
     return made
 
 
-def commit(first: int, *bundles: Bundle, key: int = 1, expires_at: float = NEVER) -> CommitStored:
-    count = sum([each.count for each in bundles])
-    part = CommitPart(key, first, count, list(bundles), expires_at)
+def commit(first: int, *segments: Segment, key: int = 1, expires_at: float = NEVER) -> CommitStored:
+    count = sum([each.count for each in segments])
+    part = CommitPart(key, first, count, list(segments), expires_at)
     return CommitStored("app", 7, 5.0, [part])
 
 
@@ -50,7 +50,7 @@ def appended(writing: Writing) -> list[int]:
 
 def test_a_commit_is_one_batch_with_its_mark() -> None:
     some = Gathering()
-    some.change(commit(3, bundle("<a", "!b"), bundle("<c"), expires_at=9.0))
+    some.change(commit(3, segment("<a", "!b"), segment("<c"), expires_at=9.0))
     writing = some.journal.take()
     (mark,) = writing.batch.changes
     assert isinstance(mark, KeepMark)
@@ -67,14 +67,14 @@ def test_a_commit_is_one_batch_with_its_mark() -> None:
     assert some.journal.is_empty
 
 
-def laid_out(*sizes: int, high: bool = False) -> Bundle:
-    """A bundle of parcels whose door said how their messages lie: ten of a size each."""
-    made = Bundle()
+def laid_out(*sizes: int, high: bool = False) -> Segment:
+    """A segment of message sets whose door said how their messages lie: ten of a size each."""
+    made = Segment()
     for size in sizes:
         body = b"x" * size * 10
         numbers = [array("I", [each]).tobytes() for each in (size, 1)]
         count = 10 if high else 0
-        made.add(Parcel("plain", "c", 1, body, 10, count, len(body), size, None, *numbers))
+        made.add(MessageSet("plain", "c", 1, body, 10, count, len(body), size, None, *numbers))
     return made
 
 
@@ -97,10 +97,10 @@ def test_a_commit_whose_messages_are_laid_out_is_written_without_looking_at_them
     ]  # fmt: skip
 
 
-def test_one_parcel_that_is_not_laid_out_has_all_of_its_bundle_looked_at() -> None:
+def test_one_message_set_that_is_not_laid_out_has_all_of_its_segment_looked_at() -> None:
     some = Gathering()
     mixed = laid_out(5)
-    mixed.add(Parcel("plain", "c", 1, b"<a", 1, 0, 2, 2))
+    mixed.add(MessageSet("plain", "c", 1, b"<a", 1, 0, 2, 2))
     some.change(commit(1, mixed))
     (portion,) = some.journal.take().batch.portions
     assert portion.runs() == []
@@ -110,9 +110,9 @@ def test_what_is_appended_before_and_behind_stands_in_its_place() -> None:
     some = Gathering()
     some.append(1)
     some.append(2)
-    some.change(commit(3, bundle("<a", "<b")))
+    some.change(commit(3, segment("<a", "<b")))
     some.append(5)
-    some.change(commit(6, bundle("<c")))
+    some.change(commit(6, segment("<c")))
     some.append(7)
     some.append(1, key=2)
     writing = some.journal.take()
@@ -126,7 +126,7 @@ def test_a_commit_that_fails_is_void_with_its_mark_and_all_else_is_owed() -> Non
     some = Gathering()
     some.change(StoreQueue(1, "c", 1, QueueOptions(), 0))
     some.append(1)
-    some.change(commit(2, bundle("<a", "<b")))
+    some.change(commit(2, segment("<a", "<b")))
     some.change(ForgetMark("old"))
     some.erase(1)
     some.change(ClearStored(1, False, 1, 3))
@@ -143,10 +143,10 @@ def test_a_commit_that_fails_is_void_with_its_mark_and_all_else_is_owed() -> Non
 
 def test_only_one_priority_of_a_commit_is_cleared() -> None:
     some = Gathering()
-    some.change(commit(2, bundle("<a", "!b", "<c")))
+    some.change(commit(2, segment("<a", "!b", "<c")))
     some.change(ClearStored(1, True, 1, 9))
     assert some.journal.take().batch.settled == {1: [3]}
-    some.change(commit(5, bundle("<a", "!b", "<c")))
+    some.change(commit(5, segment("<a", "!b", "<c")))
     some.change(ClearStored(1, False, 1, 6))
     some.change(ClearStored(2, False, 1, 6))
     assert some.journal.take().batch.settled == {1: [5]}
@@ -155,7 +155,7 @@ def test_only_one_priority_of_a_commit_is_cleared() -> None:
 def test_a_queue_that_is_gone_takes_nothing() -> None:
     some = Gathering()
     some.append(1)
-    some.change(commit(2, bundle("<a")))
+    some.change(commit(2, segment("<a")))
     some.change(ForgetQueue(1))
     writing = some.journal.take()
     assert appended(writing) == []
@@ -165,15 +165,15 @@ def test_a_queue_that_is_gone_takes_nothing() -> None:
 def test_a_mark_is_forgotten_and_made_anew_in_one_batch() -> None:
     some = Gathering()
     some.change(ForgetMark("app"))
-    some.change(commit(1, bundle("<a")))
+    some.change(commit(1, segment("<a")))
     changes = some.journal.take().batch.changes
     assert [type(each) for each in changes] == [DropMark, KeepMark]
     assert not any(isinstance(each, KeepQueue) for each in changes)
 
 
-def test_a_parcel_that_does_not_hold_what_it_says_fails_its_batch() -> None:
+def test_a_message_set_that_does_not_hold_what_it_says_fails_its_batch() -> None:
     some = Gathering()
-    wrong = bundle("<a")
+    wrong = segment("<a")
     wrong.count = 2
     some.change(commit(1, wrong))
     (portion,) = some.journal.take().batch.portions

@@ -17,7 +17,7 @@ from tmqp_server.engine.effects import (
 from tmqp_server.engine.model.message import MARK_HIGH, MARK_WANTS
 from tmqp_server.engine.model.times import AT_ONCE, NEVER
 from tmqp_server.engine.options import ChannelOptions, QueueOptions
-from tmqp_server.storage.journal import Journal
+from tmqp_server.storage.journal import Journal, UnknownDoorError
 from tmqp_server.storage.port import REGULAR_ONLY, DropQueue, KeepChannel, KeepQueue, SettleAll
 
 
@@ -68,7 +68,7 @@ def test_a_message_as_it_is_kept_and_read_again() -> None:
     with pytest.raises(ValueError, match="not one of mine"):
         one.journal.kept(kept, 5.0)
     kept.flags = 0
-    with pytest.raises(KeyError):
+    with pytest.raises(UnknownDoorError):
         one.journal.kept(kept, 5.0)
 
 

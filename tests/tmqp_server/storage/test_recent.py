@@ -24,7 +24,7 @@ from tests.tmqp_server.storage.stores import (
 )
 from tmqp.blocks import FLAG_TRANSIENT
 from tmqp_server.storage.memory import MemoryStore
-from tmqp_server.storage.pending import Pending
+from tmqp_server.storage.pending import GatheredWrites
 from tmqp_server.storage.port import (
     DamageError,
     KeepChannel,
@@ -174,7 +174,7 @@ def test_what_has_no_place_is_refused(bad: StoreBatch) -> None:
 
 
 def test_what_is_settled_soon_is_nothing() -> None:
-    pending = Pending()
+    pending = GatheredWrites()
     assert pending.is_empty()
     pending.add(batch(appended={1: [message(n) for n in range(1, 101)]}), {1: 0})
     assert pending.weight > 0
@@ -186,7 +186,7 @@ def test_what_is_settled_soon_is_nothing() -> None:
 
 
 def test_what_is_retained_is_held() -> None:
-    pending = Pending()
+    pending = GatheredWrites()
     pending.add(batch(appended={1: [message(1), message(2)]}, settled={1: [2]}), {1: -1})
     made = pending.batch()
     assert [m.sequence for m in made.appended[1]] == [1, 2]
@@ -194,13 +194,13 @@ def test_what_is_retained_is_held() -> None:
 
 
 def test_what_is_not_known_is_passed_over() -> None:
-    pending = Pending()
+    pending = GatheredWrites()
     pending.add(batch(appended={1: [message(1)]}, settled={2: [1]}, notes=[Note(3, 1, 1, 1)]), {})
     assert pending.is_empty()
 
 
 def test_a_message_that_comes_again_is_owed_again() -> None:
-    pending = Pending()
+    pending = GatheredWrites()
     pending.add(batch(settled={1: [5]}, notes=[Note(1, 5, 2, 2)]), {1: 9})
     pending.add(batch(appended={1: [message(5, b"new")]}), {1: 9})
     made = pending.batch()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.project import ROOT
 from tests.tmqp_server.storage.stores import message
+from tmqp.block_writing import encode_block
 from tmqp.blocks import (
     ENTRY_SIZE,
     HEAD_SIZE,
@@ -24,7 +25,7 @@ from tmqp.blocks import (
     split_indexes,
 )
 from tmqp_server.storage.port import DamageError
-from tmqp_server.storage.records import decode_block, decode_index, encode_block
+from tmqp_server.storage.records import decode_block, decode_index
 
 U16 = st.integers(0, 2**16 - 1)
 TIMES = st.integers(-(2**63), 2**63 - 1)

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmqp_server.storage.pending import Pending
+from tmqp.block_writing import encode_block
+from tmqp_server.storage.pending import GatheredWrites
 from tmqp_server.storage.port import StoreBatch
-from tmqp_server.storage.records import encode_block, encode_runs
+from tmqp_server.storage.records import encode_runs
 from tmqp_server.storage.stored_runs import StoredRun, find_run, unrolled
 from tmqp_server.storage.writes import encode_write, read_writes
 
@@ -99,7 +100,7 @@ def test_recent_writes_keep_the_same_of_runs(
     assert encode_write(3, TURN, 5, together) == encode_write(3, TURN, 5, single)
     made: list[str] = []
     for batch in (together, single):
-        pending = Pending()
+        pending = GatheredWrites()
         pending.add(batch, {7: last})
         pending.add(then, {7: last})
         left = pending.batch()
@@ -119,7 +120,7 @@ def test_a_write_of_a_run_settled_in_part_is_read_as_that() -> None:
     batch.settled[7] = run.settled()
     writes, problems = read_writes(encode_write(1, TURN, 5, batch), 0, {TURN})
     assert not problems
-    pending = Pending()
+    pending = GatheredWrites()
     pending.add(writes[0].batch, {7: 0})
     assert [each.sequence for each in pending.batch().appended[7]] == [1, 3, 4, 5]
 

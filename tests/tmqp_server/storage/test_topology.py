@@ -85,11 +85,13 @@ def test_the_stored_names_of_options_stay() -> None:
         "message_timeout_ms", "use_message_id", "wait_for_acknowledge", "hide_client_names",
         "send_only_first_acquirer", "message_limit", "message_size_limit", "put_back_limit",
         "dead_letter", "delivery_handler", "tag", "durable", "overflow", "ephemeral",
-        "memory_limit", "retain_bytes", "retain_ms", "retain_for_readers",
+        "memory_limit", "retain_bytes", "retain_ms", "retain_for_readers", "bytes_limit",
+        "when_full", "expired_to_dead_letter",
     }  # fmt: skip
     assert set(json.loads(channel_to_bytes(ChannelOptions()))) == {
         "version", "queue", "allow_multiple_queues", "allowed_queues", "client_limit",
-        "queue_limit", "destroy_when_empty", "authenticator", "event_handler",
+        "queue_limit", "destroy_when_empty", "authenticator", "event_handler", "lifetime",
+        "idle_timeout_ms", "owner_only",
     }  # fmt: skip
 
 

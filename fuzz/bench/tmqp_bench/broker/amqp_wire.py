@@ -1,4 +1,4 @@
-"""Owns the load on AMQP 0-9-1 brokers; frames are made by pamqp, beforehand."""
+"""The load on AMQP 0-9-1 brokers; frames are made by pamqp, beforehand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the command ``brokers``: its options, its progress, where its results go."""
+"""The command ``brokers``: its options, its progress, where its results go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how deliveries are counted in a stream of bytes without decoding it."""
+"""How deliveries are counted in a stream of bytes without decoding it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the load generator: it moves messages through a broker and counts what came of them.
+"""The load generator: it moves messages through a broker and counts what came of them.
 
 Theory of operation.  One thread drives all connections, without blocking.  Producers are topped up
 so that never more than a *window* of messages is under way: sent, and not yet both delivered as

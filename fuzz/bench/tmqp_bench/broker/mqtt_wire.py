@@ -1,4 +1,4 @@
-"""Owns the load on MQTT 3.1.1 brokers, with quality of service 0 and 1."""
+"""The load on MQTT 3.1.1 brokers, with quality of service 0 and 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the load on nats-server: its text protocol, core and JetStream."""
+"""The load on nats-server: its text protocol, core and JetStream."""
 
 from __future__ import annotations
 

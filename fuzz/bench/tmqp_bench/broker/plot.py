@@ -1,4 +1,4 @@
-"""Owns the plots of a comparison of brokers: bars of deliveries a second, a file for each group.
+"""The plots of a comparison of brokers: bars of deliveries a second, a file for each group.
 
 The same figures make the same file, byte for byte: no date is in it, and its ids are made from its
 content.  Text stays text, so that a file is small and can be searched.

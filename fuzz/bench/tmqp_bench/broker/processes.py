@@ -1,4 +1,4 @@
-"""Owns the processes of brokers: starting one on a core of its own, its processor time, its end."""
+"""The processes of brokers: starting one on a core of its own, its processor time, its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the load on Redis: publish/subscribe, and streams with a consumer group."""
+"""The load on Redis: publish/subscribe, and streams with a consumer group."""
 
 from __future__ import annotations
 

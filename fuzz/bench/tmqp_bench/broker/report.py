@@ -1,4 +1,4 @@
-"""Owns what a reader sees of a comparison of brokers: tables, verdicts, data."""
+"""What a reader sees of a comparison of brokers: tables, verdicts, data."""
 
 from __future__ import annotations
 

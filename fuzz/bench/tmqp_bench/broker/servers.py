@@ -1,4 +1,4 @@
-"""Owns how each broker is started: its command, its settings, its version.
+"""How each broker is started: its command, its settings, its version.
 
 Each is given a folder of its own, one port of loopback and one core, and as few other duties as it
 allows: no log, no statistics, no persistence where none is measured.

@@ -1,4 +1,4 @@
-"""Owns the load on brokers that speak STOMP 1.2, ActiveMQ for one."""
+"""The load on brokers that speak STOMP 1.2, ActiveMQ for one."""
 
 from __future__ import annotations
 

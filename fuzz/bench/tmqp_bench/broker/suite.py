@@ -1,4 +1,4 @@
-"""Owns a run of the suite: who can take part, the rounds, the samples.
+"""A run of the suite: who can take part, the rounds, the samples.
 
 Theory of operation.  All contenders of a workload are measured in turn, once a round, each in a
 process started for it and ended afterwards, so that none lives beside another.  The figure of a

@@ -1,4 +1,4 @@
-"""Owns the load on our own broker: pushes, deliveries, acknowledges, direct messages.
+"""The load on our own broker: pushes, deliveries, acknowledges, direct messages.
 
 Everything is encoded beforehand.  A delivery is the pushed message with two bytes changed, so all
 of one load have the same size, and the id stands at the same place in each.

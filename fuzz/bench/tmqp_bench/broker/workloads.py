@@ -1,4 +1,4 @@
-"""Owns what is compared with what: the workloads, who takes part in each, and the aims.
+"""What is compared with what: the workloads, who takes part in each, and the aims.
 
 A *contender* is one broker in one setting under one workload.  Every contender of a workload gets
 the same payload, the same number of connections and the same window.

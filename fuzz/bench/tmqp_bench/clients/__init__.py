@@ -1,4 +1,4 @@
-"""Owns the comparison of client libraries: ours and others', each with its own server."""
+"""The comparison of client libraries: ours and others', each with its own server."""
 
 from __future__ import annotations
 

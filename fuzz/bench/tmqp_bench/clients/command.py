@@ -1,4 +1,4 @@
-"""Owns the command ``clients``: its options, its progress, its tables and verdicts."""
+"""The command ``clients``: its options, its progress, its tables and verdicts."""
 
 from __future__ import annotations
 

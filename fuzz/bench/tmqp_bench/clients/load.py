@@ -1,4 +1,4 @@
-"""Owns the load on a client library: the same for each, counted where a program would count.
+"""The load on a client library: the same for each, counted where a program would count.
 
 One process holds the producing and the consuming client, in one asyncio loop; a *link* is the pair
 of them.  What a message took is its age when the consuming side's code gets it (``stream``), when

@@ -1,4 +1,4 @@
-"""Owns the other client libraries under the same load, each used as its documentation shows.
+"""The other client libraries under the same load, each used as its documentation shows.
 
 They are loaded by name: who does not have them can still measure ours.
 """

@@ -1,4 +1,4 @@
-"""Owns our client under the load of the comparison."""
+"""Our client under the load of the comparison."""
 
 from __future__ import annotations
 

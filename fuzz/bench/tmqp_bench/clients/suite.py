@@ -1,4 +1,4 @@
-"""Owns the comparison: which libraries, under which loads, in turn, and what came out."""
+"""The comparison: which libraries, under which loads, in turn, and what came out."""
 
 from __future__ import annotations
 

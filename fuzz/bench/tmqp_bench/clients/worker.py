@@ -1,4 +1,4 @@
-"""Owns one run in a process of its own: so each library starts fresh, in the build asked for."""
+"""One run in a process of its own: so each library starts fresh, in the build asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the comparison of queues in Spark with Spark's own Kafka connector."""
+"""The comparison of queues in Spark with Spark's own Kafka connector."""
 
 from __future__ import annotations
 

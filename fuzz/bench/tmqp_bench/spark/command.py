@@ -1,4 +1,4 @@
-"""Owns the command ``kafka``: its options, its progress, where its results go."""
+"""The command ``kafka``: its options, its progress, where its results go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the two ways to the same rows: a durable queue of ours, and a topic of Kafka's.
+"""The two ways to the same rows: a durable queue of ours, and a topic of Kafka's.
 
 Each reads and writes with what Spark calls a format, and with its defaults.  Both keep the same
 messages in as many parts as Spark has task slots: queues of a channel, partitions of a topic.

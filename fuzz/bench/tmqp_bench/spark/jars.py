@@ -1,4 +1,4 @@
-"""Owns the jars of the peer: which they are, and fetching them from Maven Central.
+"""The jars of the peer: which they are, and fetching them from Maven Central.
 
 They are neither part of the project nor in any Python package.  Maven puts them into two folders,
 once: the broker with all that it needs, and what Spark lacks to talk to it.  The connector's own

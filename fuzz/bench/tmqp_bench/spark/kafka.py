@@ -1,4 +1,4 @@
-"""Owns a single Kafka broker: its settings, its process."""
+"""A single Kafka broker: its settings, its process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what a reader sees of a comparison of connectors: the table, the verdicts, the data."""
+"""What a reader sees of a comparison of connectors: the table, the verdicts, the data."""
 
 from __future__ import annotations
 

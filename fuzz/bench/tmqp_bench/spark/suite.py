@@ -1,4 +1,4 @@
-"""Owns a run: Spark, both brokers, the workloads in turn, the samples.
+"""A run: Spark, both brokers, the workloads in turn, the samples.
 
 Theory of operation.  One Spark with both connectors runs all of it, beside both brokers, on all
 cores; who is not measured only waits.  Each workload is run by every contender once a round, a

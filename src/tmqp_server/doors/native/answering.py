@@ -1,4 +1,4 @@
-"""Owns what a session of the native door says: deliveries and answers, each in its form."""
+"""What a session of the native door says: deliveries and answers, each in its form."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from tmqp.constants import (
 )
 from tmqp.extensions import HEADER_MAX_BYTES
 from tmqp.frames import Frame
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.answers import (
     acknowledge_frame,
     response_frame,
     response_head,
     router_answer,
 )
+from tmqp_server.doors.native.browsed import browsed_blocks
 from tmqp_server.doors.native.clients import answered_always
 from tmqp_server.doors.native.http import http_answer
 from tmqp_server.doors.native.information import AnswerTooLargeError, rendered
@@ -34,6 +36,7 @@ from tmqp_server.engine.effects import (
     EndPull,
     Reply,
 )
+from tmqp_server.engine.model.snapshots import BrowseSnapshot
 
 __all__ = ["AnsweringSession"]
 
@@ -42,10 +45,14 @@ class AnsweringSession(DoorSession):
     """The part of one TMQP connection that writes.
 
     :param wall_clock_offset_s: what to add to the engine's times for seconds since 1970.
+    :param letters: reads what came in by doors of other kinds.
     """
 
-    def __init__(self, connection: Connection, wall_clock_offset_s: float) -> None:
+    def __init__(
+        self, connection: Connection, wall_clock_offset_s: float, letters: Letters
+    ) -> None:
         super().__init__()
+        self._letters = letters
         self._connection = connection
         self._limits = connection.limits
         self._wall_clock_offset_s = wall_clock_offset_s
@@ -89,9 +96,9 @@ class AnsweringSession(DoorSession):
 
     def _answer_pull(self, effect: DeliverPulled | EndPull | AnswerPull) -> None:
         if isinstance(effect, DeliverPulled):
-            self.deliver(pulled_message(effect))
+            self.deliver(pulled_message(effect, self._letters))
         elif isinstance(effect, AnswerPull):
-            self._send(pull_answer(effect, self._connection.client_id).raw)
+            self._send(pull_answer(effect, self._connection.client_id, self._letters).raw)
         else:
             assert isinstance(effect.request, Frame), "the token of every request is its frame"
             self._send(end_of_pull(effect.request, effect.reason).raw)
@@ -111,6 +118,13 @@ class AnsweringSession(DoorSession):
         body = b""
         if isinstance(effect.body, Blocks):
             self._answer_blocks(frame, code, effect.body)
+            return
+        if isinstance(effect.body, str):
+            self._reply(frame, code, effect.body.encode("utf-8", "replace"))
+            return
+        if isinstance(effect.body, BrowseSnapshot):
+            blocks = browsed_blocks(effect.body, self._letters, self._wall_clock_offset_s)
+            self._answer_blocks(frame, code, blocks)
             return
         if effect.body is not None and (frame.pending_response or answered_always(frame)):
             try:

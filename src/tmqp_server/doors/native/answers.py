@@ -1,4 +1,4 @@
-"""Owns the shapes of what the server says, and of what it passes on (F44, F75-F79, F114)."""
+"""The shapes of what the server says, and of what it passes on (F44, F75-F79, F114)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from tmqp.constants import (
     NackReason,
     ResultCode,
 )
+from tmqp.extensions import HEADER_RECEIVERS
 from tmqp.frames import Frame, without_payload
+from tmqp_server.doors.native.rewriting import with_header
 from tmqp_server.engine.effects import Confirm, ConfirmRun
 
 __all__ = [
@@ -86,10 +88,15 @@ def confirm_frame(effect: Confirm) -> bytes:
     if isinstance(frame, Frame):
         if frame.source != effect.source:
             frame = frame.replace(source=effect.source)
-        return forwarded(frame)
+        if effect.receivers < 0:
+            return forwarded(frame)
+        counted = with_header(frame, HEADER_RECEIVERS, str(effect.receivers))
+        return counted.forwarded(frame.first_acquirer, frame.pending_acknowledge, frame.ttl - 1)
     headers = []
     if not effect.positive:
         headers = [(_NACK_REASON, _one_line(effect.reason) or NackReason.NONE.value)]
+    if effect.receivers >= 0:
+        headers.append((HEADER_RECEIVERS, str(effect.receivers)))
     return Frame.build(
         TYPE_ACKNOWLEDGE,
         effect.channel,
@@ -137,7 +144,12 @@ class ConfirmWriter:
     def write(self, effect: Confirm) -> bytes:
         """The bytes of one."""
         message_id = effect.message_id.encode()
-        if effect.forwarded is not None or not effect.positive or len(message_id) > MAX_NAME_BYTES:
+        if (
+            effect.forwarded is not None
+            or not effect.positive
+            or effect.receivers >= 0
+            or len(message_id) > MAX_NAME_BYTES
+        ):
             return confirm_frame(effect)
         if (
             effect.queue_id != self._queue_id

@@ -1,4 +1,4 @@
-"""Owns the reading of what clients say to each other, and of their wishes to be told of events."""
+"""The reading of what clients say to each other, and of their wishes to be told of events."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from tmqp.constants import (
 )
 from tmqp.extensions import EVENT_FORM_SPECIFIED, HEADER_EVENT_FORM, OP_SET_ROUTER_ENABLED
 from tmqp.frames import Frame
+from tmqp_server.doors.facts import events_by_name
 from tmqp_server.doors.native.http import http_message
 from tmqp_server.doors.native.parameters import BadRequestError, queue_id_header
 from tmqp_server.doors.port import IdSource
@@ -41,7 +42,6 @@ from tmqp_server.engine.commands import (
     SendDirect,
     SubscribeEvent,
 )
-from tmqp_server.engine.events import ALL_EVENTS, event_name
 from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, ASKS_NOTHING, ASKS_RESPONSE
 
 __all__ = [
@@ -51,15 +51,6 @@ __all__ = [
     "publish_command",
     "subscription_command",
 ]
-
-
-def _events_by_name() -> dict[str, int]:
-    events: dict[str, int] = {}
-    event = 1
-    while event <= ALL_EVENTS:
-        events[event_name(event)] = event
-        event *= 2
-    return events
 
 
 _ROUTER_OPERATIONS: Final = (
@@ -73,7 +64,7 @@ _ROUTER_OPERATIONS: Final = (
 )
 
 #: The events of this server, by their names.
-_EVENTS: Final[dict[str, int]] = _events_by_name()
+_EVENTS: Final[dict[str, int]] = events_by_name()
 
 
 def answered_always(frame: Frame, code: int = RESULT_OK) -> bool:

@@ -1,4 +1,4 @@
-"""Owns the copies a producer asks for with the header CC: each becomes a push of its own (F82).
+"""The copies a producer asks for with the header CC: each becomes a push of its own (F82).
 
 A copy bears the channel, the queue and the id it has there, so that its acknowledges find it (F83,
 F84).  It carries no CC itself: a copy is never copied.  What is wrong with a copy is not answered,
@@ -48,9 +48,16 @@ def copy_addresses(frame: Frame) -> list[str]:
 
 
 def add_copies(
-    session: int, frame: Frame, addresses: list[str], new_id: IdSource, commands: list[Command]
+    session: int,
+    frame: Frame,
+    addresses: list[str],
+    new_id: IdSource,
+    commands: list[Command],
+    extras: PushExtras | None,
 ) -> None:
-    """Push the copies of a pushed message, in order."""
+    """Push the copies of a pushed message, in order: deferred as it is, and as long-lived."""
+    expires_in_ms = 0 if extras is None else extras.expires_in_ms
+    delay_ms = 0 if extras is None else extras.delay_ms
     headers = [pair for pair in writable_headers(frame) if pair[0].lower() != _KEY]
     for address in addresses:
         copy = _copy_of(frame, headers, address)
@@ -69,7 +76,12 @@ def add_copies(
                     frame.pending_acknowledge,
                     len(copy.raw),
                     copy,
-                    PushExtras(silent=True, nameless=nameless),
+                    PushExtras(
+                        expires_in_ms=expires_in_ms,
+                        delay_ms=delay_ms,
+                        silent=True,
+                        nameless=nameless,
+                    ),
                 )
             )
 

@@ -1,4 +1,4 @@
-"""Owns the native door: TMQP's messages into the engine's commands, its effects into messages.
+"""The native door: TMQP's messages into the engine's commands, its effects into messages.
 
 Theory of operation.  A :class:`NativeSession` drives one :class:`tmqp.Connection`; each of its
 events becomes commands, chosen by the event's type.  A command that can be answered carries the
@@ -33,10 +33,12 @@ from tmqp.events import (
     RunReceived,
     ServerMessageReceived,
 )
+from tmqp.extensions import HEADER_PUT_BACK
 from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp.runs import FrameRun
 from tmqp.state import Role
+from tmqp_server.doors.letters import Letter, Letters, letter_of_frame
 from tmqp_server.doors.native.answering import AnsweringSession
 from tmqp_server.doors.native.answers import (
     ConfirmWriter,
@@ -53,7 +55,7 @@ from tmqp_server.doors.native.copies import add_copies, copy_addresses
 from tmqp_server.doors.native.information import event_frame
 from tmqp_server.doors.native.listing import most_items
 from tmqp_server.doors.native.nodes import decision_of, passed_on
-from tmqp_server.doors.native.operations import command_of, push_extras
+from tmqp_server.doors.native.operations import PUSH_HEADERS, command_of, push_extras
 from tmqp_server.doors.native.parameters import BadRequestError
 from tmqp_server.doors.native.pulls import (
     end_of_pull,
@@ -61,19 +63,22 @@ from tmqp_server.doors.native.pulls import (
     pull_of,
 )
 from tmqp_server.doors.native.rewriting import without_request_id
-from tmqp_server.doors.native.runs import run_bytes, run_command
+from tmqp_server.doors.native.runs import NativeRun, run_bytes, run_command
+from tmqp_server.doors.native.terms import release_of
 from tmqp_server.doors.native.transactions import (
     TRANSACTION_OPERATIONS,
     transaction_command,
     unpacked,
 )
 from tmqp_server.doors.port import Door, IdSource
+from tmqp_server.doors.selecting import read_by
 from tmqp_server.engine.commands import (
     Acknowledge,
     Command,
     Connect,
     Decline,
     Disconnect,
+    Join,
     ListCommand,
     PassAnswer,
     Push,
@@ -97,6 +102,7 @@ from tmqp_server.engine.effects import (
     EndPull,
     Forward,
     Inform,
+    Left,
     Refuse,
     Reply,
 )
@@ -124,12 +130,20 @@ class NativeDoor(Door):
     :param new_id: makes message and client ids for those who bring none (F30, F41).
     :param limits: what one peer may cost.
     :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
+    :param letters: reads what came in by doors of other kinds.
     """
 
     name = "tmqp"
     number = 1
 
-    def __init__(self, new_id: IdSource, limits: Limits, wall_clock_offset_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        new_id: IdSource,
+        limits: Limits,
+        wall_clock_offset_s: float = 0.0,
+        letters: Letters | None = None,
+    ) -> None:
+        self.letters = Letters() if letters is None else letters
         self.new_id = new_id
         self.limits = limits
         self.wall_clock_offset_s = wall_clock_offset_s
@@ -141,10 +155,12 @@ class NativeDoor(Door):
         return NativeSession(self, session, now)
 
     def encode_delivery(self, effect: Deliver) -> bytes:
-        """The bytes of a delivery: the received ones with flags and time to live rewritten."""
+        """The bytes of a delivery: the received ones with flags and time to live rewritten; of
+        another door's message those of its letter."""
         message = effect.message
         frame = message.wire
-        assert isinstance(frame, Frame), "this door delivers what it received"
+        if not isinstance(frame, Frame):
+            frame = self.letters.frame_of(message, effect.channel)
         ttl = frame.ttl - 1  # one hop less than received, however often it is sent (F11, F12)
         if frame.has_header:
             frame = without_request_id(frame)
@@ -158,7 +174,10 @@ class NativeDoor(Door):
 
     def encode_run(self, effect: DeliverRun) -> bytes:
         """The received bytes of all with flags and time to live rewritten."""
-        return run_bytes(effect)
+        wire = effect.run.wire
+        if not isinstance(wire, NativeRun):
+            return b"".join([self.encode_delivery(each) for each in effect.deliveries()])
+        return run_bytes(effect, wire)
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         """The frame as it was received."""
@@ -187,11 +206,14 @@ class NativeDoor(Door):
         frame = frames[0]
         return frame, frame.message_id, frame.source, frame.target, len(body)
 
+    def letter(self, wire: object) -> Letter:
+        """What a frame says."""
+        assert isinstance(wire, Frame), "this door receives frames"
+        return letter_of_frame(wire)
+
     def encode_forward(self, effect: Forward) -> bytes:
         """The bytes of what another client said: the received ones, one hop older (F114)."""
-        frame = effect.wire
-        assert isinstance(frame, Frame), "this door passes on what it received"
-        return forwarded(frame)
+        return forwarded(self.letters.frame_forwarded(effect))
 
     def encode_for_node(self, command: Command) -> bytes | None:
         """What a client said, as it came and one hop older (F133)."""
@@ -206,7 +228,9 @@ class NativeSession(AnsweringSession):
     """One TMQP connection."""
 
     def __init__(self, door: NativeDoor, number: int, now: float) -> None:
-        super().__init__(Connection(Role.SERVER, door.limits, now=now), door.wall_clock_offset_s)
+        super().__init__(
+            Connection(Role.SERVER, door.limits, now=now), door.wall_clock_offset_s, door.letters
+        )
         self._door = door
         self._number = number
         self._connected = False
@@ -322,7 +346,7 @@ class NativeSession(AnsweringSession):
         copies = None
         if own.has_header:
             try:
-                extras = push_extras(own)
+                extras = push_extras(own, self._now + self._door.wall_clock_offset_s)
                 # The copies that a node's server has made it brings by themselves, for they must
                 # have the same ids everywhere.
                 copies = None if self._node else copy_addresses(own)
@@ -347,7 +371,7 @@ class NativeSession(AnsweringSession):
             )
         )
         if copies:
-            add_copies(self._number, own, copies, self._door.new_id, commands)
+            add_copies(self._number, own, copies, self._door.new_id, commands, extras)
 
     def _run(self, run: FrameRun, commands: list[Command]) -> None:
         """Messages that need nothing of the door, if they bear their sender's name."""
@@ -377,6 +401,9 @@ class NativeSession(AnsweringSession):
             commands.append(self._answer_to_peer(frame, ASKS_ACKNOWLEDGE))
             return
         reason = frame.header("Nack-Reason") if frame.has_header else None
+        if reason is not None and frame.header(HEADER_PUT_BACK) is not None:
+            self._release(frame, commands)
+            return
         commands.append(
             Acknowledge(
                 self._number,
@@ -387,8 +414,16 @@ class NativeSession(AnsweringSession):
                 reason or "",
                 frame,
                 len(frame.raw),
+                frame if frame.pending_response else None,
             )
         )
+
+    def _release(self, frame: Frame, commands: list[Command]) -> None:
+        """A delivery that is given back; one that cannot be read is no answer at all."""
+        try:
+            commands.append(release_of(self._number, frame))
+        except BadRequestError as error:
+            self._reply(frame, error.code, b"")
 
     def _handshake(self, event: Event, commands: list[Command]) -> None:
         assert isinstance(event, HandshakeReceived)
@@ -429,15 +464,18 @@ class NativeSession(AnsweringSession):
                 elif isinstance(command, ListCommand):
                     most_bytes = self._door.limits.max_payload_bytes
                     command.most_items = most_items(type(command), most_bytes)
+                elif isinstance(command, Join):
+                    read_by(command.filter, self._door.letters)
                 commands.append(command)
         except BadRequestError as error:
-            commands.append(Decline(self._number, frame, error.code))
+            commands.append(Decline(self._number, frame, error.code, error.told))
 
     def _transaction(self, frame: Frame) -> Command:
         door = self._door
         client_id = self._connection.client_id
+        unix_s = self._now + door.wall_clock_offset_s
         return transaction_command(
-            self._number, frame, client_id, door.name, door.new_id, door.limits
+            self._number, frame, client_id, door.name, door.new_id, door.limits, unix_s
         )
 
     def _direct(self, event: Event, commands: list[Command]) -> None:
@@ -531,10 +569,13 @@ class NativeSession(AnsweringSession):
             events = self._connection.accept(effect.client_id, self._door.new_id())
             # A node's messages are passed on one by one, and what came early is worked off so.
             self._connection.bundles = not effect.node
+            self._connection.read_headers(PUSH_HEADERS)
             return self._commands(events, now)
         elif isinstance(effect, Refuse):
             self._connection.information = None
             return self._commands(self._connection.refuse(effect.code, self._door.new_id()), now)
+        elif isinstance(effect, Left):
+            pass  # TMQP has no word for it (F51)
         else:
             assert isinstance(effect, CloseSession), f"no session carries out {effect!r}"
             self._connected = False

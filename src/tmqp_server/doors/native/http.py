@@ -1,4 +1,4 @@
-"""Owns what a TMQP message looks like to a program called by HTTP, and its answer to TMQP.
+"""What a TMQP message looks like to a program called by HTTP, and its answer to TMQP.
 
 The request's body is the payload.  The rest of the message stands in header fields with a prefix of
 their own, so that no message can set a field that HTTP or the called program understands (a length,

@@ -1,39 +1,19 @@
-"""Owns the JSON bodies of answers and events: the engine's snapshots and facts as models.
+"""The JSON bodies of answers and events: the engine's snapshots and facts as models.
 
 F65-F69 for answers, F129 and F130 for events.
 """
 
 from __future__ import annotations
 
-from tmqp.constants import (
-    TYPE_EVENT,
-    HeaderName,
-    QueueStatus,
-)
+from tmqp import __version__
+from tmqp.constants import TYPE_EVENT, HeaderName
 from tmqp.frames import Frame
-from tmqp.models import (
-    ChannelEvent,
-    ClientEvent,
-    MessageEvent,
-    Model,
-    NodeInformation,
-    QueueEvent,
-    SubscriptionEvent,
-)
-from tmqp_server.doors.native.listing import written, written_cursors
+from tmqp.models import Model, NodeInformation, ServerInformation
+from tmqp_server.doors.facts import model_of_event
+from tmqp_server.doors.native.listing import unix_ms, written, written_cursors
 from tmqp_server.engine.effects import Inform
-from tmqp_server.engine.events import (
-    NODE_CONNECTED,
-    ChannelFact,
-    ClientFact,
-    Fact,
-    MessageFact,
-    NodeFact,
-    QueueFact,
-    SubscriptionFact,
-    event_name,
-)
-from tmqp_server.engine.model.snapshots import CursorSnapshot, NodeSnapshot
+from tmqp_server.engine.events import ChannelFact, MessageFact, QueueFact, event_name
+from tmqp_server.engine.model.snapshots import CursorSnapshot, NodeSnapshot, ServerSnapshot
 
 __all__ = ["AnswerTooLargeError", "event_frame", "rendered"]
 
@@ -81,10 +61,19 @@ def rendered(body: object, wall_clock_offset_s: float, most_bytes: int) -> bytes
 
 def _json(item: object, offset_s: float) -> bytes:
     data = written(item, offset_s)
-    return _model(item).to_json() if data is None else data
+    return _model(item, offset_s).to_json() if data is None else data
 
 
-def _model(item: object) -> Model:
+def _model(item: object, offset_s: float) -> Model:
+    if isinstance(item, ServerSnapshot):
+        return ServerInformation(
+            version=__version__,
+            time_ms=unix_ms(item.now, offset_s),
+            clients=item.sessions,
+            max_clients=item.max_sessions,
+            memory_bytes=item.total_bytes,
+            max_memory_bytes=item.max_total_bytes,
+        )
     assert isinstance(item, NodeSnapshot), f"no model renders {item!r}"
     return NodeInformation(
         id=item.node_id,
@@ -102,7 +91,7 @@ def event_frame(effect: Inform) -> Frame:
     In the form of the specification it has headers as well, and both names of ActiveClients.
     """
     fact = effect.fact
-    body = _event(fact, effect.event).to_json()
+    body = model_of_event(fact, effect.event).to_json()
     headers: list[tuple[str, str]] = []
     if effect.specified:
         if effect.channel:
@@ -118,47 +107,4 @@ def event_frame(effect: Inform) -> Frame:
         body,
         source=event_name(effect.event),
         headers=headers,
-    )
-
-
-def _event(fact: Fact, event: int) -> Model:
-    if isinstance(fact, MessageFact):
-        return MessageEvent(
-            channel=fact.channel,
-            queue=fact.queue_id,
-            id=fact.message_id,
-            saved=fact.saved,
-            producer_id=fact.producer_id,
-            producer_name=fact.producer_name,
-            producer_type=fact.producer_type,
-        )
-    if isinstance(fact, ClientFact):
-        return ClientEvent(id=fact.client_id, name=fact.name, type=fact.client_type)
-    if isinstance(fact, ChannelFact):
-        return ChannelEvent(
-            name=fact.name, active_clients=fact.active_clients, client_limit=fact.client_limit
-        )
-    if isinstance(fact, SubscriptionFact):
-        return SubscriptionEvent(
-            channel=fact.channel,
-            client_id=fact.client_id,
-            client_name=fact.client_name,
-            client_type=fact.client_type,
-        )
-    if isinstance(fact, NodeFact):
-        return NodeInformation(
-            id=fact.node_id,
-            name=fact.name,
-            host=fact.host,
-            slave=fact.slave,
-            connected=event == NODE_CONNECTED,
-        )
-    assert isinstance(fact, QueueFact), f"no model renders {fact!r}"
-    return QueueEvent(
-        channel=fact.channel,
-        id=fact.queue_id,
-        tag=fact.tag,
-        status=QueueStatus(fact.status),
-        priority_messages=fact.priority_messages,
-        messages=fact.messages,
     )

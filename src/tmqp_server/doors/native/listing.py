@@ -1,4 +1,4 @@
-"""Owns the quick writing of lists: the items that may stand in one by the thousand.
+"""The quick writing of lists: the items that may stand in one by the thousand.
 
 The models of ``tmqp.models`` check and convert every value, which is right for what comes from
 strangers.  What the engine says of itself needs none of that, and the largest list that fits an
@@ -43,7 +43,7 @@ from tmqp_server.engine.model.snapshots import (
     RouterSnapshot,
     TransactionSnapshot,
 )
-from tmqp_server.engine.option_table import QUEUE_OPTIONS, Option
+from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, Option
 from tmqp_server.engine.options import BindingOptions
 
 __all__ = ["most_items", "unix_ms", "written", "written_cursors"]
@@ -68,6 +68,14 @@ _OPTIONS: Final[dict[str, Option]] = {each.attribute: each for each in QUEUE_OPT
 _EXTENSIONS: Final[list[tuple[str, str, Option | None]]] = [
     (f',"{each.name}":', each.attribute, _OPTIONS.get(each.attribute))
     for each in properties_of(QueueInformation)
+    if each.extension
+]
+
+_OPTIONS_OF_CHANNELS: Final[dict[str, Option]] = {each.attribute: each for each in CHANNEL_OPTIONS}
+#: Our own properties of a channel, each shown only if it is not as without it.
+_CHANNEL_EXTENSIONS: Final[list[tuple[str, str, Option | None]]] = [
+    (f',"{each.name}":', each.attribute, _OPTIONS_OF_CHANNELS.get(each.attribute))
+    for each in properties_of(ChannelInformation)
     if each.extension
 ]
 
@@ -176,7 +184,13 @@ def _channel(item: ChannelSnapshot) -> bytes:
         options.queue_limit,
         _flag(options.destroy_when_empty),
     )
-    return (_CHANNEL % values).encode()
+    written = _CHANNEL % values
+    more = ""
+    for head, attribute, option in _CHANNEL_EXTENSIONS:
+        value = getattr(item if option is None else options, attribute)
+        if value is not None and (option is None or value != option.initial):
+            more += head + dump(value).decode()
+    return (written[:-1] + more + "}").encode() if more else written.encode()
 
 
 def _binding(item: BindingOptions) -> bytes:
@@ -304,7 +318,15 @@ def _extensions(item: QueueSnapshot) -> str:
             value = item.spilled
             if attribute == "dropped_messages":
                 value = item.overflowed + item.damaged
+            elif attribute == "displaced_messages":
+                value = item.displaced
+            elif attribute == "dead_messages":
+                value = item.dead
+            elif attribute == "deferred_messages":
+                value = item.deferred
+            elif attribute == "released_messages":
+                value = item.released
             says_something = value != 0
         if says_something:
-            parts.append(begin + (_flag(value) if isinstance(value, bool) else str(value)))
+            parts.append(begin + dump(value).decode())
     return "".join(parts)

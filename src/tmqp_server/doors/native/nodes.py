@@ -1,4 +1,4 @@
-"""Owns what servers of a cluster say to each other: messages passed on, decisions (F63, F133)."""
+"""What servers of a cluster say to each other: messages passed on, decisions (F63, F133)."""
 
 from __future__ import annotations
 

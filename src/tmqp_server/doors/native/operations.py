@@ -1,4 +1,4 @@
-"""Owns the reading of what operations and pushes say: numbers, headers and bodies into commands.
+"""The reading of what operations and pushes say: numbers, headers and bodies into commands.
 
 A mistake in them is a :class:`BadRequestError`, answered with its result code; the connection stays
 (F43, recommended reading).
@@ -7,7 +7,7 @@ A mistake in them is a :class:`BadRequestError`, answered with its result code; 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from tmqp.constants import (
     HEADER_VALUE_YES,
@@ -38,13 +38,33 @@ from tmqp.constants import (
     ResultCode,
     queue_status_from_word,
 )
-from tmqp.extensions import HEADER_ROUTER_ENABLED, OP_SET_ROUTER_ENABLED, OP_UPDATE_CHANNEL
+from tmqp.extensions import (
+    HEADER_DELAY,
+    HEADER_DELIVER_AT,
+    HEADER_FILTER,
+    HEADER_FILTER_LANGUAGE,
+    HEADER_MESSAGE_ID,
+    HEADER_MESSAGE_TIMEOUT,
+    HEADER_RECEIVERS,
+    HEADER_ROUTER_ENABLED,
+    OP_CANCEL_MESSAGE,
+    OP_DESCRIBE_SERVER,
+    OP_EXTEND,
+    OP_GRANT_CREDIT,
+    OP_SET_ROUTER_ENABLED,
+    OP_SET_TERMS,
+    OP_UPDATE_CHANNEL,
+)
 from tmqp.frames import Frame
+from tmqp.header_names import HeaderNames
 from tmqp.models import BindingInformation, ChannelOptions, ModelError, QueueOptions
-from tmqp_server.doors.native.parameters import BadRequestError, queue_id_of
+from tmqp_server.doors.native.parameters import BadRequestError, number_header, queue_id_of
 from tmqp_server.doors.native.reading import READING
+from tmqp_server.doors.native.terms import extend_of, grant_of, join_of, set_terms_of
+from tmqp_server.doors.selecting import FilterError, filter_of
 from tmqp_server.engine.commands import (
     AddBinding,
+    CancelMessage,
     ClearMessages,
     Command,
     CreateChannel,
@@ -52,7 +72,7 @@ from tmqp_server.engine.commands import (
     CreateRouter,
     DescribeChannel,
     DescribeQueue,
-    Join,
+    DescribeServer,
     Leave,
     ListBindings,
     ListChannels,
@@ -73,7 +93,7 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.option_table import CHANNEL_OPTIONS, QUEUE_OPTIONS, TEXT, Option
 from tmqp_server.engine.options import BindingOptions, ChannelChanges, QueueChanges
 
-__all__ = ["OPERATIONS", "command_of", "push_extras"]
+__all__ = ["OPERATIONS", "PUSH_HEADERS", "command_of", "may_have_times", "push_extras"]
 
 _TRUE_WORDS = ("1", "true")
 
@@ -144,20 +164,73 @@ def _given(body: QueueOptions, options: tuple[Option, ...]) -> dict[str, Any]:
     return {each.name: getattr(body, each.attribute) for each in options if each.attribute}
 
 
-#: What a header block must hold, in lower case, for a push to say something about its queue.
-_QUEUE_HEADERS = (b"queue-status:", b"wait-for-acknowledge:", b"queue-tag:", b"delivery-handler:")
+_QUEUE_HEADER_NAMES: Final = (
+    HeaderName.QUEUE_STATUS.value,
+    HeaderName.WAIT_FOR_ACKNOWLEDGE.value,
+    HeaderName.QUEUE_TAG.value,
+    HeaderName.DELIVERY_HANDLER.value,
+)
+#: Headers by which a push says something about its queue.
+_QUEUE_HEADERS: Final = HeaderNames(_QUEUE_HEADER_NAMES)
+_TIME_HEADER_NAMES: Final = (HEADER_DELAY, HEADER_DELIVER_AT, HEADER_MESSAGE_TIMEOUT)
+#: Headers by which a push says when it may be delivered.
+_TIME_HEADERS: Final = HeaderNames(_TIME_HEADER_NAMES)
+_COUNTED: Final = HeaderNames((HEADER_RECEIVERS,))
+#: Headers of a push that this server reads: a message that has one is handled by itself.
+PUSH_HEADERS: Final = HeaderNames(
+    (
+        *_QUEUE_HEADER_NAMES,
+        *_TIME_HEADER_NAMES,
+        HEADER_RECEIVERS,
+        HeaderName.CC.value,
+        HeaderName.REQUEST_ID.value,
+    )
+)
 
 
-def push_extras(frame: Frame) -> PushExtras | None:
-    """What a pushed message says about a queue that may have to be created (F74).
+def push_extras(frame: Frame, unix_s: float) -> PushExtras | None:
+    """What a pushed message says about a queue that may have to be created (F74) and about the
+    time when it may be delivered, and whether its receivers are to be counted.
 
+    :param unix_s: the time, in seconds since 1970.
     :raises BadRequestError: as the headers demand.
     """
-    block = frame.header_block.lower()
-    if not any(header in block for header in _QUEUE_HEADERS):
-        return None
-    changes = _queue_options_of(frame, has_body=False)
-    return None if changes is None else PushExtras(changes)
+    block = frame.header_block
+    extras: PushExtras | None = None
+    if _QUEUE_HEADERS.may_occur(block, 0, len(block)):
+        changes = _queue_options_of(frame, has_body=False)
+        if changes is not None:
+            extras = PushExtras(changes)
+    if may_have_times(frame):
+        delay_ms = _delay_ms(frame, unix_s)
+        expires_in_ms = number_header(frame, HEADER_MESSAGE_TIMEOUT) or 0
+        if delay_ms or expires_in_ms:
+            if extras is None:
+                extras = PushExtras()
+            extras.delay_ms = delay_ms
+            extras.expires_in_ms = expires_in_ms
+    if _COUNTED.may_occur(block, 0, len(block)) and _says_yes(frame, HEADER_RECEIVERS):
+        if extras is None:
+            extras = PushExtras()
+        extras.counts_receivers = True
+    return extras
+
+
+def may_have_times(frame: Frame) -> bool:
+    """Whether a pushed message may say when it may be delivered."""
+    block = frame.header_block
+    return _TIME_HEADERS.may_occur(block, 0, len(block))
+
+
+def _delay_ms(frame: Frame, unix_s: float) -> int:
+    """For how long a message is deferred; 0 for not at all, and for a time that is past."""
+    delay_ms = number_header(frame, HEADER_DELAY)
+    deliver_at_ms = number_header(frame, HEADER_DELIVER_AT)
+    if deliver_at_ms is None:
+        return delay_ms or 0
+    if delay_ms is not None:
+        raise BadRequestError(f"either {HEADER_DELAY} or {HEADER_DELIVER_AT}, not both")
+    return max(0, deliver_at_ms - int(unix_s * 1_000))
 
 
 def command_of(session: int, frame: Frame) -> Command:
@@ -224,6 +297,14 @@ def _clear_messages(session: int, frame: Frame) -> Command:
     )
 
 
+def _cancel_message(session: int, frame: Frame) -> Command:
+    queue_id = queue_id_of(frame, body_may_hold_it=False)
+    message_id = (frame.header(HEADER_MESSAGE_ID) or "").strip()
+    if not message_id:
+        raise BadRequestError(f"the header {HEADER_MESSAGE_ID} is missing")
+    return CancelMessage(session, frame, frame.target, queue_id, message_id)
+
+
 def _says_yes(frame: Frame, name: str) -> bool:
     value = frame.header(name)
     return value is not None and value.strip().lower() == HEADER_VALUE_YES.lower()
@@ -273,9 +354,21 @@ def _remove_binding(session: int, frame: Frame) -> Command:
     return RemoveBinding(session, frame, frame.target, name)
 
 
+def _join(session: int, frame: Frame) -> Command:
+    text = frame.header(HEADER_FILTER)
+    language = frame.header(HEADER_FILTER_LANGUAGE)
+    if text is None and language is None:
+        return join_of(session, frame, None)
+    try:
+        chosen = filter_of(language, text)
+    except FilterError as error:
+        raise BadRequestError(str(error), tell=True) from error
+    return join_of(session, frame, chosen)
+
+
 #: The operations by number, each with what makes a command of it.
 OPERATIONS: dict[int, Callable[[int, Frame], Command]] = {
-    OP_JOIN: lambda session, frame: Join(session, frame, frame.target),
+    OP_JOIN: _join,
     OP_LEAVE: lambda session, frame: Leave(session, frame, frame.target),
     OP_CREATE_CHANNEL: _create_channel,
     OP_REMOVE_CHANNEL: lambda session, frame: RemoveChannel(session, frame, frame.target),
@@ -286,6 +379,7 @@ OPERATIONS: dict[int, Callable[[int, Frame], Command]] = {
     OP_UPDATE_QUEUE: _update_queue,
     OP_REMOVE_QUEUE: _remove_queue,
     OP_CLEAR_MESSAGES: _clear_messages,
+    OP_CANCEL_MESSAGE: _cancel_message,
     OP_QUEUE_INFORMATION: _describe_queue,
     OP_QUEUE_LIST: lambda session, frame: ListQueues(session, frame, frame.target),
     OP_INSTANCE_LIST: ListNodes,
@@ -297,6 +391,10 @@ OPERATIONS: dict[int, Callable[[int, Frame], Command]] = {
     OP_REMOVE_BINDING: _remove_binding,
     OP_SET_ROUTER_ENABLED: _set_router_enabled,
     OP_UPDATE_CHANNEL: _update_channel,
+    OP_DESCRIBE_SERVER: DescribeServer,
+    OP_SET_TERMS: set_terms_of,
+    OP_GRANT_CREDIT: grant_of,
+    OP_EXTEND: extend_of,
     **READING,
     OP_CLIENT_LIST: lambda session, frame: ListClients(session, frame, frame.target),
 }

@@ -1,4 +1,4 @@
-"""Owns the parameters of operations that stand in headers: queue ids and numbers.
+"""The parameters of operations that stand in headers: queue ids and numbers.
 
 A mistake in them is a :class:`BadRequestError`, answered with its result code; the connection stays
 (F43, recommended reading).
@@ -19,11 +19,15 @@ MOST: Final = 2**63 - 1
 
 
 class BadRequestError(Exception):
-    """An operation cannot be understood; ``code`` is the answer, the text says why."""
+    """An operation cannot be understood; ``code`` is the answer, the text says why.
 
-    def __init__(self, message: str, code: int = RESULT_BAD_REQUEST) -> None:
+    ``told`` is that text if the peer is told it.
+    """
+
+    def __init__(self, message: str, code: int = RESULT_BAD_REQUEST, *, tell: bool = False) -> None:
         super().__init__(message)
         self.code = code
+        self.told = message if tell else ""
 
 
 def queue_id_header(frame: Frame) -> int | None:

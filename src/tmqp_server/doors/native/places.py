@@ -31,7 +31,7 @@ def group_places(frame: Frame) -> list[_Place]:
 
 
 def known_places(frame: Frame) -> list[_Place]:
-    """How far whoever waits for news knows each queue (711).
+    """How far whoever waits for changes knows each queue (711).
 
     :raises BadRequestError: when the payload is no such list.
     """

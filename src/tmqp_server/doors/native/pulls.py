@@ -1,4 +1,4 @@
-"""Owns pulls on the wire: what a request asks for, and what answers it (F104-F112)."""
+"""Pulls on the wire: what a request asks for, and what answers it (F104-F112)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tmqp.constants import (
     PullClear,
 )
 from tmqp.frames import Frame, encode_headers
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.answers import response_frame
 from tmqp_server.doors.native.rewriting import rewritten, writable_headers
 from tmqp_server.engine.commands import Pull
@@ -94,13 +95,12 @@ def _number(text: str | None) -> int:
     return int(text)
 
 
-def pulled_message(effect: DeliverPulled) -> bytes:
+def pulled_message(effect: DeliverPulled, letters: Letters) -> bytes:
     """A message for the one who pulled it: our headers behind its own (F107)."""
     request = effect.request
     message = effect.message
-    frame = message.wire
     assert isinstance(request, Frame), "the token of every request is its frame"
-    assert isinstance(frame, Frame), "this door delivers what it received"
+    frame = letters.frame_of(message, effect.channel)
     headers = [
         (_REQUEST_ID, request.message_id),
         (_COUNT, str(effect.count)),
@@ -151,9 +151,8 @@ def end_of_pull(request: Frame, reason: str) -> Frame:
     )
 
 
-def pull_answer(effect: AnswerPull, client_id: str) -> Frame:
+def pull_answer(effect: AnswerPull, client_id: str, letters: Letters) -> Frame:
     """What a cache queue answers: the payload alone, as a Response (F112)."""
-    frame = effect.message.wire
     assert isinstance(effect.request, Frame), "the token of every request is its frame"
-    assert isinstance(frame, Frame), "this door delivers what it received"
+    frame = letters.frame_of(effect.message)
     return response_frame(effect.request, RESULT_OK, client_id, frame.payload)

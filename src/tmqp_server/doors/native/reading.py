@@ -1,4 +1,4 @@
-"""Owns the reading of operations about what is kept of queues: offsets, ranges, cursors, groups."""
+"""The reading of operations about what is kept of queues: offsets, ranges, cursors, groups."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from tmqp.extensions import (
     HEADER_INCARNATION,
     HEADER_LIMIT,
     HEADER_MAX_BYTES,
+    HEADER_MESSAGE_ID,
     HEADER_SEQUENCE,
     HEADER_START,
+    HEADER_STATE,
     HEADER_TIMESTAMP,
     HEADER_TO,
     HEADER_WAIT,
+    OP_BROWSE,
     OP_COMMIT_CURSOR,
     OP_COMMIT_GROUP,
     OP_DROP_CURSOR,
@@ -30,6 +33,9 @@ from tmqp.extensions import (
     OP_SPLIT_RANGE,
     START_EARLIEST,
     START_LATEST,
+    STATE_DEFERRED,
+    STATE_IN_FLIGHT,
+    STATE_WAITING,
 )
 from tmqp.frames import Frame
 from tmqp_server.doors.native.parameters import (
@@ -41,6 +47,7 @@ from tmqp_server.doors.native.parameters import (
 )
 from tmqp_server.doors.native.places import group_places, known_places
 from tmqp_server.engine.commands import (
+    Browse,
     Command,
     CommitCursor,
     CommitGroup,
@@ -132,6 +139,33 @@ def _range(kind: type[ReadRange], session: int, frame: Frame) -> Command:
     max_bytes = number_header(frame, HEADER_MAX_BYTES) or 0
     incarnation = _incarnation(frame)
     return kind(session, frame, frame.target, queue_id, first, last, limit, max_bytes, incarnation)
+
+
+#: Where a message is, as bits of the engine's.
+_STATES: Final = {STATE_WAITING: 1, STATE_DEFERRED: 2, STATE_IN_FLIGHT: 4}
+
+
+def _browse(session: int, frame: Frame) -> Command:
+    queue_id = queue_id_of(frame, body_may_hold_it=False)
+    states = 0
+    for word in (frame.header(HEADER_STATE) or "").lower().split(","):
+        if word.strip():
+            state = _STATES.get(word.strip())
+            if state is None:
+                words = ", ".join(_STATES)
+                raise BadRequestError(f"{HEADER_STATE} is of {words}, got {word[:32]!r}")
+            states |= state
+    return Browse(
+        session,
+        frame,
+        frame.target,
+        queue_id,
+        number_header(frame, HEADER_FROM) or 0,
+        number_header(frame, HEADER_LIMIT) or 0,
+        number_header(frame, HEADER_MAX_BYTES) or 0,
+        states or sum(_STATES.values()),
+        (frame.header(HEADER_MESSAGE_ID) or "").strip(),
+    )
 
 
 # --- Cursors -------------------------------------------------------------------------------------
@@ -237,6 +271,7 @@ READING: Final[dict[int, Callable[[int, Frame], Command]]] = {
     OP_OFFSETS: _list_offsets,
     OP_READ_RANGE: _read_range,
     OP_READ_INDEX: _read_index,
+    OP_BROWSE: _browse,
     OP_COMMIT_CURSOR: _commit_cursor,
     OP_LIST_CURSORS: _list_cursors,
     OP_DROP_CURSOR: _drop_cursor,

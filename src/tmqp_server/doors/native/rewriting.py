@@ -1,4 +1,4 @@
-"""Owns the writing of a received message anew, where forwarding its bytes will not do."""
+"""The writing of a received message anew, where forwarding its bytes will not do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from tmqp.constants import HEADER_REQUEST_ID
 from tmqp.frames import Frame
 
-__all__ = ["rewritten", "without_request_id", "writable_headers"]
+__all__ = ["rewritten", "with_header", "without_request_id", "writable_headers"]
 
 _REQUEST_ID: Final = HEADER_REQUEST_ID.lower()
 _REQUEST_ID_BYTES: Final = _REQUEST_ID.encode()
@@ -25,6 +25,12 @@ def without_request_id(frame: Frame) -> Frame:
         return frame  # a value reads so
     headers = [pair for pair in writable_headers(frame) if pair[0].lower() != _REQUEST_ID]
     return rewritten(frame, headers)
+
+
+def with_header(frame: Frame, name: str, value: str) -> Frame:
+    """The frame with this header, instead of those of its name that it has."""
+    others = [pair for pair in writable_headers(frame) if pair[0].lower() != name.lower()]
+    return rewritten(frame, [*others, (name, value)])
 
 
 def writable_headers(frame: Frame) -> list[tuple[str, str]]:

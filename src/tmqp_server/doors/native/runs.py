@@ -1,4 +1,4 @@
-"""Owns how runs of messages go through the engine and come out again."""
+"""How runs of messages go through the engine and come out again."""
 
 from __future__ import annotations
 
@@ -109,9 +109,11 @@ def _push_run(session: int, frames: FrameRun, notes: RunNotes) -> PushRun:
     )
 
 
-def run_bytes(effect: DeliverRun) -> bytes:
+def run_bytes(effect: DeliverRun, wire: NativeRun) -> bytes:
     """The bytes of a run's deliveries, one hop less than received (F11, F12)."""
-    wire = effect.run.wire
-    assert isinstance(wire, NativeRun), "this door delivers what it received"
-    ttl = wire.frames.first.ttl - 1
-    return wire.frames.forwarded(effect.first_acquirer, effect.wants_acknowledge, ttl)
+    frames = wire.frames
+    ttl = frames.first.ttl - 1
+    first, wants = effect.first_acquirer, effect.wants_acknowledge
+    if effect.is_whole():
+        return frames.forwarded(first, wants, ttl)
+    return frames.forwarded_some(effect.start, effect.step, effect.stop, first, wants, ttl)

@@ -1,4 +1,4 @@
-"""Owns the quick way from a pushed block to parcels: messages in a row that differ in little.
+"""The quick way from a pushed block to message sets: messages in a row that differ in little.
 
 Theory of operation.  A producer that pushes in transactions sends thousands of messages with the
 same head in one block: same type, flags and time to live, same source, channel and queue, no header
@@ -19,33 +19,35 @@ from tmqp._compat import i64
 from tmqp.bits import HAS_HEADER, HEAD_BYTES, HIGH_PRIORITY, TIER_U16, TIER_U32, TYPE_BITS
 from tmqp.constants import TYPE_QUEUE_MESSAGE
 from tmqp.limits import Limits
-from tmqp_server.engine.commands import Parcel
+from tmqp_server.engine.commands import MessageSet
 
-__all__ = ["quick_parcels"]
+__all__ = ["quick_message_sets"]
 
 #: Fewer in a row that are not all of the block are not worth the look at them.
 _FEWEST: Final = 16
 
 
-def quick_parcels(block: bytes, client_id: str, door: str, limits: Limits) -> list[Parcel] | None:
-    """The messages of a block as parcels, in order, each of messages that are alike.
+def quick_message_sets(
+    block: bytes, client_id: str, door: str, limits: Limits
+) -> list[MessageSet] | None:
+    """The messages of a block as message sets, in order, each of messages that are alike.
 
     None when that cannot be, or does not pay; nothing is said about the block then.
     """
-    parcels: list[Parcel] = []
+    message_sets: list[MessageSet] = []
     source = client_id.encode()
     is_ascii = block.isascii()
     pos: i64 = 0
     end: i64 = len(block)
     while pos < end:
-        parcel = _run_at(block, pos, source, door, limits, is_ascii)
-        if parcel is None:
+        message_set = _run_at(block, pos, source, door, limits, is_ascii)
+        if message_set is None:
             return None
-        pos += parcel.size
-        if parcel.count < _FEWEST and pos < end:
+        pos += message_set.size
+        if message_set.count < _FEWEST and pos < end:
             return None
-        parcels.append(parcel)
-    return parcels
+        message_sets.append(message_set)
+    return message_sets
 
 
 @final
@@ -79,17 +81,17 @@ class _Layout:
         self.count += 1
 
     def packed_sizes(self) -> bytes:
-        """As a parcel has them."""
+        """As a message set has them."""
         return array("I", self.sizes or [self.size]).tobytes()
 
     def packed_offsets(self) -> bytes:
-        """As a parcel has them."""
+        """As a message set has them."""
         return array("I", self.offsets or [self.offset]).tobytes()
 
 
 def _run_at(
     block: bytes, begin: i64, source: bytes, door: str, limits: Limits, is_ascii: bool
-) -> Parcel | None:
+) -> MessageSet | None:
     """As many messages from ``begin`` on as are alike; None when the first is odd."""
     end: i64 = len(block)
     last = end - HEAD_BYTES
@@ -140,7 +142,7 @@ def _run_at(
     target = names[source_len:]
     if layout.count == 0 or names[:source_len] != source or not source or not _is_text(target):
         return None
-    return Parcel(
+    return MessageSet(
         door,
         target.decode(),
         low | high << 8,

@@ -1,9 +1,9 @@
-"""Owns transactions on the wire: operations into commands, pushed blocks into parcels.
+"""Transactions on the wire: operations into commands, pushed blocks into message sets.
 
 Theory of operation.  The payload of a push into a transaction is whole Queue Messages, one after
 another.  They are read here as if they had come one by one, so that nothing is staged that could
 not be delivered: each is to be a push under its sender's own name (F42).  Those of one queue are a
-*parcel*, their bytes joined; they are cut apart again when they are written (:func:`unpacked`).
+*message set*, their bytes joined; writing cuts them apart again (:func:`unpacked`).
 Blocks of messages that are alike have a quicker way (``staged.py``).
 """
 
@@ -20,6 +20,7 @@ from tmqp.extensions import (
     HEADER_TIMEOUT,
     HEADER_TRANSACTION,
     OP_ABORT_TRANSACTION,
+    OP_APPLY_BATCH,
     OP_COMMIT_TRANSACTION,
     OP_LIST_TRANSACTIONS,
     OP_OPEN_TRANSACTION,
@@ -29,18 +30,19 @@ from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp.models import MAX_LIST_BYTES
 from tmqp.models._json import JsonRefusedError, load
+from tmqp_server.doors.native.batches import batch_command
 from tmqp_server.doors.native.copies import copy_addresses
-from tmqp_server.doors.native.operations import push_extras
+from tmqp_server.doors.native.operations import may_have_times, push_extras
 from tmqp_server.doors.native.parameters import BadRequestError, number_header
-from tmqp_server.doors.native.staged import quick_parcels
+from tmqp_server.doors.native.staged import quick_message_sets
 from tmqp_server.doors.port import IdSource
 from tmqp_server.engine.commands import (
     AbortTransaction,
     Command,
     CommitTransaction,
     ListTransactions,
+    MessageSet,
     OpenTransaction,
-    Parcel,
     PushTransaction,
 )
 from tmqp_server.engine.options import QueueChanges
@@ -57,6 +59,7 @@ TRANSACTION_OPERATIONS: Final = (
     OP_COMMIT_TRANSACTION,
     OP_ABORT_TRANSACTION,
     OP_LIST_TRANSACTIONS,
+    OP_APPLY_BATCH,
 )
 #: What was staged was accepted once, whatever the limits are now.
 _STAGED: Final = Limits(max_payload_bytes=1 << 40)
@@ -66,24 +69,33 @@ _MOST: Final = 2**63 - 1
 
 
 def transaction_command(
-    session: int, frame: Frame, client_id: str, door: str, new_id: IdSource, limits: Limits
+    session: int,
+    frame: Frame,
+    client_id: str,
+    door: str,
+    new_id: IdSource,
+    limits: Limits,
+    unix_s: float,
 ) -> Command:
-    """The command that an operation about transactions asks for.
+    """The command that an operation about transactions or batches asks for.
 
+    :param unix_s: the time, in seconds since 1970.
     :raises BadRequestError: when its contents make no sense.
     """
     number = frame.content_type
     target = frame.target
+    if number == OP_APPLY_BATCH:
+        return batch_command(session, frame, client_id, new_id, limits, unix_s)
     if number == OP_PUSH_TRANSACTION:
         transaction = _needed(frame, HEADER_TRANSACTION)
-        parcels: list[Parcel] = []
+        message_sets: list[MessageSet] = []
         problem = RESULT_OK
         try:
-            parcels = _parcels_of(frame.payload, client_id, door, new_id, limits)
+            message_sets = _message_sets_of(frame.payload, client_id, door, new_id, limits)
         except BadRequestError as error:
             # It reaches its transaction all the same, for it breaks it.
             problem = error.code
-        return PushTransaction(session, frame, target, transaction, parcels, problem)
+        return PushTransaction(session, frame, target, transaction, message_sets, problem)
     if number == OP_OPEN_TRANSACTION:
         return OpenTransaction(
             session,
@@ -162,14 +174,14 @@ class _Gathered:
         self.changes: QueueChanges | None = None
 
 
-def _parcels_of(
+def _message_sets_of(
     block: bytes, client_id: str, door: str, new_id: IdSource, limits: Limits
-) -> list[Parcel]:
+) -> list[MessageSet]:
     """The messages of a block, by queue, in the order of the first of each.
 
     :raises BadRequestError: when they are not pushes, or not the client's own.
     """
-    quick = quick_parcels(block, client_id, door, limits)
+    quick = quick_message_sets(block, client_id, door, limits)
     if quick is not None:
         return quick
     found: dict[tuple[str, int], _Gathered] = {}
@@ -195,12 +207,17 @@ def _parcels_of(
                 there = _Gathered()
                 found[(channel, queue_id)] = there
                 if each.has_header:
-                    extras = push_extras(each)
+                    extras = push_extras(each, 0.0)
                     there.changes = None if extras is None else extras.changes
             current = there
         if each.has_header and copy_addresses(each):
             raise BadRequestError(
                 "no copies are made in a transaction: push them too", RESULT_NOT_IMPLEMENTED
+            )
+        if each.has_header and may_have_times(each):
+            raise BadRequestError(
+                "messages of a transaction are not deferred and have no time-out of their own",
+                RESULT_NOT_IMPLEMENTED,
             )
         raw = each.raw
         size = len(raw)
@@ -209,10 +226,10 @@ def _parcels_of(
         current.largest = max(current.largest, size)
         if each.high_priority:
             current.high += 1
-    parcels: list[Parcel] = []
+    message_sets: list[MessageSet] = []
     for place, gathered in found.items():
-        parcels.append(
-            Parcel(
+        message_sets.append(
+            MessageSet(
                 door,
                 place[0],
                 place[1],
@@ -224,7 +241,7 @@ def _parcels_of(
                 gathered.changes,
             )
         )
-    return parcels
+    return message_sets
 
 
 def _frames_of(block: bytes, decoder: FrameDecoder) -> list[Frame]:
@@ -237,7 +254,7 @@ def _frames_of(block: bytes, decoder: FrameDecoder) -> list[Frame]:
 
 
 def unpacked(data: bytes) -> list[tuple[bytes, int, int, bool]]:
-    """The messages of a parcel: bytes, where in them the payload begins, its size, its priority.
+    """The messages of a set: bytes, where in them the payload begins, its size, its priority.
 
     :raises ValueError: when the bytes are not whole messages.
     """

@@ -32,6 +32,7 @@ from tmqp_server.engine.commands.groups import (
 from tmqp_server.engine.commands.looking import (
     DescribeChannel,
     DescribeQueue,
+    DescribeServer,
     ListChannels,
     ListClients,
     ListCommand,
@@ -42,9 +43,11 @@ from tmqp_server.engine.commands.looking import (
 from tmqp_server.engine.commands.messages import (
     Acknowledge,
     Batch,
+    CancelMessage,
     Pull,
     Push,
     PushExtras,
+    Release,
 )
 from tmqp_server.engine.commands.nodes import (
     ApplyDecision,
@@ -52,6 +55,7 @@ from tmqp_server.engine.commands.nodes import (
 )
 from tmqp_server.engine.commands.reading import (
     Blocks,
+    Browse,
     CommitCursor,
     CursorCommand,
     KeptPart,
@@ -92,9 +96,11 @@ from tmqp_server.engine.commands.sessions import (
     Block,
     Connect,
     Disconnect,
+    Extend,
     Grant,
     Join,
     Leave,
+    SetTerms,
     Unblock,
 )
 from tmqp_server.engine.commands.storage import (
@@ -118,14 +124,15 @@ from tmqp_server.engine.commands.topology import (
 )
 from tmqp_server.engine.commands.transactions import (
     AbortTransaction,
-    Bundle,
     CommitTransaction,
     ListTransactions,
+    MessageSet,
     OpenTransaction,
-    Parcel,
     PushTransaction,
     RestoreMark,
+    Segment,
 )
+from tmqp_server.engine.model.terms import Terms
 
 __all__ = [
     "BY_ID",
@@ -139,7 +146,8 @@ __all__ = [
     "Batch",
     "Block",
     "Blocks",
-    "Bundle",
+    "Browse",
+    "CancelMessage",
     "ClearMessages",
     "Command",
     "CommitCursor",
@@ -153,9 +161,11 @@ __all__ = [
     "Decline",
     "DescribeChannel",
     "DescribeQueue",
+    "DescribeServer",
     "Disconnect",
     "DropGroup",
     "Envelope",
+    "Extend",
     "Fetched",
     "Grant",
     "GroupCommand",
@@ -179,12 +189,12 @@ __all__ = [
     "ListQueues",
     "ListRouters",
     "ListTransactions",
+    "MessageSet",
     "NameStore",
     "OffsetsFound",
     "OpenCursor",
     "OpenGroup",
     "OpenTransaction",
-    "Parcel",
     "PassAnswer",
     "Publish",
     "Pull",
@@ -196,6 +206,7 @@ __all__ = [
     "RangeSplit",
     "ReadIndex",
     "ReadRange",
+    "Release",
     "RemoveBinding",
     "RemoveChannel",
     "RemoveCursor",
@@ -211,15 +222,18 @@ __all__ = [
     "RestoreRouter",
     "RunNotes",
     "RunWire",
+    "Segment",
     "SendCustom",
     "SendDirect",
     "SessionCommand",
     "SetRouterEnabled",
+    "SetTerms",
     "SplitRange",
     "StorageState",
     "StoredMeasured",
     "SubscribeEvent",
     "Synced",
+    "Terms",
     "Unblock",
     "UpdateChannel",
     "UpdateQueue",

@@ -1,4 +1,4 @@
-"""Owns the commands by which clients reach each other and hear of what happens.
+"""The commands by which clients reach each other and hear of what happens.
 
 They are commands like those of ``commands.py``; what they carry from client to client is opaque to
 the engine and leaves with the effect ``Forward``.
@@ -133,17 +133,18 @@ class SubscribeEvent(SessionCommand):
 
 @mypyc_attr(acyclic=True)
 class Decline(SessionCommand):
-    """Answer a request that the door could not make sense of with this code.
+    """Answer a request that the door could not make sense of with this code, and words if any.
 
     The door does not answer it itself: answers keep their order, and are work like any other.
     """
 
-    __slots__ = ("request", "code")
+    __slots__ = ("request", "code", "words")
 
-    def __init__(self, session: int, request: object, code: int) -> None:
+    def __init__(self, session: int, request: object, code: int, words: str = "") -> None:
         super().__init__(session)
         self.request = request
         self.code = code
+        self.words = words
 
 
 @mypyc_attr(acyclic=True)

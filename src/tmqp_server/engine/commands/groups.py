@@ -1,4 +1,4 @@
-"""Owns the commands about groups: the cursors of one name, over many queues.
+"""The commands about groups: the cursors of one name, over many queues.
 
 Which queues are meant stands in ``places``: those that the client names, or those that pass a
 filter, which ``Broker.resolve`` finds.

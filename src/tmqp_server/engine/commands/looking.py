@@ -7,6 +7,7 @@ from tmqp_server.engine.commands.base import SessionCommand
 __all__ = [
     "DescribeChannel",
     "DescribeQueue",
+    "DescribeServer",
     "ListChannels",
     "ListClients",
     "ListCommand",
@@ -88,6 +89,16 @@ class ListQueues(ListCommand):
     def __init__(self, session: int, request: object, channel: str) -> None:
         super().__init__(session, request)
         self.channel = channel
+
+
+class DescribeServer(SessionCommand):
+    """Answered with a ServerSnapshot."""
+
+    __slots__ = ("request",)
+
+    def __init__(self, session: int, request: object) -> None:
+        super().__init__(session)
+        self.request = request
 
 
 class ListNodes(SessionCommand):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tmqp._compat import mypyc_attr
+from tmqp.constants import PUT_BACK_END
 from tmqp_server.engine.commands.base import Command, SessionCommand
 from tmqp_server.engine.options import QueueChanges
 from tmqp_server.engine.records import Record
@@ -10,9 +11,11 @@ from tmqp_server.engine.records import Record
 __all__ = [
     "Acknowledge",
     "Batch",
+    "CancelMessage",
     "Pull",
     "Push",
     "PushExtras",
+    "Release",
 ]
 
 
@@ -21,11 +24,19 @@ class PushExtras(Record):
 
     ``changes`` are options for a queue that has to be created (F74).  ``expires_in_ms`` is the
     message's own time-out, 0 for the queue's.  ``delay_ms`` keeps it from being sent that long.
+    ``counts_receivers`` asks how many consumers the message goes to at once; the Confirm says it.
     ``silent`` keeps errors from being answered, for copies nobody waits for (F82).  ``nameless`` is
     the ``wire`` as it came, where the door has made the id: for queues that want none made.
     """
 
-    __slots__ = ("changes", "expires_in_ms", "delay_ms", "silent", "nameless")
+    __slots__ = (
+        "changes",
+        "expires_in_ms",
+        "delay_ms",
+        "silent",
+        "nameless",
+        "counts_receivers",
+    )
 
     def __init__(
         self,
@@ -34,12 +45,14 @@ class PushExtras(Record):
         delay_ms: int = 0,
         silent: bool = False,
         nameless: object = None,
+        counts_receivers: bool = False,
     ) -> None:
         self.changes = changes
         self.expires_in_ms = expires_in_ms
         self.delay_ms = delay_ms
         self.silent = silent
         self.nameless = nameless
+        self.counts_receivers = counts_receivers
 
 
 @mypyc_attr(acyclic=True)
@@ -136,15 +149,26 @@ class Pull(SessionCommand):
 
 @mypyc_attr(acyclic=True)
 class Acknowledge(SessionCommand):
-    """A consumer's answer to a delivery (F95).  Never answered itself.
+    """A consumer's answer to a delivery (F95).
 
-    One for a message the session has not in its hands is ignored and counted.  ``wire`` is what
+    One for a message the session has not in its hands is ignored and counted; if there is a
+    ``request``, it is answered by a Reply: 404 when the message is not in flight, 403 when only
+    others have it.  Nothing else is answered.  ``wire`` is what
     the door wants back when the acknowledge is passed on to the producer (F79).  One whose
     ``channel`` is none goes to the client of that id, if it has a ``wire`` (F116); ``size`` is what
     it costs, in bytes.
     """
 
-    __slots__ = ("message_id", "channel", "queue_id", "positive", "reason", "wire", "size")
+    __slots__ = (
+        "message_id",
+        "channel",
+        "queue_id",
+        "positive",
+        "reason",
+        "wire",
+        "size",
+        "request",
+    )
 
     def __init__(
         self,
@@ -156,6 +180,7 @@ class Acknowledge(SessionCommand):
         reason: str = "",
         wire: object = None,
         size: int = 0,
+        request: object = None,
     ) -> None:
         self.session = session  # as in Push
         self.message_id = message_id
@@ -165,14 +190,50 @@ class Acknowledge(SessionCommand):
         self.reason = reason
         self.wire = wire
         self.size = size
+        self.request = request
+
+
+class Release(SessionCommand):
+    """Give a delivery back: the message waits again, and no delivery handler is asked.
+
+    ``put_back`` is ``PUT_BACK_START`` or ``PUT_BACK_END``; ``delay_ms`` keeps the message from
+    being sent that long (no longer than ``EngineLimits.max_delay_ms``).  One that is ``counted``
+    counts as a put-back (F98); any other may be given back for ever.  A message that several
+    consumers have goes back when the last of them is done with it.  A queue that keeps nothing
+    takes nothing back.  ``request`` is answered as that of an Acknowledge.
+    """
+
+    __slots__ = ("request", "message_id", "channel", "queue_id", "put_back", "delay_ms", "counted")
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        message_id: str,
+        channel: str,
+        queue_id: int,
+        put_back: int = PUT_BACK_END,
+        delay_ms: int = 0,
+        counted: bool = True,
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.message_id = message_id
+        self.channel = channel
+        self.queue_id = queue_id
+        self.put_back = put_back
+        self.delay_ms = delay_ms
+        self.counted = counted
 
 
 class Batch(SessionCommand):
-    """Apply pushes and acknowledges of one session at once, or none of them.
+    """Do pushes, acknowledges and releases of one session all together, or nothing of it.
 
-    Everything that can be refused is checked before anything is applied; the first problem is the
-    batch's answer.  406 when it holds another kind of command or another session's, 482 when it is
-    too long.  Answered 0 after its effects.
+    Everything that can be refused is checked before anything is done; the first problem is the
+    batch's answer: as for single pushes, 404 for an acknowledge of what the session has not in its
+    hands, 406 when a delivery handler refuses a message or when it holds another kind of command or
+    another session's, 482 when it is too long, 501 in a cluster, 503 when it cannot be saved.
+    Answered 0 when all of it is safe; nobody sees any of it before.
     """
 
     __slots__ = ("request", "commands")
@@ -181,3 +242,21 @@ class Batch(SessionCommand):
         super().__init__(session)
         self.request = request
         self.commands = commands
+
+
+class CancelMessage(SessionCommand):
+    """Remove the deferred messages with this id from a queue.
+
+    404 when there is none, because it never was there or is due already.
+    """
+
+    __slots__ = ("request", "channel", "queue_id", "message_id")
+
+    def __init__(
+        self, session: int, request: object, channel: str, queue_id: int, message_id: str
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channel = channel
+        self.queue_id = queue_id
+        self.message_id = message_id

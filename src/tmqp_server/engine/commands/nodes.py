@@ -1,4 +1,4 @@
-"""Owns the commands about other nodes of a cluster: what one decided, and whether one is there.
+"""The commands about other nodes of a cluster: what one decided, and whether one is there.
 
 They come from no client: the door of a node's connection, or this server's own connection to a
 master, makes them.

@@ -1,4 +1,4 @@
-"""Owns the commands of reading what is kept: offsets, ranges, cursors, and the storage's answers.
+"""The commands of reading what is kept: offsets, ranges, cursors, and the storage's answers.
 
 Numbers are sequences: a message's place in what is kept of its queue.  The bytes of messages pass
 through the engine unseen.
@@ -12,6 +12,7 @@ from tmqp_server.engine.records import Record
 
 __all__ = [
     "Blocks",
+    "Browse",
     "CommitCursor",
     "CursorCommand",
     "KeptPart",
@@ -275,6 +276,49 @@ class OffsetsFound(Command):
         self.number = number
         self.code = code
         self.offsets = offsets
+
+
+class Browse(SessionCommand):
+    """Look at what is in a queue, by rising sequence, without a change to anything.
+
+    From ``first`` on, up to ``limit`` messages and ``max_bytes`` of them, 0 for as many as the
+    server shows; ``states`` are bits of ``BROWSED_...``; with a ``message_id`` only messages that
+    have it.  Answered with a ``BrowseSnapshot``; 404, and 503 when the session looks already, or
+    too many do.
+    """
+
+    __slots__ = (
+        "request",
+        "channel",
+        "queue_id",
+        "first",
+        "limit",
+        "max_bytes",
+        "states",
+        "message_id",
+    )
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        channel: str,
+        queue_id: int,
+        first: int,
+        limit: int,
+        max_bytes: int,
+        states: int,
+        message_id: str,
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channel = channel
+        self.queue_id = queue_id
+        self.first = first
+        self.limit = limit
+        self.max_bytes = max_bytes
+        self.states = states
+        self.message_id = message_id
 
 
 class Blocks(Record):

@@ -1,4 +1,4 @@
-"""Owns the commands about routers, and the envelope of a message for one (F120-F126)."""
+"""The commands about routers, and the envelope of a message for one (F120-F126)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the commands for pushes and acknowledges in a row, and what a door gives with them."""
+"""The commands for pushes and acknowledges in a row, and what a door gives with them."""
 
 from __future__ import annotations
 

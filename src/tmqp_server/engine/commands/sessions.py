@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from tmqp_server.engine.commands.base import Command, SessionCommand
 from tmqp_server.engine.model.message import SubscriptionFilter
+from tmqp_server.engine.model.terms import Terms
 
 __all__ = [
     "Block",
     "Connect",
     "Disconnect",
+    "Extend",
     "Grant",
     "Join",
     "Leave",
+    "SetTerms",
     "Unblock",
 ]
 
@@ -102,12 +105,13 @@ class Join(SessionCommand):
     """Subscribe to a channel, and with it to all its queues (F48).
 
     Stored messages are delivered before the Reply, as far as one step carries.  Joining again is
-    answered 0 and sets ``credit`` and ``filter`` anew.  ``credit`` is the number of deliveries
-    that may be sent, -1 for no bound.  404 when there is no such channel and none is created,
+    answered 0 and sets ``credit`` and ``filter`` anew, and of the ``terms`` what they say.
+    ``credit`` is the number of deliveries that may be sent, -1 for no bound.  400 and 482 for
+    impossible terms, 404 when there is no such channel and none is created,
     482 for the channel's client limit or the session's number of subscriptions.
     """
 
-    __slots__ = ("request", "channel", "credit", "filter")
+    __slots__ = ("request", "channel", "credit", "filter", "terms")
 
     def __init__(
         self,
@@ -116,12 +120,14 @@ class Join(SessionCommand):
         channel: str,
         credit: int = -1,
         filter: SubscriptionFilter | None = None,
+        terms: Terms | None = None,
     ) -> None:
         super().__init__(session)
         self.request = request
         self.channel = channel
         self.credit = credit
         self.filter = filter
+        self.terms = terms
 
 
 class Leave(SessionCommand):
@@ -141,12 +147,55 @@ class Leave(SessionCommand):
 class Grant(SessionCommand):
     """Set the delivery credit of a subscription: so many more may be sent, -1 for no bound.
 
-    Replaces what was left.  Ignored when the session has not joined the channel.
+    Replaces what was left.  404 when the session has not joined the channel.
     """
 
-    __slots__ = ("channel", "credit")
+    __slots__ = ("channel", "credit", "request")
 
-    def __init__(self, session: int, channel: str, credit: int) -> None:
+    def __init__(self, session: int, channel: str, credit: int, request: object = None) -> None:
         super().__init__(session)
         self.channel = channel
         self.credit = credit
+        self.request = request
+
+
+class SetTerms(SessionCommand):
+    """Change the terms of a subscription; they hold for what is sent from now on.
+
+    A smaller window sends nothing until enough is answered.  404 when the session has not joined
+    the channel, 400 and 482 for impossible terms.
+    """
+
+    __slots__ = ("request", "channel", "terms")
+
+    def __init__(self, session: int, request: object, channel: str, terms: Terms) -> None:
+        super().__init__(session)
+        self.request = request
+        self.channel = channel
+        self.terms = terms
+
+
+class Extend(SessionCommand):
+    """Give a consumer ``timeout_ms`` from now to answer for a delivery.
+
+    404 when the message is not in flight, 403 when only others have it, 400 and 482 for an
+    impossible time.
+    """
+
+    __slots__ = ("request", "message_id", "channel", "queue_id", "timeout_ms")
+
+    def __init__(
+        self,
+        session: int,
+        request: object,
+        message_id: str,
+        channel: str,
+        queue_id: int,
+        timeout_ms: int,
+    ) -> None:
+        super().__init__(session)
+        self.request = request
+        self.message_id = message_id
+        self.channel = channel
+        self.queue_id = queue_id
+        self.timeout_ms = timeout_ms

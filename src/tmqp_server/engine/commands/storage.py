@@ -104,15 +104,19 @@ class Fetched(Command):
     """The answer to Fetch: the messages, in rising sequence.
 
     ``up_to`` is how far the storage has looked: every message up to there that is not among them
-    is not owed any more, or could not be read.
+    is not owed any more, or could not be read.  ``withheld`` of these are whole, but of a door that
+    this server does not know: they stay where they are.
     """
 
-    __slots__ = ("number", "messages", "up_to")
+    __slots__ = ("number", "messages", "up_to", "withheld")
 
-    def __init__(self, number: int, messages: list[KeptMessage], up_to: int) -> None:
+    def __init__(
+        self, number: int, messages: list[KeptMessage], up_to: int, withheld: int = 0
+    ) -> None:
         self.number = number
         self.messages = messages
         self.up_to = up_to
+        self.withheld = withheld
 
 
 class StorageState(Command):

@@ -1,7 +1,7 @@
-"""Owns the commands of transactions: open, push, commit, abort, list; what was committed before.
+"""The commands of transactions: open, push, commit, abort, list; what was committed before.
 
 A transaction belongs to an *application* and to one *epoch* of it, a number that rises from one
-commit to the next.  What is pushed into it comes in parcels, which the engine never looks into.
+commit to the next.  What is pushed into it comes in message sets, which the engine never opens.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from tmqp_server.engine.records import Record
 
 __all__ = [
     "AbortTransaction",
-    "Bundle",
     "CommitTransaction",
     "ListTransactions",
+    "MessageSet",
     "OpenTransaction",
-    "Parcel",
     "PushTransaction",
     "RestoreMark",
+    "Segment",
 ]
 
 
-#: A bundle is full when it has as much, or as many.
-_BUNDLE_BYTES: Final = 1_048_576
-_BUNDLE_MESSAGES: Final = 8_192
+#: A segment is full when it has as much, or as many.
+_SEGMENT_BYTES: Final = 1_048_576
+_SEGMENT_MESSAGES: Final = 8_192
 
 
 @mypyc_attr(acyclic=True)
-class Parcel(Record):
+class MessageSet(Record):
     """Messages for one queue, in the order of pushing, as their door wants them to be kept.
 
     ``data`` is for the storage to hand back to the door of that name; ``size`` is in bytes as the
@@ -90,34 +90,34 @@ class Parcel(Record):
         return len(self.data) + len(self.sizes) + len(self.offsets)
 
 
-class Bundle(Record):
-    """Parcels for one queue that are kept in one piece, about 1 MiB; in the order of pushing.
+class Segment(Record):
+    """Message sets for one queue that are kept in one piece, about 1 MiB; in the order of pushing.
 
     ``staging`` is the number under which the storage was asked to put it aside, 0 for one that is
-    in memory; ``parcels`` is empty when the storage has done so.  ``highs`` says then of each
+    in memory; ``message sets`` is empty when the storage has done so.  ``highs`` says then of each
     message, in a byte, whether it has high priority, unless all are alike.
     """
 
-    __slots__ = ("parcels", "count", "high", "size", "staging", "highs")
+    __slots__ = ("message_sets", "count", "high", "size", "staging", "highs")
 
     def __init__(self) -> None:
-        self.parcels: list[Parcel] = []
+        self.message_sets: list[MessageSet] = []
         self.count = 0
         self.high = 0
         self.size = 0
         self.staging = 0
         self.highs = b""
 
-    def add(self, parcel: Parcel) -> None:
-        """Put a parcel behind the others."""
-        self.parcels.append(parcel)
-        self.count += parcel.count
-        self.high += parcel.high
-        self.size += len(parcel.data)
+    def add(self, message_set: MessageSet) -> None:
+        """Put a message set behind the others."""
+        self.message_sets.append(message_set)
+        self.count += message_set.count
+        self.high += message_set.high
+        self.size += len(message_set.data)
 
     def is_full(self) -> bool:
-        """Whether the next parcel begins another one."""
-        return self.size >= _BUNDLE_BYTES or self.count >= _BUNDLE_MESSAGES
+        """Whether the next message set begins another one."""
+        return self.size >= _SEGMENT_BYTES or self.count >= _SEGMENT_MESSAGES
 
 
 class OpenTransaction(SessionCommand):
@@ -154,13 +154,13 @@ class OpenTransaction(SessionCommand):
 class PushTransaction(SessionCommand):
     """Stage messages.  Answered with a TransactionSnapshot.
 
-    ``problem`` is the result code of what the door could not read.  All parcels are staged or none;
+    ``problem`` is the result code of what the door could not read.  All sets are staged or none;
     when none are, the transaction is broken, so that it cannot be committed without them.  404 for
     no such transaction (of that application, if one is named), 409 for one that is broken or being
     committed; for a queue 401, 404, 406 or 482; 482 or 503 for too much.
     """
 
-    __slots__ = ("request", "application", "transaction", "parcels", "problem")
+    __slots__ = ("request", "application", "transaction", "message_sets", "problem")
 
     def __init__(
         self,
@@ -168,14 +168,14 @@ class PushTransaction(SessionCommand):
         request: object,
         application: str,
         transaction: int,
-        parcels: list[Parcel],
+        message_sets: list[MessageSet],
         problem: int = 0,
     ) -> None:
         super().__init__(session)
         self.request = request
         self.application = application
         self.transaction = transaction
-        self.parcels = parcels
+        self.message_sets = message_sets
         self.problem = problem
 
 

@@ -1,4 +1,4 @@
-"""Owns what clients say to each other: direct messages, their acknowledges, and responses.
+"""What clients say to each other: direct messages, their acknowledges, and responses.
 
 Theory of operation.  Nothing is kept: a message is passed on in the step that brings it, or it is
 not passed on at all.  So what a slow client costs must be bounded here.  A direct message goes to
@@ -77,7 +77,7 @@ class Direct:
             size = question_bytes(command.message_id, len(receivers))
             if not self._core.has_room(size):
                 return False
-        self._core.out.append(Forward(receivers, command.wire))
+        self._core.out.append(Forward(receivers, command.wire, session.door))
         self._expect(receivers, command, session)
         return True
 
@@ -127,7 +127,7 @@ class Direct:
         if client is None or not self._waits(client, command.message_id, command.kind, session):
             self._core.counters.answers_dropped += 1
         else:
-            self._pass(client, command.size, command.wire)
+            self._pass(client, command.size, command.wire, session.door)
 
     def _waits(self, client: Session, message_id: str, kind: int, session: Session) -> bool:
         """Whether a client waits for an answer of this kind from a session; it is counted then."""
@@ -139,7 +139,8 @@ class Direct:
     def decline(self, command: Command, session: Session) -> None:
         """Answer what nobody could make sense of."""
         assert isinstance(command, Decline)
-        self._core.out.append(Reply(session.number, command.request, command.code))
+        body = command.words or None
+        self._core.out.append(Reply(session.number, command.request, command.code, body))
 
     def hand_over(self, command: Command, session: Session) -> None:
         """Give a custom message to whoever knows what it means (F17)."""
@@ -156,14 +157,14 @@ class Direct:
             return False
         if not self._waits(client, command.message_id, ASKS_ACKNOWLEDGE, session):
             return False
-        self._pass(client, command.size, command.wire)
+        self._pass(client, command.size, command.wire, session.door)
         return True
 
-    def _pass(self, client: Session, size: int, wire: object) -> None:
+    def _pass(self, client: Session, size: int, wire: object, door: str) -> None:
         core = self._core
         if client.blocked:
             if client.answer_bytes + size > core.limits.max_answer_bytes_while_blocked:
                 core.counters.answers_dropped += 1
                 return
             client.answer_bytes += size
-        core.out.append(Forward([client.number], wire))
+        core.out.append(Forward([client.number], wire, door))

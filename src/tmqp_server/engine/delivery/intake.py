@@ -1,4 +1,4 @@
-"""Owns what comes in message by message: pushes and acknowledges, one by one or in batches."""
+"""What comes in message by message: pushes and acknowledges, one by one."""
 
 from __future__ import annotations
 
@@ -14,19 +14,27 @@ from tmqp.constants import (
     RESULT_UNACCEPTABLE,
     RESULT_UNAUTHORIZED,
 )
-from tmqp_server.engine.commands import Acknowledge, Batch, Command, Push, SessionCommand
+from tmqp_server.engine.books import DEFERRAL_BYTES
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    Command,
+    Extend,
+    Push,
+    PushExtras,
+    Release,
+)
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.direct import Direct
 from tmqp_server.engine.delivery.outcomes import NACK_STORAGE, Outcomes
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
-from tmqp_server.engine.effects import Confirm, Effect, Reply
+from tmqp_server.engine.effects import Confirm, Deliver, Effect, Reply
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.message import MARK_CONFIRMED, MARK_HIGH, MARK_WANTS, Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 
-__all__ = ["Intake", "refused_push"]
+__all__ = ["Intake", "refused_push", "take_extras"]
 
 #: The reason of the negative confirm of a refused push, by result code.
 _REFUSAL_REASONS: Final[dict[int, str]] = {
@@ -69,6 +77,26 @@ def refused_push(command: Push, code: int, reason: str = "") -> list[Effect]:
     return refusal
 
 
+def take_extras(queue: Queue, message: Message, extras: PushExtras, now: float) -> float:
+    """Let a message have what its push says beyond the usual; returns its time-out in seconds, 0
+    for none.
+
+    One may be without the id that was made for it (F41): its producer is told nothing then, for he
+    could not tell what it is about.
+    """
+    timeout_s = queue.message_timeout_s
+    if extras.expires_in_ms > 0:
+        timeout_s = extras.expires_in_ms / 1000
+    if extras.delay_ms > 0:
+        message.rarely().due_at = now + extras.delay_ms / 1000
+    if extras.nameless is not None and not queue.options.use_message_id:
+        message.message_id = ""
+        message.wire = extras.nameless
+        message.marks |= MARK_CONFIRMED
+        queue.expect_nameless()
+    return timeout_s
+
+
 class Intake:
     """Takes pushes and acknowledges."""
 
@@ -76,7 +104,6 @@ class Intake:
         "_core",
         "_direct",
         "_directory",
-        "_max_queue_bytes",
         "_max_total_bytes",
         "_outcomes",
         "_workflow",
@@ -95,7 +122,6 @@ class Intake:
         self._directory = directory
         self._outcomes = outcomes
         self._workflow = workflow
-        self._max_queue_bytes = core.limits.max_queue_bytes
         self._max_total_bytes = core.limits.max_total_bytes
 
     def push(self, command: Push, now: float) -> None:
@@ -119,24 +145,49 @@ class Intake:
             size > queue.size_cap
             or queue.count + queue.spilled >= queue.count_cap
             or ((queue.saves or queue.bounded) and not core.has_room_to_save(size))
-            or queue.bytes + size > self._max_queue_bytes
+            or queue.bytes + size > queue.byte_cap
             or core.message_bytes + core.state_bytes + size + MESSAGE_OVERHEAD_BYTES
             > self._max_total_bytes
         ):
-            problem = self._outcomes.problem_of_push(queue, size)
+            problem = self._outcomes.make_room(queue, size)
             if problem != RESULT_OK:
                 self._outcomes.count_refused(queue)
                 busy = problem == RESULT_BUSY and not core.has_room_to_save(size)
                 core.out.extend(refused_push(command, problem, NACK_STORAGE if busy else ""))
                 return
+        if command.extras is not None:
+            problem = self.problem_of_deferral(queue, command, 0, 0)
+            if problem != RESULT_OK:
+                self._outcomes.count_refused(queue)
+                core.out.extend(refused_push(command, problem))
+                return
         self._enter(queue, command, session, now)
+
+    def problem_of_deferral(self, queue: Queue, command: Push, more: int, more_bytes: int) -> int:
+        """0 when a message may be deferred as it asks, or asks for no such thing, else the result
+        code to answer; *more* messages of *more_bytes* bytes are to be deferred before it."""
+        extras = command.extras
+        if extras is None or extras.delay_ms <= 0:
+            return RESULT_OK
+        core = self._core
+        limits = core.limits
+        if (
+            extras.delay_ms > limits.max_delay_ms
+            or len(queue.deferred) + more >= limits.max_deferred_per_queue
+            or queue.deferred.size() + more_bytes + command.size
+            > limits.max_deferred_bytes_per_queue
+        ):
+            return RESULT_LIMIT_EXCEEDED
+        if not core.has_room(command.size + MESSAGE_OVERHEAD_BYTES + DEFERRAL_BYTES):
+            return RESULT_BUSY
+        return RESULT_OK
 
     def route(self, command: Push, session: Session) -> bool:
         """Put a router's copy of a message into a queue that is there and has room (F124)."""
         queue = self._directory.find_queue(command.channel, command.queue_id)
         if queue is None:
             return False
-        if self._outcomes.problem_of_push(queue, command.size) != RESULT_OK:
+        if self._outcomes.make_room(queue, command.size) != RESULT_OK:
             self._outcomes.count_refused(queue)
             return False
         self._enter(queue, command, session, self._core.now)
@@ -161,26 +212,38 @@ class Intake:
         timeout_s = queue.message_timeout_s
         extras = command.extras
         if extras is not None:
-            if extras.expires_in_ms > 0:
-                timeout_s = extras.expires_in_ms / 1000
-            if extras.delay_ms > 0:
-                message.rarely().due_at = now + extras.delay_ms / 1000
-            if extras.nameless is not None and not queue.options.use_message_id:
-                self._take_id_off(queue, message, extras.nameless)
+            timeout_s = take_extras(queue, message, extras, now)
         if timeout_s > 0.0 and queue.discipline.stores:
             message.rarely().expires_at = now + timeout_s
         session.pushed += 1
-        self._workflow.receive(queue, message, now)
+        if extras is not None and extras.counts_receivers:
+            self._receive_counting(queue, message, now)
+        else:
+            self._workflow.receive(queue, message, now)
 
-    def _take_id_off(self, queue: Queue, message: Message, wire: object) -> None:
-        """Let a message be without the id that was made for it (F41).
+    def _receive_counting(self, queue: Queue, message: Message, now: float) -> None:
+        """Take a message in, and note to how many consumers it goes at once.
 
-        Its producer is told nothing, for he could not tell what it is about.
+        Most are confirmed before they are sent: what is told here already is completed.
         """
-        message.message_id = ""
-        message.wire = wire
-        message.marks |= MARK_CONFIRMED
-        queue.expect_nameless()
+        out = self._core.out
+        before = len(out)
+        rare = message.rarely()
+        rare.receivers = 0
+        self._workflow.receive(queue, message, now)
+        confirm = rare.held_confirm
+        for effect in out[before:]:
+            if isinstance(effect, Deliver):
+                if effect.message is message:
+                    rare.receivers += len(effect.sessions)
+            elif (
+                isinstance(effect, Confirm)
+                and effect.message_id == message.message_id
+                and effect.session == message.producer.number
+            ):
+                confirm = effect
+        if isinstance(confirm, Confirm):
+            confirm.receivers = rare.receivers
 
     def acknowledge(self, command: Acknowledge, now: float) -> None:
         """Take a consumer's answer; one for a queue that does not exist is counted (F95)."""
@@ -198,60 +261,32 @@ class Intake:
         if queue is None:
             core.counters.unknown_acks += 1
             session.unknown_acks += 1
+            self._workflow.refuse_answer(None, session, command.message_id, command.request)
             return
         self._workflow.acknowledge(queue, session, command, now)
 
-    # --- Batches ---------------------------------------------------------------------------------
+    def release(self, command: Command, session: Session) -> None:
+        """Take a delivery back that a consumer gives back."""
+        assert isinstance(command, Release)
+        core = self._core
+        queue = self._directory.find_queue(command.channel, command.queue_id)
+        if queue is None:
+            core.counters.unknown_acks += 1
+            session.unknown_acks += 1
+            self._workflow.refuse_answer(None, session, command.message_id, command.request)
+            return
+        self._workflow.release(queue, session, command, core.now)
 
-    def batch(self, command: Command, session: Session) -> None:
-        """Apply pushes and acknowledges at once, or none of them.
-
-        Queues that the batch created by itself stay, even when it is refused in the end.
-        """
-        assert isinstance(command, Batch)
-        queues: list[Queue] = []
-        code = self._problem_of_batch(command, session, queues)
-        if code == RESULT_OK:
-            now = self._core.now
-            following = iter(queues)
-            for each in command.commands:
-                if isinstance(each, Push):
-                    # Not through push(): room was checked, and nothing may be refused now.
-                    self._enter(next(following), each, session, now)
-                elif isinstance(each, Acknowledge):
-                    self.acknowledge(each, now)
-        if command.request is not None:
-            self._core.out.append(Reply(session.number, command.request, code))
-
-    def _problem_of_batch(self, batch: Batch, session: Session, queues: list[Queue]) -> int:
-        """0 when all can be applied, else the first problem; fills in the pushes' queues."""
-        if len(batch.commands) > self._core.limits.max_batch_length:
-            return RESULT_LIMIT_EXCEEDED
-        for each in batch.commands:
-            if not isinstance(each, SessionCommand) or each.session != session.number:
-                return RESULT_UNACCEPTABLE
-            if not isinstance(each, (Push, Acknowledge)):
-                return RESULT_UNACCEPTABLE
-        more: dict[tuple[str, int], int] = {}
-        more_bytes: dict[tuple[str, int], int] = {}
-        all_bytes = 0
-        for each in batch.commands:
-            if not isinstance(each, Push):
-                continue
-            changes = None if each.extras is None else each.extras.changes
-            queue = self._directory.open_queue(each.channel, each.queue_id, changes)
-            if queue is None:
-                return self._directory.problem
-            key = (queue.channel_name, queue.queue_id)
-            there = more.get(key, 0)
-            bytes_there = more_bytes.get(key, 0)
-            problem = self._outcomes.problem_of_push(queue, each.size, there, bytes_there)
-            if problem != RESULT_OK:
-                return problem
-            more[key] = there + 1
-            more_bytes[key] = bytes_there + each.size
-            all_bytes += each.size + MESSAGE_OVERHEAD_BYTES
-            queues.append(queue)
-        if self._core.total_bytes + all_bytes > self._core.limits.max_total_bytes:
-            return RESULT_BUSY
-        return RESULT_OK
+    def extend(self, command: Command, session: Session) -> None:
+        """Give a consumer more time to answer, or less."""
+        assert isinstance(command, Extend)
+        core = self._core
+        queue = self._directory.find_queue(command.channel, command.queue_id)
+        code = RESULT_NOT_FOUND
+        if command.timeout_ms < 1:
+            code = RESULT_BAD_REQUEST
+        elif command.timeout_ms > core.limits.max_acknowledge_timeout_ms:
+            code = RESULT_LIMIT_EXCEEDED
+        elif queue is not None:
+            code = self._workflow.extend(queue, session, command, core.now)
+        core.reply(session, command.request, code)

@@ -1,4 +1,4 @@
-"""Owns what decisions lead to: confirms, saving, putting back, giving up, settling.
+"""What decisions lead to: confirms, saving, putting back, giving up, settling.
 
 Theory of operation.  Three promises are kept.
 
@@ -66,11 +66,13 @@ from tmqp_server.engine.model.message import (
     MARK_SAVED,
     MARK_SAVING,
     MARK_SHARED,
+    MARK_UNCOUNTED,
     MARK_WANTS,
     Message,
 )
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.times import NEVER
+from tmqp_server.engine.options import DEAD_LETTER, REFUSE
 
 __all__ = ["NACK_STORAGE", "Outcomes"]
 
@@ -79,6 +81,8 @@ _NOT_A_DECISION: Final = "a delivery handler must return a Decision"
 NACK_STORAGE: Final = "storage"
 #: The reason told when an ephemeral queue has no room.
 _NO_ROOM: Final = "limit-exceeded"
+#: Messages that make way for one push.
+_MOST_DISPLACED: Final = 1_000
 
 
 class Outcomes:
@@ -174,7 +178,7 @@ class Outcomes:
             except Exception as error:  # noqa: BLE001 - user code hurts its own message only
                 self.apply(queue, message, self._failed(queue, message, error))
 
-    # --- Saving and telling the producer ---------------------------------------------------------
+    # --- Saving and confirming -------------------------------------------------------------------
 
     def apply(self, queue: Queue, message: Message, decision: Decision) -> None:
         """Carry out the parts *save* and *acknowledge* of a decision, in this order (F103)."""
@@ -241,6 +245,9 @@ class Outcomes:
             source,
             forwarded,
         )
+        rare = message.rare
+        if rare is not None:
+            effect.receivers = rare.receivers
         if positive and message.marks & MARK_SAVING:
             message.rarely().held_confirm = effect
         else:
@@ -264,11 +271,25 @@ class Outcomes:
             except Exception as error:  # noqa: BLE001 - user code hurts its own message only
                 self.apply(queue, message, self._failed(queue, message, error))
                 return True
-        if queue.options.ephemeral:
+        if queue.options.ephemeral or queue.temporary:
             return True
         if not self._core.has_room_to_save(message.size):
             return False
         self.saver.save(queue, message)
+        return True
+
+    def will_save(self, queue: Queue, message: Message, decision: Decision) -> bool:
+        """Whether a message of a batch is saved with it, as its queue's handler has decided."""
+        if not decision.save or not queue.discipline.stores or not self._core.stores:
+            return False
+        if queue.options.ephemeral or queue.temporary:
+            return False
+        if queue.hooks & HOOK_SAVE:
+            try:
+                return queue.handler.save_message(queue, message)
+            except Exception:  # noqa: BLE001 - user code hurts its own batch only
+                self.count_error(queue)
+                return False
         return True
 
     # --- Entering and leaving the queue ----------------------------------------------------------
@@ -278,15 +299,50 @@ class Outcomes:
 
         *more* messages of *more_bytes* bytes are to enter before it.
         """
-        problem = self._problem_of_queue(queue, size, more, more_bytes)
+        problem = self.problem_of_queue(queue, size, more, more_bytes)
         if problem == RESULT_OK:
             memory = size + more_bytes + (more + 1) * MESSAGE_OVERHEAD_BYTES
             if self._core.total_bytes + memory > self._limits.max_total_bytes:
                 problem = RESULT_BUSY
         return problem
 
-    def _problem_of_queue(self, queue: Queue, size: int, more: int, more_bytes: int) -> int:
-        """As far as this queue is concerned: of a message that moves, memory is taken already."""
+    def make_room(self, queue: Queue, size: int) -> int:
+        """As ``problem_of_push``; but what has waited longest makes way if the queue wants that.
+
+        A message that fits no empty queue displaces nothing, nor does one that is refused because
+        the server is full: others need that room.
+        """
+        problem = self.problem_of_push(queue, size)
+        if problem != RESULT_LIMIT_EXCEEDED or queue.options.when_full == REFUSE:
+            return problem
+        if size > queue.size_cap or size > queue.byte_cap:
+            return problem
+        for _ in range(_MOST_DISPLACED):
+            oldest = queue.take_oldest()
+            if oldest is None:
+                break
+            self._displace(queue, oldest)
+            problem = self.problem_of_push(queue, size)
+            if problem != RESULT_LIMIT_EXCEEDED:
+                break
+        if queue.spilled:
+            self._core.refill(queue)
+        return problem
+
+    def _displace(self, queue: Queue, message: Message) -> None:
+        """End a message that makes way for another."""
+        self._core.budget -= 1
+        queue.counters.displaced += 1
+        if queue.options.when_full == DEAD_LETTER:
+            self._give_up(queue, message)
+            return
+        if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
+            self.confirm(message, False, _NO_ROOM, "", None)
+        self.drop(queue, message)
+
+    def problem_of_queue(self, queue: Queue, size: int, more: int, more_bytes: int) -> int:
+        """The same as far as this queue is concerned: for a message that moves memory is taken
+        already, and for a batch it is counted as a whole."""
         limits = self._limits
         if queue.discipline.refuses:
             return RESULT_UNAUTHORIZED
@@ -294,13 +350,14 @@ class Outcomes:
         if 0 < options.message_size_limit < size or size > limits.max_message_bytes:
             return RESULT_LIMIT_EXCEEDED
         if not queue.discipline.replaces:
-            waiting = queue.waiting_count() + queue.spilled + len(queue.deferred) + more
+            waiting = queue.waiting_count() + queue.spilled + len(queue.deferred)
+            waiting += queue.withheld + more
             if 0 < options.message_limit <= waiting:
                 return RESULT_LIMIT_EXCEEDED
         if queue.count + more >= limits.max_messages_per_queue:
             return RESULT_LIMIT_EXCEEDED
         size += more_bytes
-        if queue.bytes + size > limits.max_queue_bytes:
+        if queue.bytes + size > queue.byte_cap:
             return RESULT_LIMIT_EXCEEDED
         return self._problem_of_storage(queue, size)
 
@@ -385,21 +442,26 @@ class Outcomes:
                 rare.expires_at = NEVER
                 queue.counters.requeued += 1
                 return False
-        queue.counters.expired += 1
-        self.settle(queue, message)
+        if queue.options.expired_to_dead_letter:
+            self._give_up(queue, message)
+        else:
+            queue.counters.expired += 1
+            self.settle(queue, message)
         return True
 
     def put_back(self, queue: Queue, message: Message, where: int) -> None:
         """Let a message wait again, unless it was put back too often (F98).
 
-        The limit counts put-backs, so a message is sent at most once more than that.
+        The limit counts put-backs, so a message is sent at most once more than that.  One that was
+        given back with a delay waits until its time has come.
         """
         if message.marks & MARK_DECIDED:
             self.settle_elsewhere(queue, message, not message.marks & MARK_NEGATIVE)
             return
-        message.marks &= ~(MARK_BACK | MARK_ANSWERED | MARK_NEGATIVE)
+        counts = not message.marks & MARK_UNCOUNTED
+        message.marks &= ~(MARK_BACK | MARK_ANSWERED | MARK_NEGATIVE | MARK_UNCOUNTED)
         rare = message.rarely()
-        if rare.put_backs >= queue.put_back_limit:
+        if counts and rare.put_backs >= queue.put_back_limit:
             self._give_up(queue, message)
             return
         if queue.discipline.replaces:
@@ -409,9 +471,14 @@ class Outcomes:
                 self.settle(queue, message)
                 return
             self.make_way(queue, message)
-        rare.put_backs += 1
+        rare.put_backs += counts
         queue.counters.requeued += 1
-        if where == PUT_BACK_START:
+        if rare.due_at > self._core.now:
+            if where == PUT_BACK_START:
+                message.marks |= MARK_BACK_START  # when its time has come
+            self.saver.save_again(queue, message)
+            self._flights.defer(queue, message, rare.due_at)
+        elif where == PUT_BACK_START:
             queue.put_first(message)
         else:
             self.saver.save_again(queue, message)
@@ -428,6 +495,20 @@ class Outcomes:
         if queue.spilled:
             self.saver.clear_tails(queue, True, True)
 
+    def mark_released(self, message: Message, put_back: int, due_at: float, counted: bool) -> None:
+        """Note that a consumer has given a message back; it goes back as ``mark_put_back`` says.
+
+        It counts as put back if anybody wanted it back so that it counts, and it is not sent before
+        the last of their times.
+        """
+        first = not message.marks & MARK_BACK
+        uncounted = not counted and (first or message.marks & MARK_UNCOUNTED != 0)
+        self.mark_put_back(message, put_back)
+        if uncounted:
+            message.marks |= MARK_UNCOUNTED
+        rare = message.rarely()
+        rare.due_at = max(rare.due_at, due_at)
+
     def put_back_marked(self, queue: Queue, message: Message) -> None:
         """Put back a message whose marks say where."""
         where = PUT_BACK_START if message.marks & MARK_BACK_START else PUT_BACK_END
@@ -436,6 +517,7 @@ class Outcomes:
     def mark_put_back(self, message: Message, put_back: int) -> None:
         """Note that a message goes back when its last delivery is closed."""
         if put_back != PUT_BACK_NO:
+            message.marks &= ~MARK_UNCOUNTED
             mark = MARK_BACK_START if put_back == PUT_BACK_START else MARK_BACK_END
             message.marks |= mark
 
@@ -455,7 +537,7 @@ class Outcomes:
         if target is None or target is queue or not target.discipline.stores:
             self.drop(queue, message)
             return
-        if self._problem_of_queue(target, message.size, 0, 0) != RESULT_OK:
+        if self.problem_of_queue(target, message.size, 0, 0) != RESULT_OK:
             self.drop(queue, message)
             return
         queue.counters.dead += 1
@@ -463,7 +545,9 @@ class Outcomes:
         letter = self._readdressed(message, target)
         letter.rarely().hops = hops
         self._flights.admit(target, letter)
-        if message.marks & (MARK_SAVED | MARK_SAVING):
+        if target.temporary:
+            pass  # the storage does not know it
+        elif message.marks & (MARK_SAVED | MARK_SAVING):
             self.saver.move(queue, message, letter)
             self.saver.save(target, letter)
         elif target.saves:

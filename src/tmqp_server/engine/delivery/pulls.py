@@ -1,4 +1,4 @@
-"""Owns pulls: messages given to those who ask for them, from pull queues and cache queues.
+"""Pulls: messages given to those who ask for them, from pull queues and cache queues.
 
 Theory of operation.  A pull of a pull queue promises so many messages as wait there and are not
 promised to others (F107), and sends them one by one, each with the whole delivery workflow.  What
@@ -86,6 +86,7 @@ class Puller:
         if queue is None:
             self._refuse(session, command, _NO_QUEUE)
             return
+        channel.audience.used = True
         joined = channel.key in session.subscriptions
         if queue.discipline.pulled and queue.discipline.replaces:
             self._read_cache(queue, session, command, joined)

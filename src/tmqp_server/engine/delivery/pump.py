@@ -1,4 +1,4 @@
-"""Owns the pump: moving what waits to those who can take it, in portions that fit into a step.
+"""The pump: moving what waits to those who can take it, in portions that fit into a step.
 
 Theory of operation.  ``pump`` drains one queue until it is empty, must wait, or the portion is
 used up.  A queue that waits is always found again by what it waits for:
@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.choosing import Chooser
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.flights import Flights
@@ -38,17 +39,21 @@ _UNIT_SHIFT: Final = 10
 class Pump:
     """Drains queues."""
 
-    __slots__ = ("_core", "_flights", "_outcomes", "_sender")
+    __slots__ = ("_chooser", "_core", "_flights", "_outcomes", "_sender")
 
     def __init__(self, core: Core, flights: Flights, outcomes: Outcomes, sender: Sender) -> None:
         self._core = core
         self._flights = flights
         self._outcomes = outcomes
         self._sender = sender
+        self._chooser = Chooser(core, outcomes, sender)
 
     def pump(self, queue: Queue, now: float, floor: int = 0) -> None:
         """Send what waits in *queue* until the budget is down to *floor*."""
         core = self._core
+        if queue.chooses():
+            self._chooser.pump(queue, now, floor)
+            return
         while queue.high_count or queue.regular_count:
             if queue.spilled:
                 core.refill(queue)
@@ -83,7 +88,7 @@ class Pump:
         if not queue.runnable:
             self.pump(queue, now)
 
-    def rouse(self, now: float) -> None:
+    def wake_waiting(self, now: float) -> None:
         """Let queues try whose audience can take messages again."""
         core = self._core
         awake = core.awake
@@ -104,7 +109,7 @@ class Pump:
         core = self._core
         # Cleared messages count against the limits until they are disposed of: some go each time.
         self._dispose(max(core.budget - _SHARE, 0))
-        self.rouse(now)
+        self.wake_waiting(now)
         runnable = core.runnable
         while runnable and core.budget > 0:
             queue = runnable.popleft()
@@ -128,5 +133,5 @@ class Pump:
             if message is None:
                 trash.popleft()
                 continue
-            self._flights.take_from_all(message)
+            self._flights.take_from_all(heap.queue, message)
             self._outcomes.settle(heap.queue, message)

@@ -1,13 +1,17 @@
-"""Owns runs: pushes, or answers, in a row about one queue, taken as one where that is possible.
+"""Runs: pushes, or answers, in a row about one queue, taken as one where that is possible.
 
 Theory of operation.  A queue that keeps nothing and waits for nobody (a broadcast, or any queue
 without acknowledges whose consumers take everything at once) has nothing to do for each message but
-to count it.  So a door may bring messages that differ in id and payload only as one ``PushRun``,
-and :class:`Runs` takes all of them in one go where each would be sent at once: one or two
+to count it.  So a door may bring messages that differ in what it alone reads as one ``PushRun``,
+and :class:`RunIntake` takes all of them in one go where each would be sent at once: one or two
 ``DeliverRun`` carry them out, and the books say what they would say after as many pushes.  Where
 the only consumer is to acknowledge, each message is noted as in flight, and that is all; where the
 queue is durable as well, the storage is asked to keep them by one ``AppendRun`` with one ticket,
 whose ``Synced`` releases one ``ConfirmRun`` (rule 1).
+
+Where each message goes to one consumer (round robin, first acquirer) the run is *dealt*
+(``dealing.py``): each consumer gets its share by one ``DeliverRun``, and what nobody can take now
+waits in line, all of it at once.
 
 Where a single one of them might need another look (a limit that is near, somebody who must be told
 or asked, a consumer that is slow) nothing is taken in one go: the run is *divided*, and its pushes
@@ -20,9 +24,12 @@ storage by one ``EraseRun``.
 
 from __future__ import annotations
 
+from typing import Final
+
 from tmqp.constants import DECIDE_ACK_NEGATIVE, DECIDE_ACK_NONE
 from tmqp_server.engine.commands import AcknowledgeRun, PushRun
 from tmqp_server.engine.core import Core, PendingRun
+from tmqp_server.engine.delivery.dealing import Deal, deal
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.effects import AppendRun, ConfirmRun, DeliverRun, EraseRun
 from tmqp_server.engine.events import MESSAGE_PRODUCED
@@ -40,6 +47,7 @@ from tmqp_server.engine.model.message import (
     MARK_CONFIRMED,
     MARK_HIGH,
     MARK_SAVING,
+    MARK_TIMED,
     MARK_TOGETHER,
     MARK_WANTS,
     Message,
@@ -47,19 +55,21 @@ from tmqp_server.engine.model.message import (
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 
-__all__ = ["Runs"]
+__all__ = ["RunIntake"]
+
+#: Of a run of which nobody asks what is in it.
+_NO_CONTENTS: Final[tuple[list[str], list[int], list[object]]] = ([], [], [])
 
 
-class Runs:
+class RunIntake:
     """Takes runs."""
 
-    __slots__ = ("_core", "_flights", "_max_queue_bytes", "_max_total_bytes", "_workflow")
+    __slots__ = ("_core", "_flights", "_max_total_bytes", "_workflow")
 
     def __init__(self, core: Core, flights: Flights, workflow: Workflow) -> None:
         self._core = core
         self._flights = flights
         self._workflow = workflow
-        self._max_queue_bytes = core.limits.max_queue_bytes
         self._max_total_bytes = core.limits.max_total_bytes
 
     def push(self, run: PushRun, now: float) -> bool:
@@ -75,7 +85,9 @@ class Runs:
         if session is None or queue is None:
             return False
         decision = queue.receipt_asked if run.wants_confirm else queue.receipt
-        if not self._has_room(queue, run) or not self._goes_through(queue):
+        if not self._has_room(queue, run):
+            return False
+        if not (self._can_be_dealt(queue) if queue.single else self._goes_through(queue)):
             return False
         audience = queue.audience
         confirms = decision is ACKNOWLEDGE
@@ -88,6 +100,8 @@ class Runs:
                 return False  # each confirm is to stand before the producer's own delivery
         elif decision is not ALLOW:
             return False
+        if queue.single:
+            return self._deal(queue, session, run, confirms, now)
         if audience.stale:
             audience.refresh()
         if queue.options.request_acknowledge and audience.everyone:
@@ -106,13 +120,13 @@ class Runs:
         """Whether each message fits, with those before it that may still be there."""
         core = self._core
         count, size = 0, run.largest
-        if queue.options.request_acknowledge:
+        if queue.options.request_acknowledge or queue.single:
             count, size = run.count - 1, run.size
         memory = size + (count + 1) * MESSAGE_OVERHEAD_BYTES
         return (
             run.largest <= queue.size_cap
             and queue.count + queue.spilled + count < queue.count_cap
-            and queue.bytes + size <= self._max_queue_bytes
+            and queue.bytes + size <= queue.byte_cap
             and core.total_bytes + memory <= self._max_total_bytes
         )
 
@@ -123,7 +137,7 @@ class Runs:
         discipline = queue.discipline
         return (
             queue.plain
-            and audience.stalled == 0
+            and (audience.stalled == 0 or not discipline.stores)
             and audience.special == 0
             and not queue.options.hide_client_names
             and (queue.saves or not queue.bounded)
@@ -140,6 +154,25 @@ class Runs:
                     and len(audience.subscriptions) > 0
                 )
             )
+        )
+
+    def _can_be_dealt(self, queue: Queue) -> bool:
+        """Whether each message would go to one consumer at once, or wait for one."""
+        core = self._core
+        return (
+            queue.audience.filters == 0
+            and not queue.options.hide_client_names
+            and (queue.saves or not queue.bounded)
+            and not core.shares_decisions
+            and not core.notices.mask & MESSAGE_PRODUCED
+            and queue.discipline.sends
+            and queue.held is None
+            and not queue.waits
+            and not queue.runnable
+            and not queue.fleeting
+            and not queue.spilled
+            and queue.message_timeout_s == 0.0
+            and (queue.waiting or not (queue.high_count or queue.regular_count))
         )
 
     def _can_keep(self, queue: Queue, run: PushRun, decision: Decision) -> bool:
@@ -166,23 +199,21 @@ class Runs:
         """Note that the only consumer has each message of a run; the storage is asked to keep them,
         if their queue is durable, and the producer told when it may be.
 
-        False, with nothing done, when one of them would be a twin, or too much unanswered.
+        False, with nothing done, when one of them would be a duplicate, or too much unanswered.
         """
         if queue.message_timeout_s > 0.0 and queue.discipline.stores:
             return False
-        marks = MARK_HIGH if run.high_priority else 0
-        if run.wants_confirm:
-            marks |= MARK_WANTS
-        if confirms:
-            marks |= MARK_CONFIRMED
-        if queue.saves:
-            marks |= MARK_SAVING | MARK_TOGETHER if confirms else MARK_SAVING
+        flights = self._flights
+        if run.count >= flights.room(only):
+            return False
         contents = run.wire.contents()
-        messages = self._flights.take_off_run(
-            queue, run, contents, only, session.origin, marks, now
+        marks = _marks_of(queue, run, confirms)
+        messages = flights.take_off_run(
+            queue, run, contents, [only] * run.count, session.origin, marks, now
         )
         if messages is None:
             return False
+        flights.hold_run(only, run.count)
         if queue.saves:
             self._keep(queue, session, run, messages)
         elif confirms:
@@ -210,16 +241,100 @@ class Runs:
         session.pushed += count
         consumers = len(audience.everyone)
         wants = queue.options.request_acknowledge
-        self._flights.count_run(queue, count, consumers, wants, now)
+        queue.counters.count_run(count, consumers, wants, now)
+        if audience.deaf:
+            self._flights.skip(queue, count * audience.deaf)
         if consumers == 0:
             return
         out = self._core.out
         name = queue.channel_name
         origin = session.origin
-        out.append(DeliverRun(audience.first, run, origin, sequence, name, True, wants))
+        first, rest = audience.first, audience.rest
+        out.append(DeliverRun(first, run, origin, sequence, name, True, wants, 0, 1, count))
         if consumers > 1:
-            out.append(DeliverRun(audience.rest, run, origin, sequence, name, False, wants))
+            out.append(DeliverRun(rest, run, origin, sequence, name, False, wants, 0, 1, count))
         audience.fanouts += count
+
+    # --- Dealt -----------------------------------------------------------------------------------
+
+    def _deal(
+        self, queue: Queue, session: Session, run: PushRun, confirms: bool, now: float
+    ) -> bool:
+        """Send each message to the consumer whose turn it is; those that nobody can take wait.
+
+        False, with nothing done, when one of them would be a duplicate, or has to wait on disk.
+        """
+        flights = self._flights
+        count = run.count
+        wants = queue.options.request_acknowledge
+        found = None if queue.waiting_count() else deal(queue, count, wants, flights)
+        if found is None:
+            if not queue.waiting_count():
+                return False
+            found = Deal(queue.turn)
+        if queue.saves and (found.dealt < count or not wants):
+            return False
+        marks = _marks_of(queue, run, confirms)
+        origin = session.origin
+        contents = _NO_CONTENTS
+        if wants or confirms or found.dealt < count:
+            contents = run.wire.contents()
+            if wants and found.dealt:
+                holders = _holders(found)
+                messages = flights.take_off_run(queue, run, contents, holders, origin, marks, now)
+                if messages is None:
+                    return False
+                if queue.saves:
+                    self._keep(queue, session, run, messages)
+                _hold_shares(flights, queue, found, contents[0])
+            if found.dealt < count:
+                flights.line_up_run(queue, run, contents, found.dealt, origin, marks)
+        if confirms and not queue.saves:
+            done = ConfirmRun(session.number, contents[0], run.channel, run.queue_id)
+            self._core.out.append(done)
+        self._hand_out(queue, run, found, session, now)
+        if found.dealt < count:
+            self._workflow.go_on(queue, now)
+        return True
+
+    def _hand_out(
+        self, queue: Queue, run: PushRun, found: Deal, session: Session, now: float
+    ) -> None:
+        """Send the shares, and count them."""
+        flights = self._flights
+        wants = queue.options.request_acknowledge
+        out = self._core.out
+        name = queue.channel_name
+        origin = session.origin
+        sequence = queue.sequence + 1
+        queue.sequence += run.count
+        queue.turn = found.turn
+        flights.skip(queue, found.skipped)
+        session.pushed += run.count
+        queue.counters.count_dealt(run.count, found.dealt, wants, now)
+        for share in found.shares:
+            subscription = share.subscription
+            out.append(
+                DeliverRun(
+                    subscription.alone,
+                    run,
+                    origin,
+                    sequence,
+                    name,
+                    True,
+                    wants,
+                    share.start,
+                    share.step,
+                    share.stop,
+                )
+            )
+            subscription.session.delivered += share.count
+            if wants:
+                flights.hold_run(subscription.session, share.count)
+            if subscription.credit >= 0:
+                subscription.credit -= share.count
+                if subscription.credit == 0:
+                    queue.audience.recount(subscription)
 
     # --- Answers ---------------------------------------------------------------------------------
 
@@ -254,3 +369,37 @@ class Runs:
         if erased:
             core.out.append(EraseRun(queue.key, erased))
         return True
+
+
+def _marks_of(queue: Queue, run: PushRun, confirms: bool) -> int:
+    """The marks that each message of a run has from the start."""
+    marks = MARK_HIGH if run.high_priority else 0
+    if run.wants_confirm:
+        marks |= MARK_WANTS
+    if confirms:
+        marks |= MARK_CONFIRMED
+    if queue.saves:
+        marks |= MARK_SAVING | MARK_TOGETHER if confirms else MARK_SAVING
+    return marks
+
+
+def _holders(found: Deal) -> list[Client]:
+    """Who gets each message that is dealt."""
+    holders: list[Client] = [found.shares[0].subscription.session] * found.dealt
+    for share in found.shares:
+        client: Client = share.subscription.session
+        holders[share.start : share.stop : share.step] = [client] * share.count
+    return holders
+
+
+def _hold_shares(flights: Flights, queue: Queue, found: Deal, ids: list[str]) -> None:
+    """Note with those who have terms what they get."""
+    for share in found.shares:
+        subscription = share.subscription
+        if subscription.holds is None:
+            continue
+        for message_id in ids[share.start : share.stop : share.step]:
+            message = queue.flights[message_id]
+            subscription.hold(queue, message)
+            if message.marks & MARK_TIMED:
+                flights.retime(queue, message)

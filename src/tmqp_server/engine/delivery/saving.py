@@ -1,4 +1,4 @@
-"""Owns asking the storage to keep messages, and to forget them.
+"""Asking the storage to keep messages, and to forget them.
 
 Theory of operation.  A message is kept under a key, its queue's, and a sequence that rises from one
 asking to the next of the same queue: that order is the order after a restart.  Most messages are

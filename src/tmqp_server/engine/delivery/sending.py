@@ -1,4 +1,4 @@
-"""Owns the send pass: one message goes out once, to all who are to get it this time.
+"""The send pass: one message goes out once, to all who are to get it this time.
 
 Theory of operation (specification, "Delivery Workflow").  Begin send decides once a message.  Then
 each consumer: can it receive?  One that cannot take it fails; one that can is sent to, and the
@@ -7,9 +7,11 @@ decisions about all consumers are combined into one and carried out, and the mes
 put back, settled or dropped.
 
 Most queues have handlers that decide none of this and an audience of which all can take all.  Then
-the pass is one or two effects with ready-made lists of recipients (``_send_to_all``); otherwise it
-goes the long way (``_send_deciding``).  A message that is pulled has one consumer, the one who
-asked; for it the pass is the long way with that consumer alone (``send_pulled``).
+the pass is one or two effects with ready-made lists of recipients (``_send_to_all``), or, where
+each message goes to one consumer, one effect for that one, at whom alone it looks
+(``_send_to_one``).  Otherwise it goes the long way (``_send_deciding``).  A message that is pulled
+has one consumer, the one who asked; for it the pass is the long way with that consumer alone
+(``send_pulled``).
 
 A message without an id (F41) cannot be acknowledged: no consumer is asked to, and it is done when
 it was sent.  Queues that have had one go the long way.
@@ -44,6 +46,8 @@ from tmqp_server.engine.model.sessions import Audience, Pulling, Session, Subscr
 
 __all__ = ["Sender"]
 
+#: Filters that are tried for one unit of work: 2 ** 3.
+_FILTERS_SHIFT: Final = 3
 #: Bytes of a pulled message that count as one unit of work: it is written anew for its request.
 _PULLED_BYTES_PER_UNIT: Final = 16_384
 
@@ -62,10 +66,41 @@ class Sender:
         """Send *message*, which is in no list any more; takes its work from the budget."""
         self._core.budget -= 1
         audience = queue.audience
-        if queue.plain and audience.stalled == 0 and audience.special == 0:
+        # A broadcast goes to those who hear it, whatever they have in hand, see _give.
+        if (
+            queue.plain
+            and audience.special == 0
+            and (audience.stalled == 0 or not queue.discipline.stores)
+        ):
             self._send_to_all(queue, message, audience, now)
+        elif queue.single and audience.filters == 0:
+            self._send_to_one(queue, message, audience, now)
+        elif queue.chooses():
+            # Who would take it is found out by the pump, which the caller starts.
+            self._outcomes.wait_last(queue, message)
+            if message.rare is not None:
+                self._core.arm(queue)
+        elif (
+            queue.plain
+            and audience.metered == 0
+            and (audience.stalled == 0 or not queue.discipline.stores)
+        ):
+            self._send_to_those_who_want(queue, message, audience, now)
         else:
             self._send_deciding(queue, message, now)
+
+    def send_chosen(self, queue: Queue, message: Message, takers: int, now: float) -> None:
+        """Send *message*, which is in no list any more, to one of these places of the ring."""
+        self._core.budget -= 1
+        if not queue.single:
+            self._send_deciding(queue, message, now)
+            return
+        audience = queue.audience
+        in_turn = queue.discipline.exclusive
+        subscription = audience.next_of(takers, queue.turn if in_turn else -1)
+        if in_turn:
+            queue.turn = subscription.place
+        self._give_one(queue, message, subscription, now)
 
     def _send_deciding(self, queue: Queue, message: Message, now: float) -> None:
         """The long way: every step is asked about, every consumer looked at."""
@@ -96,6 +131,8 @@ class Sender:
         """
         if audience.stale:
             audience.refresh()
+        if audience.deaf:
+            self._flights.skip(queue, audience.deaf)
         everyone = audience.everyone
         count = len(everyone)
         if count == 0:
@@ -115,6 +152,96 @@ class Sender:
                 out.append(Deliver(audience.rest, message, name, False, wants, False, hides))
         audience.fanouts += 1
         if not self._flights.sent_to_all(queue, message, audience, wants, now):
+            self._outcomes.finish(queue, message)
+
+    def _send_to_those_who_want(
+        self, queue: Queue, message: Message, audience: Audience, now: float
+    ) -> None:
+        """The short way past filters: nothing is decided, and who would take the message is known
+        from what each filter says of it.
+
+        It comes to the same as the long way with a handler that allows all; a test compares them.
+        """
+        selection = audience.selection
+        assert selection is not None, "there are filters"
+        failures = selection.failures
+        mask = selection.mask_of(message)
+        self._core.budget -= len(selection.slots) >> _FILTERS_SHIFT
+        if selection.failures != failures:
+            self._outcomes.count_error(queue)
+        chosen = audience.chosen_by(mask)
+        if chosen.missed:
+            self._flights.skip(queue, chosen.missed)
+        if not chosen.numbers:
+            self._flights.dequeue(queue)
+            self._outcomes.drop(queue, message)
+            return
+        options = queue.options
+        wants = options.request_acknowledge
+        hides = options.hide_client_names
+        name = queue.channel_name
+        out = self._core.out
+        if message.attempts:
+            out.append(Deliver(chosen.numbers, message, name, False, wants, True, hides))
+        else:
+            out.append(Deliver(chosen.first, message, name, True, wants, False, hides))
+            if chosen.rest:
+                out.append(Deliver(chosen.rest, message, name, False, wants, False, hides))
+        for client in chosen.clients.values():
+            client.delivered += 1
+        self._flights.sent(queue, message, len(chosen.numbers), now)
+        if wants:
+            if chosen.rest:
+                self._flights.give_all(queue, message, chosen.clients)
+            else:
+                self._flights.give(queue, message, chosen.clients[chosen.numbers[0]])
+        self._close_sent(queue, message, ALLOW, now)
+
+    def _send_to_one(self, queue: Queue, message: Message, audience: Audience, now: float) -> None:
+        """The short way to the one consumer whose turn it is: nothing is decided.
+
+        It comes to the same as the long way with a handler that allows all; a test compares them.
+        """
+        in_turn = queue.discipline.exclusive
+        subscription = audience.next_ready(queue.turn if in_turn else -1)
+        if subscription is None:
+            self._send_deciding(queue, message, now)
+            return
+        if in_turn:
+            queue.turn = subscription.place
+        else:
+            self._flights.skip(queue, subscription.place)
+        self._give_one(queue, message, subscription, now)
+
+    def _give_one(
+        self, queue: Queue, message: Message, subscription: Subscription, now: float
+    ) -> None:
+        """Send it to one consumer, and see to the books."""
+        session = subscription.session
+        self._spend(subscription)
+        session.delivered += 1
+        options = queue.options
+        wants = options.request_acknowledge
+        first = message.attempts == 0
+        self._core.out.append(
+            Deliver(
+                subscription.alone,
+                message,
+                queue.channel_name,
+                first,
+                wants,
+                not first,
+                options.hide_client_names,
+            )
+        )
+        flights = self._flights
+        flights.sent(queue, message, 1, now)
+        if wants:
+            flights.give(queue, message, session)
+            flights.take_off(queue, message, now)
+            flights.dequeue(queue)
+        else:
+            flights.dequeue(queue)
             self._outcomes.finish(queue, message)
 
     def _send_to_some(
@@ -142,7 +269,7 @@ class Sender:
                 not queue.discipline.stores and subscription.can_take()
             )
             if not able:
-                queue.counters.skipped += 1
+                self._flights.skip(queue, 1)
                 if hooks & HOOK_CONSUMER_FAILED:
                     answer = outcomes.ask(HOOK_CONSUMER_FAILED, queue, message, session, None)
                     decision = combine(decision, answer)
@@ -151,6 +278,8 @@ class Sender:
             session.delivered += 1
             chosen[session.number] = session
             if queue.exclusive:
+                if queue.audience.filters and queue.discipline.exclusive:
+                    queue.turn = subscription.place
                 break
         if not chosen:
             return False, decision
@@ -168,6 +297,8 @@ class Sender:
         first is next (F90).
         """
         everybody = list(audience.subscriptions.values())
+        if queue.exclusive and audience.has_tiers():
+            return self._by_priority(queue, everybody)
         if not queue.discipline.exclusive or not everybody:
             return everybody
         count = len(everybody)
@@ -177,6 +308,23 @@ class Sender:
             if not everybody[position].stalled:
                 queue.turn = position
                 return everybody[position:] + everybody[:position]
+        return []
+
+    def _by_priority(self, queue: Queue, everybody: list[Subscription]) -> list[Subscription]:
+        """The same where some come before others: by priority, and in their order within one."""
+        if queue.discipline.exclusive:
+            start = queue.turn + 1 if queue.turn + 1 < len(everybody) else 0
+            everybody = everybody[start:] + everybody[:start]
+        found: list[Subscription] = []
+        priorities = {subscription.priority: None for subscription in everybody}
+        for priority in sorted(priorities, reverse=True):
+            found += [each for each in everybody if each.priority == priority]
+        if not queue.discipline.exclusive:
+            return found
+        for place, subscription in enumerate(found):
+            if not subscription.stalled:
+                queue.turn = subscription.place
+                return found[place:]
         return []
 
     def _passes(self, queue: Queue, subscription: Subscription, message: Message) -> bool:
@@ -277,6 +425,7 @@ class Sender:
                 options.hide_client_names,
                 queue.high_in_all() if pulling.info else -1,
                 queue.regular_in_all() if pulling.info else -1,
+                queue.channel_name,
             )
         )
         session.delivered += 1

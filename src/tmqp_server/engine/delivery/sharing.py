@@ -1,10 +1,10 @@
-"""Owns what a queue knows of messages that other nodes have too: finding one, letting it go.
+"""What a queue knows of messages that other nodes have too: finding one, letting it go.
 
 Theory of operation.  Where decisions are shared (F63), a message that its queue keeps is *shared*:
 marked, and found by its id in ``Queue.shared`` until it is settled.  When the queue is done with
 it, the other nodes are told; when another node is done with it, it is withdrawn here.  A withdrawn
-message stays in its list as a husk, like one that expired, so withdrawing costs the same wherever
-it stands.
+message stays in its list as a tombstone, like one that expired, so withdrawing costs the same
+wherever it stands.
 
 Ids are the producers' choice and may repeat: of several with one id only the first is shared.
 """
@@ -47,10 +47,10 @@ def reindex(queue: Queue, in_hand: Message | None = None) -> None:
         for message in messages:
             if message.marks & MARK_SHARED:
                 left[message.message_id] = message
-    for entry in queue.deferred:
-        if entry[2].marks & MARK_SHARED:
-            left[entry[2].message_id] = entry[2]
-    for message in queue.flights.values():
+    for message in queue.deferred.messages():
+        if message.marks & MARK_SHARED:
+            left[message.message_id] = message
+    for message in queue.all_flights().values():
         if message.marks & MARK_SHARED:
             left[message.message_id] = message
     queue.shared = left

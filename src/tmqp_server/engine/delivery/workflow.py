@@ -1,10 +1,13 @@
-"""Owns a message's way through the broker: pushed, answered for, timed out, expired, cleared.
+"""A message's way through the broker: pushed, answered for, timed out, expired, cleared.
 
 Theory of operation.  ``receive`` takes a message in and sends it at once when nothing is in its
 way; otherwise it waits and the pump brings it out later.  ``acknowledge`` and ``time_out`` close
 deliveries.  All deliveries of one sending are judged together: when the last of them is closed,
 the message goes back if any decision wanted that, and is settled otherwise.  So a message is never
 waiting and in flight at once, and three consumers that refuse it cost one put-back, not three.
+
+*Given back.*  A consumer may release a delivery: then the message goes back without the handler's
+word, when the last who has it is done with it.
 
 *The consumer that vanished.*  Deliveries stay in flight when their consumer disconnects, until
 their acknowledge time-out (F99): the client may be back by then and answer nothing twice.  At the
@@ -19,13 +22,17 @@ from tmqp.constants import (
     DECIDE_ACK_NEGATIVE,
     PUT_BACK_NO,
     PUT_BACK_START,
+    RESULT_FORBIDDEN,
+    RESULT_NOT_FOUND,
+    RESULT_OK,
 )
-from tmqp_server.engine.commands import Acknowledge
+from tmqp_server.engine.commands import Acknowledge, Extend, Release
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.delivery.sharing import reindex, share
+from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.events import MESSAGE_PRODUCED
 from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.client import Client
@@ -44,12 +51,16 @@ from tmqp_server.engine.model.message import (
     MARK_BACK_START,
     MARK_DECIDED,
     MARK_SAVING,
+    MARK_SILENT,
+    MARK_TIMED,
     MARK_WANTS,
     Message,
+    Timing,
 )
 from tmqp_server.engine.model.queues import Queue
-from tmqp_server.engine.model.sessions import Session
-from tmqp_server.engine.model.times import AT_ONCE
+from tmqp_server.engine.model.sessions import Session, Subscription
+from tmqp_server.engine.model.timed import due_of, set_due, timing_of
+from tmqp_server.engine.model.times import AT_ONCE, NEVER
 
 __all__ = ["Workflow"]
 
@@ -94,7 +105,7 @@ class Workflow:
             self._produced(queue, message)
         rare = message.rare
         if rare is not None and rare.due_at > now:
-            queue.defer(message, rare.due_at)
+            self._flights.defer(queue, message, rare.due_at)
             self._core.arm(queue)
             return
         self._arrive(queue, message, now)
@@ -112,7 +123,7 @@ class Workflow:
             outcomes.apply(queue, message, decision)
             if self._core.shares_decisions:
                 share(queue, message)
-            queue.defer(message, rare.due_at)
+            self._flights.defer(queue, message, rare.due_at)
             self._core.arm(queue)
         elif queue.options.ephemeral:
             outcomes.wait_last(queue, message)
@@ -125,13 +136,34 @@ class Workflow:
             self._produced(queue, message)
         self._pump.resume(queue, now)
 
+    def receive_safe(self, queue: Queue, message: Message, decision: Decision, now: float) -> None:
+        """Take in a message of a batch, whose room was kept and whose copy, if any, is safe.
+
+        The handler has decided before; nothing may go wrong any more.
+        """
+        outcomes = self._outcomes
+        outcomes.apply(queue, message, decision)
+        if self._core.notices.mask & MESSAGE_PRODUCED:
+            self._produced(queue, message)
+        rare = message.rare
+        if rare is not None and rare.expires_at <= now and outcomes.expire(queue, message):
+            return
+        if rare is not None and rare.due_at > now:
+            self._flights.defer(queue, message, rare.due_at)
+            self._core.arm(queue)
+        elif queue.options.ephemeral and queue.is_over(message, True):
+            queue.put_last(message)  # it was promised its place
+            self._pump.resume(queue, now)
+        else:
+            self._arrive(queue, message, now)
+
     def _arrive(self, queue: Queue, message: Message, now: float) -> None:
         """Send a message now if nothing is before it and somebody can take it; else let it wait."""
         discipline = queue.discipline
         if queue.high_count or queue.regular_count or queue.spilled:
             self._outcomes.make_way(queue, message)
             self._outcomes.wait_last(queue, message)
-            if not queue.waiting and not queue.runnable:
+            if not queue.runnable and (not queue.waiting or queue.chooses()):
                 self._pump.pump(queue, now)
         elif not discipline.stores or (
             discipline.sends
@@ -205,6 +237,8 @@ class Workflow:
         """The same; *command* may be missing where the handler is not asked."""
         message = self._flights.answer(queue, session, message_id, positive)
         if message is None:
+            if command is not None and command.request is not None:
+                self.refuse_answer(queue, session, message_id, command.request)
             return
         if queue.hooks & HOOK_ACKNOWLEDGED and command is not None:
             outcomes = self._outcomes
@@ -218,6 +252,91 @@ class Workflow:
             # The first answer releases the queue (F96), unless the message is to come first again.
             self._flights.release_queue(queue)
         self.go_on(queue, now)
+
+    def judge(self, queue: Queue, message: Message, now: float) -> None:
+        """Go on after an answer that came in a batch: it was taken from its consumer, and it is
+        noted whether it goes back."""
+        if message.holder is None and not message.holders:
+            self._close(queue, message, now)
+        elif queue.held is message and not message.marks & MARK_BACK:
+            self._flights.release_queue(queue)
+        self.go_on(queue, now)
+
+    def release(self, queue: Queue, session: Session, command: Release, now: float) -> None:
+        """A consumer gives a message back; nobody is asked."""
+        message = self._flights.held_by(queue, session, command.message_id)
+        if message is None:
+            self.refuse_answer(queue, session, command.message_id, command.request)
+            return
+        self._flights.release(queue, message, session)
+        self.mark_released(message, command, now)
+        if message.holder is None and not message.holders:
+            self._close(queue, message, now)
+        self.go_on(queue, now)
+
+    def mark_released(self, message: Message, command: Release, now: float) -> None:
+        """Note how a consumer has given a message back."""
+        due_at = AT_ONCE
+        if command.delay_ms > 0:
+            due_at = now + min(command.delay_ms, self._core.limits.max_delay_ms) / 1000
+        self._outcomes.mark_released(message, command.put_back, due_at, command.counted)
+
+    def take_back(self, subscription: Subscription, now: float) -> None:
+        """Deal with what one has unanswered who has left: it goes back at once, or times out.
+
+        No more than a session may have in hand, and all of it before anything is sent again: it
+        comes back in its order.
+        """
+        holds = subscription.holds
+        assert holds is not None, "it has terms"
+        subscription.holds = None
+        client = subscription.session
+        where = subscription.returns
+        messages = list(holds)
+        if where == PUT_BACK_START:
+            messages.reverse()
+        touched: dict[int, Queue] = {}
+        for message in messages:
+            queue = holds[message]
+            assert isinstance(queue, Queue)
+            if where == PUT_BACK_NO:
+                self._let_time_out(queue, message, client, now)
+                continue
+            if not message.is_held_by(client):
+                # A batch answers for it: should that fail, its time has begun.
+                self._let_time_out(queue, message, client, now)
+                continue
+            touched[queue.key] = queue
+            self._flights.release(queue, message, client)
+            self._outcomes.mark_released(message, where, AT_ONCE, True)
+            if message.holder is None and not message.holders:
+                self._close(queue, message, now)
+        for queue in touched.values():
+            self.go_on(queue, now)
+
+    def _let_time_out(self, queue: Queue, message: Message, client: Client, now: float) -> None:
+        """Let the queue's time-out begin for one who had none as long as it was there."""
+        timing = None if message.rare is None else message.rare.timing
+        if timing is not None and timing.get(client.number, now) == NEVER:
+            timing.set(client.number, now + queue.ack_timeout_s)
+            self._flights.retime(queue, message)
+
+    def extend(self, queue: Queue, session: Session, command: Extend, now: float) -> int:
+        """Give a consumer another time to answer; returns the result code."""
+        message = self._flights.held_by(queue, session, command.message_id)
+        if message is None:
+            return _code_of_nothing(queue, command.message_id)
+        set_due(message, session, now + command.timeout_ms / 1000)
+        self._flights.retime(queue, message)
+        return RESULT_OK
+
+    def refuse_answer(
+        self, queue: Queue | None, session: Session, message_id: str, request: object
+    ) -> None:
+        """Tell who wants to know it that an answer was for nothing that it has."""
+        if request is not None:
+            code = RESULT_NOT_FOUND if queue is None else _code_of_nothing(queue, message_id)
+            self._core.out.append(Reply(session.number, request, code))
 
     def go_on(self, queue: Queue, now: float) -> None:
         """Let a queue go on, and the pulls that wait for it, after an answer was taken."""
@@ -247,10 +366,16 @@ class Workflow:
         for message in queue.overdue(now, core.budget):
             core.budget -= 1
             self.time_out(queue, message, now)
+        while queue.timed is not None and core.budget > 0:
+            timed = queue.timed.overdue(now, queue.ack_timeout_s)
+            if timed is None:
+                break
+            core.budget -= 1
+            self.time_out(queue, timed, now)
         if core.budget > 0:
             self._expire_due(queue, now)
         while core.budget > 0:
-            deferred = queue.take_deferred(now)
+            deferred = self._flights.take_deferred(queue, now)
             if deferred is None:
                 break
             core.budget -= 1
@@ -261,6 +386,13 @@ class Workflow:
                 continue
             if rare.expires_at <= now and self._outcomes.expire(queue, deferred):
                 continue
+            if deferred.marks & MARK_BACK:
+                deferred.marks &= ~MARK_BACK
+                if queue.discipline.stores:
+                    self._outcomes.make_way(queue, deferred)
+                    queue.put_first(deferred)
+                    self._pump.resume(queue, now)
+                    continue
             self._arrive(queue, deferred, now)
         if not queue.runnable:
             self._pump.pump(queue, now)
@@ -272,11 +404,18 @@ class Workflow:
 
     def time_out(self, queue: Queue, message: Message, now: float) -> None:
         """Nobody who still has the message answered in time (F94, F99)."""
+        if message.rare is not None and message.rare.settling is not None:
+            self._spare(queue, message, message.rare.settling, now)
         holders: list[Client] = []
         if message.holder is not None:
             holders.append(message.holder)
         elif message.holders is not None:
             holders.extend(message.holders.values())
+        timing: Timing | None = None
+        if message.marks & MARK_TIMED:
+            timing = timing_of(message)
+            timeout_s = queue.ack_timeout_s
+            holders = [each for each in holders if due_of(message, timing, each, timeout_s) <= now]
         all_gone = True
         told = False
         outcomes = self._outcomes
@@ -290,9 +429,32 @@ class Workflow:
                     outcomes.apply_silence(queue, message, decision)
                     outcomes.mark_put_back(message, decision.put_back)
                     told = told or decision.acknowledge == DECIDE_ACK_NEGATIVE
+        if timing is not None:
+            if told or not all_gone:
+                message.marks |= MARK_SILENT
+            told = message.marks & MARK_SILENT != 0
+            if message.holder is not None or message.holders:
+                # The others have their own time.
+                if queue.held is message and not message.marks & MARK_BACK:
+                    self._flights.release_queue(queue)
+                self._flights.retime(queue, message)
+                return
         if all_gone and not told and not message.marks & (MARK_BACK | MARK_ANSWERED):
             message.marks |= MARK_BACK_START
         self._close(queue, message, now)
+
+    def _spare(self, queue: Queue, message: Message, settling: dict[int, None], now: float) -> None:
+        """Give those another time to answer whose batches are not decided."""
+        holders = message.holders
+        for number in settling:
+            client = message.holder if holders is None else holders.get(number)
+            if client is not None and client.number == number:
+                timing = None if message.rare is None else message.rare.timing
+                due = message.sent_at + queue.ack_timeout_s
+                if timing is not None:
+                    due = timing.get(number, due)
+                if due <= now:
+                    set_due(message, client, now + queue.ack_timeout_s)
 
     def _expire_due(self, queue: Queue, now: float) -> None:
         """Remove waiting messages that are too old (F97)."""
@@ -345,3 +507,10 @@ class Workflow:
             queue.regular.take_newest()
         self._outcomes.make_way(queue, latest)
         queue.put_last(latest)
+
+
+def _code_of_nothing(queue: Queue, message_id: str) -> int:
+    """What is answered to one who has no message of that id; others may have one."""
+    if queue.flight(message_id) is not None or message_id in queue.duplicates:
+        return RESULT_FORBIDDEN
+    return RESULT_NOT_FOUND

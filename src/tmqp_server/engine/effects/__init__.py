@@ -45,12 +45,14 @@ from tmqp_server.engine.effects.runs import (
 from tmqp_server.engine.effects.sessions import (
     Accept,
     CloseSession,
+    Left,
     Refuse,
     Reply,
 )
 from tmqp_server.engine.effects.storage import (
     Append,
     ClearStored,
+    CommitBatch,
     Erase,
     Fetch,
     ForgetChannel,
@@ -66,7 +68,7 @@ from tmqp_server.engine.effects.transactions import (
     CommitStored,
     DropStaged,
     ForgetMark,
-    StageBundle,
+    StageSegment,
 )
 
 __all__ = [
@@ -78,6 +80,7 @@ __all__ = [
     "CallHttp",
     "ClearStored",
     "CloseSession",
+    "CommitBatch",
     "CommitPart",
     "CommitStored",
     "Confirm",
@@ -100,6 +103,7 @@ __all__ = [
     "Forward",
     "HandOver",
     "Inform",
+    "Left",
     "MeasureStored",
     "Notify",
     "ReadStored",
@@ -107,7 +111,7 @@ __all__ = [
     "Reply",
     "RouterFailed",
     "SplitStored",
-    "StageBundle",
+    "StageSegment",
     "StoreChannel",
     "StoreCursors",
     "StoreQueue",

@@ -64,6 +64,7 @@ class DeliverPulled(Effect):
 
     ``request`` is the pull's.  It is number ``index``, from 1, of ``count`` that the pull set out
     to send.  ``high_left`` and ``regular_left`` are what waits after it, -1 where nobody asked.
+    ``channel`` is the channel's real name.
     """
 
     __slots__ = (
@@ -77,6 +78,7 @@ class DeliverPulled(Effect):
         "hide_source",
         "high_left",
         "regular_left",
+        "channel",
     )
 
     def __init__(
@@ -91,6 +93,7 @@ class DeliverPulled(Effect):
         hide_source: bool,
         high_left: int,
         regular_left: int,
+        channel: str = "",
     ) -> None:
         self.session = session
         self.request = request
@@ -102,6 +105,7 @@ class DeliverPulled(Effect):
         self.hide_source = hide_source
         self.high_left = high_left
         self.regular_left = regular_left
+        self.channel = channel
 
 
 @mypyc_attr(acyclic=True)
@@ -136,6 +140,7 @@ class Confirm(Effect):
     (F78).  When a consumer's own acknowledge is passed on, ``source`` is that consumer's id (empty
     when names are hidden) and ``forwarded`` its acknowledge as its door brought it (F79);
     otherwise ``source`` is empty and ``forwarded`` None.  ``reason`` counts when not ``positive``.
+    ``receivers`` is how many consumers the message went to at once; -1 when nobody asked.
     """
 
     __slots__ = (
@@ -148,6 +153,7 @@ class Confirm(Effect):
         "first_acquirer",
         "source",
         "forwarded",
+        "receivers",
     )
 
     def __init__(
@@ -171,20 +177,23 @@ class Confirm(Effect):
         self.first_acquirer = first_acquirer
         self.source = source
         self.forwarded = forwarded
+        self.receivers = -1
 
 
 @mypyc_attr(acyclic=True)
 class Forward(Effect):
     """Pass on what one client said to others, as it came and one hop older (F114, F116, F117).
 
-    All of ``sessions`` get the very same bytes, in this order.
+    All of ``sessions`` get the very same bytes, in this order.  ``door`` is the sender's, which can
+    read ``wire``.
     """
 
-    __slots__ = ("sessions", "wire")
+    __slots__ = ("sessions", "wire", "door")
 
-    def __init__(self, sessions: list[int], wire: object) -> None:
+    def __init__(self, sessions: list[int], wire: object, door: str = "") -> None:
         self.sessions = sessions
         self.wire = wire
+        self.door = door
 
 
 @mypyc_attr(acyclic=True)

@@ -1,4 +1,4 @@
-"""Owns the effects of reading what is kept, and of keeping where readers are.
+"""The effects of reading what is kept, and of keeping where readers are.
 
 Cursors are kept like the topology, with a ticket.  A question is answered in its place among all
 that is written: what was appended before it was asked is found.

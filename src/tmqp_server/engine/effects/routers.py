@@ -1,4 +1,4 @@
-"""Owns the effects of routers: calls to other programs by HTTP, and what comes of messages.
+"""The effects of routers: calls to other programs by HTTP, and what comes of messages.
 
 They are effects like those of ``effects.py``.
 """

@@ -1,4 +1,4 @@
-"""Owns the effects that stand for those of a run: deliveries, confirms, and what is kept of it."""
+"""The effects that stand for those of a run: deliveries, confirms, and what is kept of it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ __all__ = ["AppendRun", "ConfirmRun", "DeliverRun", "EraseRun"]
 
 @mypyc_attr(acyclic=True)
 class DeliverRun(Effect):
-    """Send the messages of a run to all of ``sessions``, which get the very same bytes.
+    """Send messages of a run to all of ``sessions``, which get the very same bytes.
 
-    As so many ``Deliver`` of messages of ``producer``, from ``sequence`` on, that hide nothing, and
-    were never sent.  The list may be shared with other effects: never change it.
+    As so many ``Deliver`` of messages of ``producer`` that hide nothing, and were never sent: of
+    those at the places ``start``, ``start + step`` and so on before ``stop``.  ``sequence`` is that
+    of the run's first message.  The list may be shared with other effects: never change it.
     """
 
     __slots__ = (
@@ -28,6 +29,9 @@ class DeliverRun(Effect):
         "channel",
         "first_acquirer",
         "wants_acknowledge",
+        "start",
+        "step",
+        "stop",
     )
 
     def __init__(
@@ -39,6 +43,9 @@ class DeliverRun(Effect):
         channel: str,
         first_acquirer: bool,
         wants_acknowledge: bool,
+        start: int,
+        step: int,
+        stop: int,
     ) -> None:
         self.sessions = sessions
         self.run = run
@@ -47,6 +54,13 @@ class DeliverRun(Effect):
         self.channel = channel
         self.first_acquirer = first_acquirer
         self.wants_acknowledge = wants_acknowledge
+        self.start = start
+        self.step = step
+        self.stop = stop
+
+    def is_whole(self) -> bool:
+        """Whether all messages of the run are sent."""
+        return self.start == 0 and self.step == 1 and self.stop == self.run.count
 
     def deliveries(self) -> list[Deliver]:
         """The same as single deliveries, for who needs a look at each message."""
@@ -54,7 +68,7 @@ class DeliverRun(Effect):
         run = self.run
         ids, sizes, wires = run.wire.contents()
         marks = MARK_HIGH if run.high_priority else 0
-        for place in range(len(ids)):
+        for place in range(self.start, self.stop, self.step):
             message = Message(
                 ids[place],
                 self.producer,

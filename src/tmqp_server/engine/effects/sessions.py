@@ -8,6 +8,7 @@ from tmqp_server.engine.effects.base import Effect
 __all__ = [
     "Accept",
     "CloseSession",
+    "Left",
     "Refuse",
     "Reply",
 ]
@@ -59,6 +60,17 @@ class Reply(Effect):
         self.request = request
         self.code = code
         self.body = body
+
+
+@mypyc_attr(acyclic=True)
+class Left(Effect):
+    """A channel that the session had joined was removed (F51); clients are not told by TMQP."""
+
+    __slots__ = ("session", "channel")
+
+    def __init__(self, session: int, channel: str) -> None:
+        self.session = session
+        self.channel = channel
 
 
 @mypyc_attr(acyclic=True)

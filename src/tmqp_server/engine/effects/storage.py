@@ -14,6 +14,7 @@ from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueOpti
 __all__ = [
     "Append",
     "ClearStored",
+    "CommitBatch",
     "Erase",
     "Fetch",
     "ForgetChannel",
@@ -184,6 +185,21 @@ class ClearStored(StoredChange):
         self.high_priority = high_priority
         self.first = first
         self.last = last
+
+
+class CommitBatch(StoredChange):
+    """Save all these messages and forget all those, or none of it; answered by ``Synced``.
+
+    The tickets of ``appended`` and ``erased`` are 0.  ``at`` is in monotonic seconds.
+    """
+
+    __slots__ = ("appended", "erased", "at")
+
+    def __init__(self, appended: list[Append], erased: list[Erase], at: float) -> None:
+        super().__init__()
+        self.appended = appended
+        self.erased = erased
+        self.at = at
 
 
 class Fetch(Effect):

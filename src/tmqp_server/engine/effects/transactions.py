@@ -1,11 +1,11 @@
-"""Owns the effects of transactions, and what is told of them.
+"""The effects of transactions, and what is told of them.
 
 ``CommitStored`` is one effect, with one ticket: whoever carries it out cannot take half of it.
 """
 
 from __future__ import annotations
 
-from tmqp_server.engine.commands import Bundle
+from tmqp_server.engine.commands import Segment
 from tmqp_server.engine.effects.storage import StoredChange
 from tmqp_server.engine.records import Record
 
@@ -14,7 +14,7 @@ __all__ = [
     "CommitStored",
     "DropStaged",
     "ForgetMark",
-    "StageBundle",
+    "StageSegment",
 ]
 
 
@@ -24,15 +24,15 @@ class CommitPart(Record):
     ``expires_at`` is in monotonic seconds, or NEVER.
     """
 
-    __slots__ = ("key", "first", "count", "bundles", "expires_at")
+    __slots__ = ("key", "first", "count", "segments", "expires_at")
 
     def __init__(
-        self, key: int, first: int, count: int, bundles: list[Bundle], expires_at: float
+        self, key: int, first: int, count: int, segments: list[Segment], expires_at: float
     ) -> None:
         self.key = key
         self.first = first
         self.count = count
-        self.bundles = bundles
+        self.segments = segments
         self.expires_at = expires_at
 
 
@@ -52,19 +52,19 @@ class CommitStored(StoredChange):
         self.parts = parts
 
 
-class StageBundle(StoredChange):
-    """Put a bundle aside under a number, until a commit names it or ``DropStaged`` does.
+class StageSegment(StoredChange):
+    """Put a segment aside under a number, until a commit names it or ``DropStaged`` does.
 
-    Answered by ``Synced``.  It need not survive the process: nor does the transaction.  The bundle
+    Answered by ``Synced``.  It need not survive the process: nor does the transaction.  The segment
     does not change before the answer.
     """
 
-    __slots__ = ("number", "bundle")
+    __slots__ = ("number", "segment")
 
-    def __init__(self, number: int, bundle: Bundle) -> None:
+    def __init__(self, number: int, segment: Segment) -> None:
         super().__init__()
         self.number = number
-        self.bundle = bundle
+        self.segment = segment
 
 
 class DropStaged(StoredChange):

@@ -1,9 +1,15 @@
-"""Owns channels and the table that finds them: names, look-up, limits, creation and removal.
+"""Channels and the table that finds them: names, look-up, limits, creation and removal.
 
 A channel is an audience and the queues it shares (specification, "Features and Limitations":
 clients join channels, not queues).  Look-up ignores case (F46) and is needed for every message,
 so the table also remembers the spellings that were used, a bounded number of them for each
 channel: finding a channel is then one dict access.
+
+Clients of other protocols tell ``Orders`` from ``orders``.  Their doors mark a name as *exact*
+(``EXACT_MARK`` before it).  A channel that is created so is, for exact names, found by this
+spelling alone: another spelling is another channel, whose real name has its capitals escaped
+(``%4Frders``).  A channel created without the mark is found by every spelling, exact or not; and
+so is an exact one by names without the mark, as long as nobody has its name in another case.
 """
 
 from __future__ import annotations
@@ -20,16 +26,17 @@ from tmqp.constants import (
     RESULT_OK,
     RESULT_UNACCEPTABLE,
 )
-from tmqp.names import fault_of_name
+from tmqp.names import EXACT_MARK, fault_of_name
 from tmqp_server.engine.books import MAX_SPELLINGS, Books, channel_bytes, queue_bytes
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.disciplines import DISCIPLINES
 from tmqp_server.engine.model.queues import Queue
-from tmqp_server.engine.model.sessions import Audience
+from tmqp_server.engine.model.sessions import Audience, Session
+from tmqp_server.engine.model.timers import Sleeper
 from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueOptions
 
-__all__ = ["Channel", "ChannelTable", "is_channel_name", "is_disposable", "matches"]
+__all__ = ["Channel", "ChannelTable", "IdleTimer", "is_channel_name", "is_disposable", "matches"]
 
 #: Queues in the remembered answers to questions for tags.
 _TAGGED: Final = 65_536
@@ -49,6 +56,17 @@ def is_channel_name(name: str, max_bytes: int) -> bool:
         if character in FORBIDDEN_NAME_CHARACTERS:
             return False
     return not fault_of_name(name)
+
+
+def _escaped(name: str) -> str:
+    """A name with its capitals percent-encoded; without any, its first character."""
+    parts = [each if each == each.lower() else _percent(each) for each in name]
+    found = "".join(parts)
+    return _percent(name[:1]) + name[1:] if found == name else found
+
+
+def _percent(text: str) -> str:
+    return "".join([f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass")])
 
 
 def matches(text: str, pattern: str) -> bool:
@@ -94,6 +112,19 @@ def _has_pieces(text: str, pattern: str) -> bool:
     return len(text) - at >= len(pieces[-1]) and text.endswith(pieces[-1])
 
 
+class IdleTimer(Sleeper):
+    """Wakes one channel that is removed when nobody uses it."""
+
+    __slots__ = ("channel", "pushed")
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__()
+        #: None when the channel was removed.
+        self.channel: Channel | None = channel
+        #: What ``Channel.pushed`` was when it was last looked at.
+        self.pushed = 0
+
+
 class Channel:
     """One channel: its audience and its queues, in the order of creation."""
 
@@ -101,20 +132,29 @@ class Channel:
         "name",
         "key",
         "options",
+        "owner",
+        "idle",
         "audience",
         "queues",
         "spellings",
         "memory",
+        "exact",
         "leaving",
         "_busy",
     )
 
-    def __init__(self, name: str, key: str, options: ChannelOptions) -> None:
+    def __init__(self, name: str, key: str, options: ChannelOptions, exact: str = "") -> None:
+        #: The one exact name by which it is found, without the mark; empty for every one.
+        self.exact = exact
         #: As spelt by whoever created it.
         self.name = name
         #: As the table has it.
         self.key = key
         self.options = options
+        #: Whose connection it ends with.
+        self.owner: Session | None = None
+        #: There while it has an idle time-out.
+        self.idle: IdleTimer | None = None
         self.audience = Audience()
         self.queues: dict[int, Queue] = {}
         #: Remembered spellings.
@@ -125,6 +165,34 @@ class Channel:
         self._busy: Queue | None = None
         #: The queues that its removal, or all of its removals, will close, the next one last.
         self.leaving: list[Queue] = []
+
+    @property
+    def stored_name(self) -> str:
+        """What the storage knows it by: the real name, and the exact one if it is another."""
+        if not self.exact:
+            return self.name
+        if self.exact == self.name:
+            return EXACT_MARK + self.name
+        return f"{EXACT_MARK}{self.name}{EXACT_MARK}{self.exact}"
+
+    def may_consume(self, session: Session) -> bool:
+        """Whether a session may take or read messages, as far as the owner decides that."""
+        return not self.options.owner_only or self.owner is session
+
+    def pushed(self) -> int:
+        """A number that rises with every message."""
+        total = 0
+        for queue in self.queues.values():
+            total += queue.sequence
+        return total
+
+    def is_idle(self, before: int) -> bool:
+        """Whether nobody has used the channel since ``pushed`` was *before* and ``Audience.used``
+        was cleared."""
+        audience = self.audience
+        if audience.used or audience.subscriptions or self.pushed() != before:
+            return False
+        return not any([queue.claims for queue in self.queues.values()])
 
     def is_disposable(self) -> bool:
         """Whether nobody has joined and every queue can be destroyed (F101)."""
@@ -190,11 +258,36 @@ class ChannelTable:
         channel = self.by_spelling.get(name)
         if channel is not None:
             return channel
-        channel = self.by_key.get(name.lower())
+        if name.startswith(EXACT_MARK):
+            channel = self._find_exact(name[1:])
+        else:
+            channel = self.by_key.get(name.lower())
         if channel is not None and len(channel.spellings) < MAX_SPELLINGS:
-            channel.spellings.append(name)
-            self.by_spelling[name] = channel
+            self._remember(channel, name)
         return channel
+
+    def _remember(self, channel: Channel, name: str) -> None:
+        channel.spellings.append(name)
+        self.by_spelling[name] = channel
+
+    def _find_exact(self, name: str) -> Channel | None:
+        # First the one that was created for this spelling, whoever has taken the plain name since.
+        channel = self.by_key.get(_escaped(name).lower())
+        if channel is not None and channel.exact == name:
+            return channel
+        channel = self.by_key.get(name.lower())
+        if channel is not None and channel.exact in ("", name):
+            return channel
+        return None
+
+    def real_name(self, name: str) -> str:
+        """The name that a channel gets that is created under this one, marked or not."""
+        if not name.startswith(EXACT_MARK):
+            return name
+        real, mark, _ = name[1:].partition(EXACT_MARK)
+        if mark:
+            return real
+        return _escaped(real) if real.lower() in self.by_key else real
 
     def tagged(self, filter: str) -> list[Queue]:
         """The queues whose tag passes a filter (F53), in the order of creation, up to one more than
@@ -246,6 +339,12 @@ class ChannelTable:
 
     def problem_of_new(self, name: str, options: ChannelOptions) -> int:
         """0 when such a channel can be created, else the result code to answer."""
+        if name.startswith(EXACT_MARK):
+            if self.find(name) is not None:
+                return RESULT_DUPLICATE
+            if EXACT_MARK in name[1:]:
+                return RESULT_BAD_REQUEST
+            name = self.real_name(name)
         if not is_channel_name(name, self._limits.max_name_bytes):
             return RESULT_BAD_REQUEST
         if name.lower() in self.by_key:
@@ -260,8 +359,16 @@ class ChannelTable:
         return RESULT_OK
 
     def problem_of_change(self, channel: Channel, options: ChannelOptions) -> int:
-        """0 when a channel's options can become these, else the result code to answer."""
+        """0 when a channel's options can become these, else the result code to answer.
+
+        What a channel ends with and who may consume is fixed when it is created.
+        """
         problem = self.problem_of_rules(options)
+        was = channel.options
+        if problem == RESULT_OK and (
+            options.lifetime != was.lifetime or options.owner_only != was.owner_only
+        ):
+            return RESULT_UNACCEPTABLE
         if problem == RESULT_OK:
             more = channel_bytes(channel.name, options) - channel_bytes(
                 channel.name, channel.options
@@ -285,9 +392,13 @@ class ChannelTable:
 
     def create(self, name: str, options: ChannelOptions) -> Channel:
         """Create a channel; ``problem_of_new`` must have said 0."""
-        channel = Channel(name, name.lower(), options)
+        real = self.real_name(name)
+        exact = name.rpartition(EXACT_MARK)[2] if name.startswith(EXACT_MARK) else ""
+        channel = Channel(real, real.lower(), options, exact)
         self._books.charge(channel.memory)
         self.by_key[channel.key] = channel
+        if exact:
+            self._remember(channel, EXACT_MARK + exact)
         self._note_authenticator(options)
         return channel
 
@@ -367,6 +478,8 @@ class ChannelTable:
             return RESULT_LIMIT_EXCEEDED
         problem = self.problem_of_options(options)
         if problem == RESULT_OK:
+            problem = rules.problem_of_queue(options)
+        if problem == RESULT_OK:
             size = queue_bytes(options)
             if channel is None:
                 size += channel_bytes(name, rules)
@@ -387,12 +500,15 @@ class ChannelTable:
         queue.memory = queue_bytes(options)
         self._books.charge(queue.memory)
         queue.fleeting = channel.options.destroy_when_empty
+        queue.temporary = bool(channel.options.lifetime)
+        channel.audience.used = True
         channel.queues[queue_id] = queue
         self.renew()
         return queue
 
     def remove_queue(self, channel: Channel, queue: Queue) -> None:
         """Forget a queue."""
+        channel.audience.used = True
         del channel.queues[queue.queue_id]
         self._books.refund(queue.memory)
         self.renew()

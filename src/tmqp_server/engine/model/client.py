@@ -1,4 +1,4 @@
-"""Owns ``Client``: who a connected peer is, and how much of it is in use; and its ``Origin``.
+"""``Client``: who a connected peer is, and how much of it is in use; and its ``Origin``.
 
 This is the part of a session that messages and delivery handlers may see.  A message refers to the
 origin of its producer, and while it is in flight to its consumer; ``alive`` tells whether that
@@ -64,6 +64,9 @@ class Client:
         "alive",
         "blocked",
         "full",
+        "termed",
+        "closely",
+        "most",
         "in_flight",
         "pushed",
         "delivered",
@@ -105,6 +108,12 @@ class Client:
         self.blocked = False
         #: As many deliveries are unanswered as the limits allow.
         self.full = False
+        #: It has, or had, a subscription with terms.
+        self.termed = False
+        #: It is full, or has terms: something follows when it has answered.
+        self.closely = False
+        #: With so many deliveries in hand one more must be looked at; 0 until that is known.
+        self.most = 0
         #: Deliveries sent to it whose acknowledge is awaited.
         self.in_flight = 0
         self.pushed = 0

@@ -36,10 +36,13 @@ class QueueCounters:
         "errors",
         "refused",
         "requeued",
+        "released",
         "skipped",
         "untracked",
         "overflowed",
+        "displaced",
         "damaged",
+        "starved",
         "last_received",
         "last_sent",
     )
@@ -56,7 +59,8 @@ class QueueCounters:
         self.deliveries = 0
         self.acks = 0
         self.negative_acks = 0
-        #: Acknowledges that matched nothing; counted in acks and negative_acks too (F95).
+        #: Acknowledges, counted in acks and negative_acks too, and releases, that matched nothing
+        #: (F95).
         self.unknown_acks = 0
         self.ack_timeouts = 0
         self.saved = 0
@@ -66,17 +70,54 @@ class QueueCounters:
         self.refused = 0
         #: Put-backs.
         self.requeued = 0
+        #: Deliveries that consumers gave back.
+        self.released = 0
         #: Deliveries of broadcasts that a blocked consumer missed.
         self.skipped = 0
         #: Deliveries of broadcasts to a consumer with too much unanswered: sent, not tracked.
         self.untracked = 0
         #: Messages of an ephemeral queue that there was no room for.
         self.overflowed = 0
+        #: Messages that made way for others: dropped, or dead letters.
+        self.displaced = 0
         #: Messages that were on disk and cannot be read any more.
         self.damaged = 0
+        #: How often messages on disk had to wait because those in memory are for nobody who is
+        #: ready (see choosing.py).
+        self.starved = 0
         #: Monotonic seconds; negative is never.
         self.last_received = -1.0
         self.last_sent = -1.0
+
+    def count_dealt(self, count: int, sent: int, wants: bool, now: float) -> None:
+        """What is counted of a run of which so many went out, each to one consumer, and the others
+        wait."""
+        self.received += count
+        self.last_received = now
+        self.accepted += count
+        if sent == 0:
+            return
+        self.removed += sent
+        self.sent += sent
+        self.deliveries += sent
+        self.last_sent = now
+        if not wants:
+            self.done += sent
+
+    def count_run(self, count: int, consumers: int, wants: bool, now: float) -> None:
+        """What is counted of each message of a run that went to so many consumers at once."""
+        self.received += count
+        self.last_received = now
+        self.accepted += count
+        self.removed += count
+        if consumers == 0:
+            self.dropped += count
+            return
+        self.sent += count
+        self.deliveries += count * consumers
+        self.last_sent = now
+        if not wants:
+            self.done += count
 
     def settled(self) -> int:
         """Messages that were accepted and are settled."""
@@ -96,6 +137,7 @@ class BrokerCounters:
         "answers_dropped",
         "decisions_applied",
         "decisions_unknown",
+        "withheld",
     )
 
     def __init__(self) -> None:
@@ -116,3 +158,5 @@ class BrokerCounters:
         #: Decisions of other nodes about messages that are here, and about others.
         self.decisions_applied = 0
         self.decisions_unknown = 0
+        #: Messages that stay on disk because no door of this server can read them.
+        self.withheld = 0

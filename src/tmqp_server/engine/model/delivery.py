@@ -1,4 +1,4 @@
-"""Owns what a delivery handler is: its decisions, its methods in order, and where it is found.
+"""What a delivery handler is: its decisions, its methods in order, and where it is found.
 
 Theory of operation.  A handler is asked at each step of a message's way and answers with a
 ``Decision`` of four parts (specification, "Decisions"; F103): may the flow go on (*allow*), shall
@@ -122,7 +122,7 @@ def combine(first: Decision, second: Decision) -> Decision:
     put_back = first.put_back
     if put_back == PUT_BACK_NO or second.put_back == PUT_BACK_START:
         put_back = second.put_back
-    # The numbers rise from the best news to the worst; 0 is no news.
+    # The numbers rise from the best outcome to the worst; 0 is none.
     told = first
     if told.acknowledge == DECIDE_ACK_NONE or 0 < second.acknowledge < told.acknowledge:
         told = second

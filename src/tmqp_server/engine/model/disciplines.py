@@ -1,4 +1,4 @@
-"""Owns what each queue status means: one ``Discipline`` a status, in a table by its number.
+"""What each queue status means: one ``Discipline`` a status, in a table by its number.
 
 A discipline is facts, which the workflow reads: whether messages are refused, kept, sent by
 themselves, given to one consumer each.  The workflow knows no status by its name, so what a

@@ -1,4 +1,4 @@
-"""Owns the built-in delivery handlers, each a few lines of policy with a name for the wire.
+"""The built-in delivery handlers, each a few lines of policy with a name for the wire.
 
 ===============  ==================================================================================
 name             what it does

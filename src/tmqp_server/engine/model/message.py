@@ -1,4 +1,4 @@
-"""Owns ``Message``: one message as the engine knows it, from push to settlement.
+"""``Message``: one message as the engine knows it, from push to settlement.
 
 The engine never looks into a message.  ``wire`` is whatever the door that received it wants to
 have back when it is delivered, usually the received bytes, so that nothing is encoded twice.
@@ -27,6 +27,7 @@ __all__ = [
     "MARK_BACK_START",
     "MARK_CONFIRMED",
     "MARK_DECIDED",
+    "MARK_DUPLICATE",
     "MARK_FAILED",
     "MARK_GONE",
     "MARK_HIGH",
@@ -34,12 +35,15 @@ __all__ = [
     "MARK_SAVED",
     "MARK_SAVING",
     "MARK_SHARED",
+    "MARK_SILENT",
+    "MARK_TIMED",
     "MARK_TOGETHER",
-    "MARK_TWIN",
+    "MARK_UNCOUNTED",
     "MARK_WANTS",
     "Message",
     "Rare",
     "SubscriptionFilter",
+    "Timing",
 ]
 
 #: It stands in the high-priority list (F85).
@@ -61,7 +65,7 @@ MARK_BACK: Final = 192
 #: It is settled; a list that still holds it must pass over it.
 MARK_GONE: Final = 256
 #: Another message with the same id was in flight in its queue when it was sent.
-MARK_TWIN: Final = 512
+MARK_DUPLICATE: Final = 512
 #: Other nodes have it too and are told when this queue is done with it; it is in ``Queue.shared``.
 MARK_SHARED: Final = 1_024
 #: Another node is done with it, so it is not sent again.
@@ -72,6 +76,43 @@ MARK_NEGATIVE: Final = 4_096
 MARK_FAILED: Final = 8_192
 #: Its confirm waits for the storage's answer with those of the run it came in.
 MARK_TOGETHER: Final = 16_384
+#: It is in flight, or about to be, with consumers that have times of their own; see ``timed.py``.
+MARK_TIMED: Final = 32_768
+#: Such a consumer was silent although it is there, or the producer was told of its silence.
+MARK_SILENT: Final = 65_536
+#: It goes back without counting as put back: whoever wanted that gave it back so.
+MARK_UNCOUNTED: Final = 131_072
+
+
+class Timing:
+    """When those who have a message must have answered.
+
+    ``due`` is the next time of all.  Nearly always one consumer has its own time, which needs no
+    table.
+    """
+
+    __slots__ = ("number", "own", "others", "due")
+
+    def __init__(self, number: int, own: float) -> None:
+        self.number = number
+        self.own = own
+        self.others: dict[int, float] | None = None
+        self.due = NEVER
+
+    def set(self, number: int, due: float) -> None:
+        """Give a consumer its own time."""
+        if number == self.number:
+            self.own = due
+        elif self.others is None:
+            self.others = {number: due}
+        else:
+            self.others[number] = due
+
+    def get(self, number: int, usual: float) -> float:
+        """The time of a consumer, the usual one if it has none of its own."""
+        if number == self.number:
+            return self.own
+        return usual if self.others is None else self.others.get(number, usual)
 
 
 @mypyc_attr(acyclic=True)
@@ -90,6 +131,9 @@ class Rare(Record):
         "key",
         "held_confirm",
         "untold",
+        "receivers",
+        "timing",
+        "settling",
     )
 
     def __init__(self) -> None:
@@ -107,12 +151,18 @@ class Rare(Record):
         #: A copy that is owed until that one is safe, and the key of the queue it is in; 0 is none.
         self.old_key = 0
         self.old = 0
-        #: Its key among the messages in flight, when it is a twin.
+        #: Its key among the messages in flight, when it is a duplicate.
         self.key = ""
         #: The confirm that waits for the storage's answer.
         self.held_confirm: Record | None = None
         #: Its event MessageProduced waits for it too.
         self.untold = False
+        #: How many consumers it went to when it was pushed; -1 when its producer did not ask.
+        self.receivers = -1
+        #: The times of those who have it, if some have their own.
+        self.timing: Timing | None = None
+        #: Consumers, by number, whose answer is part of a batch that is not safe yet.
+        self.settling: dict[int, None] | None = None
 
 
 @mypyc_attr(acyclic=True)
@@ -217,6 +267,11 @@ class Message:
         rare = self.rare
         return rare is not None and rare.hops > 0
 
+    @property
+    def flight_key(self) -> str:
+        """Under which key it is found among the messages in flight, if it is there."""
+        return self.rarely().key if self.marks & MARK_DUPLICATE else self.message_id
+
     def rarely(self) -> Rare:
         """The record of its rarer properties, made now if there is none."""
         rare = self.rare
@@ -227,8 +282,26 @@ class Message:
             self.rare = rare
         return rare
 
+    def promise(self, client: Client) -> None:
+        """Let only a batch answer for it where *client* has it in hand."""
+        rare = self.rarely()
+        if rare.settling is None:
+            rare.settling = {}
+        rare.settling[client.number] = None
+
+    def break_promise(self, client: Client) -> None:
+        """Let *client* answer for it otherwise again."""
+        rare = self.rarely()
+        assert rare.settling is not None, "it was promised"
+        del rare.settling[client.number]
+        if not rare.settling:
+            rare.settling = None
+
     def is_held_by(self, client: Client) -> bool:
-        """Whether *client* has it and has not answered."""
+        """Whether *client* has it and has not answered, nor has a batch that is not safe yet."""
+        rare = self.rare
+        if rare is not None and rare.settling is not None and client.number in rare.settling:
+            return False
         if self.holder is client:
             return True
         holders = self.holders
@@ -253,3 +326,16 @@ class SubscriptionFilter:
     def accepts(self, message: Message) -> bool:
         """Whether the subscription wants *message*; this base wants every one."""
         return True
+
+    def identity(self) -> object:
+        """Equal for filters that accept the same messages; this base is like no other."""
+        return self
+
+    def family(self) -> object:
+        """Equal for filters that look at the same part of a message, or None."""
+        return None
+
+    def key_of(self, message: Message) -> object:
+        """That part of *message*, the same for all filters of the family: messages with equal keys
+        are accepted, or not, alike.  None when it is not worth comparing."""
+        return None

@@ -1,32 +1,35 @@
-"""Owns queues: where the messages of a queue are at any moment, and the books about it.
+"""Queues: where the messages of a queue are at any moment, and the books about it.
 
-Theory of operation.  A message that a queue has accepted is in exactly one of four places, or it
+Theory of operation.  A message that a queue has accepted is in exactly one of five places, or it
 is settled:
 
 * waiting, in the high-priority or the regular ``WaitingList`` (F85: the high one first, first in
   first out in each; a put-back goes to either end, F98), or behind one in its ``Tail`` on disk;
-* deferred, in a heap, until its not-before time;
+* deferred, in ``Deferrals``, until its not-before time;
 * in flight, in ``flights``, from the sending until every consumer that has it has answered or
   timed out.  A dict keeps them in the order of sending, which is the order of their time-outs.
+  Those with other time-outs than the queue's stand in ``timed``;
+* withheld, as part of a batch, until that is safe: nobody sees it.
 
 Settled messages are only counted: *done* (answered for, or sent where nobody need answer),
 *expired*, *dead* (moved to the dead-letter queue), *cleared* (by an operation), *dropped* (given
-up).  ``imbalance`` checks that accepted = waiting + deferred + in flight + settled; it must be 0
-after every step.
+up).  ``imbalance`` checks that accepted = waiting + deferred + in flight + withheld + settled; it
+must be 0 after every step.
 
 ``flights`` is keyed by message id, as acknowledges name messages (F95).  Ids are the producers'
-choice and may repeat: a second message with an id in flight is a *twin*, kept under a key of its
-own and found through ``twins``; an acknowledge closes the oldest its sender has in hand.
+choice and may repeat: a second message with an id in flight is a *duplicate*, kept under a key of
+its own and found through ``duplicates``; an acknowledge closes the oldest its sender has in hand.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
+from typing import Final
 
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.counters import QueueCounters
+from tmqp_server.engine.model.deferrals import Deferral, Deferrals
 from tmqp_server.engine.model.delivery import (
     SEND_HOOKS,
     Decision,
@@ -36,14 +39,18 @@ from tmqp_server.engine.model.delivery import (
 )
 from tmqp_server.engine.model.disciplines import Discipline
 from tmqp_server.engine.model.handlers import receipt_of, saving
-from tmqp_server.engine.model.message import MARK_FAILED, MARK_GONE, MARK_HIGH, Message
+from tmqp_server.engine.model.message import MARK_GONE, MARK_HIGH, Message
 from tmqp_server.engine.model.sessions import Audience, Pulling
 from tmqp_server.engine.model.tails import Tail
+from tmqp_server.engine.model.timed import TimedFlights
 from tmqp_server.engine.model.timers import Sleeper
 from tmqp_server.engine.model.waiting import WaitingList
 from tmqp_server.engine.options import QueueOptions
 
 __all__ = ["Queue", "QueueTimer", "Trash"]
+
+#: More put-backs than anything can have.
+_NO_LIMIT: Final = 2**62
 
 
 class Trash:
@@ -52,25 +59,32 @@ class Trash:
     Disposing of a million messages takes a while, so the scheduler does it in portions.
     """
 
-    __slots__ = ("queue", "lists", "deferred", "in_hand")
+    __slots__ = ("queue", "lists", "deferred", "in_hand", "timed")
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.lists: list[deque[Message]] = []
-        self.deferred: list[tuple[float, int, Message]] = []
+        self.deferred: list[list[Deferral]] = []
         self.in_hand: dict[str, Message] = {}
+        self.timed: dict[str, Message] = {}
 
     def take(self) -> Message | None:
         """The next message to dispose of, or None when nothing is left."""
-        for messages in self.lists:
+        lists = self.lists
+        while lists:
+            messages = lists[0]
             while messages:
                 message = messages.popleft()
-                if not message.marks & MARK_GONE:  # a husk was settled when it expired
+                if not message.marks & MARK_GONE:  # a tombstone was settled when it expired
                     return message
-        if self.deferred:
-            return self.deferred.pop()[2]
+            del lists[0]
+        for entries in self.deferred:
+            if entries:
+                return entries.pop().message
         if self.in_hand:
             return self.in_hand.popitem()[1]
+        if self.timed:
+            return self.timed.popitem()[1]
         return None
 
 
@@ -102,6 +116,7 @@ class Queue(QueueFacts):
         "discipline",
         "exclusive",
         "plain",
+        "single",
         "nameless",
         "saves",
         "bounded",
@@ -112,21 +127,25 @@ class Queue(QueueFacts):
         "receipt_asked",
         "size_cap",
         "count_cap",
+        "byte_cap",
         "turn",
         "high",
         "regular",
         "deferred",
         "flights",
-        "twins",
+        "timed",
+        "duplicates",
         "shared",
         "held",
         "timer",
         "waiting",
         "runnable",
         "reserved",
+        "withheld",
         "parked",
         "closed",
         "fleeting",
+        "temporary",
         "claims",
         "high_tail",
         "regular_tail",
@@ -164,10 +183,11 @@ class Queue(QueueFacts):
         self.audience = audience
         self.high = WaitingList()
         self.regular = WaitingList()
-        #: (not-before time, sequence, message)
-        self.deferred: list[tuple[float, int, Message]] = []
+        self.deferred = Deferrals()
         self.flights: dict[str, Message] = {}
-        self.twins: dict[str, list[Message]] = {}
+        #: Those of which some consumer has a time of its own; None until there is one.
+        self.timed: TimedFlights | None = None
+        self.duplicates: dict[str, list[Message]] = {}
         #: Messages that other nodes have too, by their ids, see ``sharing.py``.
         self.shared: dict[str, Message] = {}
         self.held: Message | None = None
@@ -176,12 +196,16 @@ class Queue(QueueFacts):
         self.runnable = False
         #: Messages that pulls under way have promised to send.
         self.reserved = 0
+        #: Messages of batches that are not safe yet: accepted, and in no other place.
+        self.withheld = 0
         #: Pulls that wait until ``held`` is answered for.
         self.parked: deque[Pulling] = deque()
         #: The queue is removed from its channel.
         self.closed = False
         #: Its channel is destroyed when it is empty, and the queue with it (F101).
         self.fleeting = False
+        #: The storage knows nothing of its channel.
+        self.temporary = False
         #: How many things outside the queue need it to stay: see ``Core.claim``.
         self.claims = 0
         #: What waits on disk only, of either priority, and how many messages that is.
@@ -225,7 +249,10 @@ class Queue(QueueFacts):
         self.hooks = hooks_of(handler)
         self.exclusive = discipline.exclusive or options.send_only_first_acquirer
         #: Nothing is decided in a send pass; see Sender.
-        self.plain = not (self.exclusive or self.nameless or self.hooks & SEND_HOOKS)
+        decides = self.nameless or self.hooks & SEND_HOOKS != 0
+        self.plain = not (self.exclusive or decides)
+        #: The same, and each message goes to one consumer, who must be able to take it.
+        self.single = self.exclusive and discipline.stores and not decides
         #: One message is out at a time (F96); a broadcast cannot be held back.
         self.waits = (
             options.wait_for_acknowledge and options.request_acknowledge and discipline.stores
@@ -256,13 +283,20 @@ class Queue(QueueFacts):
             self.size_cap = min(self.size_cap, options.message_size_limit)
         if discipline.refuses:
             self.size_cap = -1
+        self.byte_cap = limits.max_queue_bytes
+        if options.bytes_limit:
+            self.byte_cap = min(self.byte_cap, options.bytes_limit)
         self.count_cap = limits.max_messages_per_queue
         if options.message_limit:
             self.count_cap = min(self.count_cap, options.message_limit)
         timeout_ms = options.acknowledge_timeout_ms or limits.max_acknowledge_timeout_ms
         self.ack_timeout_s = timeout_ms / 1000
+        if self.timed is not None:
+            self.timed.change_timeout(self.ack_timeout_s)
         self.message_timeout_s = options.message_timeout_ms / 1000
         self.put_back_limit = options.put_back_limit or limits.max_put_backs
+        if options.put_back_limit < 0:
+            self.put_back_limit = _NO_LIMIT
 
     def expect_nameless(self) -> None:
         """A message without an id comes in, which nobody can acknowledge: look at each from now on.
@@ -271,6 +305,12 @@ class Queue(QueueFacts):
         """
         self.nameless = True
         self.plain = False
+        self.single = False
+
+    def chooses(self) -> bool:
+        """Whether it must look who would take a message: each goes to one consumer, of those who
+        want it."""
+        return self.exclusive and self.audience.filters != 0 and self.discipline.sends
 
     # --- Messages on disk only -------------------------------------------------------------------
 
@@ -335,11 +375,7 @@ class Queue(QueueFacts):
         self.high_count -= len(failed)
         more = self.regular.take_failed()
         self.regular_count -= len(more)
-        late = [each for each in self.deferred if each[2].marks & MARK_FAILED]
-        if late:
-            self.deferred = [each for each in self.deferred if not each[2].marks & MARK_FAILED]
-            heapq.heapify(self.deferred)
-        return failed + more + [each[2] for each in late]
+        return failed + more + self.deferred.take_failed()
 
     # --- Waiting and deferred messages -----------------------------------------------------------
 
@@ -377,6 +413,14 @@ class Queue(QueueFacts):
         self.regular_count -= 1
         return self.regular.take_newest()
 
+    def take_oldest(self) -> Message | None:
+        """Take out the message that has waited longest, of high priority only if no other waits;
+        None if none waits in memory."""
+        if self.regular_count:
+            self.regular_count -= 1
+            return self.regular.take()
+        return self.take() if self.high_count else None
+
     def look(self, newest: bool) -> Message | None:
         """The message that ``take``, or ``take_newest``, would take out; None if none waits."""
         if self.high_count:
@@ -398,8 +442,8 @@ class Queue(QueueFacts):
         trash = Trash(self)
         self.high_count = 0
         self.regular_count = 0
-        trash.lists.append(self.high.detach())
-        trash.lists.append(self.regular.detach())
+        trash.lists.extend(self.high.detach())
+        trash.lists.extend(self.regular.detach())
         return trash
 
     def take_expired(self, now: float, limit: int) -> list[Message]:
@@ -424,57 +468,57 @@ class Queue(QueueFacts):
         self.high.tidy()
         self.regular.tidy()
 
-    def defer(self, message: Message, due_at: float) -> None:
-        """Let *message* wait until *due_at* before it waits to be sent."""
-        heapq.heappush(self.deferred, (due_at, message.sequence, message))
-
-    def take_deferred(self, now: float) -> Message | None:
-        """The next deferred message whose time has come, or None."""
-        deferred = self.deferred
-        if not deferred or deferred[0][0] > now:
-            return None
-        return heapq.heappop(deferred)[2]
-
     def detach(self, high_priority: bool, regular: bool) -> Trash:
         """Take out what waits of these priorities, deferred messages too, however much it is.  The
         caller must count it as cleared."""
         trash = Trash(self)
         if high_priority:
             self.high_count = 0
-            trash.lists.append(self.high.detach())
+            trash.lists.extend(self.high.detach())
+            trash.deferred.append(self.deferred.detach(True))
         if regular:
             self.regular_count = 0
-            trash.lists.append(self.regular.detach())
-        if high_priority and regular:
-            trash.deferred = self.deferred
-            self.deferred = []
-        elif high_priority or regular:
-            wanted = MARK_HIGH if high_priority else 0
-            trash.deferred = [e for e in self.deferred if e[2].marks & MARK_HIGH == wanted]
-            self.deferred = [e for e in self.deferred if e[2].marks & MARK_HIGH != wanted]
-            heapq.heapify(self.deferred)
+            trash.lists.extend(self.regular.detach())
+            trash.deferred.append(self.deferred.detach(False))
         return trash
 
     def sent_before(self) -> list[Message]:
         """The messages in memory that have been sent, or put back."""
         found = self.high.sent_before() + self.regular.sent_before()
-        for entry in self.deferred:
-            if entry[2].attempts or entry[2].put_backs:
-                found.append(entry[2])
-        found.extend(self.flights.values())
+        for message in self.deferred.messages():
+            if message.attempts or message.put_backs:
+                found.append(message)
+        found.extend(self.all_flights().values())
         return found
 
     # --- Messages in flight ----------------------------------------------------------------------
 
-    def twin_held_by(self, message_id: str, client: Client) -> Message | None:
-        """The oldest twin of that id which *client* has in hand, or None."""
-        for message in self.twins.get(message_id, ()):
+    def flight(self, key: str) -> Message | None:
+        """The message in flight under this key, or None."""
+        message = self.flights.get(key)
+        if message is None and self.timed is not None:
+            message = self.timed.messages.get(key)
+        return message
+
+    def all_flights(self) -> dict[str, Message]:
+        """Messages in flight by their keys, those with the queue's time-out first."""
+        timed = self.timed
+        return self.flights if timed is None else {**self.flights, **timed.messages}
+
+    def in_flight(self) -> int:
+        """Messages in flight."""
+        timed = 0 if self.timed is None else len(self.timed.messages)
+        return len(self.flights) + timed
+
+    def duplicate_held_by(self, message_id: str, client: Client) -> Message | None:
+        """The oldest duplicate of that id which *client* has in hand, or None."""
+        for message in self.duplicates.get(message_id, ()):
             if message.is_held_by(client):
                 return message
         return None
 
     def overdue(self, now: float, limit: int) -> list[Message]:
-        """Up to *limit* messages in flight whose time-out has come, oldest first."""
+        """Up to *limit* messages in flight whose time-out, the queue's, has come, oldest first."""
         timeout_s = self.ack_timeout_s
         found: list[Message] = []
         for message in self.flights.values():
@@ -491,14 +535,14 @@ class Queue(QueueFacts):
         due = min(self.high.next_expiry(), self.regular.next_expiry())
         if self.flights:
             due = min(due, next(iter(self.flights.values())).sent_at + self.ack_timeout_s)
-        if self.deferred:
-            due = min(due, self.deferred[0][0])
-        return due
+        if self.timed is not None:
+            due = min(due, self.timed.next_due())
+        return min(due, self.deferred.next_due())
 
     def live(self) -> int:
         """Messages that are not settled."""
         waiting = self.high_count + self.regular_count + self.spilled
-        return waiting + len(self.deferred) + len(self.flights)
+        return waiting + len(self.deferred) + self.in_flight() + self.withheld
 
     def is_empty(self) -> bool:
         """Whether every message is settled."""

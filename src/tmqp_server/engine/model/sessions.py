@@ -1,4 +1,4 @@
-"""Owns sessions, their subscriptions, and the audience that the subscriptions of a channel form.
+"""Sessions, their subscriptions, and the audience that the subscriptions of a channel form.
 
 Theory of operation.  Most messages go to an audience of which everybody can take everything; that
 case must not cost a look at each consumer.  So an audience *counts* its exceptions instead of
@@ -6,6 +6,12 @@ finding them: ``stalled`` subscriptions cannot take a delivery now (the session'
 is full, it has too much unanswered, or the credit is used up), ``special`` ones must be looked at
 each time (they have a finite credit or a filter).  While both are 0, the lists of session numbers,
 made when somebody joins or leaves and shared by all effects in between, are the recipients.
+
+A broadcast waits for nobody: it passes over those that are *deaf* (the outbound buffer is full, or
+the credit is used up), who are in no list while they are.
+
+A queue whose messages go to one consumer each needs the next that can take one: the subscriptions
+stand in a ring in join order, and ``ready`` has a bit for each place at which nobody is stalled.
 
 ``line`` is where queues wait that have messages and an audience that cannot take them.
 """
@@ -15,12 +21,17 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from tmqp.constants import PUT_BACK_NO
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import QueueFacts
-from tmqp_server.engine.model.message import SubscriptionFilter
+from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_server.engine.model.questions import Questions
+from tmqp_server.engine.model.selection import Selection
+from tmqp_server.engine.model.terms import Terms
+from tmqp_server.engine.model.timed import set_due
+from tmqp_server.engine.model.times import NEVER
 
-__all__ = ["Audience", "EventSubscription", "Pulling", "Session", "Subscription"]
+__all__ = ["Audience", "EventSubscription", "Pulling", "Recipients", "Session", "Subscription"]
 
 
 class Session(Client):
@@ -29,7 +40,7 @@ class Session(Client):
     ``event_subscriptions`` are kept by ``notices.py``, by the place that they are about.
     """
 
-    __slots__ = ("asked", "event_subscriptions", "memory", "pulls", "subscriptions")
+    __slots__ = ("asked", "event_subscriptions", "memory", "owned", "pulls", "subscriptions")
 
     def __init__(
         self,
@@ -62,6 +73,8 @@ class Session(Client):
         self.event_subscriptions: dict[tuple[int, str, int], EventSubscription] = {}
         #: What it is charged in the broker's books.
         self.memory = 0
+        #: The keys of the channels that end with it; None as long as there was none.
+        self.owned: dict[str, None] | None = None
         #: Its direct messages that wait for an answer; None as long as there was none.
         self.asked: Questions | None = None
 
@@ -76,15 +89,23 @@ class Session(Client):
         self.subscriptions = _NO_SUBSCRIPTIONS
         self.pulls = _NO_PULLS
         self.event_subscriptions = _NO_LISTENING
+        self.owned = None
         if self.asked is not None:
             self.asked.clear()
             self.asked = None
+
+    def take_terms(self) -> None:
+        """From now on whoever gives to it, or takes from it, looks at its terms."""
+        self.termed = True
+        self.closely = True
+        self.most = 0
 
     def delivered_in_all(self) -> int:
         """Deliveries to this session, those to whole audiences included."""
         total = self.delivered
         for subscription in self.subscriptions.values():
-            total += subscription.audience.fanouts - subscription.fanouts_before
+            if not subscription.deaf:
+                total += subscription.audience.fanouts - subscription.fanouts_before
         return total
 
 
@@ -172,7 +193,17 @@ class Subscription:
         "joined_at",
         "fanouts_before",
         "stalled",
+        "deaf",
         "special",
+        "metered",
+        "selected",
+        "place",
+        "alone",
+        "holds",
+        "window",
+        "ack_timeout_s",
+        "returns",
+        "priority",
     )
 
     def __init__(
@@ -189,15 +220,100 @@ class Subscription:
         self.credit = credit
         self.filter = filter
         self.joined_at = joined_at
-        #: What the audience's count of deliveries to all was when this one joined.
+        #: What the audience's count of deliveries to all was when this one joined, or heard again.
         self.fanouts_before = audience.fanouts
         # Counted in the audience's numbers of the same name.
         self.stalled = False
+        self.deaf = False
         self.special = False
+        self.metered = False
+        #: The filter that the audience's selection knows of.
+        self.selected: SubscriptionFilter | None = None
+        #: Its place in the audience's ring, once that is right.
+        self.place = -1
+        #: It as the list of recipients of an effect, shared by all of them.
+        self.alone = [session.number]
+        #: What it has unanswered, and of which queue, in the order of sending; None if it has no
+        #: terms.  Of what was sent before it had terms nothing is known.
+        self.holds: dict[Message, QueueFacts] | None = None
+        #: How much that may be; -1 is no bound.
+        self.window = -1
+        #: Its own acknowledge time-out: 0 is none, so that the queue's holds; NEVER waits as long
+        #: as it is there.
+        self.ack_timeout_s = 0.0
+        #: Where that goes when it leaves; PUT_BACK_NO lets it time out (F99).
+        self.returns = PUT_BACK_NO
+        #: Those of a higher priority come first where a message goes to one consumer.
+        self.priority = 0
 
     def can_take(self) -> bool:
         """Whether a broadcast may be sent to it now."""
-        return not self.session.blocked and self.credit != 0
+        return not self.session.blocked and self.credit != 0 and not self.is_full()
+
+    def is_full(self) -> bool:
+        """Whether it has as much unanswered as it wants."""
+        holds = self.holds
+        return holds is not None and 0 <= self.window <= len(holds)
+
+    def left_in_window(self) -> int:
+        """How many deliveries more it wants; it must have a window."""
+        return self.window if self.holds is None else max(self.window - len(self.holds), 0)
+
+    def accept(self, terms: Terms) -> None:
+        """Take over terms; what they do not say stays as it is."""
+        if self.holds is None:
+            self.holds = {}
+            self.session.take_terms()
+        if terms.window is not None:
+            self.window = terms.window
+        if terms.ack_timeout_ms is not None:
+            timeout_ms = terms.ack_timeout_ms
+            self.ack_timeout_s = NEVER if timeout_ms < 0 else timeout_ms / 1000
+        if terms.returns is not None:
+            self.returns = terms.returns
+        if terms.priority is not None and terms.priority != self.priority:
+            self.priority = terms.priority
+            self.audience.scattered = True
+            self.audience.stale = True
+        self.audience.recount(self)
+
+    def hold(self, queue: QueueFacts, message: Message) -> None:
+        """Note a delivery that is to be answered; it must have terms."""
+        assert self.holds is not None, "it has terms"
+        self.holds[message] = queue
+        if self.ack_timeout_s:
+            set_due(message, self.session, message.sent_at + self.ack_timeout_s)
+        if self.is_full():
+            self.audience.recount(self)
+
+    def drop(self, message: Message) -> bool:
+        """Note that a delivery is over; returns whether the subscription can take one again that
+        could not."""
+        holds = self.holds
+        if holds is None or message not in holds:
+            return False
+        was_full = self.is_full()
+        del holds[message]
+        if not was_full or self.is_full():
+            return False
+        self.audience.recount(self)
+        return not self.stalled
+
+
+class Recipients:
+    """Who gets a message of which some want nothing: as effects want it, shared by all of them.
+
+    ``missed`` are those who want it and are deaf.
+    """
+
+    __slots__ = ("numbers", "first", "rest", "clients", "missed")
+
+    def __init__(self, clients: dict[int, Client], missed: int) -> None:
+        self.numbers = list(clients)
+        self.first = self.numbers[:1]
+        self.rest = self.numbers[1:]
+        self.clients = clients
+        self.missed = missed
 
 
 class Audience:
@@ -206,23 +322,38 @@ class Audience:
     __slots__ = (
         "subscriptions",
         "stalled",
+        "deaf",
         "special",
+        "filters",
         "fanouts",
+        "used",
         "line",
         "everyone",
         "first",
         "rest",
         "clients",
         "only",
+        "ring",
+        "ready",
         "stale",
+        "scattered",
+        "tiers",
+        "selection",
+        "metered",
+        "_chosen",
     )
 
     def __init__(self) -> None:
         self.subscriptions: dict[int, Subscription] = {}
         self.stalled = 0
+        self.deaf = 0
         self.special = 0
+        #: How many have a filter.
+        self.filters = 0
         #: Messages that went to all; see Subscription.fanouts_before.
         self.fanouts = 0
+        #: Somebody joined, left, pulled or read since this was last cleared; see ``IdleTimer``.
+        self.used = False
         self.line: deque[QueueFacts] = deque()
         # The recipients, as effects want them: see ``refresh``.
         self.everyone: list[int] = []
@@ -230,53 +361,215 @@ class Audience:
         self.rest: list[int] = []
         self.clients: dict[int, Client] = {}
         self.only: Client | None = None
-        #: The lists are no longer right.
+        #: The subscriptions in join order, and a bit for each place that is not stalled.
+        self.ring: list[Subscription] = []
+        self.ready = 0
+        #: The recipients are no longer right.
         self.stale = False
+        #: The ring is not either: somebody has joined or left.  Who only can take nothing for a
+        #: while keeps the place, so that the ring costs nothing where credit comes and goes.
+        self.scattered = False
+        #: The places of each priority, the highest first; empty while all have the same.
+        self.tiers: list[int] = []
+        #: The distinct filters; None before there was one.
+        self.selection: Selection | None = None
+        #: How many have a finite credit, or terms.
+        self.metered = 0
+        #: The recipients by mask, as far as asked for since they were right.
+        self._chosen: dict[int, Recipients] = {}
+
+    def has_room_for(self, filter: SubscriptionFilter | None) -> bool:
+        """Whether there may be one more consumer with this filter."""
+        return filter is None or self.selection is None or self.selection.has_room(filter)
 
     def add(self, subscription: Subscription) -> None:
         """Let a session that is not in join, as the last."""
         self.subscriptions[subscription.session.number] = subscription
+        self.used = True
         self.stale = True
+        self.scattered = True
         self.recount(subscription)
 
     def remove(self, subscription: Subscription) -> None:
         """Let a session that is in go."""
         session = subscription.session
         del self.subscriptions[session.number]
+        self.used = True
         self.stale = True
+        self.scattered = True
         if subscription.stalled:
             self.stalled -= 1
         if subscription.special:
             self.special -= 1
-        session.delivered += self.fanouts - subscription.fanouts_before
+        if subscription.metered:
+            self.metered -= 1
+        if subscription.selected is not None:
+            self._select(subscription, None)
+        if subscription.deaf:
+            self.deaf -= 1
+        else:
+            session.delivered += self.fanouts - subscription.fanouts_before
 
     def recount(self, subscription: Subscription) -> None:
         """Count a subscription anew after its credit, filter or session changed."""
         session = subscription.session
-        stalled = session.blocked or session.full or subscription.credit == 0
+        deaf = not subscription.can_take()
+        if deaf != subscription.deaf:
+            self._note_hearing(subscription, deaf)
+        stalled = deaf or session.full
         if stalled != subscription.stalled:
             subscription.stalled = stalled
             self.stalled += 1 if stalled else -1
-        special = subscription.credit >= 0 or subscription.filter is not None
+            if not self.scattered:
+                self.ready ^= 1 << subscription.place
+        special = (
+            subscription.credit >= 0
+            or subscription.filter is not None
+            or subscription.holds is not None
+        )
         if special != subscription.special:
             subscription.special = special
             self.special += 1 if special else -1
+        metered = subscription.credit >= 0 or subscription.holds is not None
+        if metered != subscription.metered:
+            subscription.metered = metered
+            self.metered += 1 if metered else -1
+        if subscription.filter is not subscription.selected:
+            self._select(subscription, subscription.filter)
+
+    def _select(self, subscription: Subscription, filter: SubscriptionFilter | None) -> None:
+        """Let the selection know of another filter of a subscription."""
+        selection = self.selection
+        if selection is None:
+            selection = Selection()
+            self.selection = selection
+        if subscription.selected is not None:
+            selection.remove(subscription.selected)
+            self.filters -= 1
+        if filter is not None:
+            selection.add(filter)
+            self.filters += 1
+        subscription.selected = filter
+        self.scattered = True
+        self.stale = True
+
+    def _note_hearing(self, subscription: Subscription, deaf: bool) -> None:
+        """Leave a subscription out of the lists, or take it in again."""
+        subscription.deaf = deaf
+        self.stale = True
+        if deaf:
+            self.deaf += 1
+            subscription.session.delivered += self.fanouts - subscription.fanouts_before
+        else:
+            self.deaf -= 1
+            subscription.fanouts_before = self.fanouts
 
     def refresh(self) -> None:
-        """Make the lists of recipients right; new lists, for effects may hold the old ones."""
+        """Make the recipients right; new lists, for effects may hold the old ones."""
         if not self.stale:
             return
         self.stale = False
-        self.everyone = list(self.subscriptions)
-        self.first = self.everyone[:1]
-        self.rest = self.everyone[1:]
+        self._chosen = {}
+        if self.scattered:
+            self._form_ring()
+        everyone: list[int] = []
         clients: dict[int, Client] = {}
-        for number, subscription in self.subscriptions.items():
-            clients[number] = subscription.session
+        for subscription in self.ring:
+            if not subscription.deaf:
+                session = subscription.session
+                everyone.append(session.number)
+                clients[session.number] = session
+        self.everyone = everyone
+        self.first = everyone[:1]
+        self.rest = everyone[1:]
         self.clients = clients
         self.only = None
-        if len(self.everyone) == 1:
-            self.only = clients[self.everyone[0]]
+        if len(everyone) == 1:
+            self.only = clients[everyone[0]]
+
+    def _form_ring(self) -> None:
+        """Give everybody a place in join order."""
+        self.scattered = False
+        self.ring = list(self.subscriptions.values())
+        ready = 0
+        for place, subscription in enumerate(self.ring):
+            subscription.place = place
+            if not subscription.stalled:
+                ready |= 1 << place
+        self.ready = ready
+        self.tiers = _tiers_of(self.ring)
+        if self.selection is not None:
+            self.selection.place([each.filter for each in self.ring])
+
+    def chosen_by(self, mask: int) -> Recipients:
+        """Those who hear a message and want it, by the mask of the filters that accept it."""
+        self.refresh()
+        found = self._chosen.get(mask)
+        if found is None:
+            assert self.selection is not None, "there are filters"
+            takers = self.selection.takers(mask)
+            clients: dict[int, Client] = {}
+            missed = 0
+            for subscription in self.ring:
+                if not takers >> subscription.place & 1:
+                    continue
+                if subscription.deaf:
+                    missed += 1
+                else:
+                    clients[subscription.session.number] = subscription.session
+            found = Recipients(clients, missed)
+            if len(self._chosen) >= _MOST_CHOSEN:
+                self._chosen = {}
+            self._chosen[mask] = found
+        return found
+
+    def ready_places(self) -> int:
+        """A bit for each place of the ring that can take a delivery now."""
+        if self.scattered:
+            self._form_ring()
+        return self.ready
+
+    def next_of(self, places: int, turn: int) -> Subscription:
+        """Of these places of the ring, one at least, the next after a place, in turn."""
+        if self.tiers:
+            places = self._highest(places)
+        place = turn + 1
+        above = places >> place
+        if above:
+            return self.ring[place + (above & -above).bit_length() - 1]
+        return self.ring[(places & -places).bit_length() - 1]
+
+    def next_ready(self, turn: int) -> Subscription | None:
+        """The next after a place, in turn, that can take a delivery now; None if nobody can.
+
+        The turn is a position, which nobody adjusts when a client leaves; past the last one the
+        first is next (F90).
+        """
+        if self.scattered:
+            self._form_ring()
+        ready = self.ready
+        if not ready:
+            return None
+        if self.tiers:
+            ready = self._highest(ready)
+        place = turn + 1
+        above = ready >> place
+        if above:
+            return self.ring[place + (above & -above).bit_length() - 1]
+        return self.ring[(ready & -ready).bit_length() - 1]
+
+    def has_tiers(self) -> bool:
+        """Whether some have a higher priority than others."""
+        if self.scattered:
+            self._form_ring()
+        return bool(self.tiers)
+
+    def _highest(self, ready: int) -> int:
+        """Those of some places that have the highest priority."""
+        for tier in self.tiers:
+            if ready & tier:
+                return ready & tier
+        return ready
 
     def can_take(self, exclusive: bool) -> bool:
         """Whether a queue that keeps its messages may send one now.
@@ -289,6 +582,17 @@ class Audience:
         return exclusive and self.stalled < len(self.subscriptions)
 
 
+def _tiers_of(ring: list[Subscription]) -> list[int]:
+    """The places of each priority, the highest first; nothing if all are the same."""
+    places: dict[int, int] = {}
+    for subscription in ring:
+        priority = subscription.priority
+        places[priority] = places.get(priority, 0) | 1 << subscription.place
+    return [places[each] for each in sorted(places, reverse=True)] if len(places) > 1 else []
+
+
+#: Lists of recipients that are kept for one audience.
+_MOST_CHOSEN: Final = 256
 #: Shared by all sessions that have ended; nothing is ever added to these.
 _NO_SUBSCRIPTIONS: Final[dict[str, Subscription]] = {}
 _NO_PULLS: Final[list[Pulling]] = []

@@ -1,4 +1,4 @@
-"""Owns the snapshots: read-only copies of what the engine knows, the bodies of information replies.
+"""The snapshots: read-only copies of what the engine knows, the bodies of information replies.
 
 Field names are the specification's, in this language's spelling (F67-F69); units stand last.
 Times are monotonic seconds of the engine's clock, None for never: the world that owns the clock
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.engine.model.channels import Channel
+from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.options import ChannelOptions, QueueOptions
@@ -17,10 +18,16 @@ from tmqp_server.engine.records import Record
 
 __all__ = [
     "BROKEN",
+    "BROWSED_ALL",
+    "BROWSED_DEFERRED",
+    "BROWSED_IN_FLIGHT",
+    "BROWSED_WAITING",
     "COMMITTED",
     "COMMITTING",
     "OPEN",
     "BrokerStatistics",
+    "BrowseSnapshot",
+    "BrowsedMessage",
     "ChannelSnapshot",
     "ClientSnapshot",
     "CursorSnapshot",
@@ -29,6 +36,7 @@ __all__ = [
     "OffsetsSnapshot",
     "QueueSnapshot",
     "RouterSnapshot",
+    "ServerSnapshot",
     "TransactionSnapshot",
 ]
 
@@ -39,17 +47,89 @@ COMMITTED: Final = "committed"
 #: A push into it was refused: it can only be aborted.
 BROKEN: Final = "broken"
 
+#: Where a message is, of those that somebody looks at.
+BROWSED_WAITING: Final = 1
+BROWSED_DEFERRED: Final = 2
+BROWSED_IN_FLIGHT: Final = 4
+BROWSED_ALL: Final = 7
+
+
+class BrowsedMessage(Record):
+    """A message of a queue, as somebody sees it who looks into the queue.
+
+    What may have changed when somebody reads it stands beside the ``message`` itself.
+    ``state`` is one of ``BROWSED_...``; ``kept`` says that the storage has it, or is about to.
+    """
+
+    __slots__ = (
+        "sequence",
+        "message_id",
+        "source",
+        "message",
+        "size",
+        "high_priority",
+        "wants_confirm",
+        "kept",
+        "state",
+        "attempts",
+        "put_backs",
+        "expires_s",
+        "due_s",
+    )
+
+    def __init__(
+        self,
+        sequence: int,
+        message_id: str,
+        source: str,
+        message: Message,
+        size: int,
+        high_priority: bool,
+        wants_confirm: bool,
+        kept: bool,
+        state: int,
+        attempts: int,
+        put_backs: int,
+        expires_s: float | None,
+        due_s: float | None,
+    ) -> None:
+        self.sequence = sequence
+        self.message_id = message_id
+        self.source = source
+        self.message = message
+        self.size = size
+        self.high_priority = high_priority
+        self.wants_confirm = wants_confirm
+        self.kept = kept
+        self.state = state
+        self.attempts = attempts
+        self.put_backs = put_backs
+        self.expires_s = expires_s
+        self.due_s = due_s
+
+
+class BrowseSnapshot(Record):
+    """Messages of one queue, by rising sequence; whether their producers are to be hidden."""
+
+    __slots__ = ("items", "hide_source")
+
+    def __init__(self, items: list[BrowsedMessage], hide_source: bool) -> None:
+        self.items = items
+        self.hide_source = hide_source
+
 
 class ChannelSnapshot(Record):
     """One channel (F67)."""
 
-    __slots__ = ("name", "queues", "options", "active_clients")
+    __slots__ = ("name", "queues", "options", "active_clients", "owner")
 
     def __init__(self, channel: Channel) -> None:
         self.name: str = channel.name
         self.queues: tuple[int, ...] = tuple(channel.queues)
         self.options: ChannelOptions = channel.options
         self.active_clients: int = len(channel.audience.subscriptions)
+        owner = channel.owner
+        self.owner: str | None = None if owner is None else owner.client_id
 
 
 class QueueSnapshot(Record):
@@ -89,10 +169,13 @@ class QueueSnapshot(Record):
         "errors",
         "refused",
         "requeued",
+        "released",
         "skipped",
         "untracked",
         "overflowed",
+        "displaced",
         "damaged",
+        "starved",
         "last_message_received_s",
         "last_message_sent_s",
     )
@@ -105,7 +188,7 @@ class QueueSnapshot(Record):
         self.messages: int = queue.regular_in_all()
         self.spilled: int = queue.spilled
         self.deferred: int = len(queue.deferred)
-        self.in_flight: int = len(queue.flights)
+        self.in_flight: int = queue.in_flight()
         self.bytes: int = queue.bytes
         counters = queue.counters
         self.accepted: int = counters.accepted
@@ -127,10 +210,13 @@ class QueueSnapshot(Record):
         self.errors: int = counters.errors
         self.refused: int = counters.refused
         self.requeued: int = counters.requeued
+        self.released: int = counters.released
         self.skipped: int = counters.skipped
         self.untracked: int = counters.untracked
         self.overflowed: int = counters.overflowed
+        self.displaced: int = counters.displaced
         self.damaged: int = counters.damaged
+        self.starved: int = counters.starved
         self.last_message_received_s: float | None = _time(counters.last_received)
         self.last_message_sent_s: float | None = _time(counters.last_sent)
 
@@ -205,6 +291,21 @@ class NodeSnapshot(Record):
         self.lifetime_ms: int = max(int(age_s * 1000), 0)
 
 
+class ServerSnapshot(Record):
+    """The server itself: its time, and how much of its largest limits is used."""
+
+    __slots__ = ("now", "sessions", "max_sessions", "total_bytes", "max_total_bytes")
+
+    def __init__(
+        self, now: float, sessions: int, max_sessions: int, total_bytes: int, max_total_bytes: int
+    ) -> None:
+        self.now = now
+        self.sessions = sessions
+        self.max_sessions = max_sessions
+        self.total_bytes = total_bytes
+        self.max_total_bytes = max_total_bytes
+
+
 class RouterSnapshot(Record):
     """One router (F60)."""
 
@@ -238,6 +339,7 @@ class BrokerStatistics(Record):
         "decisions_applied",
         "decisions_unknown",
         "state_bytes",
+        "withheld",
     )
 
     def __init__(
@@ -260,6 +362,7 @@ class BrokerStatistics(Record):
         decisions_applied: int = 0,
         decisions_unknown: int = 0,
         state_bytes: int = 0,
+        withheld: int = 0,
     ) -> None:
         self.sessions = sessions
         self.channels = channels
@@ -290,6 +393,8 @@ class BrokerStatistics(Record):
         #: Decisions of other nodes about messages that were here, and that were not.
         self.decisions_applied = decisions_applied
         self.decisions_unknown = decisions_unknown
+        #: Messages that stay on disk because no door of this server can read them.
+        self.withheld = withheld
 
 
 class OffsetsSnapshot(Record):

@@ -1,4 +1,4 @@
-"""Owns ``Tail``: what a queue knows of those of its waiting messages that are on disk only.
+"""``Tail``: what a queue knows of those of its waiting messages that are on disk only.
 
 Theory of operation.  A queue that may spill keeps the first messages of each priority in memory;
 what comes when they are too many is appended to the storage and let go of as soon as the storage

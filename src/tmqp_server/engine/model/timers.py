@@ -1,4 +1,4 @@
-"""Owns time inside the engine: what must happen when, without a timer for every message.
+"""Time inside the engine: what must happen when, without a timer for every message.
 
 Theory of operation.  The engine has no clock: each step gets ``now`` and the world asks for the
 next deadline.  Three structures keep that cheap.

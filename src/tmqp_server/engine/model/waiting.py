@@ -1,4 +1,4 @@
-"""Owns ``WaitingList``: the messages of one priority that wait in memory, first in first out."""
+"""``WaitingList``: the messages of one priority that wait in memory, first in first out."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from tmqp_server.engine.model.times import NEVER
 __all__ = ["WaitingList"]
 
 #: Settled messages that a waiting list may hold among the living before it is tidied.
-_TOLERATED_HUSKS: Final = 1_024
+_TOLERATED_TOMBSTONES: Final = 1_024
 
 
 class WaitingList:
     """Messages of one priority that wait, first in first out.
 
-    A message that expires in the middle stays in the list as a husk, passed over by ``take``; the
-    list is tidied when more than half of it is husks.
+    A message that expires in the middle stays in the list as a tombstone, passed over by ``take``;
+    the list is tidied when more than half of it is tombstones.
     """
 
-    __slots__ = ("count", "_husks", "_messages", "_wheel")
+    __slots__ = ("count", "_tombstones", "_messages", "_wheel")
 
     def __init__(self) -> None:
-        #: Messages that wait, husks not counted.
+        #: Messages that wait, tombstones not counted.
         self.count = 0
         self._messages: deque[Message] = deque()
-        self._husks = 0
+        self._tombstones = 0
         self._wheel: ExpiryWheel | None = None
 
     def put_last(self, message: Message) -> None:
@@ -60,7 +60,7 @@ class WaitingList:
         """Take out the first message; there must be one."""
         message = self._messages.popleft()
         while message.marks & MARK_GONE:
-            self._husks -= 1
+            self._tombstones -= 1
             message = self._messages.popleft()
         self.count -= 1
         if message.rare is not None:
@@ -71,11 +71,15 @@ class WaitingList:
         """Those that wait, in order."""
         return [each for each in self._messages if not each.marks & MARK_GONE]
 
+    def snapshot(self) -> list[Message]:
+        """All there is at this moment, settled ones among them, copied in one go."""
+        return list(self._messages)
+
     def take_newest(self) -> Message:
         """Take out the last message; there must be one."""
         message = self._messages.pop()
         while message.marks & MARK_GONE:
-            self._husks -= 1
+            self._tombstones -= 1
             message = self._messages.pop()
         self.count -= 1
         if message.rare is not None:
@@ -87,7 +91,7 @@ class WaitingList:
         messages = self._messages
         at = -1 if newest else 0
         while messages[at].marks & MARK_GONE:
-            self._husks -= 1
+            self._tombstones -= 1
             if newest:
                 messages.pop()
             else:
@@ -106,32 +110,39 @@ class WaitingList:
             return []
         expired = wheel.take_due(now, limit)
         self.count -= len(expired)
-        self._husks += len(expired)
+        self._tombstones += len(expired)
         return expired
 
     def tidy(self) -> None:
-        """Drop husks from the front, and from everywhere when they are too many."""
+        """Drop tombstones from the front, and from everywhere when they are too many."""
         messages = self._messages
         while messages and messages[0].marks & MARK_GONE:
             messages.popleft()
-            self._husks -= 1
-        if self._husks > _TOLERATED_HUSKS and 2 * self._husks > len(messages):
-            self._messages = deque([each for each in messages if not each.marks & MARK_GONE])
-            self._husks = 0
+            self._tombstones -= 1
+        if self._has_too_many_tombstones(len(messages)):
+            self._drop_tombstones()
+
+    def _has_too_many_tombstones(self, length: int) -> bool:
+        return self._tombstones > _TOLERATED_TOMBSTONES and 2 * self._tombstones > length
+
+    def _drop_tombstones(self) -> None:
+        messages = self._messages
+        self._messages = deque([each for each in messages if not each.marks & MARK_GONE])
+        self._tombstones -= len(messages) - len(self._messages)
 
     def remove(self, message: Message) -> None:
-        """Make *message*, which waits here, a husk.  The caller must settle it."""
+        """Make *message*, which waits here, a tombstone.  The caller must settle it."""
         self.count -= 1
-        self._husks += 1
+        self._tombstones += 1
         self._stop_expiry(message)
 
     def keep(self) -> None:
         """Count one of the messages of ``take_expired`` as waiting again, where it stood."""
         self.count += 1
-        self._husks -= 1
+        self._tombstones -= 1
 
     def take_failed(self) -> list[Message]:
-        """Take out all messages that could not be saved, and all husks."""
+        """Take out all messages that could not be saved, and all tombstones."""
         failed: list[Message] = []
         left: deque[Message] = deque()
         for message in self._messages:
@@ -143,7 +154,7 @@ class WaitingList:
             failed.append(message)
             self._stop_expiry(message)
         self._messages = left
-        self._husks = 0
+        self._tombstones = 0
         self.count -= len(failed)
         return failed
 
@@ -151,11 +162,11 @@ class WaitingList:
         """The messages that wait although they have been sent, or put back."""
         return [each for each in self._messages if each.attempts or each.put_backs]
 
-    def detach(self) -> deque[Message]:
-        """Take out everything at once, husks included, in no more time than for one."""
+    def detach(self) -> list[deque[Message]]:
+        """Take out everything at once, tombstones included, in no more time than for one."""
         messages = self._messages
         self._messages = deque()
         self._wheel = None
-        self._husks = 0
+        self._tombstones = 0
         self.count = 0
-        return messages
+        return [messages]

@@ -1,10 +1,14 @@
-"""Owns the operations on channels and queues: create, remove, join, leave, update, clear.
+"""The operations on channels and queues: create, remove, join, leave, update, clear.
 
 Each is answered once, whatever happens, and the connection stays (F43, F44).  What an operation
 sets free is delivered before its answer (F48; seen: a queue set to push delivers, then answers).
 
 A channel with very many queues is removed in portions: it is there, with ever fewer queues, until
 the last one has gone; then the channel goes, and only then is the operation answered (F51).
+
+A *temporary* channel ends with its owner or its last consumer, and is never stored.  Any channel
+may end because nobody uses it: a timer looks at what was counted since it last looked, so a push
+costs nothing more, and the channel goes between once and twice its time-out after its last use.
 """
 
 from __future__ import annotations
@@ -12,7 +16,9 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import (
+    RESULT_BAD_REQUEST,
     RESULT_BUSY,
+    RESULT_FORBIDDEN,
     RESULT_LIMIT_EXCEEDED,
     RESULT_NOT_FOUND,
     RESULT_OK,
@@ -31,6 +37,7 @@ from tmqp_server.engine.commands import (
     Leave,
     RemoveChannel,
     RemoveQueue,
+    SetTerms,
     UpdateChannel,
     UpdateQueue,
 )
@@ -38,7 +45,7 @@ from tmqp_server.engine.core import Core, Removal
 from tmqp_server.engine.delivery.pump import Pump
 from tmqp_server.engine.delivery.workflow import Workflow
 from tmqp_server.engine.directory import Directory
-from tmqp_server.engine.effects import ForgetChannel, ForgetQueue, StoreChannel, StoreQueue
+from tmqp_server.engine.effects import ForgetChannel, ForgetQueue, Left, StoreChannel, StoreQueue
 from tmqp_server.engine.events import (
     CHANNEL_REMOVED,
     CLIENT_JOINED,
@@ -46,9 +53,10 @@ from tmqp_server.engine.events import (
     QUEUE_REMOVED,
     QUEUE_UPDATED,
 )
-from tmqp_server.engine.model.channels import Channel, is_disposable
+from tmqp_server.engine.model.channels import Channel, IdleTimer, is_disposable
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session, Subscription
+from tmqp_server.engine.options import WITH_CONSUMERS
 
 __all__ = ["Administration"]
 
@@ -82,7 +90,7 @@ class Administration:
         if command.changes is not None:
             options = command.changes.applied_to(options)
         code = RESULT_OK
-        if self._directory.create_channel(command.channel, options) is None:
+        if self._directory.create_channel(command.channel, options, session) is None:
             code = self._directory.problem
         self.reply(session, command.request, code)
 
@@ -99,8 +107,9 @@ class Administration:
             if code == RESULT_OK:
                 core.channels.change_rules(channel, options)
                 core.watch_channel(channel)
-                if core.stores:
-                    core.keep(StoreChannel(channel.name, options))
+                core.watch_idle(channel)
+                if core.stores and not options.lifetime:
+                    core.keep(StoreChannel(channel.stored_name, options))
         self.reply(session, command.request, code)
 
     def remove_channel(self, command: Command, session: Session) -> None:
@@ -169,31 +178,48 @@ class Administration:
         core = self._core
         core.notify_channel(CHANNEL_REMOVED, channel)
         core.channels.remove(channel)
-        if core.stores:
-            core.keep(ForgetChannel(channel.name))
+        core.forget_idle(channel)
+        owner = channel.owner
+        if owner is not None and owner.owned is not None:
+            del owner.owned[channel.key]
+        if core.stores and not channel.options.lifetime:
+            core.keep(ForgetChannel(channel.stored_name))
         core.notices.forget_channel(channel.key)
         for subscription in list(channel.audience.subscriptions.values()):
             channel.audience.remove(subscription)
             core.refund(SUBSCRIPTION_BYTES)
             del subscription.session.subscriptions[channel.key]
+            core.out.append(Left(subscription.session.number, channel.name))
+            core.work += 1
 
     def join(self, command: Command, session: Session) -> None:
         """Subscribe (F48)."""
         assert isinstance(command, Join)
         code = self._join(session, command)
-        self._pump.rouse(self._core.now)
+        self._pump.wake_waiting(self._core.now)
         self.reply(session, command.request, code)
 
     def _join(self, session: Session, command: Join) -> int:
         core = self._core
+        terms = command.terms
+        if terms is not None:
+            problem = terms.problem(core.limits)
+            if problem != RESULT_OK:
+                return problem
         channel = self._directory.open_channel(command.channel)
         if channel is None:
             return self._directory.problem
+        if not channel.may_consume(session):
+            return RESULT_FORBIDDEN
         audience = channel.audience
         subscription = session.subscriptions.get(channel.key)
+        if not audience.has_room_for(command.filter):
+            return RESULT_LIMIT_EXCEEDED
         if subscription is not None:
             subscription.credit = command.credit
             subscription.filter = command.filter
+            if terms is not None:
+                subscription.accept(terms)
             audience.recount(subscription)
             core.wake_audience(audience)
             return RESULT_OK
@@ -208,6 +234,8 @@ class Administration:
         subscription = Subscription(session, audience, command.credit, command.filter, core.now)
         session.subscriptions[channel.key] = subscription
         audience.add(subscription)
+        if terms is not None:
+            subscription.accept(terms)
         core.notify_subscription(CLIENT_JOINED, channel, session)
         core.wake_audience(audience)
         return RESULT_OK
@@ -230,34 +258,80 @@ class Administration:
     def _part(self, session: Session, channel: Channel) -> None:
         core = self._core
         audience = channel.audience
-        audience.remove(session.subscriptions.pop(channel.key))
+        subscription = session.subscriptions.pop(channel.key)
+        audience.remove(subscription)
         core.refund(SUBSCRIPTION_BYTES)
         core.notify_subscription(CLIENT_LEFT, channel, session)
+        if subscription.holds:
+            self._workflow.take_back(subscription, core.now)
         # It may have been the one for whom all others had to wait.
         core.wake_audience(audience)
-        if channel.options.destroy_when_empty and not audience.subscriptions:
+        if audience.subscriptions:
+            return
+        if channel.options.lifetime == WITH_CONSUMERS:
+            self._remove(Removal(channel, None, None, False))
+        elif channel.options.destroy_when_empty:
             self._remove(Removal(channel, None, None, True))  # F101
+
+    def remove_owned(self, session: Session) -> None:
+        """Remove the channels that end with a session, in portions if they are very many."""
+        owned, session.owned = session.owned, None
+        if not owned:
+            return
+        core = self._core
+        before = core.work
+        for key in owned:
+            removal = Removal(core.channels.by_key[key], None, None, False)
+            if core.work - before < _MOST_WORK:
+                self._remove(removal)
+                core.work += 1
+            else:
+                core.removals.append(removal)
+
+    def wake_idle(self, timer: IdleTimer) -> None:
+        """Remove a channel that nobody has used for its idle time-out."""
+        channel = timer.channel
+        if channel is not None and not self._core.still_used(timer):
+            self._remove(Removal(channel, None, None, False))
 
     def grant(self, command: Command, session: Session) -> None:
         """Set the delivery credit of a subscription."""
         assert isinstance(command, Grant)
-        channel = self._core.channels.find(command.channel)
-        if channel is None:
-            return
-        subscription = session.subscriptions.get(channel.key)
+        subscription = self._subscription(session, command.channel)
         if subscription is not None:
             subscription.credit = max(command.credit, -1)
-            channel.audience.recount(subscription)
-            self._core.wake_audience(channel.audience)
+            subscription.audience.recount(subscription)
+            self._core.wake_audience(subscription.audience)
+            self._pump.wake_waiting(self._core.now)
+        code = RESULT_NOT_FOUND if subscription is None else RESULT_OK
+        self.reply(session, command.request, code)
+
+    def set_terms(self, command: Command, session: Session) -> None:
+        """Change the terms of a subscription."""
+        assert isinstance(command, SetTerms)
+        code = command.terms.problem(self._core.limits)
+        subscription = self._subscription(session, command.channel)
+        if subscription is None:
+            code = RESULT_NOT_FOUND
+        elif code == RESULT_OK:
+            subscription.accept(command.terms)
+            self._core.wake_audience(subscription.audience)
+            self._pump.wake_waiting(self._core.now)
+        self.reply(session, command.request, code)
+
+    def _subscription(self, session: Session, name: str) -> Subscription | None:
+        """What a session has joined under that name."""
+        channel = self._core.channels.find(name)
+        return None if channel is None else session.subscriptions.get(channel.key)
 
     # --- Queues ----------------------------------------------------------------------------------
 
     def create_queue(self, command: Command, session: Session) -> None:
         """Create a queue, and its channel if need be (F54)."""
         assert isinstance(command, CreateQueue)
-        self.reply(session, command.request, self._create_queue(command))
+        self.reply(session, command.request, self._create_queue(command, session))
 
-    def _create_queue(self, command: CreateQueue) -> int:
+    def _create_queue(self, command: CreateQueue, session: Session) -> int:
         core = self._core
         channel = core.channels.find(command.channel)
         rules = core.options.channel
@@ -278,8 +352,9 @@ class Administration:
             )
             if problem != RESULT_OK:
                 return problem
-            channel = self._directory.create_channel(command.channel, rules)
-            assert channel is not None
+            channel = self._directory.create_channel(command.channel, rules, session)
+            if channel is None:
+                return self._directory.problem
         if self._directory.create_queue(channel, command.queue_id, options) is None:
             return self._directory.problem
         return RESULT_OK
@@ -301,6 +376,8 @@ class Administration:
         problem = core.channels.problem_of_options(options)
         if problem != RESULT_OK:
             return problem
+        if queue.temporary and options.needs_storage():
+            return RESULT_BAD_REQUEST
         more = queue_bytes(options) - queue_bytes(queue.options)
         if more > 0 and not core.has_room(more):
             return RESULT_BUSY
@@ -308,7 +385,7 @@ class Administration:
             return RESULT_UNACCEPTABLE  # which message is the latest stands on disk only
         core.channels.reconfigure(queue, options)
         core.notify_queue(QUEUE_UPDATED, queue, options.status)
-        if core.stores:
+        if core.stores and not queue.temporary:
             name = queue.channel_name
             core.keep(StoreQueue(queue.key, name, queue.queue_id, options, queue.suspect))
         self._workflow.reconfigured(queue, was, core.now)
@@ -330,7 +407,7 @@ class Administration:
     def _close_queue(self, channel: Channel, queue: Queue) -> None:
         queue.closed = True
         self._workflow.clear(queue, True, True, True)
-        if self._core.stores:
+        if self._core.stores and not queue.temporary:
             self._core.keep(ForgetQueue(queue.key))
         self._core.channels.remove_queue(channel, queue)
         for name in list(queue.cursors):

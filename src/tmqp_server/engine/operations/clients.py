@@ -13,6 +13,7 @@ from tmqp_server.engine.effects import Accept, CloseSession, Refuse
 from tmqp_server.engine.events import CLIENT_CONNECTED, CLIENT_DISCONNECTED
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.operations.administration import Administration
+from tmqp_server.engine.reading.browsing import Browsing
 from tmqp_server.engine.reading.readers import Readers
 from tmqp_server.engine.reading.watching import Watching
 
@@ -22,7 +23,15 @@ __all__ = ["Clients"]
 class Clients:
     """Makes and ends sessions."""
 
-    __slots__ = ("_administration", "_core", "_puller", "_readers", "_sender", "_watching")
+    __slots__ = (
+        "_administration",
+        "_browsing",
+        "_core",
+        "_puller",
+        "_readers",
+        "_sender",
+        "_watching",
+    )
 
     def __init__(
         self,
@@ -31,6 +40,7 @@ class Clients:
         puller: Puller,
         readers: Readers,
         watching: Watching,
+        browsing: Browsing,
         sender: Sender,
     ) -> None:
         self._core = core
@@ -38,6 +48,7 @@ class Clients:
         self._puller = puller
         self._readers = readers
         self._watching = watching
+        self._browsing = browsing
         self._sender = sender
 
     def performers(self) -> Performers:
@@ -78,7 +89,7 @@ class Clients:
         )
         session.memory = size
         core.charge(size)
-        core.enlist(session)
+        core.add_session(session)
         core.notify_client(CLIENT_CONNECTED, session)  # before the accept (F36)
         core.out.append(Accept(command.session, command.request, client_id, node))
 
@@ -109,8 +120,10 @@ class Clients:
         self._puller.forget(session)
         self._readers.forget(session)
         self._watching.forget(session)
-        core.strike(session)
+        self._browsing.forget(session)
+        core.remove_session(session)
         self._administration.leave_all(session)
+        self._administration.remove_owned(session)
         core.notify_client(CLIENT_DISCONNECTED, session)
         core.end_session(session)
 

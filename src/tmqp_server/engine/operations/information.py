@@ -1,4 +1,4 @@
-"""Owns the answers to questions: describe and list, as snapshots.
+"""The answers to questions: describe and list, as snapshots.
 
 Who may ask what is decided before a question becomes a command (F66).
 
@@ -160,7 +160,7 @@ class Information:
             for queue in channel.queues.values():
                 queues += 1
                 messages += queue.waiting_count() + queue.spilled + len(queue.deferred)
-                in_flight += len(queue.flights)
+                in_flight += queue.in_flight()
         unsynced = 0
         for pending in core.tickets.values():
             unsynced += len(pending.messages) if isinstance(pending, PendingRun) else 1
@@ -183,6 +183,7 @@ class Information:
             core.counters.decisions_applied,
             core.counters.decisions_unknown,
             core.state_bytes,
+            core.counters.withheld,
         )
 
 

@@ -1,4 +1,4 @@
-"""Owns what the broker knows of the other nodes of a cluster, and what they decided (F63, F69).
+"""What the broker knows of the other nodes of a cluster, and what they decided (F63, F69).
 
 A slave of this server is a session like a client's, marked as a node; a master is known only by
 what the world reports of it.  Messages that slaves bring go the way of all messages (F133).
@@ -7,7 +7,13 @@ what the world reports of it.  Messages that slaves bring go the way of all mess
 from __future__ import annotations
 
 from tmqp.constants import RESULT_OK
-from tmqp_server.engine.commands import ApplyDecision, Command, ListNodes, ReportMaster
+from tmqp_server.engine.commands import (
+    ApplyDecision,
+    Command,
+    DescribeServer,
+    ListNodes,
+    ReportMaster,
+)
 from tmqp_server.engine.core import Core, Master
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.sharing import withdraw
@@ -16,7 +22,7 @@ from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.events import NODE_CONNECTED, NODE_DISCONNECTED, NodeFact
 from tmqp_server.engine.model.message import MARK_DECIDED, MARK_NEGATIVE
 from tmqp_server.engine.model.sessions import Session
-from tmqp_server.engine.model.snapshots import NodeSnapshot
+from tmqp_server.engine.model.snapshots import NodeSnapshot, ServerSnapshot
 from tmqp_server.engine.model.times import AT_ONCE
 
 __all__ = ["Nodes"]
@@ -63,6 +69,22 @@ class Nodes:
         self._outcomes.dequeued(queue, message)
         self._outcomes.settle_elsewhere(queue, message, command.positive)
         queue.tidy()
+
+    def describe_server(self, command: Command, session: Session) -> None:
+        """This server: what a client needs to judge its clock and how close it is to its limits."""
+        assert isinstance(command, DescribeServer)
+        if command.request is None:
+            return
+        core = self._core
+        limits = core.limits
+        body = ServerSnapshot(
+            core.now,
+            len(core.sessions),
+            limits.max_sessions,
+            core.total_bytes,
+            limits.max_total_bytes,
+        )
+        core.out.append(Reply(session.number, command.request, RESULT_OK, body))
 
     def list_nodes(self, command: Command, session: Session) -> None:
         """The masters in the order they were reported, then the slaves in that of connecting."""

@@ -1,4 +1,4 @@
-"""Owns the operation by which clients subscribe to events and unsubscribe (F127, F128).
+"""The operation by which clients subscribe to events and unsubscribe (F127, F128).
 
 Who may listen to what is decided before a wish becomes a command.
 """

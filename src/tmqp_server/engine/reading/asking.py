@@ -1,4 +1,4 @@
-"""Owns the questions to the storage that wait for an answer, and which queues they are about.
+"""The questions to the storage that wait for an answer, and which queues they are about.
 
 Each question has a number and stands in a bounded table until the storage has said something; the
 table knows who waits for it.  What is done with the answer is the business of whoever asked.
@@ -12,9 +12,11 @@ from tmqp._compat import mypyc_attr
 from tmqp.constants import (
     RESULT_BUSY,
     RESULT_CONFLICT,
+    RESULT_FORBIDDEN,
     RESULT_NOT_FOUND,
     RESULT_NOT_IMPLEMENTED,
     RESULT_OK,
+    RESULT_UNACCEPTABLE,
 )
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.effects import Effect
@@ -22,7 +24,7 @@ from tmqp_server.engine.model.channels import Channel, matches
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 
-__all__ = ["Asked", "Questions"]
+__all__ = ["Asked", "StorageQuestions"]
 
 #: Queues that are asked about for one unit of work.
 _QUEUES_PER_UNIT: Final = 4
@@ -50,7 +52,7 @@ class Asked:
         return [queue.key for queue in self.queues]
 
 
-class Questions:
+class StorageQuestions:
     """The questions of one broker.  ``store_id`` is what the storage calls itself."""
 
     __slots__ = ("store_id", "_asked", "_core", "_last")
@@ -124,7 +126,11 @@ class Questions:
         most = self._core.limits.max_queues_per_read
         queues: list[Queue] = []
         for channel in self.channels(pattern, visible):
+            if channel.options.lifetime:
+                continue  # the storage does not know it
             if queue_id is None:
+                if len(queues) + len(channel.queues) > most:
+                    return None  # they are not even listed: there may be 65,536
                 queues.extend(channel.queues.values())
             else:
                 queue = channel.queues.get(queue_id)
@@ -139,14 +145,22 @@ class Questions:
         """Count the work of so many queues of one question, see ``Core.charge_names``."""
         self._core.work += count // _QUEUES_PER_UNIT
 
-    def problem_of(self, queue: Queue | None, incarnation: str) -> int:
-        """0 when something can be asked about this queue, else the result code to answer."""
+    def problem_of(self, queue: Queue | None, incarnation: str, session: Session | None) -> int:
+        """0 when something can be asked about this queue, else the result code to answer.
+
+        :param session: who asks; None if that was looked at already.
+        """
         if not self._core.stores:
             return RESULT_NOT_IMPLEMENTED
         if queue is None:
             return RESULT_NOT_FOUND
+        if queue.temporary:
+            channel = self._core.channels.find(queue.channel_name)
+            may = session is None or channel is None or channel.may_consume(session)
+            return RESULT_UNACCEPTABLE if may else RESULT_FORBIDDEN
         if incarnation and incarnation != self.incarnation(queue):
             return RESULT_CONFLICT
+        queue.audience.used = True
         return RESULT_OK
 
     def incarnation(self, queue: Queue) -> str:

@@ -1,4 +1,4 @@
-"""Owns where readers are: putting cursors somewhere, and answering only when that is safe.
+"""Where readers are: putting cursors somewhere, and answering only when that is safe.
 
 A cursor stands in its queue as soon as it is moved, and on the disk a little later.  An answer that
 says where it is waits for that, also when the answer's own command has changed nothing: then what
@@ -14,7 +14,7 @@ from tmqp_server.engine.core import Core
 from tmqp_server.engine.effects import ForgetCursors, StoreCursors
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.snapshots import CursorSnapshot
-from tmqp_server.engine.reading.asking import Questions
+from tmqp_server.engine.reading.asking import StorageQuestions
 
 __all__ = ["Cursors"]
 
@@ -24,7 +24,7 @@ class Cursors:
 
     __slots__ = ("_core", "_questions")
 
-    def __init__(self, core: Core, questions: Questions) -> None:
+    def __init__(self, core: Core, questions: StorageQuestions) -> None:
         self._core = core
         self._questions = questions
 

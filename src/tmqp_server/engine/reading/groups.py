@@ -1,4 +1,4 @@
-"""Owns groups: the cursors of one name over many queues, moved and looked at together.
+"""Groups: the cursors of one name over many queues, moved and looked at together.
 
 Theory of operation.  A group is nothing but its cursors; it is there as long as one of them is.
 So a reader of many queues opens all of them in one step, says in one what it is done with, and one
@@ -38,7 +38,7 @@ from tmqp_server.engine.effects import FindOffsets, MeasureStored
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.snapshots import CursorSnapshot
-from tmqp_server.engine.reading.asking import Asked, Questions
+from tmqp_server.engine.reading.asking import Asked, StorageQuestions
 from tmqp_server.engine.reading.cursors import Cursors
 
 __all__ = ["AskedGroup", "Groups"]
@@ -83,7 +83,7 @@ class Groups:
 
     __slots__ = ("_core", "_cursors", "_questions")
 
-    def __init__(self, core: Core, questions: Questions, cursors: Cursors) -> None:
+    def __init__(self, core: Core, questions: StorageQuestions, cursors: Cursors) -> None:
         self._core = core
         self._questions = questions
         self._cursors = cursors
@@ -131,7 +131,7 @@ class Groups:
             if not place.allowed:
                 continue
             queue = questions.find(place.channel, place.queue_id)
-            if queue is None or questions.problem_of(queue, place.incarnation) != RESULT_OK:
+            if queue is None or questions.problem_of(queue, place.incarnation, None):
                 continue
             queues.append(queue)
             sequences.append(place.sequence)
@@ -265,11 +265,12 @@ class Groups:
 
     def _tell(self, session: Session, request: object, queues: list[Queue], name: str) -> None:
         there: list[Queue] = []
+        body: list[CursorSnapshot] = []
         for queue in queues:
             if not queue.closed and name in queue.cursors:
                 there.append(queue)
+                body.append(self._cursors.snapshot(queue, name))
         self._cursors.wait_for(there, name)
-        body = [self._cursors.snapshot(queue, name) for queue in there]
         self._core.reply(session, request, RESULT_OK, body)
 
     # --- Looking ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Owns the order in which the ranges that a session asks for are read: one at a time.
+"""The order in which the ranges that a session asks for are read: one at a time.
 
 Theory of operation.  A client may ask for several ranges at once, and what it gets for each is
 large.  So the next one is read only when the one before has been handed over and the client reads
@@ -14,10 +14,10 @@ from collections import deque
 from tmqp_server.engine.commands import ReadRange
 from tmqp_server.engine.model.sessions import Session
 
-__all__ = ["Line", "Lines"]
+__all__ = ["Lines", "SessionReads"]
 
 
-class Line:
+class SessionReads:
     """What one session waits for; ``busy`` while the storage reads for it."""
 
     __slots__ = ("busy", "session", "waiting")
@@ -34,8 +34,8 @@ class Lines:
     __slots__ = ("_lines", "_ready")
 
     def __init__(self) -> None:
-        self._lines: dict[int, Line] = {}
-        self._ready: dict[int, Line] = {}
+        self._lines: dict[int, SessionReads] = {}
+        self._ready: dict[int, SessionReads] = {}
 
     def length(self, session: Session) -> int:
         """How many ranges a session waits for, besides the one that is being read."""
@@ -80,23 +80,23 @@ class Lines:
         """Whether some session may go on."""
         return bool(self._ready)
 
-    def take_ready(self) -> list[Line]:
+    def take_ready(self) -> list[SessionReads]:
         """The lines that may go on, in the order in which they could; those of the blocked stay
         behind until they read again."""
         ready = list(self._ready.values())
         self._ready = {}
         return [line for line in ready if not line.busy and not line.session.blocked]
 
-    def take(self, line: Line) -> ReadRange | None:
+    def take(self, line: SessionReads) -> ReadRange | None:
         """What a line waits for first; none, and the line is over, when there is nothing."""
         if line.waiting:
             return line.waiting.popleft()
         self._lines.pop(line.session.number, None)
         return None
 
-    def _line(self, session: Session) -> Line:
+    def _line(self, session: Session) -> SessionReads:
         line = self._lines.get(session.number)
         if line is None:
-            line = Line(session)
+            line = SessionReads(session)
             self._lines[session.number] = line
         return line

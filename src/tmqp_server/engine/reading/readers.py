@@ -1,4 +1,4 @@
-"""Owns reading what is kept: offsets and ranges are asked of the storage, cursors stand here.
+"""Reading what is kept: offsets and ranges are asked of the storage, cursors stand here.
 
 Theory of operation.  A reader is no consumer: it sees what is kept of a queue, settled or not, by
 sequence, and takes nothing away.  Its *cursor* is a name and the last sequence it is done with; it
@@ -53,7 +53,7 @@ from tmqp_server.engine.effects import FindOffsets, ReadStored, SplitStored
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.snapshots import KeptOffsets, OffsetsSnapshot
-from tmqp_server.engine.reading.asking import Asked, Questions
+from tmqp_server.engine.reading.asking import Asked, StorageQuestions
 from tmqp_server.engine.reading.cursors import Cursors
 from tmqp_server.engine.reading.groups import AskedGroup, Groups
 from tmqp_server.engine.reading.lines import Lines
@@ -88,7 +88,7 @@ class Readers:
     def __init__(
         self,
         core: Core,
-        questions: Questions,
+        questions: StorageQuestions,
         cursors: Cursors,
         groups: Groups,
         watching: Watching,
@@ -229,7 +229,7 @@ class Readers:
         code = self._questions.problem(session)
         queue = self._questions.find(command.channel, command.queue_id)
         if code == RESULT_OK:
-            code = self._questions.problem_of(queue, command.incarnation)
+            code = self._questions.problem_of(queue, command.incarnation, session)
         if command.first < 0 or command.last < 0 or command.limit < 0 or command.max_bytes < 0:
             code = RESULT_BAD_REQUEST
         if code != RESULT_OK or queue is None:
@@ -249,7 +249,7 @@ class Readers:
         """Open a cursor, at the earliest or behind the latest."""
         assert isinstance(command, OpenCursor)
         core = self._core
-        queue, code = self._of_cursor(command, command.cursor)
+        queue, code = self._of_cursor(command, command.cursor, session)
         if queue is not None and command.cursor in queue.cursors:
             self._tell(session, command.request, queue, command.cursor)
             return
@@ -270,7 +270,7 @@ class Readers:
     def commit_cursor(self, command: Command, session: Session) -> None:
         """Move a cursor on, opened if need be; a smaller sequence than it has changes nothing."""
         assert isinstance(command, CommitCursor)
-        queue, code = self._of_cursor(command, command.cursor)
+        queue, code = self._of_cursor(command, command.cursor, session)
         if queue is not None and code == RESULT_OK:
             if command.sequence < 0:
                 code = RESULT_BAD_REQUEST
@@ -286,7 +286,7 @@ class Readers:
         """The cursors of a queue, in the order of creation."""
         assert isinstance(command, ListCursors)
         queue = self._questions.find(command.channel, command.queue_id)
-        code = self._questions.problem_of(queue, command.incarnation)
+        code = self._questions.problem_of(queue, command.incarnation, session)
         if code != RESULT_OK or queue is None:
             self._core.reply(session, command.request, code)
             return
@@ -297,7 +297,7 @@ class Readers:
         """Forget a cursor, and let go of what is kept for it alone."""
         assert isinstance(command, RemoveCursor)
         queue = self._questions.find(command.channel, command.queue_id)
-        code = self._questions.problem_of(queue, command.incarnation)
+        code = self._questions.problem_of(queue, command.incarnation, session)
         if queue is not None and code == RESULT_OK:
             if command.cursor in queue.cursors:
                 self._cursors.remove([queue], command.cursor)
@@ -305,10 +305,12 @@ class Readers:
                 code = RESULT_NOT_FOUND
         self._core.reply(session, command.request, code)
 
-    def _of_cursor(self, command: CursorCommand, name: str) -> tuple[Queue | None, int]:
+    def _of_cursor(
+        self, command: CursorCommand, name: str, session: Session
+    ) -> tuple[Queue | None, int]:
         """The queue that a cursor is, or can be, of; and 0, or the result code to answer."""
         queue = self._questions.find(command.channel, command.queue_id)
-        code = self._questions.problem_of(queue, command.incarnation)
+        code = self._questions.problem_of(queue, command.incarnation, session)
         if code == RESULT_OK:
             code = self._cursors.problem_of_name(name)
         if code == RESULT_OK and queue is not None:

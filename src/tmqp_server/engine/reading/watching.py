@@ -1,4 +1,4 @@
-"""Owns the questions about offsets whose answer is held until there is something new.
+"""The questions about offsets whose answer is held until there is something new.
 
 Theory of operation.  A *watch* is such a question.  The storage is asked first, so that what is
 there already is answered at once.  If it is nothing but what is known, the watch is held: it
@@ -7,9 +7,9 @@ disk, or another queue passes its filter, or one is gone, the storage is asked a
 is over, that answer is given whatever it is.
 
 So nothing is answered before it is safe, for only what is can be read, and a watch costs nothing
-while nothing happens.  Queues that are watched report themselves (``Core.news``); watches are
-looked at in the next ``on_deadline``, within its budget.  One sleeper wakes the first whose time
-is over.
+while nothing happens.  Queues that are watched report themselves (``Core.changed_queues``);
+watches are looked at in the next ``on_deadline``, within its budget.  One sleeper wakes the first
+whose time is over.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.snapshots import KeptOffsets
 from tmqp_server.engine.model.timers import Sleeper
 from tmqp_server.engine.model.times import NEVER
-from tmqp_server.engine.reading.asking import Asked, Questions
+from tmqp_server.engine.reading.asking import Asked, StorageQuestions
 
 __all__ = ["AskedOffsets", "Watch", "WatchTimer", "Watching"]
 
@@ -81,7 +81,7 @@ class Watching:
 
     __slots__ = ("_core", "_generation", "_held", "_last", "_look", "_questions", "_timer", "_all")
 
-    def __init__(self, core: Core, questions: Questions) -> None:
+    def __init__(self, core: Core, questions: StorageQuestions) -> None:
         self._core = core
         self._questions = questions
         #: All watches by number, those that the storage is being asked for included.
@@ -137,7 +137,7 @@ class Watching:
         core = self._core
         if watch is None or watch.number not in self._all:
             return False
-        if core.now >= watch.due or self._is_news(watch, asked, offsets):
+        if core.now >= watch.due or self._is_new(watch, asked, offsets):
             return False
         more = watch_bytes(watch.command.filter, len(watch.known) + len(asked.queues))
         core.charge(more - watch.memory)  # queues may have come and gone
@@ -148,7 +148,7 @@ class Watching:
             watch.ends[queue.key] = asked.ends[place]
             queue.watched = True
             if queue.safe > asked.ends[place]:
-                core.news[queue.key] = queue  # while the storage was looking
+                core.changed_queues[queue.key] = queue  # while the storage was looking
         if not self._held:
             self._generation = core.channels.generation
         self._held[watch.number] = watch
@@ -157,7 +157,7 @@ class Watching:
         core.wakeups.arm(self._timer, watch.due)
         return True
 
-    def _is_news(self, watch: Watch, asked: AskedOffsets, offsets: list[KeptOffsets]) -> bool:
+    def _is_new(self, watch: Watch, asked: AskedOffsets, offsets: list[KeptOffsets]) -> bool:
         if len(asked.queues) != len(watch.known):
             return True
         for place in range(len(asked.queues)):
@@ -173,7 +173,7 @@ class Watching:
                 return True
         return False
 
-    # --- News ------------------------------------------------------------------------------------
+    # --- Changes ---------------------------------------------------------------------------------
 
     def has_work(self) -> bool:
         """Whether something has happened for a watch that is held."""
@@ -182,7 +182,7 @@ class Watching:
         if not self._held:
             return False
         core = self._core
-        return bool(core.news) or self._generation != core.channels.generation
+        return bool(core.changed_queues) or self._generation != core.channels.generation
 
     def wake(self) -> None:
         """The time of some watch may be over."""
@@ -200,8 +200,8 @@ class Watching:
         if not self.has_work():
             return
         core = self._core
-        if core.news:
-            self._note_news()
+        if core.changed_queues:
+            self._note_changes()
         if self._generation != core.channels.generation:
             self._generation = core.channels.generation
             for watch in self._held.values():
@@ -211,12 +211,12 @@ class Watching:
             del self._look[watch.number]
             self._look_at(watch)
 
-    def _note_news(self) -> None:
-        """Find the watches that the queues in the news are of."""
+    def _note_changes(self) -> None:
+        """Find the watches of the queues that changed."""
         core = self._core
-        news = core.news
-        core.news = {}
-        for queue in news.values():
+        changed_queues = core.changed_queues
+        core.changed_queues = {}
+        for queue in changed_queues.values():
             queue.watched = False
             for watch in self._held.values():
                 end = watch.ends.get(queue.key, -1)

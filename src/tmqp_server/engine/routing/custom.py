@@ -1,4 +1,4 @@
-"""Owns custom routers: what a user's class is given of a message, and what it answers with.
+"""Custom routers: what a user's class is given of a message, and what it answers with.
 
 A custom router is a small class that says for each message where it goes::
 

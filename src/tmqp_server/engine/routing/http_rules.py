@@ -1,4 +1,4 @@
-"""Owns which URLs the server may call for its HTTP bindings (F120).
+"""Which URLs the server may call for its HTTP bindings (F120).
 
 A binding is made over the network, and a call goes out from the server: without a rule any client
 could have the server reach what only the server can (its own loopback, a cloud's metadata).  So

@@ -1,4 +1,4 @@
-"""Owns what becomes of a message for a router, and the HTTP calls that are under way.
+"""What becomes of a message for a router, and the HTTP calls that are under way.
 
 Theory of operation.  A router's method says how many bindings get a message: all of them
 (distribute), one in turn (round robin), or the first one that works.  A binding *works* when

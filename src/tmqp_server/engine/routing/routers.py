@@ -1,4 +1,4 @@
-"""Owns routers and their bindings: keeping them, and the operations on them.
+"""Routers and their bindings: keeping them, and the operations on them.
 
 A router is a list of bindings, the highest priority first, or a custom router, which is a user's
 class (``custom_routers.py``).  What becomes of a message for a router is ``publishing.py``'s.

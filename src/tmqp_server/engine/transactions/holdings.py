@@ -1,8 +1,8 @@
-"""Owns what transactions hold: how much of it is in memory, and what is put aside by the storage.
+"""What transactions hold: how much of it is in memory, and what is put aside by the storage.
 
-Theory of operation.  What is pushed is gathered in bundles, in memory, as long as all transactions
-together hold little.  Then each full bundle is given to the storage, which puts it aside, and only
-its counts stay here; when memory becomes short each push is, whether its bundle is full or not.
+Theory of operation.  What is pushed is gathered in segments, in memory, as long as all transactions
+together hold little.  Then each full segment is given to the storage, which puts it aside, and only
+its counts stay here; when memory becomes short each push is, whether its segment is full or not.
 What is in memory counts in the broker's books (F8).
 """
 
@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
-from tmqp_server.engine.commands import Bundle, Parcel
+from tmqp_server.engine.commands import MessageSet, Segment
 from tmqp_server.engine.core import Core
-from tmqp_server.engine.effects import DropStaged, StageBundle
+from tmqp_server.engine.effects import DropStaged, StageSegment
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.transactions.staging import (
-    PARCEL_BYTES,
+    MESSAGE_SET_BYTES,
     STAGED_BYTES,
     PendingStage,
     Staged,
@@ -41,12 +41,12 @@ class Holdings:
         self.memory = 0
         self._last = 0
 
-    def problem(self, transaction: Transaction, parcels: list[Parcel]) -> int:
+    def problem(self, transaction: Transaction, message_sets: list[MessageSet]) -> int:
         """0 when a transaction can take these."""
         limits = self._core.limits
         more = 0
-        for parcel in parcels:
-            more += parcel.weight + PARCEL_BYTES
+        for message_set in message_sets:
+            more += message_set.weight + MESSAGE_SET_BYTES
         if transaction.held + more > limits.max_transaction_bytes:
             return RESULT_LIMIT_EXCEEDED
         if self.held + more > limits.max_transactions_bytes:
@@ -55,46 +55,46 @@ class Holdings:
             return RESULT_BUSY
         return RESULT_OK if self._core.has_room(more) else RESULT_BUSY
 
-    def add(self, transaction: Transaction, queue: Queue, parcel: Parcel) -> None:
-        """Stage a parcel, and have its bundle put aside if there is enough in memory."""
+    def add(self, transaction: Transaction, queue: Queue, message_set: MessageSet) -> None:
+        """Stage a message set, and have its segment put aside if there is enough in memory."""
         core = self._core
         staged = transaction.staged.get(queue.key)
         if staged is None:
             staged = Staged(queue)
             transaction.staged[queue.key] = staged
             core.claim(queue)
-        bundle = staged.add(parcel)
-        held = parcel.weight + PARCEL_BYTES
+        segment = staged.add(message_set)
+        held = message_set.weight + MESSAGE_SET_BYTES
         transaction.held += held
         self.held += held
         transaction.memory += held
         self.memory += held
         core.charge(held)
-        transaction.count += parcel.count
-        transaction.size += parcel.size
+        transaction.count += message_set.count
+        transaction.size += message_set.size
         kept = core.limits.max_transactions_memory_bytes // _KEPT_SHARE
-        if self.memory > kept and (bundle.is_full() or self.memory > 2 * kept):
-            self._put_aside(transaction, bundle)
+        if self.memory > kept and (segment.is_full() or self.memory > 2 * kept):
+            self._put_aside(transaction, segment)
 
-    def _put_aside(self, transaction: Transaction, bundle: Bundle) -> None:
+    def _put_aside(self, transaction: Transaction, segment: Segment) -> None:
         core = self._core
         self._last += 1
-        bundle.staging = self._last
-        pending = PendingStage(transaction, bundle)
-        transaction.stagings.append(bundle.staging)
+        segment.staging = self._last
+        pending = PendingStage(transaction, segment)
+        transaction.stagings.append(segment.staging)
         transaction.under_way += 1
         transaction.latest = pending
         core.last_ticket += 1
         core.tickets[core.last_ticket] = pending
-        effect = StageBundle(bundle.staging, bundle)
+        effect = StageSegment(segment.staging, segment)
         effect.ticket = core.last_ticket
         core.out.append(effect)
 
     def is_aside(self, pending: PendingStage) -> None:
-        """The storage has put a bundle aside: only its counts stay."""
-        kept = STAGED_BYTES + len(pending.bundle.highs)
+        """The storage has put a segment aside: only its counts stay."""
+        kept = STAGED_BYTES + len(pending.segment.highs)
         self._free(pending.transaction, pending.memory() - kept)
-        pending.bundle.parcels = []
+        pending.segment.message_sets = []
 
     def empty(self, transaction: Transaction) -> None:
         """Let go of what a transaction holds, in memory and in the storage."""

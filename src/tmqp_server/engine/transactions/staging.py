@@ -1,15 +1,15 @@
-"""Owns what stands in a transaction, and what a commit has brought into the books of queues.
+"""What stands in a transaction, and what a commit has brought into the books of queues.
 
-Messages are gathered in bundles, and the books hold no single message: so all that is done with
-them costs as much as there are queues and bundles.  ``transactions.py`` moves them.
+Messages are gathered in segments, and the books hold no single message: so all that is done with
+them costs as much as there are queues and segments.  ``transactions.py`` moves them.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from tmqp_server.engine.commands import Bundle, OpenTransaction, Parcel
-from tmqp_server.engine.core import Pending
+from tmqp_server.engine.commands import MessageSet, OpenTransaction, Segment
+from tmqp_server.engine.core import PendingWrite
 from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
@@ -17,9 +17,9 @@ from tmqp_server.engine.model.snapshots import OPEN, TransactionSnapshot
 from tmqp_server.engine.model.tails import Tail
 
 __all__ = [
-    "PARCEL_BYTES",
+    "MESSAGE_SET_BYTES",
     "STAGED_BYTES",
-    "Entry",
+    "CommittedQueue",
     "Mark",
     "PendingCommit",
     "PendingStage",
@@ -31,38 +31,38 @@ __all__ = [
     "release_tail",
 ]
 
-#: What a parcel counts beyond its bytes, so that many tiny ones are not for nothing.
-PARCEL_BYTES: Final = 512
-#: What is left in memory of a bundle that the storage has put aside, but for its ``highs``.
+#: What a message set counts beyond its bytes, so that many tiny ones are not for nothing.
+MESSAGE_SET_BYTES: Final = 512
+#: What is left in memory of a segment that the storage has put aside, but for its ``highs``.
 STAGED_BYTES: Final = 512
 
 
 class Staged:
     """What is staged for one queue."""
 
-    __slots__ = ("queue", "bundles", "count", "high", "largest")
+    __slots__ = ("queue", "segments", "count", "high", "largest")
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
-        self.bundles: list[Bundle] = []
+        self.segments: list[Segment] = []
         self.count = 0
         self.high = 0
         self.largest = 0
 
-    def add(self, parcel: Parcel) -> Bundle:
-        """Stage a parcel; returns the bundle that it is in."""
-        if not self.bundles or self.bundles[-1].is_full() or self.bundles[-1].staging:
-            self.bundles.append(Bundle())
-        bundle = self.bundles[-1]
-        bundle.add(parcel)
-        self.count += parcel.count
-        self.high += parcel.high
-        self.largest = max(self.largest, parcel.largest)
-        return bundle
+    def add(self, message_set: MessageSet) -> Segment:
+        """Stage a message set; returns the segment that it is in."""
+        if not self.segments or self.segments[-1].is_full() or self.segments[-1].staging:
+            self.segments.append(Segment())
+        segment = self.segments[-1]
+        segment.add(message_set)
+        self.count += message_set.count
+        self.high += message_set.high
+        self.largest = max(self.largest, message_set.largest)
+        return segment
 
     def merge(self, other: Staged) -> None:
         """Put what another one holds behind."""
-        self.bundles.extend(other.bundles)
+        self.segments.extend(other.segments)
         self.count += other.count
         self.high += other.high
         self.largest = max(self.largest, other.largest)
@@ -129,24 +129,24 @@ class Transaction:
         )
 
 
-class PendingStage(Pending):
-    """A bundle that is being put aside, and the pushes that are answered when it is.
+class PendingStage(PendingWrite):
+    """A segment that is being put aside, and the pushes that are answered when it is.
 
     Each of these has what it is answered with, as it was when it came.
     """
 
-    __slots__ = ("transaction", "bundle", "waiting")
+    __slots__ = ("transaction", "segment", "waiting")
 
-    def __init__(self, transaction: Transaction, bundle: Bundle) -> None:
+    def __init__(self, transaction: Transaction, segment: Segment) -> None:
         self.transaction = transaction
-        self.bundle = bundle
+        self.segment = segment
         self.waiting: list[tuple[Session, object, TransactionSnapshot]] = []
 
     def memory(self) -> int:
         """What putting it aside makes free, in bytes."""
         size = 0
-        for parcel in self.bundle.parcels:
-            size += parcel.weight + PARCEL_BYTES
+        for message_set in self.segment.message_sets:
+            size += message_set.weight + MESSAGE_SET_BYTES
         return size
 
 
@@ -160,7 +160,7 @@ class Mark:
         self.at = at
 
 
-class Entry:
+class CommittedQueue:
     """What a commit has brought into the books of one queue."""
 
     __slots__ = ("queue", "last", "count", "high", "high_tail", "regular_tail")
@@ -174,7 +174,7 @@ class Entry:
         self.regular_tail: Tail | None = None
 
 
-class PendingCommit(Pending):
+class PendingCommit(PendingWrite):
     """A commit that the storage has not answered for, and who waits for that."""
 
     __slots__ = ("application", "epoch", "at", "transactions", "entries", "waiting")
@@ -186,12 +186,12 @@ class PendingCommit(Pending):
         self.epoch = epoch
         self.at = at
         self.transactions = transactions
-        self.entries: list[Entry] = []
+        self.entries: list[CommittedQueue] = []
         self.waiting: list[tuple[Session, object]] = []
 
 
 def any_under_way(transactions: list[Transaction]) -> bool:
-    """Whether the storage has yet to answer for a bundle of any of them."""
+    """Whether the storage has yet to answer for a segment of any of them."""
     under_way = 0
     for transaction in transactions:
         under_way += transaction.under_way
@@ -223,7 +223,12 @@ def held_tail(queue: Queue, first: int, count: int, high_priority: bool) -> Tail
 
 
 def release_tail(
-    flights: Flights, entry: Entry, tail: Tail | None, count: int, high_priority: bool, ok: bool
+    flights: Flights,
+    entry: CommittedQueue,
+    tail: Tail | None,
+    count: int,
+    high_priority: bool,
+    ok: bool,
 ) -> None:
     """Let go of a tail that was held open: with what it promises, or without."""
     if tail is None:

@@ -1,4 +1,4 @@
-"""Owns transactions: what is staged for a commit, the commit, and which epoch was committed last.
+"""Transactions: what is staged for a commit, the commit, and which epoch was committed last.
 
 Theory of operation.  Many producers push into a transaction each; one of them, or another client,
 commits all of them at once under an application's name and an *epoch*.  What is pushed is staged
@@ -11,7 +11,7 @@ breaks its transaction, which then holds nothing.  A commit waits for what is un
 
 *The commit* looks whether every queue can take all of it, gives each message its sequence, and
 hands the whole to the storage as one effect with one ticket: messages and *mark*, which is the
-application's name and the epoch.  Its cost is that of queues and of bundles of parcels, not
+application's name and the epoch.  Its cost is that of queues and of segments of message sets, not
 of messages, so a step stays short (docs/reliability.md, F8).  The storage keeps all or nothing.
 
 *Nothing is seen before it is safe.*  The messages are not in memory any more; they stand in the
@@ -53,8 +53,8 @@ from tmqp_server.engine.commands import (
     Command,
     CommitTransaction,
     ListTransactions,
+    MessageSet,
     OpenTransaction,
-    Parcel,
     PushTransaction,
     RestoreMark,
 )
@@ -78,7 +78,7 @@ from tmqp_server.engine.model.timers import Sleeper
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.transactions.holdings import Holdings
 from tmqp_server.engine.transactions.staging import (
-    Entry,
+    CommittedQueue,
     Mark,
     PendingCommit,
     PendingStage,
@@ -234,7 +234,7 @@ class Transactions:
     # --- Pushing ---------------------------------------------------------------------------------
 
     def push(self, command: Command, session: Session) -> None:
-        """Stage parcels, all or none."""
+        """Stage message sets, all or none."""
         assert isinstance(command, PushTransaction)
         core = self._core
         transaction = self._open.get(command.transaction)
@@ -252,7 +252,7 @@ class Transactions:
         queues: list[Queue] = []
         code = command.problem
         if code == RESULT_OK:
-            code = self._problem_of_parcels(transaction, command.parcels, queues)
+            code = self._problem_of_message_sets(transaction, command.message_sets, queues)
         if code != RESULT_OK:
             # The next push may be on its way: it must not pass for the whole.
             self._break(transaction)
@@ -260,9 +260,9 @@ class Transactions:
             return
         for place in range(len(queues)):
             queue = queues[place]
-            parcel = command.parcels[place]
-            self._holdings.add(transaction, queue, parcel)
-            session.pushed += parcel.count
+            message_set = command.message_sets[place]
+            self._holdings.add(transaction, queue, message_set)
+            session.pushed += message_set.count
         self._touch(transaction)
         if transaction.latest is not None and queues:
             answer = (session, command.request, transaction.snapshot())
@@ -271,7 +271,7 @@ class Transactions:
             core.reply(session, command.request, RESULT_OK, transaction.snapshot())
 
     def put_aside(self, pending: PendingStage, ok: bool) -> None:
-        """The storage has answered for a bundle."""
+        """The storage has answered for a segment."""
         core = self._core
         transaction = pending.transaction
         transaction.under_way -= 1
@@ -294,20 +294,20 @@ class Transactions:
                 if session.alive:
                     self.commit(command, session)
 
-    def _problem_of_parcels(
-        self, transaction: Transaction, parcels: list[Parcel], queues: list[Queue]
+    def _problem_of_message_sets(
+        self, transaction: Transaction, message_sets: list[MessageSet], queues: list[Queue]
     ) -> int:
         """0 when all can be staged; fills in their queues."""
-        code = self._holdings.problem(transaction, parcels)
+        code = self._holdings.problem(transaction, message_sets)
         if code != RESULT_OK:
             return code
         most_queues = self._core.limits.max_queues_per_transaction
         new: dict[int, None] = {}
-        for parcel in parcels:
-            queue = self._directory.open_queue(parcel.channel, parcel.queue_id, parcel.changes)
+        for each in message_sets:
+            queue = self._directory.open_queue(each.channel, each.queue_id, each.changes)
             if queue is None:
                 return self._directory.problem
-            code = self._problem_of_queue(queue, parcel.largest)
+            code = self._problem_of_queue(queue, each.largest)
             if code != RESULT_OK:
                 return code
             if queue.key not in transaction.staged:
@@ -410,7 +410,7 @@ class Transactions:
             if code != RESULT_OK:
                 return code
             limit = queue.options.message_limit
-            waiting = queue.waiting_count() + queue.spilled + len(queue.deferred)
+            waiting = queue.waiting_count() + queue.spilled + len(queue.deferred) + queue.withheld
             if 0 < limit < waiting + staged.count:
                 return RESULT_LIMIT_EXCEEDED
         return RESULT_OK
@@ -429,7 +429,7 @@ class Transactions:
             self._flights.receive(queue, staged.count, now)
             self._flights.admit_on_disk(queue, staged.count)
             queue.spilled += staged.count
-            entry = Entry(queue, last, staged.count, staged.high)
+            entry = CommittedQueue(queue, last, staged.count, staged.high)
             if staged.high:
                 entry.high_tail = held_tail(queue, first, staged.high, True)
             if staged.high < staged.count:
@@ -438,7 +438,7 @@ class Transactions:
             pending.entries.append(entry)
             timeout_s = queue.message_timeout_s
             expires_at = now + timeout_s if timeout_s > 0.0 else NEVER
-            parts.append(CommitPart(key, first, staged.count, staged.bundles, expires_at))
+            parts.append(CommitPart(key, first, staged.count, staged.segments, expires_at))
         for transaction in pending.transactions:
             transaction.state = COMMITTING
         self._committing[pending.application] = pending

@@ -1,4 +1,4 @@
-"""Owns the folder of what is put aside for transactions: a file for each body, until its commit.
+"""The folder of what is put aside for transactions: a file for each body, until its commit.
 
 Theory of operation.  A transaction ends with the process, so what is staged in it need not survive:
 nothing here is synced, and whatever is found when a store is opened is deleted.  A commit copies

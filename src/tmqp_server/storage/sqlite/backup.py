@@ -1,4 +1,4 @@
-"""Owns the copying of a store while it is in use, in one moment's state.
+"""The copying of a store while it is in use, in one moment's state.
 
 Theory of operation.  A read transaction holds a moment of the database; the log of recent writes is
 read then, and has what was written between that moment and the reading.  When the server carries

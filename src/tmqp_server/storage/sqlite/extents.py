@@ -1,4 +1,4 @@
-"""Owns what the store knows of its blocks without reading them: extents, and queues of extents.
+"""What the store knows of its blocks without reading them: extents, and queues of extents.
 
 Theory of operation.  An *extent* stands for one block in the database.  Which of its messages are
 there, owed, high or transient is a bit mask each, bit 0 being the sequence ``first``: so settling

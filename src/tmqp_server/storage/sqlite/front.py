@@ -1,4 +1,4 @@
-"""Owns ``SqliteStore``: the store that keeps messages in a directory and survives anything but the
+"""``SqliteStore``: the store that keeps messages in a directory and survives anything but the
 loss of the disk.
 
 Theory of operation.  There is a *log of recent writes* (``recent``) before the database
@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Final
 
 from tmqp.blocks import FLAG_TRANSIENT, StoredMessage
-from tmqp_server.storage.pending import Pending
+from tmqp_server.storage.pending import GatheredWrites
 from tmqp_server.storage.port import (
     CheckReport,
     DamageError,
@@ -86,7 +86,7 @@ class SqliteStore:
         )
         self._log = RecentLog(directory, log_bytes)
         self._witness = Witness(directory)
-        self._pending = Pending()
+        self._pending = GatheredWrites()
         self._number = 0
         self._now_us = 0
         self._is_known = False
@@ -134,7 +134,7 @@ class SqliteStore:
             self._database.write_all(
                 [self._pending.batch()], self._now_us, self._pending.tops, looking=True
             )
-            self._pending = Pending()
+            self._pending = GatheredWrites()
         else:
             self._witness.begin(known.store_id)
             self._carry(always=True)
@@ -161,7 +161,7 @@ class SqliteStore:
 
     def _take_in(self, known: Known, writes: list[Write]) -> None:
         """Hold what the log has beyond the database."""
-        self._pending = Pending()
+        self._pending = GatheredWrites()
         self._number = known.number
         for write in writes:
             self._number = write.number
@@ -312,7 +312,7 @@ class SqliteStore:
         turn = secrets.token_bytes(TURN_SIZE)
         carried = (self._number, self._log.turn, turn)
         self._database.write_all(batches, self._now_us, pending.tops, carried)
-        self._pending = Pending()
+        self._pending = GatheredWrites()
         self._log.begin(turn)
         self._witness.testify(turn, self._database.generation, self._number)
 

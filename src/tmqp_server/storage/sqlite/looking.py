@@ -1,4 +1,4 @@
-"""Owns what readers ask of a queue: ranges of blocks, and what can be known without reading them.
+"""What readers ask of a queue: ranges of blocks, and what can be known without reading them.
 
 Theory of operation.  What extents know is used first; where that is not enough, head and index of
 a block are read, and nothing behind them.
@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from tmqp.block_writing import encode_block
 from tmqp.blocks import ENTRY_SIZE, HEAD_SIZE, Block, StoredMessage, index_end
 from tmqp_server.storage.port import QueueOffsets, StoredPart
-from tmqp_server.storage.records import encode_block
 from tmqp_server.storage.sqlite.extents import Extent, QueueState
 from tmqp_server.storage.sqlite.shelf import Shelf, bits, noted
 

@@ -1,4 +1,4 @@
-"""Owns the reading of what is owed of a queue out of its blocks."""
+"""The reading of what is owed of a queue out of its blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the file of the log of recent writes: bytes at its end, synced, and begun anew.
+"""The file of the log of recent writes: bytes at its end, synced, and begun anew.
 
 Theory of operation.  The file is made longer in steps, with zeros that are synced, and written
 again from its beginning when the log is begun anew: so a write changes nothing but bytes that are

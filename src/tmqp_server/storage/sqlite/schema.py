@@ -1,4 +1,4 @@
-"""Owns the data directory: its lock, the database file, its tables and their version."""
+"""The data directory: its lock, the database file, its tables and their version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the blocks in the database: putting them there, reading them, taking them away.
+"""The blocks in the database: putting them there, reading them, taking them away.
 
 Theory of operation.  The table ``bodies`` holds each block as it was encoded, never changed; the
 table ``blocks`` holds a small row for each with its masks, changed as messages are settled.  During
@@ -19,12 +19,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from tmqp.block_writing import encode_block
 from tmqp.blocks import FLAG_HIGH, FLAG_TRANSIENT, Block, StoredMessage, head_of, index_end
 from tmqp_server.storage.port import DamageError, Note, Retention
 from tmqp_server.storage.records import (
     decode_block,
     decode_index,
-    encode_block,
     encode_runs,
     survey,
 )

@@ -1,4 +1,4 @@
-"""Owns the database: messages in blocks, and all that is known about them, in SQLite.
+"""The database: messages in blocks, and all that is known about them, in SQLite.
 
 Theory of operation.  It is a whole store, and what ``SqliteStore`` (``front``) carries its recent
 writes into, many at a time.  A write is one transaction of a database in write-ahead mode with full

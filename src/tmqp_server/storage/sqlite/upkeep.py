@@ -1,4 +1,4 @@
-"""Owns what is done beside each write, some at a time: retention, merging, deleting, shrinking.
+"""What is done beside each write, some at a time: retention, merging, deleting, shrinking.
 
 Theory of operation.  All of it happens inside the transaction of the write it accompanies, so there
 is no moment at which a crash finds it half done, and none costs a sync of its own.  Every portion

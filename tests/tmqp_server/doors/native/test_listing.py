@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.machine import machine_s
 from tmqp.constants import BindingInteraction, BindingType, RouteMethod
 from tmqp.models import (
     BindingInformation,
@@ -37,6 +38,8 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.channels import Channel
+from tmqp_server.engine.model.client import Origin
+from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.model.snapshots import (
@@ -72,6 +75,9 @@ QUEUE_OPTIONS = st.builds(
     send_only_first_acquirer=st.booleans(),
     message_limit=COUNTS,
     message_size_limit=COUNTS,
+    bytes_limit=COUNTS,
+    when_full=st.sampled_from(["refuse", "drop-oldest"]),
+    expired_to_dead_letter=st.booleans(),
     put_back_limit=st.sampled_from([20, 0, 7]),
     tag=st.none() | NAMES,
     durable=st.booleans(),
@@ -89,6 +95,9 @@ CHANNEL_OPTIONS = st.builds(
     client_limit=COUNTS,
     queue_limit=COUNTS,
     destroy_when_empty=st.booleans(),
+    lifetime=st.sampled_from(["", "owner", "consumers"]),
+    idle_timeout_ms=COUNTS,
+    owner_only=st.booleans(),
     queue=QUEUE_OPTIONS,
 )
 
@@ -107,8 +116,10 @@ def test_a_client(
     assert data == expected.to_json()
 
 
-@given(NAMES, CHANNEL_OPTIONS, IDS)
-def test_a_channel(name: str, options: ChannelOptions, queue_ids: tuple[int, ...]) -> None:
+@given(NAMES, CHANNEL_OPTIONS, IDS, st.none() | NAMES)
+def test_a_channel(
+    name: str, options: ChannelOptions, queue_ids: tuple[int, ...], owner: str | None
+) -> None:
     channel = Channel(name, name.lower(), options)
     channel.queues = dict.fromkeys(queue_ids)  # type: ignore[assignment]
     queue = options.queue
@@ -128,7 +139,13 @@ def test_a_channel(name: str, options: ChannelOptions, queue_ids: tuple[int, ...
         client_limit=options.client_limit,
         queue_limit=options.queue_limit,
         destroy_when_empty=options.destroy_when_empty,
+        lifetime=options.lifetime or None,
+        idle_timeout_ms=options.idle_timeout_ms or None,
+        owner_only=options.owner_only or None,
+        owner=owner,
     )
+    if owner is not None:
+        channel.owner = Session(1, owner, None, None, "tmqp", None, False, 0.0)
     assert written(ChannelSnapshot(channel), OFFSET_S) == expected.to_json()
 
 
@@ -185,6 +202,9 @@ def test_a_queue(options: QueueOptions) -> None:
         overflow=options.overflow or None,
         ephemeral=options.ephemeral or None,
         memory_limit=options.memory_limit or None,
+        bytes_limit=options.bytes_limit or None,
+        when_full=None if options.when_full == "refuse" else options.when_full,
+        expired_to_dead_letter=options.expired_to_dead_letter or None,
         put_back_limit=None if options.put_back_limit == 20 else options.put_back_limit,
         retain_bytes=options.retain_bytes or None,
         retain_time_ms=options.retain_time_ms or None,
@@ -198,10 +218,12 @@ def test_what_waits_on_disk_and_what_was_lost() -> None:
     broker.step(CreateQueue(1, None, "Ch", 7), 0.0)
     (queue,) = broker.queues()
     queue.spilled, queue.counters.overflowed, queue.counters.damaged = 3, 4, 5
+    queue.deferred.add(Message("m", Origin(1, "a", None, None, ""), "Ch", 7, 9, None, 0, 1), 5.0)
     data = written(QueueSnapshot(queue), OFFSET_S)
     assert data is not None
     model = QueueInformation.from_json(data)
     assert (model.spilled_messages, model.dropped_messages, model.durable) == (3, 9, None)
+    assert model.deferred_messages == 1
     assert model.to_json() == data
 
 
@@ -286,7 +308,7 @@ def test_f8_the_largest_lists_are_written_in_a_step() -> None:
         assert isinstance(reply, Reply)
         started = time.process_time()
         data = rendered(reply.body, OFFSET_S, 1_100_000)
-        assert time.process_time() - started < 0.100
+        assert time.process_time() - started < 4 * machine_s()
         assert len(data) > 900_000
 
 

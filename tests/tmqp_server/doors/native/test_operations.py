@@ -38,6 +38,11 @@ SERVED: dict[int, dict[str, Any]] = {
     Operation.REMOVE_QUEUE: {"target": "c", "headers": QUEUE},
     Operation.UPDATE_QUEUE: {"target": "c", "headers": QUEUE, "payload": b"{}"},
     Operation.CLEAR_MESSAGES: {"target": "c", "headers": [*QUEUE, ("Messages", "yes")]},
+    ExtensionOperation.BROWSE: {"target": "c", "headers": [*QUEUE, ("State", "in-flight")]},
+    ExtensionOperation.CANCEL_MESSAGE: {
+        "target": "c",
+        "headers": [*QUEUE, ("Message-Id", "deferred")],
+    },
     Operation.QUEUE_INFORMATION: {"target": "c", "headers": QUEUE},
     Operation.QUEUE_LIST: {"target": "c"},
     Operation.INSTANCE_LIST: {},
@@ -49,11 +54,13 @@ SERVED: dict[int, dict[str, Any]] = {
     Operation.ADD_BINDING: {"target": "r", "payload": b'{"Name":"c","Target":"c","BindingType":1}'},
     Operation.REMOVE_BINDING: {"target": "r", "headers": [("Binding-Name", "b")]},
     ExtensionOperation.SET_ROUTER_ENABLED: {"target": "r", "headers": [("Router-Enabled", "0")]},
+    ExtensionOperation.DESCRIBE_SERVER: {},
     ExtensionOperation.UPDATE_CHANNEL: {"target": "c", "payload": b"{}"},
 }
 #: Operations on routers are answered by a Response whatever is asked for (F60).
 ROUTERS = range(Operation.LIST_ROUTERS, ExtensionOperation.SET_ROUTER_ENABLED + 1)
 INFORMATION = (
+    ExtensionOperation.DESCRIBE_SERVER,
     Operation.CHANNEL_INFORMATION,
     Operation.CHANNEL_LIST,
     Operation.CHANNEL_CONSUMERS,
@@ -82,6 +89,7 @@ def ready(limits: Limits | None = None) -> tuple[World, Peer]:
     assert peer.ask(Operation.CREATE_ROUTER, "r").content_type == 0
     binding = b'{"Name":"b","Target":"c","BindingType":1}'
     assert peer.ask(Operation.ADD_BINDING, "r", binding).content_type == 0
+    peer.say(push("c", 1, message_id="deferred", headers=[("Delay", "60000")]))
     return world, peer
 
 

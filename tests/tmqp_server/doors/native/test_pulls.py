@@ -9,6 +9,7 @@ from tmqp import Frame, MessageType, PullCompleted, PullMessageReceived
 from tmqp.connection import Connection
 from tmqp.hello import ConnectionInformation
 from tmqp.state import Role
+from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.pulls import pull_of, pulled_message
 from tmqp_server.engine.effects import DeliverPulled
 from tmqp_server.engine.model.client import Origin
@@ -186,7 +187,7 @@ def test_flags_and_names_are_those_of_any_delivery() -> None:
     for first, wants, hides in ((True, True, False), (False, False, True)):
         effect = DeliverPulled(1, request(), message, 2, 5, first, wants, hides, -1, -1)
         assert (
-            pulled_message(effect)
+            pulled_message(effect, Letters())
             == Frame.build(
                 MessageType.QUEUE_MESSAGE,
                 "CH",

@@ -12,8 +12,8 @@ from tmqp.codec import FrameDecoder
 from tmqp.constants import TYPE_QUEUE_MESSAGE
 from tmqp.frames import Frame
 from tmqp.limits import Limits
-from tmqp_server.doors.native.staged import quick_parcels
-from tmqp_server.engine.commands import Parcel
+from tmqp_server.doors.native.staged import quick_message_sets
+from tmqp_server.engine.commands import MessageSet
 
 LIMITS = Limits(max_payload_bytes=100_000, max_name_bytes=40)
 
@@ -30,57 +30,57 @@ def listed(numbers: bytes) -> list[int]:
     return array("I", numbers).tolist()
 
 
-def judge(parcels: list[Parcel], block: bytes) -> None:
+def judge(message_sets: list[MessageSet], block: bytes) -> None:
     """What is said of a block is what its frames say."""
     decoder = FrameDecoder(LIMITS)
     frames = decoder.feed(block)
     assert decoder.error is None
     assert not decoder.buffered
-    assert b"".join([each.data for each in parcels]) == block
+    assert b"".join([each.data for each in message_sets]) == block
     at = 0
-    for parcel in parcels:
-        sizes, offsets = listed(parcel.sizes), listed(parcel.offsets)
+    for message_set in message_sets:
+        sizes, offsets = listed(message_set.sizes), listed(message_set.offsets)
         assert len(sizes) == len(offsets)
-        assert len(sizes) in (1, parcel.count)
-        mine: list[Frame] = frames[at : at + parcel.count]
-        at += parcel.count
+        assert len(sizes) in (1, message_set.count)
+        mine: list[Frame] = frames[at : at + message_set.count]
+        at += message_set.count
         for place, frame in enumerate(mine):
             assert (frame.type, frame.source, frame.has_header) == (TYPE_QUEUE_MESSAGE, "me", False)
-            assert (frame.target, frame.content_type) == (parcel.channel, parcel.queue_id)
+            assert (frame.target, frame.content_type) == (message_set.channel, message_set.queue_id)
             size = sizes[place if len(sizes) > 1 else 0]
             offset = offsets[place if len(offsets) > 1 else 0]
             assert (size, size - offset) == (len(frame.raw), frame.payload_size)
-            assert frame.high_priority == bool(parcel.high)
-        assert parcel.high in (0, parcel.count)
-        assert parcel.size == len(parcel.data)
-        assert parcel.largest == max([len(frame.raw) for frame in mine])
+            assert frame.high_priority == bool(message_set.high)
+        assert message_set.high in (0, message_set.count)
+        assert message_set.size == len(message_set.data)
+        assert message_set.largest == max([len(frame.raw) for frame in mine])
     assert at == len(frames)
 
 
-def test_rows_that_are_alike_are_one_parcel_with_one_size() -> None:
+def test_rows_that_are_alike_are_one_message_set_with_one_size() -> None:
     block = rows(500, 100)
-    (parcel,) = quick_parcels(block, "me", "tmqp", LIMITS) or []
-    assert parcel.data is block, "nothing is copied"
-    assert listed(parcel.sizes) == [len(block) // 500]
-    assert (parcel.count, parcel.high, parcel.door) == (500, 0, "tmqp")
-    judge([parcel], block)
+    (message_set,) = quick_message_sets(block, "me", "tmqp", LIMITS) or []
+    assert message_set.data is block, "nothing is copied"
+    assert listed(message_set.sizes) == [len(block) // 500]
+    assert (message_set.count, message_set.high, message_set.door) == (500, 0, "tmqp")
+    judge([message_set], block)
 
 
-def test_rows_of_all_sizes_are_one_parcel_with_a_size_each() -> None:
+def test_rows_of_all_sizes_are_one_message_set_with_a_size_each() -> None:
     block = b"".join([row(n, size) for n, size in enumerate([0, 5, 252, 253, 70_000, 65_535] * 5)])
-    (parcel,) = quick_parcels(block, "me", "tmqp", LIMITS) or []
-    assert len(listed(parcel.sizes)) == 30
-    assert parcel.weight == len(block) + 2 * 4 * 30
-    judge([parcel], block)
+    (message_set,) = quick_message_sets(block, "me", "tmqp", LIMITS) or []
+    assert len(listed(message_set.sizes)) == 30
+    assert message_set.weight == len(block) + 2 * 4 * 30
+    judge([message_set], block)
 
 
-def test_rows_for_several_queues_one_after_another_are_as_many_parcels() -> None:
+def test_rows_for_several_queues_one_after_another_are_as_many_message_sets() -> None:
     block = rows(20, 10) + rows(30, 10, "d") + rows(3, 10, high=True)
-    parcels = quick_parcels(block, "me", "tmqp", LIMITS) or []
-    assert [(each.channel, each.count, each.high) for each in parcels] == [
+    message_sets = quick_message_sets(block, "me", "tmqp", LIMITS) or []
+    assert [(each.channel, each.count, each.high) for each in message_sets] == [
         ("c", 20, 0), ("d", 30, 0), ("c", 3, 3),
     ]  # fmt: skip
-    judge(parcels, block)
+    judge(message_sets, block)
 
 
 def test_what_is_odd_is_left_to_the_general_way() -> None:
@@ -100,17 +100,17 @@ def test_what_is_odd_is_left_to_the_general_way() -> None:
         many + row(1, 0).replace(b"m000001", b"m\xff00001"),
         many + row(1, 0, "\u00e4").replace("\u00e4".encode(), b"\xff\xfe"),
     ):
-        assert quick_parcels(odd, "me", "tmqp", LIMITS) is None
-    assert quick_parcels(b"", "me", "tmqp", LIMITS) == []
-    assert quick_parcels(many, "you", "tmqp", LIMITS) is None
+        assert quick_message_sets(odd, "me", "tmqp", LIMITS) is None
+    assert quick_message_sets(b"", "me", "tmqp", LIMITS) == []
+    assert quick_message_sets(many, "you", "tmqp", LIMITS) is None
 
 
 def test_names_beyond_ascii_are_taken() -> None:
     frames = [push("\u00fc", 1, f"\u00e4{n}", b"\xff", source="me").raw for n in range(9)]
     block = b"".join(frames)
-    parcels = quick_parcels(block, "me", "tmqp", LIMITS) or []
-    assert [each.count for each in parcels] == [9]
-    judge(parcels, block)
+    message_sets = quick_message_sets(block, "me", "tmqp", LIMITS) or []
+    assert [each.count for each in message_sets] == [9]
+    judge(message_sets, block)
 
 
 @given(
@@ -137,6 +137,6 @@ def test_whatever_a_block_holds(
         if whole:
             whole[at % len(whole)] = value
     block = bytes(whole[: max(0, len(whole) - lost)])
-    parcels = quick_parcels(block, "me", "tmqp", LIMITS)
-    if parcels is not None:
-        judge(parcels, block)
+    message_sets = quick_message_sets(block, "me", "tmqp", LIMITS)
+    if message_sets is not None:
+        judge(message_sets, block)

@@ -24,7 +24,7 @@ from tmqp.extensions import (
 from tmqp.frames import Frame
 from tmqp.limits import Limits
 from tmqp_server.access import rights
-from tmqp_server.access.gate import Decision
+from tmqp_server.access.gate import Verdict
 from tmqp_server.access.needs import NO_QUEUE
 from tmqp_server.doors.native.transactions import unpacked
 from tmqp_server.engine.options import BrokerOptions
@@ -200,7 +200,7 @@ def test_bytes_that_were_never_staged_are_not_unpacked() -> None:
 
 def test_a_push_is_asked_about_for_the_application_and_for_each_queue() -> None:
     world, me, _ = stage()
-    world.policy = lambda question: Decision(question.subject != "d", 60.0)
+    world.policy = lambda question: Verdict(question.subject != "d", 60.0)
     block = push("c", 1, "a", source="me").raw + push("d", 2, "b", source="me").raw
 
     def codes(payload: bytes) -> list[int]:

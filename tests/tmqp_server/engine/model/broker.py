@@ -1,4 +1,4 @@
-"""Owns ``ModelBroker``: the commands of the engine, as the model carries them out.
+"""``ModelBroker``: the commands of the engine, as the model carries them out.
 
 Each method answers with the words the broker must say, in any order but the promised ones.
 """
@@ -10,6 +10,7 @@ from typing import cast
 from tests.tmqp_server.engine.model.desk import Settings
 from tests.tmqp_server.engine.model.routers import Routers
 from tests.tmqp_server.engine.model.things import BROADCAST, Client, Letter, Line, Word
+from tmqp.constants import PUT_BACK_START
 from tmqp_server.engine import commands
 from tmqp_server.engine.books import listening_bytes
 from tmqp_server.engine.events import event_name
@@ -67,6 +68,7 @@ class ModelBroker(Routers):
         """What is due in each queue, then what follows; an option may have made something due."""
         for line in self.lines():
             self.due(line)
+        self.look_at_channels()
         self.follow()
 
     def follow(self) -> None:
@@ -106,6 +108,8 @@ class ModelBroker(Routers):
             self.push(client, command)
         elif isinstance(command, commands.Acknowledge):
             self.acknowledge(client, command)
+        elif isinstance(command, commands.Release):
+            self.give_back(client, command)
         elif isinstance(command, commands.SendDirect):
             self.send_direct(client, command)
         elif isinstance(command, commands.PassAnswer):
@@ -134,6 +138,8 @@ class ModelBroker(Routers):
         elif isinstance(command, commands.ClearMessages):
             both = (command.high_priority, command.regular)
             self.clear_messages(client, request, name, command.queue_id, *both)
+        elif isinstance(command, commands.CancelMessage):
+            self.cancel_message(client, request, name, command.queue_id, command.message_id)
         elif isinstance(command, commands.RemoveQueue):
             self.remove_queue(client, request, name, command.queue_id)
         elif isinstance(command, commands.DescribeQueue):
@@ -145,7 +151,12 @@ class ModelBroker(Routers):
         elif isinstance(command, commands.RemoveChannel):
             self.remove_channel(client, request, name)
         elif isinstance(command, commands.Join):
-            self.join(client, request, name, command.credit)
+            self.join(client, request, name, command.credit, command.terms)
+        elif isinstance(command, commands.SetTerms):
+            self.set_terms(client, request, name, command.terms)
+        elif isinstance(command, commands.Extend):
+            place = (name, command.queue_id)
+            self.extend(client, request, place, command.message_id, command.timeout_ms)
         elif isinstance(command, commands.Leave):
             self.leave(client, request, name)
         else:
@@ -164,7 +175,7 @@ class ModelBroker(Routers):
             code = self.make_line(command.channel, command.queue_id, changes)
             line = self.line(command.channel, command.queue_id)
         if line is not None:
-            code = self.problem_of_push(line, command.size)
+            code = self.make_room(line, command.size)
             if code:
                 line.counts["refused"] += 1
         letter = self.letter_of(client, command, line)
@@ -196,7 +207,7 @@ class ModelBroker(Routers):
         self.reply(letter.producer, letter.wire, code)
         if letter.wants:
             word = (letter.message_id, letter.spelling, letter.queue_id, False, REASONS[code])
-            self.say("confirm", letter.producer.number, *word, True, "", None)
+            self.say("confirm", letter.producer.number, *word, True, "", None, -1)
 
     def acknowledge(self, client: Client, command: commands.Acknowledge) -> None:
         """F95, F116."""
@@ -218,6 +229,49 @@ class ModelBroker(Routers):
         if line is not None:
             line.counts["unknown_acks"] += 1
             line.counts["acks" if command.positive else "negative_acks"] += 1
+
+    def extend(
+        self,
+        client: Client,
+        request: object,
+        place: tuple[str, int],
+        message_id: str,
+        timeout_ms: int,
+    ) -> None:
+        """A consumer wants another time to answer."""
+        line = self.line(*place)
+        letters = [] if line is None else line.flights
+        known = [letter for letter in letters if letter.message_id == message_id]
+        own = [letter for letter in known if client in letter.holders]
+        code = 0 if own else 403 if known else 404
+        if timeout_ms < 1 or timeout_ms > self.settings.acknowledge_timeout_ms:
+            code = 400 if timeout_ms < 1 else 482
+        elif own:
+            own[0].dues[client] = self.now + timeout_ms / 1_000
+        else:
+            client.unknown_acks += line is not None
+            if line is not None:
+                line.counts["unknown_acks"] += 1
+        self.reply(client, request, code)
+
+    def give_back(self, client: Client, command: commands.Release) -> None:
+        """A consumer gives a message back; it is told when it has none of that id."""
+        line = self.line(command.channel, command.queue_id)
+        letters = [] if line is None else line.flights
+        known = [letter for letter in letters if letter.message_id == command.message_id]
+        for letter in known:
+            if client in letter.holders:
+                assert line is not None
+                where = "start" if command.put_back == PUT_BACK_START else "end"
+                self.hand_back(
+                    line, letter, client, where, command.delay_ms / 1_000, command.counted
+                )
+                return
+        client.unknown_acks += 1
+        if line is not None:
+            line.counts["unknown_acks"] += 1
+        if command.request is not None:
+            self.reply(client, command.request, 403 if known else 404)
 
     def synced(self, ticket: str, ok: bool, now: float) -> list[Word]:
         """The storage has answered (rule 1)."""

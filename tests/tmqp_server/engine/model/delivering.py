@@ -1,4 +1,4 @@
-"""Owns how the model moves messages: who gets what and when, and what becomes of it afterwards.
+"""How the model moves messages: who gets what and when, and what becomes of it afterwards.
 
 Written from the rules (F76-F112) alone.  ``settle_down`` is the whole scheduler: it goes over all
 queues again and again until nothing moves any more.
@@ -82,11 +82,15 @@ class Delivering(Counting):
             start = line.turn if line.turn < len(members) else 0
             turns = [(start + step) % len(members) for step in range(len(members))]
             able = [turn for turn in turns if members[turn].can_take()]
+            able.sort(key=lambda turn: -members[turn].priority)
             if able:
                 line.turn = able[0] + 1
             return [members[turn] for turn in able[:1]]
         able_members = [member for member in members if member.can_take()]
-        return able_members[:1] if line.only_one() else able_members
+        if line.only_one():
+            able_members.sort(key=lambda member: -member.priority)
+            return able_members[:1]
+        return able_members
 
     def send(self, line: Line, letter: Letter) -> None:
         """Send a message that waits no more to those whose it is now."""
@@ -121,8 +125,11 @@ class Delivering(Counting):
             letter.holders = list(clients)
             letter.sent_to = len(clients)
             letter.sent_at = self.now
-            letter.answered = letter.failed = False
+            letter.answered = letter.failed = letter.silent = False
             letter.back = ""
+            letter.dues = {}
+            for client in clients:
+                self.hold(line, letter, client)
             line.flights.append(letter)
             if self.one_at_a_time(line):
                 line.held = letter
@@ -130,6 +137,21 @@ class Delivering(Counting):
             self.confirm(line, letter)
         if not line.is_on("request_acknowledge"):
             self.end(line, letter, "done")
+
+    def hold(self, line: Line, letter: Letter, client: Client) -> None:
+        """Note a message with the terms of one who has it."""
+        member = line.channel.member(client)
+        if member is not None and member.holds is not None:
+            member.holds.append((line, letter))
+            if member.wait_s:
+                letter.dues[client] = self.now + member.wait_s
+
+    def drop(self, line: Line, letter: Letter, client: Client) -> None:
+        """Somebody has a message no longer."""
+        letter.holders.remove(client)
+        member = line.channel.member(client)
+        if member is not None:
+            member.drop(letter)
 
     def one_at_a_time(self, line: Line) -> bool:
         """Whether the next message waits for an answer (F96); a broadcast cannot wait (F86)."""
@@ -154,9 +176,9 @@ class Delivering(Counting):
         positive = not reason
         word = (letter.message_id, letter.spelling, line.queue_id, positive, reason, first)
         if positive and letter.saving:
-            letter.promise = (*word, source, wire)
+            letter.promise = (*word, source, wire, -1)
         else:
-            self.say("confirm", letter.producer.number, *word, source, wire)
+            self.say("confirm", letter.producer.number, *word, source, wire, -1)
 
     def end(self, line: Line, letter: Letter, how: str) -> None:
         """A message is no more: *how* is what the books call it."""
@@ -176,7 +198,14 @@ class Delivering(Counting):
     def expire(self, line: Line, letter: Letter) -> None:
         """A message waited too long."""
         line.take(letter)
-        self.end(line, letter, "expired")
+        self.end_expired(line, letter)
+
+    def end_expired(self, line: Line, letter: Letter) -> None:
+        """A message that waited too long, and waits no more."""
+        if line.is_on("expired_to_dead_letter"):
+            self.give_up(line, letter)
+        else:
+            self.end(line, letter, "expired")
 
     # --- Answers ---------------------------------------------------------------------------------
 
@@ -191,36 +220,83 @@ class Delivering(Counting):
     ) -> None:
         """A consumer that has the message says something (F95, F96, F98)."""
         policy = self.policy(line)
-        letter.holders.remove(client)
+        self.drop(line, letter, client)
         letter.answered = True
         line.counts["acks" if positive else "negative_acks"] += 1
         if policy.passes:
             source = "" if line.is_on("hide_client_names") else client.client_id
             self.confirm(line, letter, "" if positive else reason, source, wire)
         if not positive and policy.refused_back:
-            letter.back = policy.refused_back
+            self.want_back(letter, policy.refused_back)
         if line.held is letter and not letter.back:
             line.held = None
+        if not letter.holders:
+            self.close(line, letter)
+
+    def want_back(self, letter: Letter, where: str, counted: bool = True) -> None:
+        """It goes back when the last one is done with it; the front goes before the end."""
+        letter.uncounted = not counted and (letter.uncounted or not letter.back)
+        if letter.back != "start":
+            letter.back = where
+
+    def hand_back(
+        self, line: Line, letter: Letter, client: Client, where: str, delay_s: float, counted: bool
+    ) -> None:
+        """A consumer gives the message back: nobody is asked."""
+        line.counts["released"] += 1
+        self.drop(line, letter, client)
+        self.want_back(letter, where, counted)
+        if delay_s:
+            letter.due = max(letter.due, self.now + delay_s)
         if not letter.holders:
             self.close(line, letter)
 
     def time_out(self, line: Line, letter: Letter) -> None:
         """Nobody who still has the message answered in time (F94, F99)."""
         policy = self.policy(line)
-        all_gone = not letter.answered
-        for client in letter.holders:
+        late = [each for each in letter.holders if self.due_of(line, letter, each) <= self.now]
+        for client in late:
             line.counts["negative_acks"] += 1
             line.counts["ack_timeouts"] += 1
-            all_gone = all_gone and not client.alive
+            letter.silent = letter.silent or client.alive
             if policy.silent_back and (letter.wants or not policy.silent_asked):
-                letter.back = letter.back or policy.silent_back
+                self.want_back(letter, policy.silent_back)
             if policy.silent_nack:
                 self.confirm(line, letter, "timeout")
                 letter.failed = True
-        letter.holders = []
-        if all_gone and not letter.back and not letter.failed:
+        for client in late:
+            self.drop(line, letter, client)
+        if letter.holders:  # who have their own time
+            if line.held is letter and not letter.back:
+                line.held = None
+            return
+        if not (letter.answered or letter.silent or letter.back or letter.failed):
             letter.back = "start"
         self.close(line, letter)
+
+    def wait_s(self, line: Line) -> float:
+        """The queue's time-out."""
+        timeout_ms = line.amount("acknowledge_timeout_ms")
+        return (timeout_ms or self.settings.acknowledge_timeout_ms) / 1_000
+
+    def due_of(self, line: Line, letter: Letter, client: Client) -> float:
+        """When somebody who has a message must have answered."""
+        return letter.dues.get(client, letter.sent_at + self.wait_s(line))
+
+    def next_time(self, line: Line, letter: Letter) -> float:
+        """The same of all who have it."""
+        return min(self.due_of(line, letter, client) for client in letter.holders)
+
+    def take_back(self, member: Member) -> None:
+        """One has left: what it has goes back at once, or times out."""
+        holds = member.holds or []
+        client = member.client
+        member.holds = None
+        for line, letter in holds[::-1] if member.returns == "start" else holds:
+            if member.returns:
+                self.hand_back(line, letter, client, member.returns, 0.0, True)
+            elif letter.dues.get(client) == math.inf:
+                letter.dues[client] = self.now + self.wait_s(line)
 
     def close(self, line: Line, letter: Letter) -> None:
         """The last one has answered, or nobody will."""
@@ -238,7 +314,9 @@ class Delivering(Counting):
             self.end(line, letter, "done" if letter.answered else "dropped")
             return
         limit = line.amount("put_back_limit") or self.settings.put_backs
-        if letter.put_backs >= limit:
+        counts = not letter.uncounted
+        letter.uncounted = False
+        if counts and 0 <= limit <= letter.put_backs:
             self.give_up(line, letter)
             return
         if line.options["status"] == CACHE:
@@ -247,11 +325,16 @@ class Delivering(Counting):
                 self.end(line, letter, "cleared")
                 return
             self.make_way(line)
-        letter.put_backs += 1
+        letter.put_backs += counts
         line.counts["requeued"] += 1
         waiting = line.high if letter.high else line.regular
-        waiting.insert(0 if where == "start" else len(waiting), letter)
-        if where == "end" and (letter.saving or letter.saved):
+        later = letter.due > self.now
+        if later:
+            letter.back = where
+            line.deferred.append((letter.due, letter))
+        else:
+            waiting.insert(0 if where == "start" else len(waiting), letter)
+        if (where == "end" or later) and (letter.saving or letter.saved):
             # What is kept must stand at the end as well.
             if letter.saving:
                 self.say("erase", letter.ticket)
@@ -308,6 +391,28 @@ class Delivering(Counting):
         full = 0 if self.has_room(size + OVERHEAD) else 503
         return self.problem_of_line(line, size) or full
 
+    def make_room(self, line: Line, size: int) -> int:
+        """The same, after what has waited longest has made way if the queue wants that."""
+        limits = [line.amount("bytes_limit"), self.settings.queue_bytes]
+        most = min([limit for limit in limits if limit])
+        while (
+            (problem := self.problem_of_push(line, size)) == 482
+            and line.options["when_full"] != "refuse"
+            and line.waiting()
+            and size <= min(line.amount("message_size_limit") or size, self.settings.message_bytes)
+            and size <= most
+        ):
+            letter = (line.regular or line.high)[0]
+            line.take(letter)
+            line.counts["displaced"] += 1
+            if line.options["when_full"] == "dead-letter":
+                self.give_up(line, letter)
+                continue
+            if letter.wants:
+                self.confirm(line, letter, "limit-exceeded")
+            self.end(line, letter, "dropped")
+        return problem
+
     def problem_of_line(self, line: Line, size: int) -> int:
         """The same, whatever the other queues hold."""
         live = line.live()
@@ -323,13 +428,15 @@ class Delivering(Counting):
             return 482
         if len(live) >= limits.messages:
             return 482
-        if sum(letter.size for letter in live) + size > limits.queue_bytes:
+        held = sum(letter.size for letter in live) + size
+        if held > limits.queue_bytes or 0 < line.amount("bytes_limit") < held:
             return 482
         return 0
 
     def admit(self, line: Line, letter: Letter) -> None:
         """Open the books on a message."""
         line.letters += 1
+        line.channel.used = True
         letter.number = line.letters
         line.counts["accepted"] += 1
 
@@ -425,6 +532,9 @@ class Delivering(Counting):
                 gone.append(entry[1])
         if flights:
             gone += line.flights
+            for letter in line.flights:
+                for client in list(letter.holders):
+                    self.drop(line, letter, client)
             line.flights = []
             line.held = None
         for letter in gone:
@@ -432,17 +542,26 @@ class Delivering(Counting):
 
     def due(self, line: Line) -> None:
         """Do what has become due in a queue: answers that did not come, late messages, old ones."""
-        timeout_ms = line.amount("acknowledge_timeout_ms")
-        wait_s = (timeout_ms or self.settings.acknowledge_timeout_ms) / 1_000
-        for letter in list(line.flights):
-            if letter.sent_at + wait_s <= self.now:
+        # Those with times of their own come after the others.
+        late = [letter for letter in line.flights if not letter.dues]
+        timed = [letter for letter in line.flights if letter.dues]
+        timed.sort(key=lambda letter: (self.next_time(line, letter), letter.number))
+        for letter in late + timed:
+            if self.next_time(line, letter) <= self.now:
                 self.time_out(line, letter)
         for when, letter in sorted(line.deferred, key=lambda entry: (entry[0], entry[1].number)):
             if when <= self.now:
                 line.deferred.remove((when, letter))
-                self.arrive(line, letter)
-                if len(line.waiting()) == 1:
-                    self.send_next(line)
+                letter.due = 0.0
+                if letter.back == "start" and line.options["status"] != BROADCAST:
+                    if line.options["status"] == CACHE:
+                        self.make_way(line)
+                    (line.high if letter.high else line.regular).insert(0, letter)
+                else:
+                    self.arrive(line, letter)
+                letter.back = ""
+                while self.send_next(line):
+                    pass
         for letter in line.waiting():
             if letter.expires is not None and self.end_of_tick(letter.expires) <= self.now:
                 self.expire(line, letter)
@@ -453,9 +572,8 @@ class Delivering(Counting):
 
     def next_due(self, line: Line) -> float | None:
         """When the next thing happens in a queue by itself."""
-        timeout_ms = line.amount("acknowledge_timeout_ms")
-        wait_s = (timeout_ms or self.settings.acknowledge_timeout_ms) / 1_000
-        moments = [letter.sent_at + wait_s for letter in line.flights]
+        moments = [self.next_time(line, letter) for letter in line.flights]
+        moments = [moment for moment in moments if moment != math.inf]
         moments += [when for when, _ in line.deferred]
         expiries = [letter.expires for letter in line.waiting() if letter.expires is not None]
         moments += [self.end_of_tick(moment) for moment in expiries]

@@ -1,4 +1,4 @@
-"""Owns what all parts of the model broker stand on: the time, its words, who is told of events."""
+"""What all parts of the model broker stand on: the time, its words, who is told of events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the duel: one broker and one model, given the same commands at the same times.
+"""The duel: one broker and one model, given the same commands at the same times.
 
 After every command the broker is let finish (a step may leave work for later), its effects are
 turned into words, and words and books are compared with the model's.  A difference is a failure
@@ -103,6 +103,7 @@ class Duel:
     def model_due(self) -> float | None:
         """When the next thing is due by the model."""
         moments = [self.model.next_due(line) for line in self.model.lines()]
+        moments += [channel.look_at for channel in self.model.channels.values()]
         return min([moment for moment in moments if moment is not None], default=None)
 
     def sync(self, ticket: int, ok: bool) -> list[Word]:

@@ -29,7 +29,12 @@ def line_cost(options: dict[str, object]) -> int:
 def channel_cost(name: str, options: dict[str, object]) -> int:
     """What a channel with these options takes."""
     allowed = cast("tuple[int, ...] | None", options.get("allowed_queues"))
-    mine = ChannelOptions(allowed_queues=allowed, queue=_queue_options(options))
+    mine = ChannelOptions(
+        allowed_queues=allowed,
+        lifetime=cast("str", options["lifetime"]),
+        idle_timeout_ms=cast("int", options["idle_timeout_ms"]),
+        queue=_queue_options(options),
+    )
     return books.channel_bytes(name, mine)
 
 
@@ -61,8 +66,8 @@ class Counting(Desk):
                     if letter.sent_to > 1:
                         total += books.holders_bytes(letter.sent_to)
                     gone.update({each.number: each for each in letter.holders if not each.alive})
-        for husk in gone.values():
-            total += books.HUSK_BYTES + books.text_bytes(husk.client_id)
+        for ended in gone.values():
+            total += books.ENDED_SESSION_BYTES + books.text_bytes(ended.client_id)
         return total
 
     def _of_channel(self, channel: Channel) -> int:
@@ -70,7 +75,8 @@ class Counting(Desk):
         return channel_cost(channel.name, channel.options) + members
 
     def _of_line(self, line: Line) -> int:
-        return line_cost(line.options) + len(line.pulls) * books.PULL_BYTES
+        waiting = len(line.pulls) * books.PULL_BYTES + len(line.deferred) * books.DEFERRAL_BYTES
+        return line_cost(line.options) + waiting
 
     def memory(self) -> int:
         """What is taken in all."""

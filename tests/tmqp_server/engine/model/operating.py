@@ -1,6 +1,8 @@
-"""Owns how the model serves operations on channels, queues, connections (F48-F64, F101, F102)."""
+"""How the model serves operations on channels, queues, connections (F48-F64, F101, F102)."""
 
 from __future__ import annotations
+
+import math
 
 from tests.tmqp_server.engine.model.delivering import Delivering
 from tests.tmqp_server.engine.model.memory import channel_cost, line_cost
@@ -19,6 +21,7 @@ from tests.tmqp_server.engine.model.things import (
     Member,
 )
 from tmqp_server.engine import books
+from tmqp_server.engine.model.terms import Terms
 
 __all__ = ["Operating"]
 
@@ -28,6 +31,9 @@ CHANNEL_DEFAULTS: dict[str, object] = {
     "client_limit": 0,
     "queue_limit": 0,
     "destroy_when_empty": False,
+    "lifetime": "",
+    "idle_timeout_ms": 0,
+    "owner_only": False,
 }
 FORBIDDEN = "@ ;*"
 
@@ -86,17 +92,25 @@ class Operating(Delivering):
                 self.drop_pull(pull)
         for channel in list(self.channels.values()):
             self.part(channel, client)
+        for channel in list(self.channels.values()):
+            if channel.owner is client:
+                self.discard(channel)
         self.tell_client("ClientDisconnected", client)
 
     # --- Channels --------------------------------------------------------------------------------
 
-    def new_channel(self, name: str, changes: dict[str, object] | None) -> Channel | int:
+    def new_channel(
+        self, name: str, changes: dict[str, object] | None, creator: Client | None = None
+    ) -> Channel | int:
         """Create a channel, or say why not (F47, F50, F64)."""
         options = {**CHANNEL_DEFAULTS, **self.defaults, **given(changes)}
         problem = self.problem_of_channel(name, options)
         if problem:
             return problem
         channel = self.channels[name.lower()] = Channel(name, options)
+        if options["lifetime"] == "owner":
+            channel.owner = creator
+        channel.look_again(self.now)
         self.tell_channel("ChannelCreated", channel)
         return channel
 
@@ -105,6 +119,8 @@ class Operating(Delivering):
         if name.lower() in self.channels:
             return 481
         if not name or len(name) > 255 or any(letter in FORBIDDEN for letter in name):
+            return 400
+        if options["owner_only"] and options["lifetime"] != "owner":
             return 400
         if len(self.channels) >= self.settings.channels:
             return 482
@@ -118,7 +134,7 @@ class Operating(Delivering):
         self, client: Client, request: object, name: str, changes: dict[str, object] | None
     ) -> None:
         """F50."""
-        made = self.new_channel(name, changes)
+        made = self.new_channel(name, changes, client)
         self.reply(client, request, made if isinstance(made, int) else 0)
 
     def remove_channel(self, client: Client, request: object, name: str) -> None:
@@ -135,13 +151,32 @@ class Operating(Delivering):
         self.tell_channel("ChannelRemoved", channel)
         self.forget_listeners(None, channel.name)
         del self.channels[channel.name.lower()]
+        for member in channel.members:
+            self.say("left", member.client.number, channel.name)
         channel.members = []
 
-    def join(self, client: Client, request: object, name: str, credit: int) -> None:
+    def look_at_channels(self) -> None:
+        """Remove the channels that nobody has used for their time."""
+        for channel in list(self.channels.values()):
+            if channel.look_at is not None and channel.look_at <= self.now:
+                if channel.used or channel.members:
+                    channel.look_again(self.now)
+                else:
+                    self.discard(channel)
+
+    def join(
+        self, client: Client, request: object, name: str, credit: int, terms: Terms | None = None
+    ) -> None:
         """F48."""
+        if terms is not None and self.problem_of_terms(terms):
+            self.reply(client, request, self.problem_of_terms(terms))
+            return
         channel = self.opened(name)
         if isinstance(channel, int):
             self.reply(client, request, channel)
+            return
+        if channel.options["owner_only"] and channel.owner is not client:
+            self.reply(client, request, 403)
             return
         member = channel.member(client)
         limit = channel.options["client_limit"]
@@ -155,9 +190,43 @@ class Operating(Delivering):
             self.reply(client, request, 503)
             return
         else:
-            channel.members.append(Member(client, credit))
+            member = Member(client, credit)
+            channel.members.append(member)
+            channel.used = True
             self.tell_member("ClientJoined", channel, client)
+        if terms is not None:
+            self.accept(member, terms)
         self.reply(client, request, 0)
+
+    def problem_of_terms(self, terms: Terms) -> int:
+        """Why nobody can have these terms; 0 if one can."""
+        wait_ms = 0 if terms.ack_timeout_ms is None else terms.ack_timeout_ms
+        if wait_ms < -1 or (terms.window is not None and terms.window < -1):
+            return 400
+        return 482 if wait_ms > self.settings.acknowledge_timeout_ms else 0
+
+    def accept(self, member: Member, terms: Terms) -> None:
+        """Let terms hold from now on."""
+        if member.holds is None:
+            member.holds = []
+        if terms.window is not None:
+            member.window = terms.window
+        if terms.ack_timeout_ms is not None:
+            wait_ms = terms.ack_timeout_ms
+            member.wait_s = math.inf if wait_ms < 0 else wait_ms / 1_000
+        if terms.returns is not None:
+            member.returns = ("", "start", "end")[terms.returns]
+        if terms.priority is not None:
+            member.priority = terms.priority
+
+    def set_terms(self, client: Client, request: object, name: str, terms: Terms) -> None:
+        """Change the terms of a membership."""
+        channel = self.channel(name)
+        member = None if channel is None else channel.member(client)
+        code = 404 if member is None else self.problem_of_terms(terms)
+        if member is not None and not code:
+            self.accept(member, terms)
+        self.reply(client, request, code)
 
     def leave(self, client: Client, request: object, name: str) -> None:
         """F49."""
@@ -171,8 +240,14 @@ class Operating(Delivering):
         if member is None:
             return False
         channel.members.remove(member)
+        channel.used = True
         self.tell_member("ClientLeft", channel, client)
-        if channel.options["destroy_when_empty"] and not channel.members:
+        self.take_back(member)
+        if channel.members:
+            return True
+        if channel.options["lifetime"] == "consumers":
+            self.discard(channel)
+        elif channel.options["destroy_when_empty"]:
             for line in list(channel.queues.values()):
                 if not line.live():
                     self.discard_line(line)
@@ -208,6 +283,9 @@ class Operating(Delivering):
 
     def problem_of_options(self, options: dict[str, object]) -> int:
         """Why no queue can have these options (F56); 0 if one can."""
+        wanted = options["expired_to_dead_letter"] or options["when_full"] == "dead-letter"
+        if wanted and options["dead_letter"] is None:
+            return 400
         timeout_ms = options["acknowledge_timeout_ms"]
         assert isinstance(timeout_ms, int)
         if timeout_ms > self.settings.acknowledge_timeout_ms:
@@ -236,6 +314,7 @@ class Operating(Delivering):
         if not self.has_room(line_cost(options)):
             return 503
         line = channel.queues[queue_id] = Line(channel, queue_id, options)
+        channel.used = True
         self.tell_line("QueueCreated", line, options["status"])
         return line
 
@@ -323,6 +402,7 @@ class Operating(Delivering):
             self.drop_pull(pull)
             self.orphans.append(pull)
         del line.channel.queues[line.queue_id]
+        line.channel.used = True
         self.tell_line("QueueRemoved", line, STOPPED)
         self.forget_listeners(None, line.channel.name, line.queue_id)
 
@@ -334,6 +414,24 @@ class Operating(Delivering):
         if line is not None:
             self.clear(line, high, regular, False)
         self.reply(client, request, 404 if line is None else 0)
+
+    def cancel_message(
+        self, client: Client, request: object, name: str, queue_id: int, message_id: str
+    ) -> None:
+        """Remove what is deferred under an id, high priority first, in the order of coming."""
+        line = self.line(name, queue_id)
+        found = (
+            []
+            if line is None
+            else [each for each in line.deferred if each[1].message_id == message_id]
+        )
+        for entry in sorted(found, key=lambda each: (not each[1].high, each[1].number)):
+            assert line is not None, "something was found in it"
+            line.deferred.remove(entry)
+            if entry[1].wants:
+                self.confirm(line, entry[1], "cancelled")
+            self.end(line, entry[1], "cleared")
+        self.reply(client, request, 0 if found else 404)
 
     # --- Questions -------------------------------------------------------------------------------
 
@@ -372,6 +470,8 @@ class Operating(Delivering):
         """F104-F106, F112."""
         channel = self.channel(name)
         line = self.line(name, queue_id)
+        if channel is not None and line is not None:
+            channel.used = True
         joined = channel is not None and channel.member(client) is not None
         if line is not None and line.options["status"] == CACHE:
             self.read_cache(line, client, request, joined)
@@ -422,6 +522,7 @@ class Operating(Delivering):
     def take_in(self, line: Line, letter: Letter, delay_s: float) -> None:
         """A message that the queue has room for (F103)."""
         policy = self.policy(line)
+        line.channel.used = True
         if not policy.takes:
             if policy.receipt == "refused":
                 self.confirm(line, letter, "none")

@@ -1,4 +1,4 @@
-"""Owns what the built-in delivery handlers decide, as a table: their documentation, row by row."""
+"""What the built-in delivery handlers decide, as a table: their documentation, row by row."""
 
 from __future__ import annotations
 

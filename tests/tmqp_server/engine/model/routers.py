@@ -1,4 +1,4 @@
-"""Owns how the model passes on what clients say to each other, and routes (F113-F126)."""
+"""How the model passes on what clients say to each other, and routes (F113-F126)."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ class Routers(Operating):
         line = self.line(push.channel, push.queue_id)
         if line is None:
             return False
-        if self.problem_of_push(line, push.size):
+        if self.make_room(line, push.size):
             line.counts["refused"] += 1
             return False
         self.take_in(line, self.letter_of(client, push, line), 0.0)

@@ -1,4 +1,4 @@
-"""Owns the things of the model broker: what a message, a queue, a channel, a client are to it.
+"""The things of the model broker: what a message, a queue, a channel, a client are to it.
 
 Plain lists, dicts and numbers: slow, and short enough to be believed.  Nothing here comes from the
 engine; the words are the specification's.
@@ -48,6 +48,9 @@ DEFAULTS: dict[str, object] = {
     "send_only_first_acquirer": False,
     "message_limit": 0,
     "message_size_limit": 0,
+    "bytes_limit": 0,
+    "when_full": "refuse",
+    "expired_to_dead_letter": False,
     "put_back_limit": 20,
     "dead_letter": None,
     "delivery_handler": "ack-if-asked",
@@ -62,6 +65,7 @@ COUNTS = (
     "dead",
     "cleared",
     "dropped",
+    "displaced",
     "received_messages",
     "sent_messages",
     "deliveries",
@@ -74,6 +78,7 @@ COUNTS = (
     "errors",
     "refused",
     "requeued",
+    "released",
 )
 
 
@@ -138,6 +143,13 @@ class Letter:
     answered: bool = False
     back: str = ""
     failed: bool = False
+    #: It was given back: so that it does not count, and not to be sent before then.
+    uncounted: bool = False
+    due: float = 0.0
+    #: When those who have their own time must have answered; empty as long as nobody had one.
+    dues: dict[Client, float] = field(default_factory=dict)
+    #: Somebody who is there was silent in this sending.
+    silent: bool = False
 
 
 @dataclass(eq=False)
@@ -225,14 +237,28 @@ class Line:
 
 @dataclass(eq=False)
 class Member:
-    """A client that has joined; ``credit`` is -1 without a bound."""
+    """A client that has joined; ``credit`` and ``window`` are -1 without a bound."""
 
     client: Client
     credit: int
+    window: int = -1
+    #: Its own time to answer in seconds: 0 for the queue's, infinite as long as it is there.
+    wait_s: float = 0.0
+    #: What becomes of what it has when it goes: start, end, or nothing at once.
+    returns: str = ""
+    priority: int = 0
+    #: What it has unanswered, in the order of sending; None without terms.
+    holds: list[tuple[Line, Letter]] | None = None
 
     def can_take(self) -> bool:
         """Whether it may be sent a message now."""
-        return not self.client.blocked and self.credit != 0
+        full = self.holds is not None and 0 <= self.window <= len(self.holds)
+        return not self.client.blocked and self.credit != 0 and not full
+
+    def drop(self, letter: Letter) -> None:
+        """It has a message no longer."""
+        if self.holds is not None:
+            self.holds = [each for each in self.holds if each[1] is not letter]
 
 
 @dataclass(eq=False)
@@ -243,6 +269,18 @@ class Channel:
     options: dict[str, object]
     queues: dict[int, Line] = field(default_factory=dict)
     members: list[Member] = field(default_factory=list)
+    #: Whose connection it ends with.
+    owner: Client | None = None
+    #: When it is looked at next, and whether somebody has used it since it was looked at last.
+    look_at: float | None = None
+    used: bool = False
+
+    def look_again(self, now: float) -> None:
+        """It is looked at again when its idle time-out is over."""
+        timeout_ms = self.options["idle_timeout_ms"]
+        assert isinstance(timeout_ms, int)
+        self.look_at = now + timeout_ms / 1_000 if timeout_ms else None
+        self.used = False
 
     def member(self, client: Client) -> Member | None:
         """The client's membership, if it has joined."""

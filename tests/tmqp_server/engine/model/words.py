@@ -1,4 +1,4 @@
-"""Owns the words for what the engine says, and the comparison with what the model says.
+"""The words for what the engine says, and the comparison with what the model says.
 
 Order is compared where order is promised: of what one queue sends, of what one client is answered,
 told of one kind of event, confirmed, forwarded; of what one pull brings.  What different queues
@@ -47,12 +47,35 @@ class Translator:
 
     def __init__(self) -> None:
         self.tickets: dict[int, str] = {}
+        #: The same by where the storage has it: the key of the queue, and the sequence.
+        self.places: dict[tuple[int, int], str] = {}
         #: Tickets the storage has not answered for.
         self.open: dict[int, str] = {}
 
     def words(self, effects: list[told.Effect]) -> list[Word]:
-        """All words for these effects; a delivery is a word for each who gets it."""
-        return [word for effect in effects for word in self._words(effect)]
+        """All words for these effects; a delivery is a word for each who gets it.
+
+        A message that was saved again has two copies, and the model knows of one: that they are
+        erased together is said once.
+        """
+        tickets = dict(self.tickets)
+        tickets.update(
+            {each.ticket: _name(each) for each in effects if isinstance(each, told.Append)}
+        )
+        named = {
+            tickets[effect.ticket]
+            for effect in effects
+            if isinstance(effect, told.Erase) and effect.ticket in tickets
+        }
+        found: list[Word] = []
+        for effect in effects:
+            if isinstance(effect, told.Erase) and not effect.ticket:
+                name = self.places[effect.key, effect.sequence]
+                if name not in named:
+                    found.append(("erase", name))
+            else:
+                found += self._words(effect)
+        return found
 
     def _words(self, effect: told.Effect) -> list[Word]:
         if isinstance(effect, told.Deliver):
@@ -64,10 +87,11 @@ class Translator:
             event = event_name(effect.event)
             return [("inform", each, event, effect.channel, fact) for each in effect.sessions]
         if isinstance(effect, told.Append):
-            ticket = f"{effect.message.message_id} in {(effect.channel, effect.queue_id)}"
+            ticket = _name(effect)
             for older in [each for each, name in self.open.items() if name == ticket]:
                 del self.open[older]  # asked for anew: that answer will say nothing
             self.tickets[effect.ticket] = self.open[effect.ticket] = ticket
+            self.places[effect.key, effect.sequence] = ticket
             return [("append", ticket)]
         if isinstance(effect, told.Erase):
             return [("erase", self.tickets[effect.ticket])]
@@ -83,6 +107,7 @@ class Translator:
         if isinstance(effect, told.Accept):
             return [("accept", effect.session, effect.request, effect.client_id)]
         kinds = {told.Confirm: "confirm", told.EndPull: "end", told.Refuse: "refuse"}
+        kinds[told.Left] = "left"
         return [(kinds[type(effect)], *fields(effect))]
 
     def _delivery(self, effect: told.Deliver) -> list[Word]:
@@ -123,6 +148,11 @@ def lane(word: Word, at_time: bool) -> Word:
     if kind in {"append", "erase"}:
         return word
     return (kind, word[1])
+
+
+def _name(effect: told.Append) -> str:
+    """How the model calls a message that is saved."""
+    return f"{effect.message.message_id} in {(effect.channel, effect.queue_id)}"
 
 
 def differences(expected: list[Word], said: list[Word], at_time: bool) -> list[str]:

@@ -1,0 +1,195 @@
+"""A door whose messages are of another kind: every client may come in by it and notice nothing.
+
+It speaks TMQP, so that all clients of a simulation can use it, but keeps messages in a form that
+only itself can read.  So what comes in by it and leaves by the TMQP door, or the other way, leaves
+as a letter; and every rule for messages, confirms and restarts holds for those as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from tmqp.frames import Frame
+from tmqp.limits import Limits
+from tmqp_server.doors.letters import Letter, Letters, frame_of_letter, letter_of_frame
+from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.port import Door, DoorSession, IdSource
+from tmqp_server.engine.commands import Batch, Command, Connect, Push, PushRun
+from tmqp_server.engine.effects import Deliver, Effect, Forward, Inform, Reply
+from tmqp_server.engine.model.message import Message
+
+__all__ = ["FOREIGN_NAME", "MARK", "ForeignDoor", "ForeignWire"]
+
+FOREIGN_NAME: Final = "foreign"
+#: What its messages begin with on disk; no TMQP message does.
+MARK: Final = b"\xff"
+
+
+@final
+class ForeignWire:
+    """A message as this door keeps it; ``frame`` is nobody else's business."""
+
+    __slots__ = ("frame",)
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+
+    def __repr__(self) -> str:
+        return f"foreign {self.frame!r}"
+
+
+class _ForeignSession(DoorSession):
+    """A TMQP session whose messages are kept in the other form."""
+
+    def __init__(self, inner: DoorSession) -> None:
+        super().__init__()
+        self._inner = inner
+
+    def _after(self, commands: Sequence[Command]) -> Sequence[Command]:
+        inner = self._inner
+        self.closed = inner.closed
+        self.close_reason = inner.close_reason
+        self.outbound_bytes = inner.outbound_bytes
+        self.work += inner.work
+        inner.work = 0
+        found: list[Command] = []
+        for command in commands:
+            if isinstance(command, PushRun):
+                found.extend(_wrapped(each) for each in command.wire.pushes(command))
+            elif isinstance(command, Push):
+                found.append(_wrapped(command))
+            else:
+                if isinstance(command, Connect):
+                    command.door = FOREIGN_NAME
+                elif isinstance(command, Batch):
+                    for each in command.commands:
+                        if isinstance(each, Push):
+                            _wrapped(each)
+                found.append(command)
+        return found
+
+    def receive(self, data: bytes, now: float) -> Sequence[Command]:
+        return self._after(self._inner.receive(data, now))
+
+    def receive_eof(self, now: float) -> Sequence[Command]:
+        return self._after(self._inner.receive_eof(now))
+
+    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
+        if isinstance(effect, Reply) and isinstance(effect.request, ForeignWire):
+            effect = Reply(effect.session, effect.request.frame, effect.code, effect.body)
+        return self._after(self._inner.apply(effect, now))
+
+    def deliver(self, data: bytes) -> None:
+        self._inner.deliver(data)
+        self._after(())
+
+    def close(self, reason: str, now: float) -> Sequence[Command]:
+        return self._after(self._inner.close(reason, now))
+
+    def data_to_send(self) -> bytes:
+        data = self._inner.data_to_send()
+        self._after(())
+        return data
+
+    def next_to_send(self) -> bytes:
+        data = self._inner.next_to_send()
+        self._after(())
+        return data
+
+    def held_bytes(self) -> int:
+        return self._inner.held_bytes()
+
+    def forget_hello(self) -> None:
+        self._inner.forget_hello()
+
+    def next_deadline(self) -> float | None:
+        return self._inner.next_deadline()
+
+    def on_deadline(self, now: float) -> Sequence[Command]:
+        return self._after(self._inner.on_deadline(now))
+
+
+def _wrapped(push: Push) -> Push:
+    """The push of a message in the other form."""
+    assert isinstance(push.wire, Frame), "the inner door makes frames"
+    push.wire = ForeignWire(push.wire)
+    extras = push.extras
+    if extras is not None and isinstance(extras.nameless, Frame):
+        extras.nameless = ForeignWire(extras.nameless)
+    return push
+
+
+class ForeignDoor(Door):
+    """Opens such sessions.
+
+    :param letters: reads the messages of other doors; this door adds itself.
+    """
+
+    name = FOREIGN_NAME
+    number = 251
+
+    def __init__(self, new_id: IdSource, limits: Limits, letters: Letters) -> None:
+        self._letters = letters
+        self._inner = NativeDoor(new_id, limits, letters=letters)
+        letters.add(self)
+
+    def open(self, session: int, now: float) -> _ForeignSession:
+        """A new connection."""
+        return _ForeignSession(self._inner.open(session, now))
+
+    def letter(self, wire: object) -> Letter:
+        """What a message of this door says."""
+        assert isinstance(wire, ForeignWire), "nobody else's messages are read here"
+        return letter_of_frame(wire.frame)
+
+    def encode_delivery(self, effect: Deliver) -> bytes:
+        """Its own messages as they came in, others by their letters."""
+        message = effect.message
+        wire = message.wire
+        if isinstance(wire, ForeignWire):
+            frame = wire.frame
+        else:
+            letter = self._letters.of(message, effect.channel)
+            frame = frame_of_letter(letter, high_priority=message.high_priority)
+        if effect.hide_source or message.readdressed:
+            frame = frame.replace(
+                source="" if effect.hide_source else None,
+                target=message.channel if message.readdressed else None,
+                content_type=message.queue_id if message.readdressed else None,
+            )
+        return frame.forwarded(effect.first_acquirer, effect.wants_acknowledge, frame.ttl - 1)
+
+    def encode_forward(self, effect: Forward) -> bytes:
+        """What another client said."""
+        return self._inner.encode_forward(effect)
+
+    def encode_event(self, effect: Inform) -> bytes:
+        """An event."""
+        return self._inner.encode_event(effect)
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """A form that no other door reads."""
+        wire = message.wire
+        assert isinstance(wire, ForeignWire), "nobody else's messages are kept here"
+        size = wire.frame.payload_size
+        body = MARK + wire.frame.raw
+        return body, len(body) - size, size
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """Nothing: what is staged is TMQP's.
+
+        :raises ValueError: always.
+        """
+        raise ValueError("this door stages nothing")
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """The message again.
+
+        :raises ValueError: when it is not one of this door.
+        """
+        if not body.startswith(MARK):
+            raise ValueError("a message of another door")
+        frame, message_id, source, channel, size = self._inner.restored(body[1:])
+        assert isinstance(frame, Frame), "the inner door keeps frames"
+        return ForeignWire(frame), message_id, source, channel, size

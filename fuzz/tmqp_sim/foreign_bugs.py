@@ -1,0 +1,60 @@
+"""The bugs that are planted between doors of different kinds; see ``mutants.py``."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tmqp.blocks import FLAG_DOOR_SHIFT
+from tmqp.frames import Frame
+from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.engine.effects import Deliver
+from tmqp_server.engine.model.message import Message
+from tmqp_server.storage.journal import Journal
+
+__all__ = ["FOREIGN_BUGS"]
+
+
+def _of_another(original: Any) -> Any:
+    bodies: list[bytes] = []
+
+    def of(self: Letters, message: Message, channel: str = "") -> Letter:
+        letter: Letter = original(self, message, channel)
+        bodies.append(letter.body)
+        letter.body = bodies[-2:][0]
+        return letter
+
+    return of
+
+
+def _forgets_its_door(original: Any) -> Any:
+    def flags(self: Journal, message: Message) -> int:
+        found: int = original(self, message)
+        return found & ((1 << FLAG_DOOR_SHIFT) - 1) | NativeDoor.number << FLAG_DOOR_SHIFT
+
+    return flags
+
+
+def _only_its_own(original: Any) -> Any:
+    def encode(self: NativeDoor, effect: Deliver) -> bytes:
+        assert isinstance(effect.message.wire, Frame), "this door delivers what it received"
+        data: bytes = original(self, effect)
+        return data
+
+    return encode
+
+
+FOREIGN_BUGS: Final = (
+    (
+        "letter-of-another", "a message that came by another door has the one before's contents",
+        Letters, "of", _of_another,
+    ),
+    (
+        "forgets-its-door", "what is kept does not say by which door it came",
+        Journal, "_flags", _forgets_its_door,
+    ),
+    (
+        "only-its-own", "a door does not deliver what came in by another one",
+        NativeDoor, "encode_delivery", _only_its_own,
+    ),
+)  # fmt: skip

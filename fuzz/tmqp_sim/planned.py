@@ -1,0 +1,247 @@
+"""What a plan consists of: clients, messages and faults, each with a name and a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from tmqp_sim.consumers import Habits
+from tmqp_sim.disk import DiskHabits
+from tmqp_sim.history import Place
+from tmqp_sim.network import Shape
+
+__all__ = ["ORDINARY", "ClientPlan", "Fault", "MessagePlan", "Plan"]
+
+#: Kinds of queues whose delivery handler may be another one.
+ORDINARY: Final = ("work", "share", "polite", "durable", "pull", "spill")
+
+
+class Fault:
+    """One fault: its kind, its time, for how long, and a number in 0..1 that picks the victim."""
+
+    __slots__ = ("at", "kind", "lasts_s", "name", "pick")
+
+    def __init__(self, name: str, kind: str, at: float, lasts_s: float, pick: float) -> None:
+        self.name = name
+        self.kind = kind
+        self.at = at
+        self.lasts_s = lasts_s
+        self.pick = pick
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.kind} at {self.at:.2f} s for {self.lasts_s:.2f} s"
+
+
+class MessagePlan:
+    """One message: when it comes up, who sends it, where to."""
+
+    __slots__ = (
+        "asks",
+        "at",
+        "cancel_s",
+        "delay_s",
+        "high",
+        "name",
+        "place",
+        "producer",
+        "size",
+    )
+
+    def __init__(
+        self, name: str, at: float, producer: int, place: int, high: bool, size: int, asks: bool
+    ) -> None:
+        self.name = name
+        self.at = at
+        self.producer = producer
+        self.place = place
+        self.high = high
+        self.size = size
+        self.asks = asks
+        #: For how long it is deferred; how long after its confirm its producer cancels it, negative
+        #: for never.
+        self.delay_s = 0.0
+        self.cancel_s = -1.0
+
+
+class ClientPlan:
+    """One client beside the producers: its role and habits, and the place it cares for.
+
+    ``bad`` ones leave when the world heals; the others must bring everything home.
+    """
+
+    __slots__ = ("at", "bad", "habits", "name", "place", "role")
+
+    def __init__(
+        self, name: str, role: str, place: int, habits: Habits, at: float, bad: bool
+    ) -> None:
+        self.name = name
+        self.role = role
+        self.place = place
+        self.habits = habits
+        self.at = at
+        self.bad = bad
+
+
+class Plan:
+    """All that a run begins with."""
+
+    __slots__ = (
+        "buffers",
+        "bulk_linger_s",
+        "bulk_producer",
+        "bulk_traces",
+        "clients",
+        "counts",
+        "disk",
+        "divides_runs",
+        "duration_s",
+        "fails",
+        "epochs",
+        "faults",
+        "foreign",
+        "guarded",
+        "lateness_s",
+        "left_out",
+        "max_in_flight",
+        "memory_bytes",
+        "messages",
+        "moves",
+        "places",
+        "producers",
+        "quiet",
+        "seed",
+        "shape",
+        "take_over",
+        "tells",
+        "trusting",
+        "web_producer",
+        "window",
+        "work_per_step",
+    )
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.quiet = False
+        self.duration_s = 0.0
+        self.places: list[Place] = []
+        self.producers = 0
+        self.window = 1
+        self.clients: list[ClientPlan] = []
+        self.messages: list[MessagePlan] = []
+        self.faults: list[Fault] = []
+        self.shape = Shape(0.001, 0.01, 65_536, 100)
+        self.disk = DiskHabits(0.001, 0.01, 0)
+        self.lateness_s = 0.0
+        self.take_over = False
+        self.max_in_flight = 10_000
+        self.work_per_step = 1_000
+        #: Rights are asked about; channels have an event handler.
+        self.guarded = False
+        self.tells = False
+        #: The server passes every answer on to whom it names, as the original does.
+        self.trusting = False
+        #: The broker fails now and then at a deadline.
+        self.fails = False
+        #: What the messages of all queues may take.
+        self.memory_bytes = 1_073_741_824
+        #: Output limits of the server: high and low water, the most.
+        self.buffers = (262_144, 65_536, 4_194_304)
+        #: So many epochs are written in transactions.
+        self.epochs = 0
+        #: So many items are moved in batches.
+        self.moves = 0
+        #: The number of the producer that writes many messages at once, if there is one, and for
+        #: how long it gathers them.
+        self.bulk_producer = -1
+        self.bulk_linger_s = 0.0
+        #: Its messages have headers.
+        self.bulk_traces = False
+        #: Producers ask how many consumers their messages go to.
+        self.counts = False
+        #: The number of the producer that publishes by HTTP, if there is one.
+        self.web_producer = -1
+        #: So many of a thousand connections come in by a door of another kind.
+        self.foreign = 0
+        #: The watched broker is brought no runs.
+        self.divides_runs = False
+        self.left_out: tuple[str, ...] = ()
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the server has room for ten messages or so."""
+        return self.memory_bytes < 1_000_000
+
+    def names(self) -> list[str]:
+        """Everything that can be left out."""
+        found = [each.name for each in self.faults]
+        found += [each.name for each in self.clients if each.bad]
+        found += [each.name for each in self.messages]
+        if self.epochs:
+            found.append("epochs")
+        if self.moves:
+            found.append("moves")
+        return found
+
+    def without(self, names: Iterable[str]) -> None:
+        """Leave things out."""
+        gone = {*names}
+        self.left_out = tuple(sorted({*self.left_out, *gone}))
+        self.faults = [each for each in self.faults if each.name not in gone]
+        self.clients = [each for each in self.clients if each.name not in gone]
+        self.messages = [each for each in self.messages if each.name not in gone]
+        if "epochs" in gone:
+            self.epochs = 0
+        if "moves" in gone:
+            self.moves = 0
+
+    def use_handler(self, name: str, promise: str) -> None:
+        """Let a delivery handler of your own serve the ordinary queues.
+
+        :param name: under which it is registered.
+        :param promise: what it keeps: ``once-or-more`` (what it confirms arrives and is answered
+            for) or ``none``; any other promise of a queue is not judged.
+        """
+        for place in self.places:
+            place.fleeting = False  # or queues that nobody declares would have the handler
+            if place.kind in ORDINARY:
+                place.handler = name
+                place.promise = promise
+        if promise == "none":
+            for message in self.messages:
+                message.asks = message.asks and self.places[message.place].kind not in ORDINARY
+
+    def described(self) -> list[str]:
+        """The plan in lines."""
+        lines = [
+            (
+                f"seed {self.seed}: {'quiet' if self.quiet else 'with faults'},"
+                f" {self.duration_s:.1f} s, {self.producers} producers (window {self.window}),"
+                f" {len(self.messages)} messages"
+            ),
+            (
+                f"network: up to {self.shape.delay_max * 1000:.1f} ms,"
+                f" room {self.shape.room} bytes, {self.shape.splits} of 1000 pieces cut anew"
+            ),
+            (
+                f"server: lateness {self.lateness_s * 1000:.1f} ms, take-over {self.take_over},"
+                f" in flight {self.max_in_flight}, work {self.work_per_step},"
+                f" memory {self.memory_bytes}, buffers {self.buffers}"
+            ),
+        ]
+        lines += [f"place: {place!r} ({place.handler}, {place.promise})" for place in self.places]
+        lines += [f"client: {each.name} ({each.role})" for each in self.clients]
+        if self.epochs:
+            lines.append(f"epochs: {self.epochs}")
+        if self.moves:
+            lines.append(f"moves: {self.moves}")
+        if self.bulk_producer >= 0:
+            lines.append(
+                f"bulk: producer-{self.bulk_producer} gathers for {self.bulk_linger_s} s,"
+                f" runs are {'divided' if self.divides_runs else 'taken whole'}"
+            )
+        if self.web_producer >= 0:
+            lines.append(f"HTTP: producer-{self.web_producer}")
+        if self.foreign:
+            lines.append(f"another door: {self.foreign} of 1000 connections")
+        lines += [f"fault: {each!r}" for each in self.faults]
+        return lines

@@ -1,0 +1,181 @@
+"""The terms of subscriptions, told from commands and deliveries: who may have how much, how long.
+
+A part of the ledger: for each session and channel with terms it knows the window, the session's own
+time-out, what becomes of what it has when it goes, and which deliveries count.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import PUT_BACK_NO
+from tmqp_server.engine.commands import Release, Terms
+from tmqp_server.engine.model.message import Message
+from tmqp_sim.history import Place
+from tmqp_sim.world import Violation, World
+
+__all__ = ["Hand", "Promises", "is_with"]
+
+_NEVER: Final = float("inf")
+#: More than any consumer's window is.
+_ANY_WINDOW: Final = 100
+#: Rounding of times.
+_EPSILON_S: Final = 1e-9
+
+
+class Hand:
+    """One sending of one message: who has it, and until when nobody else may.
+
+    ``dues`` are the times of those who have their own; ``due`` is that of the others.
+    """
+
+    __slots__ = ("due", "dues", "holders", "key", "message", "sessions", "step", "uid")
+
+    def __init__(self, key: tuple[str, int], message: Message, due: float, step: int) -> None:
+        self.key = key
+        self.message = message
+        self.uid = message.message_id
+        self.due = due
+        self.dues: dict[int, float] = {}
+        self.step = step
+        self.sessions: list[int] = []
+        self.holders: list[int] = []
+
+    def due_of(self, session: int) -> float:
+        """Until when a session has the message."""
+        return self.dues.get(session, self.due)
+
+    def last_due(self) -> float:
+        """When the time of all who have it is up."""
+        return max([self.due_of(session) for session in self.holders], default=self.due)
+
+
+class _Promise:
+    """What one session was promised in one channel, and what it has in hand."""
+
+    __slots__ = ("hands", "returns", "wait_s", "window")
+
+    def __init__(self) -> None:
+        self.window = -1
+        self.wait_s = 0.0
+        self.returns = PUT_BACK_NO
+        self.hands: dict[Hand, None] = {}
+
+
+class Promises:
+    """The terms of all sessions."""
+
+    def __init__(self, world: World, max_in_flight: int) -> None:
+        self._world = world
+        self._max_in_flight = max_in_flight
+        self._promises: dict[tuple[str, int], _Promise] = {}
+        #: What was in the hands of one who has gone, and is to be there no more.
+        self._returned: list[tuple[Hand, int]] = []
+        #: Messages that were given back: not to be sent before then; and how often so that it does
+        #: not count.
+        self._delayed: dict[Message, float] = {}
+        self.uncounted: dict[Message, int] = {}
+
+    def release(self, message: Message, command: Release) -> None:
+        """A message is given back."""
+        if command.delay_ms:
+            until = self._world.now + command.delay_ms / 1000
+            self._delayed[message] = max(until, self._delayed.get(message, until))
+        if not command.counted:
+            self.uncounted[message] = self.uncounted.get(message, 0) + 1
+
+    def check_delay(self, message: Message, place: Place) -> None:
+        """A message is sent.
+
+        :raises Violation: when the time for which it was given back is not over.
+        """
+        now = self._world.now
+        early = self._delayed.pop(message, now) - now
+        if early > _EPSILON_S:
+            text = f"{message.message_id} of {place} is sent {early:.4f} s before its delay is over"
+            raise Violation("deadline", text)
+
+    def accept(self, channel: str, session: int, terms: Terms | None) -> None:
+        """Terms hold from now on."""
+        if terms is None:
+            return
+        promise = self._promises.setdefault((channel, session), _Promise())
+        if terms.window is not None:
+            promise.window = terms.window
+        if terms.ack_timeout_ms is not None:
+            wait_ms = terms.ack_timeout_ms
+            promise.wait_s = _NEVER if wait_ms < 0 else wait_ms / 1_000
+        if terms.returns is not None:
+            promise.returns = terms.returns
+
+    def refuse(self, channel: str, session: int) -> None:
+        """The session has not joined, or is in no longer, for the server says so."""
+        self._promises.pop((channel, session), None)
+
+    def deliver(self, channel: str, session: int, hand: Hand, place: Place, bound: bool) -> None:
+        """A session is sent something that it is to answer for.
+
+        :param bound: it was not asked for, so that the window holds.
+        :raises Violation: when it has too much unanswered.
+        """
+        promise = self._promises.get((channel, session))
+        if promise is None:
+            return
+        now = self._world.now
+        held = [each for each in promise.hands if session in each.holders]
+        promise.hands = dict.fromkeys(each for each in held if each.due_of(session) > now)
+        # Of a broadcast, what is past the server's own bound is sent and not tracked: it does not
+        # count as unanswered (seeds 4031, 5502, 5577).
+        tracked = place.kind != "fan" or self._max_in_flight > _ANY_WINDOW
+        if bound and tracked and 0 <= promise.window <= len(promise.hands):
+            raise Violation(
+                "credit",
+                f"{hand.uid} of {place} goes to session {session}, which has"
+                f" {len(promise.hands)} unanswered, and wants no more than {promise.window}",
+            )
+        if promise.window == len(promise.hands) + 1:
+            self._world.mark("window full")
+        promise.hands[hand] = None
+        if promise.wait_s:
+            hand.dues[session] = now + promise.wait_s
+
+    def leave(self, channel: str, session: int, timeouts: dict[tuple[str, int], Place]) -> None:
+        """A session has left a channel, or is gone: what it has goes back, or times out."""
+        promise = self._promises.pop((channel, session), None)
+        if promise is None:
+            return
+        for hand in promise.hands:
+            if session not in hand.holders:
+                continue
+            if promise.returns != PUT_BACK_NO:
+                self._world.mark("delivery returned by a leave")
+                self._returned.append((hand, session))
+            elif hand.due_of(session) == _NEVER:
+                hand.dues[session] = self._world.now + timeouts[hand.key].ack_timeout_s
+
+    def forget(self, session: int, timeouts: dict[tuple[str, int], Place]) -> None:
+        """The same for all channels of a session."""
+        for channel, number in list(self._promises):
+            if number == session:
+                self.leave(channel, number, timeouts)
+
+    def take_returned(self) -> list[tuple[Hand, int]]:
+        """What went back in this step.
+
+        :raises Violation: when it did not.
+        """
+        returned, self._returned = self._returned, []
+        there = [each for each in returned if each[1] in each[0].holders]
+        for hand, session in there:
+            if is_with(hand.message, session):
+                raise Violation(
+                    "audience", f"{hand.uid} stays with session {session}, which has left"
+                )
+        return there
+
+
+def is_with(message: Message, session: int) -> bool:
+    """Whether a session has a message in hand."""
+    if message.holder is not None:
+        return message.holder.number == session
+    return message.holders is not None and session in message.holders

@@ -1,0 +1,190 @@
+"""The server's ends of links: they carry bytes between the simulated network and the turn.
+
+Nothing is decided here.  Where the event loop can watch a socket, the turn hears of each chunk as
+it comes; where tasks read and write (TLS, trio) it hears a moment later, when the connection may
+already be over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from tmqp_server.shell.connections import EFFECTS, END, READ, WAIT
+from tmqp_server.shell.world import INTERNAL_ERROR, Wire
+from tmqp_sim.host import WEB, Host
+from tmqp_sim.network import Broken, End, Link
+from tmqp_sim.outside import Outside
+from tmqp_sim.promptness import Promptness
+from tmqp_sim.world import Violation
+
+__all__ = ["Carrier", "Session"]
+
+
+class Carrier(Host, Protocol):
+    """The server, as its sessions see it."""
+
+    promptness: Promptness
+    outside: Outside
+
+    def attend(self) -> None:
+        """Carry out what the turn has for the world."""
+
+    def hear_in(self, life: int, tell: Callable[[], None]) -> None:
+        """Let the turn be told something, if its process is still the same."""
+
+    def begin_portion(self) -> None:
+        """The turn is called: what it works off now keeps others waiting."""
+
+    def forget(self, session: Session) -> None:
+        """A connection has ended."""
+
+
+class Session(Wire):
+    """The server's end of one link."""
+
+    def __init__(self, server: Carrier, link: Link) -> None:
+        self.server = server
+        self.number = link.number
+        self.end: End = link.server
+        self.step = READ
+        self.over = False
+        self.reason = ""
+        self.received_at = server.world.now
+        self.blocked = False
+        self.flushing_since = math.inf
+        #: Bytes that waited when it was last looked at, and when the peer last took some.
+        self.waited = 0
+        self.progress_at = server.world.now
+        self.busy_at = -math.inf
+        self.host = ""
+        #: It came in by a door that fails now and then.
+        self.cursed = False
+        #: How the connection broke, until that is read.
+        self.broke = ""
+        #: Tasks read and write, as for TLS: the turn hears a moment later what came of it.
+        self.by_tasks = False
+        self._reading = False
+        self._writing = False
+
+    def send(self, data: bytes) -> int:
+        """As a socket's: what there is room for.
+
+        :raises OSError: when the connection is broken.
+        """
+        self.server.outside.check_sent(self.number)
+        try:
+            return self.end.send(data)
+        except Broken as error:
+            raise ConnectionResetError(str(error)) from None
+
+    def readable(self) -> None:
+        """Bytes have come: one chunk is worked off a turn."""
+        server = self.server
+        if server.asleep or self.over or self.step != READ or self._reading:
+            return
+        data = b"" if self.broke else self.end.read()
+        if data is None:
+            return
+        server.promptness.check_reading(self.number, asks_by_itself=self.host.startswith(WEB))
+        if self.by_tasks:
+            self._reading = True
+            self._soon(partial(self._hand_on, data))
+        else:
+            server.begin_portion()
+            self._hand_on(data)
+
+    def _hand_on(self, data: bytes) -> None:
+        server = self.server
+        self._reading = False
+        if data:
+            self.received_at = server.world.now
+        if self.broke and not data:
+            self.follow(server.turn.broken(self.number, self.broke, server.now))
+        else:
+            self.follow(server.turn.received(self.number, data, server.now))
+
+    def follow(self, step: int) -> None:
+        """Do what the turn says."""
+        server = self.server
+        if not self.over:
+            self.step = step & ~EFFECTS
+            server.promptness.check_step(self.number, self.step)
+            if self.step == WAIT and self.blocked:
+                server.world.mark("reading held back")
+        server.attend()
+        if self.step == READ and not self.over:
+            server.world.after(0.0, self.readable)
+
+    def resume(self) -> None:
+        """Read again."""
+        self.step = READ
+        self.server.world.after(0.0, self.readable)
+
+    def broken(self, reason: str) -> None:
+        """The connection broke: reading finds that out, or writing does."""
+        self.broke = self.broke or reason
+        self.readable()
+        self.writable()
+
+    def writable(self) -> None:
+        """There is room, or bytes wait for it: send on."""
+        server = self.server
+        turn = server.turn
+        if server.asleep or self.over or self._writing:
+            return
+        while piece := turn.piece(self.number):
+            sent = 0
+            problem = ""
+            try:
+                sent = self.end.send(piece[turn.offset(self.number) :])
+            except Broken as error:
+                problem = str(error)
+            if not sent and not problem:
+                break  # the network says when there is room
+            if self.by_tasks:
+                self._writing = True
+                self._soon(partial(self._tell_written, sent, problem))
+                break
+            self._tell_sent(sent, problem)
+        server.attend()
+
+    def _tell_written(self, sent: int, problem: str) -> None:
+        self._writing = False
+        self._tell_sent(sent, problem)
+        self.writable()
+
+    def _tell_sent(self, sent: int, problem: str) -> None:
+        server = self.server
+        if problem:
+            server.turn.lost(self.number, problem, server.now)
+            return
+        self.progress_at = server.world.now
+        self.waited -= sent
+        server.turn.taken(self.number, sent, server.now)
+        server.promptness.progressed(self.number)
+
+    def close(self, reason: str) -> None:
+        """It is over."""
+        server = self.server
+        if reason.startswith("slow reader: no progress"):
+            server.world.mark("slow reader cut: stalled")
+        if reason == INTERNAL_ERROR and not self.cursed:
+            raise Violation("fault", f"session {self.number} ended for the fault of another")
+        server.promptness.check_end(self, reason)
+        self.reason = reason
+        self.over = True
+        self.step = END
+        server.forget(self)
+        self.end.close()
+        self._soon(self._gone)
+
+    def _soon(self, tell: Callable[[], None]) -> None:
+        """Let the turn be told something when the event loop comes to it."""
+        self.server.world.after(0.0, self.server.hear_in, self.server.lives, tell)
+
+    def _gone(self) -> None:
+        """Its tasks have ended."""
+        self.server.turn.closed(self.number, self.server.now)

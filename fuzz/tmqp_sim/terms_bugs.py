@@ -1,0 +1,102 @@
+"""The bugs that are planted where consumers give messages back; see ``mutants.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from tmqp_server.engine.delivery.outcomes import Outcomes
+from tmqp_server.engine.delivery.workflow import Workflow
+from tmqp_server.engine.model.message import MARK_ANSWERED, Message
+from tmqp_server.engine.model.sessions import Subscription
+from tmqp_server.engine.model.times import AT_ONCE
+
+__all__ = ["TERMS_BUGS"]
+
+
+def _taken_for_an_answer(original: Any) -> Any:
+    def mark_released(self: Outcomes, message: Message, *rest: Any) -> None:
+        message.marks |= MARK_ANSWERED
+
+    return mark_released
+
+
+def _no_delay(original: Any) -> Any:
+    def mark_released(
+        self: Outcomes, message: Message, put_back: int, due_at: float, counted: bool
+    ) -> None:
+        original(self, message, put_back, AT_ONCE, counted)
+
+    return mark_released
+
+
+def _never_full(original: Any) -> Any:
+    def is_full(self: Subscription) -> bool:
+        return False
+
+    return is_full
+
+
+def _stays_full(original: Any) -> Any:
+    def drop(self: Subscription, message: Message) -> bool:
+        if self.holds is not None:
+            self.holds.pop(message, None)
+        return False
+
+    return drop
+
+
+def _keeps_it(original: Any) -> Any:
+    def take_back(self: Workflow, subscription: Subscription, now: float) -> None:
+        return
+
+    return take_back
+
+
+def _the_queues_time(original: Any) -> Any:
+    def hold(self: Subscription, queue: Any, message: Message) -> None:
+        self.ack_timeout_s, own = 0.0, self.ack_timeout_s
+        original(self, queue, message)
+        self.ack_timeout_s = own
+
+    return hold
+
+
+def _not_extended(original: Any) -> Any:
+    def extend(self: Workflow, *_: Any) -> int:
+        return 0
+
+    return extend
+
+
+#: What makes each of them: name, text, owner, attribute, and the change.
+TERMS_BUGS: Final[tuple[tuple[str, str, Any, str, Callable[[Any], Any]], ...]] = (
+    (
+        "given-back-is-done", "a message that is given back is settled",
+        Outcomes, "mark_released", _taken_for_an_answer,
+    ),
+    (
+        "given-back-at-once", "the delay of a message that is given back is ignored",
+        Outcomes, "mark_released", _no_delay,
+    ),
+    (
+        "window-ignored", "a consumer is sent more than it wants to have unanswered",
+        Subscription, "is_full", _never_full,
+    ),
+    (
+        "window-stays-full", "an answer does not make room in a consumer's window",
+        Subscription, "drop", _stays_full,
+    ),
+    (
+        "leaver-keeps-all", "what a leaving consumer has stays with it, whatever it wanted",
+        Workflow, "take_back", _keeps_it,
+    ),
+    (
+        "own-time-ignored", "a consumer's own time-out is the queue's",
+        Subscription, "hold", _the_queues_time,
+    ),
+    (
+        "no-more-time", "a consumer that asks for more time gets none",
+        Workflow, "extend", _not_extended,
+    ),
+)  # fmt: skip

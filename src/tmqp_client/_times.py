@@ -1,0 +1,46 @@
+"""When a pushed message may be delivered: what a caller says, as headers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from tmqp.errors import LocalProtocolError
+from tmqp.extensions import HEADER_DELAY, HEADER_DELIVER_AT, HEADER_MESSAGE_TIMEOUT
+from tmqp_client._core.requests import Headers, to_pairs
+
+__all__ = ["with_times"]
+
+
+def with_times(
+    headers: Headers,
+    delay_s: float | None,
+    deliver_at: datetime | None,
+    expires_s: float | None,
+) -> Headers:
+    """The headers of a push, and those that say when it may be delivered.
+
+    :raises LocalProtocolError: for a time that makes no sense.
+    """
+    if delay_s is None and deliver_at is None and expires_s is None:
+        return headers
+    pairs = list(to_pairs(headers))
+    if delay_s is not None:
+        if deliver_at is not None:
+            raise LocalProtocolError("give delay_s or deliver_at, not both")
+        pairs.append((HEADER_DELAY, str(_milliseconds("delay_s", delay_s, 0))))
+    if deliver_at is not None:
+        if deliver_at.tzinfo is None:
+            raise LocalProtocolError(
+                f"deliver_at needs a time zone, got {deliver_at!r}: use datetime.now(UTC)"
+            )
+        unix_ms = round(deliver_at.timestamp() * 1_000)
+        pairs.append((HEADER_DELIVER_AT, str(max(0, unix_ms))))
+    if expires_s is not None:
+        pairs.append((HEADER_MESSAGE_TIMEOUT, str(_milliseconds("expires_s", expires_s, 1))))
+    return pairs
+
+
+def _milliseconds(name: str, seconds: float, least: int) -> int:
+    if not 0 <= seconds < 1e15 or round(seconds * 1_000) < least:
+        raise LocalProtocolError(f"{name} must be {least} ms or more, got {seconds!r} s")
+    return round(seconds * 1_000)

@@ -1,0 +1,158 @@
+"""A batch: messages and acknowledges that the server does all together, or not at all."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Final, Literal, final
+
+from tmqp.constants import RESULT_NOT_FOUND, NackReason
+from tmqp.errors import LocalProtocolError
+from tmqp.extensions import OP_APPLY_BATCH, REASON_RELEASE
+from tmqp_client._core.requests import (
+    NO_HEADERS,
+    Headers,
+    Pairs,
+    Payload,
+    Request,
+    acknowledge_frame,
+    payload_bytes,
+    push_frame,
+    release_headers,
+    to_pairs,
+)
+from tmqp_client._port import Port
+from tmqp_client.errors import AlreadyAcknowledged, OperationFailed
+from tmqp_client.message import Message
+from tmqp_client.parts import with_parts
+
+__all__ = ["Batch"]
+
+_WORDS: Final = "apply batch"
+
+
+@final
+class Batch:
+    """Collects what the server is to do at once; made by :meth:`Client.batch`.
+
+    Nothing is sent before the block is left, and nothing at all if an exception leaves it.  When
+    leaving it returns, all of it is done, and safe on disk as far as its queues are durable.  When
+    that raises, nothing was done; but after a lost connection or a time-out nobody knows, for the
+    answer may have been lost alone.
+    """
+
+    def __init__(self, port: Port, timeout_s: float | None) -> None:
+        self._port = port
+        self._timeout_s = timeout_s
+        self._pieces: list[bytes] = []
+        self._answered: list[Message] = []
+        self._state = "new"
+
+    @property
+    def count(self) -> int:
+        """How many messages and answers it would send."""
+        return len(self._pieces)
+
+    def push(
+        self,
+        channel: str,
+        queue_id: int,
+        payload: Payload,
+        *,
+        headers: Headers = (),
+        high_priority: bool = False,
+        message_id: str | None = None,
+    ) -> str:
+        """Add a message for a queue; return its id.  Parameters as :meth:`Client.push`.
+
+        :raises LocalProtocolError: when it cannot be written, or the block is left.
+        """
+        self._check_open()
+        data = payload_bytes(payload)
+        pairs = to_pairs(headers) if type(data) is bytes else to_pairs(with_parts(payload, headers))
+        session = self._port.session
+        frame = push_frame(
+            channel,
+            queue_id,
+            data,
+            session.new_message_id() if message_id is None else message_id,
+            "",
+            tuple(pairs),
+            high_priority,
+            False,
+        )
+        self._pieces.append(frame.raw)
+        return frame.message_id
+
+    def ack(self, message: Message) -> None:
+        """Add the acknowledge of a message: it is done when the batch is.
+
+        :raises AlreadyAcknowledged: when it was answered before.
+        :raises LocalProtocolError: when the block is left.
+        """
+        self._answer(message, None)
+
+    def nack(self, message: Message, reason: str = NackReason.NONE) -> None:
+        """Add the negative acknowledge of a message; as :meth:`Message.nack` and :meth:`ack`."""
+        self._answer(message, str(reason))
+
+    def release(
+        self,
+        message: Message,
+        *,
+        delay_s: float = 0.0,
+        to: Literal["front", "end"] = "end",
+        counted: bool = True,
+    ) -> None:
+        """Add that a message is given back; as :meth:`Message.release` and :meth:`ack`."""
+        self._answer(message, REASON_RELEASE, release_headers(delay_s, to, counted))
+
+    def _answer(self, message: Message, reason: str | None, more: Pairs = NO_HEADERS) -> None:
+        self._check_open()
+        if message.answered:
+            raise AlreadyAcknowledged(
+                f"message {message.message_id!r} of {message.channel!r}/{message.queue_id}"
+                " was answered"
+            )
+        if message.requires_acknowledge:
+            self._pieces.append(acknowledge_frame(message.frame, "", reason, more).raw)
+        self._answered.append(message)
+        message._promise(True)
+
+    def _check_open(self) -> None:
+        if self._state != "open":
+            raise LocalProtocolError("a batch is filled within its block")
+
+    async def __aenter__(self) -> Batch:
+        if self._state != "new":
+            raise LocalProtocolError("a batch is used once; client.batch() makes another")
+        self._state = "open"
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._state = "over"
+        done = False
+        try:
+            if exc is None:
+                await self._send()
+                done = True
+        finally:
+            if not done:
+                for message in self._answered:
+                    message._promise(False)
+
+    async def _send(self) -> None:
+        if not self._pieces:
+            return
+        request = Request(OP_APPLY_BATCH, _WORDS, "", (), b"".join(self._pieces))
+        session = self._port.session
+        epochs = {each._epoch for each in self._answered if each.requires_acknowledge}
+        if await session.settle(request, epochs, self._timeout_s) is None:
+            raise OperationFailed(_WORDS, "", RESULT_NOT_FOUND)
+
+    def __repr__(self) -> str:
+        return f"<Batch of {len(self._pieces)}, {self._state}>"

@@ -1,0 +1,138 @@
+"""The part of the client that looks into queues without taking anything (an extension)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Self
+
+from tmqp.constants import HeaderName
+from tmqp.errors import LocalProtocolError
+from tmqp.extensions import (
+    HEADER_FROM,
+    HEADER_LIMIT,
+    HEADER_MAX_BYTES,
+    HEADER_MESSAGE_ID,
+    HEADER_STATE,
+    OP_BROWSE,
+    STATE_DEFERRED,
+    STATE_IN_FLIGHT,
+    STATE_WAITING,
+)
+from tmqp_client._core.requests import Request, check_channel, check_queue_id
+from tmqp_client._port import Operations
+from tmqp_client.operations.reading import number_text
+from tmqp_client.reading import PeekedMessage, peeked_messages
+
+__all__ = ["Browsing", "PeekedMessages"]
+
+_STATES = (STATE_WAITING, STATE_DEFERRED, STATE_IN_FLIGHT)
+
+
+class Browsing(Operations):
+    """What :class:`tmqp_client.Client` can see of the messages in queues."""
+
+    def peek(
+        self,
+        channel: str,
+        queue_id: int,
+        *,
+        states: Iterable[str] = (),
+        message_id: str = "",
+        first: int = 0,
+        limit: int | None = None,
+    ) -> PeekedMessages:
+        """The messages in a queue at this moment, as an async iterator; nothing is taken away.
+
+        ::
+
+            async for message in client.peek("orders", 1):
+                print(message.sequence, message.state, message.text)
+
+        They come by rising sequence, in portions: what moves meanwhile may be missing, and what is
+        pushed meanwhile may come.  The client need not have joined; it needs the right ``browse``.
+        Each step raises ``OperationFailed`` when the server refuses: 404, 401, 503 while it is
+        busy; and ``BlockError`` when the answer is not what was written.
+
+        :param states: only messages that are ``waiting``, ``deferred`` or ``in-flight``; all if
+            empty.
+        :param message_id: only messages with this id.
+        :param first: from this sequence on.
+        :param limit: messages in a portion; as many as the server shows if None.
+        :raises LocalProtocolError: for another state.
+        """
+        wanted = tuple(states)
+        for state in wanted:
+            if state not in _STATES:
+                raise LocalProtocolError(f"a state is one of {', '.join(_STATES)}, not {state!r}")
+        return PeekedMessages(self, channel, queue_id, wanted, message_id, first, limit)
+
+    async def _browse(
+        self,
+        channel: str,
+        queue_id: int,
+        states: tuple[str, ...],
+        message_id: str,
+        first: int,
+        limit: int | None,
+    ) -> list[PeekedMessage]:
+        """One portion."""
+        most_bytes = self._port.machine.limits.protocol.max_payload_bytes
+        headers = [
+            (HeaderName.QUEUE_ID.value, str(check_queue_id(queue_id))),
+            (HEADER_FROM, number_text(HEADER_FROM, first)),
+            (HEADER_MAX_BYTES, number_text(HEADER_MAX_BYTES, most_bytes)),
+        ]
+        if limit is not None:
+            headers.append((HEADER_LIMIT, number_text(HEADER_LIMIT, limit)))
+        if states:
+            headers.append((HEADER_STATE, ",".join(states)))
+        if message_id:
+            headers.append((HEADER_MESSAGE_ID, message_id))
+        request = Request(OP_BROWSE, "look into", check_channel(channel), tuple(headers))
+        return peeked_messages(await self._answer(request, None))
+
+
+class PeekedMessages:
+    """The messages in a queue, as an async iterator; see ``Client.peek``."""
+
+    # No generator: a loop that is left early would have to close it.
+
+    def __init__(
+        self,
+        client: Browsing,
+        channel: str,
+        queue_id: int,
+        states: tuple[str, ...],
+        message_id: str,
+        first: int,
+        limit: int | None,
+    ) -> None:
+        self._client = client
+        self._channel = channel
+        self._queue_id = queue_id
+        self._states = states
+        self._message_id = message_id
+        self._first = first
+        self._limit = limit
+        self._portion: deque[PeekedMessage] = deque()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> PeekedMessage:
+        if not self._portion:
+            self._portion.extend(
+                await self._client._browse(
+                    self._channel,
+                    self._queue_id,
+                    self._states,
+                    self._message_id,
+                    self._first,
+                    self._limit,
+                )
+            )
+            if not self._portion:
+                raise StopAsyncIteration
+            self._first = self._portion[-1].sequence + 1
+        return self._portion.popleft()

@@ -1,0 +1,64 @@
+"""What is kept of messages that came by HTTP.
+
+It needs neither h11 nor wsproto: a server that serves no HTTP reads what it has kept all the same.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp.codec import FrameDecoder
+from tmqp.frames import Frame
+from tmqp.limits import Limits
+from tmqp_server.doors.letters import Letter, letter_of_frame
+from tmqp_server.engine.model.message import Message
+
+__all__ = ["DOOR_NAME", "HttpBodies"]
+
+#: The name of the door, and the type of its clients.
+DOOR_NAME: Final = "http"
+#: What was kept was accepted once, whatever the limits are now.
+_KEPT: Final = Limits(max_payload_bytes=1 << 40)
+
+
+@final
+class HttpBodies:
+    """A message is kept as the TMQP message that says the same."""
+
+    name = DOOR_NAME
+    number = 9
+
+    def __init__(self) -> None:
+        self._decoder = FrameDecoder(_KEPT)
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """The TMQP message, and where its payload is."""
+        frame = message.wire
+        assert isinstance(frame, Frame), "this door keeps what it made"
+        size = frame.payload_size
+        return frame.raw, len(frame.raw) - size, size
+
+    def letter(self, wire: object) -> Letter:
+        """What the TMQP message says."""
+        assert isinstance(wire, Frame), "this door keeps what it made"
+        return letter_of_frame(wire)
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """Nothing: no transaction is filled by HTTP.
+
+        :raises ValueError: always.
+        """
+        raise ValueError(f"{len(data)} bytes of a transaction are not from this door")
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """The message again.
+
+        :raises ValueError: when the bytes are not one message.
+        """
+        decoder = self._decoder
+        frames = decoder.feed(body)
+        if len(frames) != 1 or decoder.buffered or decoder.error is not None:
+            self._decoder = FrameDecoder(_KEPT)
+            raise ValueError(f"{len(body)} bytes were kept that are not one message")
+        frame = frames[0]
+        return frame, frame.message_id, frame.source, frame.target, len(body)

@@ -1,0 +1,158 @@
+"""Messages between HTTP and the queues.
+
+A message that comes by HTTP is kept as the TMQP Queue Message that says the same: what another door
+needs to know of it stands in that message's header.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Final
+
+from tmqp.constants import TYPE_QUEUE_MESSAGE
+from tmqp.errors import LocalProtocolError
+from tmqp.extensions import STATE_DEFERRED, STATE_IN_FLIGHT, STATE_WAITING
+from tmqp.frames import Frame
+from tmqp.names import fault_of_name
+from tmqp_server.doors.http.messages import BadRequest, HttpRequest, HttpResponse
+from tmqp_server.doors.letters import Letters
+from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.snapshots import (
+    BROWSED_DEFERRED,
+    BROWSED_IN_FLIGHT,
+    BROWSED_WAITING,
+    BrowsedMessage,
+)
+
+__all__ = ["browsed_item", "frame_of", "item_of", "raw_answer", "sent_headers"]
+
+#: A field with this prefix is a header of the message.
+_PREFIX: Final = b"tmqp-header-"
+_CONTENT_TYPE: Final = "Content-Type"
+_STATE_WORDS: Final = {
+    BROWSED_WAITING: STATE_WAITING,
+    BROWSED_DEFERRED: STATE_DEFERRED,
+    BROWSED_IN_FLIGHT: STATE_IN_FLIGHT,
+}
+#: What a client sends that does not say what it sends.
+_UNKNOWN_TYPE: Final = "application/octet-stream"
+
+
+def sent_headers(request: HttpRequest) -> list[tuple[str, str]]:
+    """The headers of a message that was sent by HTTP.
+
+    :raises BadRequest: for a value that is not UTF-8.
+    """
+    headers: list[tuple[str, str]] = []
+    try:
+        for key, value in request.headers:
+            lower = key.lower()
+            if lower == b"content-type":
+                headers.append((_CONTENT_TYPE, value.decode("utf-8")))
+            elif lower.startswith(_PREFIX) and len(lower) > len(_PREFIX):
+                headers.append((key[len(_PREFIX) :].decode("ascii"), value.decode("utf-8")))
+    except UnicodeDecodeError:
+        raise BadRequest(400, "a header of the message is not UTF-8") from None
+    return headers
+
+
+def frame_of(request: HttpRequest, source: str, message_id: str, *, high: bool) -> Frame:
+    """The message of a publish.
+
+    :raises BadRequest: when it cannot be one.
+    """
+    channel = request.text("channel")
+    if fault := fault_of_name(channel) or fault_of_name(message_id):
+        raise BadRequest(400, f"a name has {fault}")
+    try:
+        return Frame.build(
+            TYPE_QUEUE_MESSAGE,
+            channel,
+            request.number("queue"),
+            request.body,
+            message_id=message_id,
+            source=source,
+            headers=sent_headers(request),
+            high_priority=high,
+            pending_acknowledge=True,
+        )
+    except LocalProtocolError as error:
+        raise BadRequest(400, str(error)) from error
+
+
+def browsed_item(
+    item: BrowsedMessage, letters: Letters, *, hides_source: bool, offset_s: float
+) -> dict[str, object]:
+    """A message that is in a queue as JSON; its times are Unix milliseconds."""
+    try:
+        frame = letters.frame_of(item.message)
+    except LookupError:
+        return {"id": item.message_id, "sequence": item.sequence}  # its door is no more
+    shown: dict[str, object] = {"id": item.message_id}
+    if not hides_source:
+        shown["source"] = item.source
+    shown["sequence"] = item.sequence
+    shown["state"] = _STATE_WORDS[item.state]
+    shown["attempts"] = item.attempts
+    if item.high_priority:
+        shown["priority"] = "high"
+    if item.due_s is not None:
+        shown["due_at_ms"] = int((item.due_s + offset_s) * 1_000)
+    if item.expires_s is not None:
+        shown["expires_at_ms"] = int((item.expires_s + offset_s) * 1_000)
+    return _with_contents(shown, frame)
+
+
+def item_of(
+    message: Message, letters: Letters, *, hides_source: bool, attempt: int
+) -> dict[str, object]:
+    """A message as JSON: its payload as text where it is UTF-8, else in base64."""
+    frame = letters.frame_of(message)
+    item: dict[str, object] = {"id": message.message_id}
+    if not hides_source:
+        item["source"] = message.source
+    item["sequence"] = message.sequence
+    item["attempt"] = attempt
+    if message.high_priority:
+        item["priority"] = "high"
+    return _with_contents(item, frame)
+
+
+def _with_contents(item: dict[str, object], frame: Frame) -> dict[str, object]:
+    """An item with the headers and the payload of its message."""
+    item["headers"] = [list(pair) for pair in frame.headers]
+    payload = frame.payload
+    try:
+        item["text"] = payload.decode("utf-8")
+    except UnicodeDecodeError:
+        item["base64"] = base64.b64encode(payload).decode("ascii")
+    return item
+
+
+def raw_answer(message: Message, letters: Letters, *, hides_source: bool) -> HttpResponse:
+    """A message whose payload is the body of the answer."""
+    frame = letters.frame_of(message)
+    content_type = frame.header(_CONTENT_TYPE) or _UNKNOWN_TYPE
+    if not _is_writable(content_type):
+        content_type = _UNKNOWN_TYPE
+    response = HttpResponse(200, frame.payload, content_type.encode("utf-8"))
+    names = [("Tmqp-Message-Id", message.message_id)]
+    if not hides_source:
+        names.append(("Tmqp-Source", message.source))
+    for name, value in names:
+        if _is_writable(value):
+            response.headers.append((name.encode(), value.encode("utf-8")))
+    for key, value in frame.headers:
+        # A header that no field can carry is in the JSON form only.
+        if key.lower() != _CONTENT_TYPE.lower() and _is_token(key) and _is_writable(value):
+            field = b"Tmqp-Header-" + key.encode("ascii")
+            response.headers.append((field, value.encode("utf-8")))
+    return response
+
+
+def _is_token(name: str) -> bool:
+    return name.isascii() and all([each.isalnum() or each in "!#$%&'*+-.^_`|~" for each in name])
+
+
+def _is_writable(value: str) -> bool:
+    return value == value.strip() and not any([each < " " or each == "\x7f" for each in value])

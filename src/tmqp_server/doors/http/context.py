@@ -1,0 +1,56 @@
+"""What all sessions of one HTTP door share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from email.utils import formatdate
+from typing import final
+
+from tmqp_server.doors.http.limits import HttpLimits
+from tmqp_server.doors.http.routes import Route, RouteTable
+from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.port import Door, IdSource
+
+__all__ = ["HttpContext"]
+
+
+@final
+class HttpContext:
+    """The context of a session; the parameters are those of ``HttpDoor``."""
+
+    __slots__ = (
+        "_date",
+        "_second",
+        "inner",
+        "letters",
+        "limits",
+        "new_id",
+        "offset_s",
+        "routes",
+    )
+
+    def __init__(
+        self,
+        new_id: IdSource,
+        limits: HttpLimits,
+        wall_clock_offset_s: float,
+        inner: Mapping[str, Door],
+        routes: Iterable[Route],
+        letters: Letters,
+    ) -> None:
+        self.letters = letters
+        self.new_id = new_id
+        self.limits = limits
+        self.inner = dict(inner)
+        self.routes = RouteTable(routes)
+        self.offset_s = wall_clock_offset_s
+        self._second = -1
+        self._date = b""
+
+    def date(self, now: float) -> bytes:
+        """The field Date at a time of the engine."""
+        second = int(now + self.offset_s)
+        if second != self._second:
+            self._second = second
+            self._date = formatdate(second, usegmt=True).encode("ascii")
+        return self._date

@@ -1,0 +1,150 @@
+"""The HTTP door: its routes, and its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from tmqp.frames import Frame
+from tmqp_server.doors.http.bodies import HttpBodies
+from tmqp_server.doors.http.context import HttpContext
+from tmqp_server.doors.http.events import event_bytes, follow
+from tmqp_server.doors.http.exchange import Exchange
+from tmqp_server.doors.http.limits import HttpLimits
+from tmqp_server.doors.http.messages import BadRequest, HttpResponse
+from tmqp_server.doors.http.queues import (
+    acknowledge,
+    cancel,
+    look,
+    publish,
+    read_latest,
+    refuse,
+    take,
+)
+from tmqp_server.doors.http.routes import Route
+from tmqp_server.doors.http.session import HttpSession
+from tmqp_server.doors.http.websocket import offered_protocols
+from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.port import Door, IdSource
+from tmqp_server.engine.commands import Command, Push
+from tmqp_server.engine.effects import Deliver, Forward, Inform
+from tmqp_server.engine.model.message import Message
+
+__all__ = ["HttpDoor", "queue_routes"]
+
+_QUEUE: Final = "/api/v1/channels/{channel}/queues/{queue:int}"
+
+
+def queue_routes() -> list[Route]:
+    """Queues over plain HTTP."""
+    return [
+        Route("GET", "/healthz", _say_alive, public=True),
+        Route("GET", "/api/v1/events", follow),
+        Route("POST", f"{_QUEUE}/messages", publish, overlaps=True, takes_body=True),
+        Route("GET", f"{_QUEUE}/messages", look),
+        Route("DELETE", f"{_QUEUE}/messages/{{id}}", cancel),
+        Route("GET", f"{_QUEUE}/messages/latest", read_latest),
+        Route("POST", f"{_QUEUE}/deliveries", take),
+        Route("POST", f"{_QUEUE}/deliveries/{{id}}/ack", acknowledge),
+        Route("POST", f"{_QUEUE}/deliveries/{{id}}/nack", refuse),
+    ]
+
+
+def _say_alive(exchange: Exchange) -> None:
+    exchange.wanted.check_query()
+    exchange.respond(HttpResponse(200, b"alive\n", b"text/plain; charset=utf-8"))
+
+
+class HttpDoor(Door):
+    """HTTP/1.1, and WebSocket with the protocols of other doors inside.
+
+    :param new_id: makes ids of messages and clients.
+    :param limits: what one peer may cost.
+    :param wall_clock_offset_s: seconds to add to the engine's time for Unix time.
+    :param inner: the doors whose protocols are spoken in WebSocket messages, by subprotocol.
+    :param routes: what is served beside the WebSocket; the queues if None.
+    :param letters: reads what came in by doors of other kinds.
+    """
+
+    name = HttpBodies.name
+    number = HttpBodies.number
+
+    def __init__(
+        self,
+        new_id: IdSource,
+        limits: HttpLimits | None = None,
+        wall_clock_offset_s: float = 0.0,
+        inner: Mapping[str, Door] | None = None,
+        routes: Iterable[Route] | None = None,
+        letters: Letters | None = None,
+    ) -> None:
+        inner = {} if inner is None else inner
+        table = list(queue_routes() if routes is None else routes)
+        if inner:
+            table.append(Route("GET", "/api/v1/ws", self._upgrade, public=True))
+        limits = HttpLimits() if limits is None else limits
+        letters = Letters() if letters is None else letters
+        self.context = HttpContext(new_id, limits, wall_clock_offset_s, inner, table, letters)
+        self._bodies = HttpBodies()
+
+    def open(self, session: int, now: float) -> HttpSession:
+        """A new connection."""
+        return HttpSession(self.context, session, now)
+
+    def _upgrade(self, exchange: Exchange) -> None:
+        """``GET .../ws``: speak another door's protocol from here on."""
+        exchange.wanted.check_query()
+        offered = offered_protocols(exchange.wanted)
+        if exchange.http_1_0:
+            raise BadRequest(426, "a WebSocket needs HTTP/1.1")
+        if exchange.client.client_id:
+            raise BadRequest(409, "the upgrade must be the first request of its connection")
+        for protocol in offered:
+            if protocol in self.context.inner:
+                exchange.upgrade = protocol
+                return
+        known = ", ".join(self.context.inner)
+        raise BadRequest(400, f"Sec-WebSocket-Protocol must name one of: {known}")
+
+    # -- messages -------------------------------------------------------------------------------
+
+    def encode_delivery(self, effect: Deliver) -> bytes:
+        """Nothing: no HTTP client has credit, so none gets messages but those it takes."""
+        raise AssertionError(f"{effect!r} is for a client without credit")
+
+    def encode_forward(self, effect: Forward) -> bytes:
+        """Nothing: an HTTP client hears nothing from other clients."""
+        return b""
+
+    def encode_event(self, effect: Inform) -> bytes:
+        """The bytes of an event in a stream."""
+        return event_bytes(effect)
+
+    def encode_for_node(self, command: Command) -> bytes | None:
+        """A published message, one hop older; nothing else is passed on."""
+        if not isinstance(command, Push) or not isinstance(command.wire, Frame):
+            return None
+        frame = command.wire
+        return frame.forwarded(frame.first_acquirer, frame.pending_acknowledge, frame.ttl - 1)
+
+    def letter(self, wire: object) -> Letter:
+        """See ``HttpBodies``, as for the next three."""
+        return self._bodies.letter(wire)
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        """The TMQP message, and where its payload is."""
+        return self._bodies.stored(message)
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        """Nothing.
+
+        :raises ValueError: always.
+        """
+        return self._bodies.unpacked(data)
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        """The message again.
+
+        :raises ValueError: when the bytes are not one message.
+        """
+        return self._bodies.restored(body)

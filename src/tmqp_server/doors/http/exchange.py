@@ -1,0 +1,197 @@
+"""One request and its answer: what handlers are given, and what they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Final, Protocol
+
+import h11
+
+from tmqp_server.doors.http.client import ClientState
+from tmqp_server.doors.http.messages import HttpRequest, HttpResponse
+from tmqp_server.doors.ordered import OrderedAnswers, Slot
+from tmqp_server.engine.commands import Command
+from tmqp_server.engine.effects import Effect
+
+__all__ = ["Exchange", "Handler", "Plan"]
+
+#: On every answer: nothing is cached, and no browser guesses a type.
+_ALWAYS: Final = [(b"Cache-Control", b"no-store"), (b"X-Content-Type-Options", b"nosniff")]
+
+
+class Plan(Protocol):
+    """How the requests of one route are carried out; see ``Route``."""
+
+    @property
+    def begin(self) -> Callable[[Exchange], Handler | None]:
+        """Called with the complete request."""
+
+    @property
+    def public(self) -> bool:
+        """Whether nobody asks who the client is."""
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether it may begin while earlier ones wait."""
+
+    @property
+    def takes_body(self) -> bool:
+        """Whether there may be a body."""
+
+
+class Handler:
+    """Carries one exchange out: asks the broker, and answers when it has heard enough.
+
+    Attributes: ``exchange``; ``due``, when :meth:`on_deadline` is to be called.
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.due = math.inf
+
+    def start(self, now: float) -> Sequence[Command]:
+        """The first commands."""
+        raise NotImplementedError
+
+    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
+        """The broker answers; returns what it is asked next."""
+        raise NotImplementedError
+
+    def on_deadline(self, now: float) -> Sequence[Command]:
+        """It is ``due``."""
+        raise NotImplementedError
+
+    def event(self, data: bytes) -> None:
+        """An event that the client has subscribed to, as the door encodes it."""
+
+    def left(self, channel: str) -> None:
+        """A channel that the client had joined was removed."""
+
+    def stop(self) -> None:
+        """The server closes the connection, and the answer has begun: complete it, or leave it
+        visibly incomplete."""
+
+
+class Exchange:
+    """A request as it comes in, and the way for its answer.
+
+    :param client: what the session knows of its client.
+    :param date: the value of the field Date at a time.
+
+    Attributes: ``request``, None until the head is complete; ``route``, None for a request that
+    was refused; ``handler``, None unless something is asked of the broker; ``answered``, nothing
+    may be added; ``closes``, the connection ends behind this answer; ``upgrade``, the WebSocket
+    subprotocol to be spoken from here on; ``due``, when the request must be complete.
+    """
+
+    def __init__(
+        self,
+        client: ClientState,
+        answers: OrderedAnswers,
+        date: Callable[[float], bytes],
+        most_head_bytes: int,
+        due: float,
+    ) -> None:
+        self.client = client
+        self.machine = h11.Connection(h11.SERVER, max_incomplete_event_size=most_head_bytes)
+        self.request: HttpRequest | None = None
+        self.route: Plan | None = None
+        self.handler: Handler | None = None
+        self.upgrade: str = ""
+        self.due = due
+        self.answered = False
+        self.closes = False
+        self.body = bytearray()
+        #: Bytes given to the machine that belong to an unfinished head.
+        self.head_bytes = 0
+        self.http_1_0 = False
+        self._answers = answers
+        self._slot: Slot = answers.open()
+        self._date = date
+        self._now = 0.0
+        self._is_head = False
+
+    @property
+    def wanted(self) -> HttpRequest:
+        """The request; it must be complete."""
+        assert self.request is not None, "handlers see complete requests only"
+        return self.request
+
+    def at(self, now: float) -> None:
+        """What the clock reads while the next calls are made."""
+        self._now = now
+
+    def heard_head(self, event: h11.Request) -> None:
+        """The head is complete."""
+        self._is_head = event.method == b"HEAD"
+        self.http_1_0 = event.http_version < b"1.1"
+        self.head_bytes = 0
+
+    # -- answering ------------------------------------------------------------------------------
+
+    def go_on(self) -> None:
+        """Tell a client that waits for it to send the body."""
+        self._write(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue"))
+
+    def switch(self, headers: list[tuple[bytes, bytes]]) -> None:
+        """Tell the client that another protocol begins here."""
+        self._write(
+            h11.InformationalResponse(
+                status_code=101, headers=headers, reason=b"Switching Protocols"
+            )
+        )
+        self._finish()
+
+    def respond(self, response: HttpResponse, *, closes: bool = False) -> None:
+        """Answer.
+
+        :param closes: end the connection behind this answer.
+        """
+        if self.answered:
+            return
+        self._head(response, closes)
+        if response.body and not self._is_head:
+            self._write(h11.Data(data=response.body))
+        self.end()
+
+    def stream(self, response: HttpResponse) -> None:
+        """Begin an answer whose body follows by :meth:`send` and :meth:`end`."""
+        if not self.answered:
+            self._head(response, False)
+
+    def send(self, data: bytes) -> None:
+        """A piece of the body."""
+        if data and not self.answered and not self._is_head:
+            self._write(h11.Data(data=data))
+
+    def end(self) -> None:
+        """The body is complete."""
+        if not self.answered:
+            self._write(h11.EndOfMessage())
+            self._finish()
+
+    def _head(self, response: HttpResponse, closes: bool) -> None:
+        headers = [*response.headers, *_ALWAYS, (b"Date", self._date(self._now))]
+        if not response.streams and response.status != 204:
+            headers.append((b"Content-Length", b"%d" % len(response.body)))
+        if closes or self.machine.their_state in (h11.SEND_BODY, h11.ERROR):
+            # What is left of the request would be taken for the next one.
+            headers.append((b"Connection", b"close"))
+        reason = HTTPStatus(response.status).phrase.encode("ascii")
+        self._write(h11.Response(status_code=response.status, headers=headers, reason=reason))
+
+    def _write(self, event: h11.Event) -> None:
+        data = self.machine.send(event)
+        if data:
+            self._answers.add(self._slot, data)
+
+    def _finish(self) -> None:
+        self.answered = True
+        self.closes = self.machine.our_state is h11.MUST_CLOSE
+        self._answers.finish(self._slot)
+
+    def held_bytes(self) -> int:
+        """About how much memory the request takes."""
+        return self.head_bytes + len(self.body)

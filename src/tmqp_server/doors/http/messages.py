@@ -1,0 +1,284 @@
+"""Requests as handlers see them, answers as they make them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Final, final
+from urllib.parse import unquote_to_bytes
+
+__all__ = [
+    "JSON",
+    "BadRequest",
+    "Headers",
+    "HttpRequest",
+    "HttpResponse",
+    "as_json",
+    "of_result",
+    "parse_query",
+    "problem",
+    "split_path",
+]
+
+Headers = list[tuple[bytes, bytes]]
+
+JSON: Final = b"application/json"
+_PROBLEM: Final = b"application/problem+json"
+_HEXADECIMAL: Final = b"0123456789abcdefABCDEF"
+_MAX_QUERY_FIELDS: Final = 64
+
+#: Statuses of the broker's result codes; the others are told as they are.
+_STATUSES: Final[dict[int, int]] = {
+    1: 400,
+    401: 403,  # who may not is told so before anybody looks whether there is such a thing
+    406: 422,
+    408: 504,
+    481: 409,
+    482: 409,
+}
+#: For what may go well later, seconds to wait.
+_RETRY_AFTER_S: Final = 1
+
+
+class BadRequest(Exception):  # noqa: N818 - it is an answer
+    """A request that is answered with a problem.
+
+    :param status: of the answer.
+    :param detail: a sentence for the client.
+    """
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(f"{status}: {detail}")
+        self.status = status
+        self.detail = detail
+
+
+@final
+class HttpRequest:
+    """One request, with its whole body.
+
+    Attributes: ``method``; ``path``, the decoded segments; ``query``, decoded, the last of equal
+    keys; ``headers`` in order, with names as received; ``body``; ``values``, what the route's
+    template took from the path.
+    """
+
+    __slots__ = ("body", "headers", "method", "path", "query", "values")
+
+    def __init__(
+        self, method: str, path: tuple[str, ...], query: dict[str, str], headers: Headers
+    ) -> None:
+        self.method = method
+        self.path = path
+        self.query = query
+        self.headers = headers
+        self.body = b""
+        self.values: Mapping[str, str | int] = {}
+
+    def header(self, name: bytes) -> bytes | None:
+        """The value of the first field of this name, in lower case; None if there is none."""
+        for key, value in self.headers:
+            if key.lower() == name:
+                return value
+        return None
+
+    def text(self, name: str) -> str:
+        """A text that the route's template took from the path."""
+        value = self.values[name]
+        assert isinstance(value, str), "the template says so"
+        return value
+
+    def number(self, name: str) -> int:
+        """A number that the route's template took from the path."""
+        value = self.values[name]
+        assert isinstance(value, int), "the template says so"
+        return value
+
+    def accepts(self, media_type: str) -> bool:
+        """Whether the client takes this media type; without an Accept field it takes all."""
+        accept = self.header(b"accept")
+        if accept is None or not accept.strip():
+            return True
+        main = media_type.partition("/")[0]
+        wanted = (media_type, f"{main}/*", "*/*")
+        for part in accept.decode("latin-1").lower().split(","):
+            kind, *parameters = [piece.strip() for piece in part.split(";")]
+            if kind in wanted and not any(_is_zero(each) for each in parameters):
+                return True
+        return False
+
+    def seconds(self, key: str, default: float, most: float) -> float:
+        """A number of seconds from the query.
+
+        :raises BadRequest: when it is no such number.
+        """
+        text = self.query.get(key)
+        if text is None:
+            return min(default, most)
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0.0 <= value <= most:
+            raise BadRequest(400, f"{key} must be a number of seconds from 0 to {most:g}")
+        return value
+
+    def count(self, key: str, default: int, least: int, most: int) -> int:
+        """A whole number from the query.
+
+        :raises BadRequest: when it is no such number.
+        """
+        text = self.query.get(key)
+        if text is None:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) < 16):
+            raise BadRequest(400, f"{key} must be a whole number")
+        if not least <= int(text) <= most:
+            raise BadRequest(400, f"{key} must be a whole number from {least} to {most}")
+        return int(text)
+
+    def word(self, key: str, words: tuple[str, ...]) -> str:
+        """One of some words from the query; the first of them if none is given.
+
+        :raises BadRequest: for another.
+        """
+        value = self.query.get(key, words[0])
+        if value not in words:
+            raise BadRequest(400, f"{key} must be one of {', '.join(words)}")
+        return value
+
+    def check_query(self, *keys: str) -> None:
+        """Refuse parameters that nobody reads: a misspelt one must not be lost in silence.
+
+        :raises BadRequest: for another key than these.
+        """
+        for key in self.query:
+            if key not in keys:
+                raise BadRequest(400, f"there is no parameter {key[:64]!r}")
+
+
+def _is_zero(parameter: str) -> bool:
+    key, _, value = parameter.partition("=")
+    return key.strip() == "q" and value.strip().rstrip("0").rstrip(".") in ("", "0")
+
+
+@final
+class HttpResponse:
+    """One answer; its body is complete, or streamed when ``streams`` is set."""
+
+    __slots__ = ("body", "headers", "status", "streams")
+
+    def __init__(
+        self, status: int, body: bytes = b"", content_type: bytes = b"", *more: tuple[bytes, bytes]
+    ) -> None:
+        self.status = status
+        self.body = body
+        self.streams = False
+        self.headers: Headers = [*more]
+        if content_type:
+            self.headers.insert(0, (b"Content-Type", content_type))
+
+    @staticmethod
+    def json(status: int, value: object) -> HttpResponse:
+        """A JSON document."""
+        return HttpResponse(status, as_json(value), JSON)
+
+    @staticmethod
+    def stream(content_type: bytes) -> HttpResponse:
+        """The head of an answer whose body follows piece by piece."""
+        response = HttpResponse(200, b"", content_type)
+        response.streams = True
+        return response
+
+
+def as_json(value: object) -> bytes:
+    """A value as JSON, in UTF-8."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def problem(status: int, detail: str, *more: tuple[bytes, bytes], code: int = 0) -> HttpResponse:
+    """What is wrong, as RFC 9457 writes it; ``code`` is the broker's."""
+    value: dict[str, object] = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+    }
+    if code:
+        value["code"] = code
+    return HttpResponse(status, as_json(value), _PROBLEM, *more)
+
+
+def of_result(code: int, detail: str) -> HttpResponse:
+    """The answer that says the same as a result code of the broker."""
+    status = _STATUSES.get(code, code)
+    if status not in HTTPStatus._value2member_map_ or status < 400:
+        status = 500
+    if status == 403:
+        detail = "you have no right to do this"
+    more = [(b"Retry-After", b"%d" % _RETRY_AFTER_S)] if status == 503 else []
+    return problem(status, detail, *more, code=code)
+
+
+def _decoded(raw: bytes, what: str) -> str:
+    """Percent-decode once.
+
+    :raises BadRequest: for a bad escape, a byte that must be escaped, or what is not UTF-8.
+    """
+    at = raw.find(b"%")
+    while at >= 0:
+        digits = raw[at + 1 : at + 3]
+        if len(digits) != 2 or any(digit not in _HEXADECIMAL for digit in digits):
+            raise BadRequest(400, f"the {what} has a % without two hexadecimal digits")
+        at = raw.find(b"%", at + 3)
+    try:
+        return unquote_to_bytes(raw).decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadRequest(400, f"the {what} is not UTF-8") from None
+
+
+def split_path(target: bytes) -> tuple[tuple[str, ...], bytes]:
+    """The decoded segments of a request target's path, and its query, not decoded.
+
+    Segments are split before they are decoded, so an escaped slash belongs to a name.  Dot
+    segments, empty segments and parameters behind a semicolon are refused: two programs must not
+    read one path in two ways.
+
+    :raises BadRequest: for a target in another form.
+    """
+    if b"#" in target:
+        raise BadRequest(400, "a request target has no fragment")
+    path, _, query = target.partition(b"?")
+    if path.startswith((b"http://", b"https://")):
+        path = b"/" + path.partition(b"//")[2].partition(b"/")[2]
+    if not path.startswith(b"/"):
+        raise BadRequest(400, "the request target must begin with a slash")
+    if path == b"/":
+        return (), query
+    segments: list[str] = []
+    for raw in path[1:].split(b"/"):
+        if b";" in raw or b"\\" in raw:
+            raise BadRequest(400, "a semicolon or backslash in a path must be escaped")
+        segment = _decoded(raw, "path")
+        if segment in ("", ".", ".."):
+            raise BadRequest(400, "the path has an empty segment or a dot segment")
+        segments.append(segment)
+    return tuple(segments), query
+
+
+def parse_query(query: bytes) -> dict[str, str]:
+    """The parameters of a query: ``+`` is a blank, the last of equal keys counts.
+
+    :raises BadRequest: when there are too many or they cannot be decoded.
+    """
+    found: dict[str, str] = {}
+    if not query:
+        return found
+    parts = query.split(b"&")
+    if len(parts) > _MAX_QUERY_FIELDS:
+        raise BadRequest(400, f"a query has at most {_MAX_QUERY_FIELDS} parameters")
+    for part in parts:
+        if part:
+            key, _, value = part.replace(b"+", b" ").partition(b"=")
+            found[_decoded(key, "query")] = _decoded(value, "query")
+    return found

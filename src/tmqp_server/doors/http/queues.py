@@ -1,0 +1,435 @@
+"""Queues over plain HTTP: publish, take, acknowledge, read the latest message."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from tmqp.constants import MAX_QUEUE_ID, RESULT_OK, RESULT_UNAUTHORIZED, NoContent
+from tmqp.frames import Frame
+from tmqp_server.doors.http.contents import browsed_item, frame_of, item_of, raw_answer
+from tmqp_server.doors.http.exchange import Exchange, Handler
+from tmqp_server.doors.http.messages import (
+    JSON,
+    BadRequest,
+    HttpResponse,
+    as_json,
+    of_result,
+    problem,
+)
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    Browse,
+    CancelMessage,
+    Command,
+    Join,
+    Leave,
+    Pull,
+    Push,
+    PushExtras,
+)
+from tmqp_server.engine.effects import AnswerPull, Confirm, DeliverPulled, Effect, EndPull, Reply
+from tmqp_server.engine.model.snapshots import BrowseSnapshot
+
+__all__ = ["acknowledge", "cancel", "look", "publish", "read_latest", "refuse", "take"]
+
+_RAW: Final = "application/octet-stream"
+_DEFAULT_WAIT_S: Final = 10.0
+#: Pauses between two looks at an empty queue, in seconds.
+_FIRST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 0.5
+_MAX_DELAY_MS: Final = 1 << 40
+_MAX_UNIX_MS: Final = 1 << 49
+_MAX_SEQUENCE: Final = 10**15 - 1
+#: Messages that one look shows, and at most.
+_SHOWN: Final = 100
+_MOST_SHOWN: Final = 1_000
+#: What a look shows, as bits of the engine's.
+_STATES: Final = {"all": 7, "waiting": 1, "deferred": 2, "in-flight": 4}
+_MAX_REASON_BYTES: Final = 200
+#: Reasons of a negative confirm that may pass.
+_PASSING: Final = ("busy", "error", "storage")
+
+
+def _place(exchange: Exchange) -> tuple[str, int]:
+    request = exchange.wanted
+    queue_id = request.number("queue")
+    if queue_id > MAX_QUEUE_ID:
+        raise BadRequest(404, f"the largest queue id is {MAX_QUEUE_ID}")
+    return request.text("channel"), queue_id
+
+
+class _Publish(Handler):
+    """Pushes one message, and answers when it is confirmed."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__(exchange)
+        request = exchange.wanted
+        client = exchange.client
+        request.check_query(
+            "id", "priority", "delay_ms", "deliver_at_ms", "expires_ms", "receivers", "wait"
+        )
+        self._channel, self._queue_id = _place(exchange)
+        self._id = request.query.get("id") or client.new_id()
+        if self._id in client.confirms:
+            raise BadRequest(409, "a message with this id is not confirmed yet")
+        high = request.word("priority", ("normal", "high")) == "high"
+        delay_ms = request.count("delay_ms", 0, 0, _MAX_DELAY_MS)
+        self._deliver_at_ms = request.count("deliver_at_ms", 0, 0, _MAX_UNIX_MS)
+        if self._deliver_at_ms and "delay_ms" in request.query:
+            raise BadRequest(400, "either delay_ms or deliver_at_ms, not both")
+        expires_ms = request.count("expires_ms", 0, 0, _MAX_DELAY_MS)
+        self._wait_s = request.seconds("wait", _DEFAULT_WAIT_S, client.limits.max_wait_s)
+        self._frame: Frame = frame_of(request, client.client_id, self._id, high=high)
+        self._extras = None
+        counts = request.word("receivers", ("no", "yes")) == "yes"
+        if delay_ms or expires_ms or counts or self._deliver_at_ms:
+            self._extras = PushExtras(
+                expires_in_ms=expires_ms, delay_ms=delay_ms, counts_receivers=counts
+            )
+        request.body = b""  # the frame has it
+
+    def start(self, now: float) -> Sequence[Command]:
+        client = self.exchange.client
+        frame = self._frame
+        client.confirms[self._id] = self
+        self.due = now + self._wait_s
+        if self._deliver_at_ms and self._extras is not None:
+            unix_ms = int((now + client.offset_s) * 1_000)
+            self._extras.delay_ms = max(0, self._deliver_at_ms - unix_ms)
+        return [
+            Push(
+                client.number,
+                self._id,
+                self._channel,
+                self._queue_id,
+                frame.high_priority,
+                True,
+                len(frame.raw),
+                frame,
+                self._extras,
+            )
+        ]
+
+    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
+        if isinstance(effect, Reply):
+            self._answer(of_result(effect.code, "the broker refused the message"))
+        elif isinstance(effect, Confirm):
+            if effect.positive:
+                answer: dict[str, object] = {"id": self._id}
+                if effect.receivers >= 0:
+                    answer["receivers"] = effect.receivers
+                self._answer(HttpResponse.json(201, answer))
+            elif effect.reason in _PASSING:
+                self._answer(of_result(503, f"the message was not accepted: {effect.reason}"))
+            else:
+                self._answer(problem(409, f"the message was not accepted: {effect.reason}"))
+        return ()
+
+    def on_deadline(self, now: float) -> Sequence[Command]:
+        self._answer(HttpResponse.json(202, {"id": self._id}))
+        return ()
+
+    def _answer(self, response: HttpResponse) -> None:
+        self.exchange.client.confirms.pop(self._id, None)
+        self.exchange.respond(response)
+
+
+class _Cancel(Handler):
+    """Removes a deferred message."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__(exchange)
+        self._channel, self._queue_id = _place(exchange)
+        self._id = exchange.wanted.text("id")
+
+    def start(self, now: float) -> Sequence[Command]:
+        number = self.exchange.client.number
+        return [CancelMessage(number, self, self._channel, self._queue_id, self._id)]
+
+    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
+        if isinstance(effect, Reply):
+            if effect.code == RESULT_OK:
+                self.exchange.respond(HttpResponse(204))
+            else:
+                self.exchange.respond(of_result(effect.code, "there is no such deferred message"))
+        return ()
+
+
+class _Look(Handler):
+    """Shows what is in a queue, and takes nothing."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__(exchange)
+        request = exchange.wanted
+        self._channel, self._queue_id = _place(exchange)
+        self._first = request.count("from", 0, 0, _MAX_SEQUENCE)
+        self._limit = request.count("max", _SHOWN, 1, _MOST_SHOWN)
+        self._states = _STATES[request.word("state", tuple(_STATES))]
+        self._id = request.query.get("id", "")
+
+    def start(self, now: float) -> Sequence[Command]:
+        return [
+            Browse(
+                self.exchange.client.number,
+                self,
+                self._channel,
+                self._queue_id,
+                self._first,
+                self._limit,
+                0,
+                self._states,
+                self._id,
+            )
+        ]
+
+    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
+        if isinstance(effect, Reply):
+            body = effect.body
+            if isinstance(body, BrowseSnapshot):
+                client = self.exchange.client
+                items = [
+                    browsed_item(
+                        each,
+                        client.letters,
+                        hides_source=body.hide_source,
+                        offset_s=client.offset_s,
+                    )
+                    for each in body.items
+                ]
+                self.exchange.respond(HttpResponse.json(200, {"items": items}))
+            else:
+                self.exchange.respond(of_result(effect.code, "there is no such queue"))
+        return ()
+
+
+class _Take(Handler):
+    """Takes messages out of a pull queue, or reads a cache queue.
+
+    The broker lets those pull who have joined the channel.  So this asks first, which creates
+    nothing, and joins a channel that is there, only for the time of the pull: a client that stayed
+    and took no deliveries would hold up the channel's other queues.
+    """
+
+    def __init__(self, exchange: Exchange, most: int, wait_s: float, *, settles: bool) -> None:
+        super().__init__(exchange)
+        self._channel, self._queue_id = _place(exchange)
+        self._most = most
+        self._wait_s = wait_s
+        self._settles = settles
+        self._raw = not exchange.wanted.accepts("application/json")
+        if self._raw and (not exchange.wanted.accepts(_RAW) or most > 1):
+            raise BadRequest(406, f"the answer is JSON, or {_RAW} for one message")
+        self._until = 0.0
+        self._pause_s = _FIRST_PAUSE_S
+        #: A join was asked for since the last pause, and was answered.
+        self._joins = False
+        self._joined = False
+        self._taken = 0
+        #: The answer in raw form, until the pull is over.
+        self._only: HttpResponse | None = None
+
+    def start(self, now: float) -> Sequence[Command]:
+        self._until = now + self._wait_s
+        return [self._pull()]
+
+    def _pull(self) -> Command:
+        number = self.exchange.client.number
+        return Pull(number, self, self._channel, self._queue_id, self._most)
+
+    def _join_and_pull(self) -> Sequence[Command]:
+        self._joins = True
+        return [Join(self.exchange.client.number, self, self._channel, 0), self._pull()]
+
+    def _leave(self) -> Sequence[Command]:
+        """What is asked at the end of a pull."""
+        if not self._joined:
+            return ()
+        self._joined = False
+        return [Leave(self.exchange.client.number, None, self._channel)]
+
+    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
+        if isinstance(effect, DeliverPulled):
+            return self._deliver(effect)
+        if isinstance(effect, EndPull):
+            return self._end(effect.reason, now)
+        if isinstance(effect, AnswerPull):
+            self._show(effect)
+            return self._leave()
+        return self._replied(effect.code) if isinstance(effect, Reply) else ()
+
+    def left(self, channel: str) -> None:
+        """End the answer: no message follows."""
+        if not self._joined or channel.lower() != self._channel.lower():
+            return
+        self._joined = False
+        self._complete(problem(404, "the channel was removed"))
+
+    def _complete(self, otherwise: HttpResponse) -> None:
+        """End the answer with what was taken; answer *otherwise* if that is nothing."""
+        exchange = self.exchange
+        if self._only is not None:
+            exchange.respond(self._only)
+        elif self._taken:
+            exchange.send(b"]}")
+            exchange.end()
+        else:
+            exchange.respond(otherwise)
+
+    def _deliver(self, effect: DeliverPulled) -> Sequence[Command]:
+        exchange = self.exchange
+        message = effect.message
+        self._taken += 1
+        if self._raw:
+            self._only = raw_answer(
+                message, exchange.client.letters, hides_source=effect.hide_source
+            )
+        else:
+            if self._taken == 1:
+                exchange.stream(HttpResponse.stream(JSON))
+            item = item_of(
+                message,
+                exchange.client.letters,
+                hides_source=effect.hide_source,
+                attempt=max(message.attempts, 1),
+            )
+            exchange.send((b'{"items":[' if self._taken == 1 else b",") + as_json(item))
+        if not effect.wants_acknowledge:
+            return ()
+        if self._settles:
+            number = exchange.client.number
+            return [Acknowledge(number, message.message_id, self._channel, self._queue_id)]
+        exchange.client.hold(self._channel, self._queue_id, message.message_id)
+        return ()
+
+    def _end(self, reason: str, now: float) -> Sequence[Command]:
+        """The pull is over, or was refused."""
+        exchange = self.exchange
+        if reason == NoContent.UNAUTHORIZED and not self._joins:
+            return self._join_and_pull()
+        if self._taken:
+            self._complete(HttpResponse(204))
+        elif reason in (NoContent.EMPTY, NoContent.END):
+            if now < self._until:
+                self.due = min(now + self._pause_s, self._until)
+                self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+            else:
+                self._tell_empty()
+        elif reason == NoContent.UNAUTHORIZED:
+            exchange.respond(of_result(RESULT_UNAUTHORIZED, ""))
+        elif reason in (NoContent.NO_CHANNEL, NoContent.NO_QUEUE):
+            exchange.respond(problem(404, "there is no such queue"))
+        else:
+            exchange.respond(problem(409, "the queue's status is neither pull nor cache"))
+        return self._leave()
+
+    def _tell_empty(self) -> None:
+        if self._raw:
+            self.exchange.respond(HttpResponse(204))
+        else:
+            self.exchange.respond(HttpResponse.json(200, {"items": []}))
+
+    def _show(self, effect: AnswerPull) -> None:
+        """The message of a cache queue, which stays there."""
+        message = effect.message
+        letters = self.exchange.client.letters
+        if self._raw:
+            self.exchange.respond(raw_answer(message, letters, hides_source=False))
+        else:
+            attempt = max(message.attempts, 1)
+            item = item_of(message, letters, hides_source=False, attempt=attempt)
+            self.exchange.respond(HttpResponse.json(200, {"items": [item]}))
+
+    def _replied(self, code: int) -> Sequence[Command]:
+        """To the join, or by a cache queue that shows nothing."""
+        if self._joins and not self._joined and code == RESULT_OK:
+            self._joined = True
+            return ()  # the pull is behind the join
+        if code == RESULT_UNAUTHORIZED and not self._joins:
+            return self._join_and_pull()
+        self.exchange.respond(of_result(code, "there is no message"))
+        return self._leave()
+
+    def on_deadline(self, now: float) -> Sequence[Command]:
+        self.due = math.inf
+        self._joins = False
+        return [self._pull()]
+
+
+def publish(exchange: Exchange) -> Handler:
+    """``POST .../messages``: the body is the payload."""
+    return _Publish(exchange)
+
+
+def cancel(exchange: Exchange) -> Handler:
+    """``DELETE .../messages/{id}``: a deferred message that is not due yet."""
+    exchange.wanted.check_query()
+    return _Cancel(exchange)
+
+
+def look(exchange: Exchange) -> Handler:
+    """``GET .../messages``: what is in a queue now."""
+    exchange.wanted.check_query("from", "max", "state", "id")
+    return _Look(exchange)
+
+
+def take(exchange: Exchange) -> Handler:
+    """``POST .../deliveries``: messages for this client."""
+    request = exchange.wanted
+    limits = exchange.client.limits
+    request.check_query("max", "wait", "ack")
+    if len(exchange.client.deliveries) >= limits.max_held_deliveries:
+        raise BadRequest(429, "acknowledge some of the messages that you have taken")
+    most = request.count("max", 1, 1, limits.max_deliveries)
+    wait_s = request.seconds("wait", 0.0, limits.max_wait_s)
+    settles = request.word("ack", ("auto", "manual")) == "auto"
+    return _Take(exchange, most, wait_s, settles=settles)
+
+
+def read_latest(exchange: Exchange) -> Handler:
+    """``GET .../messages/latest``: the message of a cache queue."""
+    exchange.wanted.check_query()
+    # No pull queue gives anything to who asks for nothing.
+    return _Take(exchange, 0, 0.0, settles=True)
+
+
+def acknowledge(exchange: Exchange) -> Handler:
+    """``POST .../deliveries/{id}/ack``."""
+    exchange.wanted.check_query()
+    return _Answer(exchange, "")
+
+
+def refuse(exchange: Exchange) -> Handler:
+    """``POST .../deliveries/{id}/nack?reason=``."""
+    request = exchange.wanted
+    request.check_query("reason")
+    reason = request.query.get("reason") or "error"
+    if len(reason.encode()) > _MAX_REASON_BYTES or not reason.isprintable():
+        raise BadRequest(400, f"reason must be a line of at most {_MAX_REASON_BYTES} bytes")
+    return _Answer(exchange, reason)
+
+
+class _Answer(Handler):
+    """A consumer's answer to a delivery; there is no answer to that."""
+
+    def __init__(self, exchange: Exchange, reason: str) -> None:
+        super().__init__(exchange)
+        self._reason = reason
+        self._channel, self._queue_id = _place(exchange)
+        self._id = exchange.wanted.text("id")
+        if not exchange.client.release(self._channel, self._queue_id, self._id):
+            raise BadRequest(404, "this connection has not taken such a message")
+
+    def start(self, now: float) -> Sequence[Command]:
+        self.exchange.respond(HttpResponse(204))
+        return [
+            Acknowledge(
+                self.exchange.client.number,
+                self._id,
+                self._channel,
+                self._queue_id,
+                not self._reason,
+                self._reason,
+            )
+        ]

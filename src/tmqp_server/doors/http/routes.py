@@ -1,0 +1,117 @@
+"""The route table: which handler answers a method and a path.
+
+A template is a path with parameters in braces: ``/queues/{queue:int}`` takes a whole number,
+``{channel}`` any one segment.  Fixed segments win over parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, final
+
+from tmqp_server.doors.http.exchange import Exchange, Handler
+from tmqp_server.doors.http.messages import BadRequest
+
+__all__ = ["Begin", "Route", "RouteTable"]
+
+#: What carries an exchange out; None if it has answered already.
+Begin = Callable[[Exchange], Handler | None]
+
+_MAX_DIGITS: Final = 9
+
+
+@final
+class Route:
+    """One method of one path.
+
+    :param begin: called with the complete request; returns what carries it out.
+    :param public: answered without asking who the client is.
+    :param overlaps: may begin while earlier requests of its kind wait for their answers: what it
+        asks of the broker it asks at once.
+    :param takes_body: a request may have a body; of others it must be empty.
+    """
+
+    __slots__ = ("begin", "method", "overlaps", "parts", "public", "takes_body", "template")
+
+    def __init__(
+        self,
+        method: str,
+        template: str,
+        begin: Begin,
+        *,
+        public: bool = False,
+        overlaps: bool = False,
+        takes_body: bool = False,
+    ) -> None:
+        self.method = method
+        self.template = template
+        self.begin = begin
+        self.public = public
+        self.overlaps = overlaps
+        self.takes_body = takes_body
+        self.parts = tuple(_part(text) for text in template.strip("/").split("/") if text)
+
+    def match(self, path: tuple[str, ...]) -> dict[str, str | int] | None:
+        """What the template takes from a path; None if it does not fit."""
+        if len(path) != len(self.parts):
+            return None
+        values: dict[str, str | int] = {}
+        for (kind, name), segment in zip(self.parts, path, strict=True):
+            if kind == "":
+                if segment != name:
+                    return None
+            elif kind == "int":
+                if not (segment.isascii() and segment.isdigit() and len(segment) <= _MAX_DIGITS):
+                    return None
+                values[name] = int(segment)
+            else:
+                values[name] = segment
+        return values
+
+
+def _part(text: str) -> tuple[str, str]:
+    if not text.startswith("{"):
+        return "", text
+    name, _, kind = text[1:-1].partition(":")
+    assert text.endswith("}"), f"{text!r} has no closing brace"
+    assert kind in ("", "int"), f"{kind!r} is no kind of parameter"
+    return kind or "str", name
+
+
+@final
+class RouteTable:
+    """The routes of one door."""
+
+    __slots__ = ("routes",)
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self.routes = sorted(routes, key=lambda route: [kind != "" for kind, _ in route.parts])
+        seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
+        for route in self.routes:
+            key = (route.method, tuple((k, "" if k else name) for k, name in route.parts))
+            assert key not in seen, f"{route.method} {route.template} stands here twice"
+            seen.add(key)
+
+    def find(self, method: str, path: tuple[str, ...]) -> tuple[Route, dict[str, str | int]]:
+        """The route of a request, and what its template takes from the path; GET also answers
+        HEAD.
+
+        :raises BadRequest: 404 for an unknown path, 405 for a method that it does not have.
+        """
+        wanted = "GET" if method == "HEAD" else method
+        for route in self.routes:
+            if route.method == wanted and (values := route.match(path)) is not None:
+                return route, values
+        if self.methods(path):
+            raise BadRequest(405, f"{method} is not a method of this resource")
+        raise BadRequest(404, "there is no such resource")
+
+    def methods(self, path: tuple[str, ...]) -> list[str]:
+        """The methods of a path, in order; none if there is no such path."""
+        found = {route.method for route in self.routes if route.match(path) is not None}
+        if not found:
+            return []
+        if "GET" in found:
+            found.add("HEAD")
+        found.add("OPTIONS")
+        return sorted(found)

@@ -1,0 +1,140 @@
+"""Choosing: queues that give each message to one consumer, of those whose filters accept it.
+
+Theory of operation.  The pump of such a queue looks at the messages in order.  One that a consumer
+would take who is ready goes to the next of these in turn.  One that nobody can take now, be it that
+they are all busy, or that nobody has a filter that accepts it, is *parked* (``parking.py``) and
+costs nothing until somebody becomes ready or comes who would take it: nothing is lost, and nobody
+waits for a message that is not for him.
+
+What is on disk only is looked at when it has been fetched.  Parked messages take the memory of the
+queue like others that wait; where they fill it, what is behind them on disk *starves*, which is
+counted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.outcomes import Outcomes
+from tmqp_server.engine.delivery.sending import Sender
+from tmqp_server.engine.model.message import MARK_HIGH, Message
+from tmqp_server.engine.model.parking import ParkingList
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.selection import Selection
+
+__all__ = ["Chooser"]
+
+#: A stored message costs one more unit for so many bytes: 2 ** 10.
+_UNIT_SHIFT: Final = 10
+#: Lanes of one priority; when there are more, what comes next waits until one is empty.
+_MOST_LANES: Final = 1_024
+#: Filters that are tried, and lanes that are looked at, for one unit of work: 2 ** 3, 2 ** 6.
+_FILTERS_SHIFT: Final = 3
+_LANES_SHIFT: Final = 6
+
+
+class Chooser:
+    """Carries out the passes of queues that choose."""
+
+    __slots__ = ("_core", "_outcomes", "_sender")
+
+    def __init__(self, core: Core, outcomes: Outcomes, sender: Sender) -> None:
+        self._core = core
+        self._outcomes = outcomes
+        self._sender = sender
+
+    def pump(self, queue: Queue, now: float, floor: int) -> None:
+        """Send what somebody takes, and park the rest, until the budget is down to *floor*."""
+        core = self._core
+        audience = queue.audience
+        selection = audience.selection
+        assert selection is not None, "there are filters"
+        while queue.high_count or queue.regular_count:
+            if queue.spilled:
+                core.refill(queue)
+                if queue.high_tail is not None and not queue.high_count:
+                    return  # the high-priority ones are on their way
+            if queue.held is not None or queue.closed:
+                return
+            ready = audience.ready_places()
+            if ready and core.budget <= floor:
+                core.schedule(queue)
+                return
+            if not ready or not (
+                self._go_on(queue, True, selection, ready, now)
+                or self._go_on(queue, False, selection, ready, now)
+            ):
+                if not queue.waiting:
+                    queue.waiting = True
+                    audience.line.append(queue)
+                if queue.spilled and queue.is_full():
+                    queue.counters.starved += 1
+                return
+        if queue.spilled:
+            core.refill(queue)
+
+    def _go_on(
+        self, queue: Queue, high: bool, selection: Selection, ready: int, now: float
+    ) -> bool:
+        """Send or park one message of a priority; False when all that are left are parked."""
+        if not (queue.high_count if high else queue.regular_count):
+            return False
+        waiting = _parking_list(queue, high)
+        waiting.follow(selection)
+        core = self._core
+        if not waiting.is_front_new():
+            core.budget -= len(waiting.lanes) >> _LANES_SHIFT
+            message = waiting.take_parked(selection, ready)
+            if message is not None:
+                takers = selection.takers(waiting.mask) & ready
+                self._send(queue, waiting, message, takers, now)
+                return True
+        message = waiting.examine()
+        if message is None:
+            return False
+        core.budget -= len(selection.slots) >> _FILTERS_SHIFT
+        failures = selection.failures
+        mask = selection.mask_of(message, waiting.mask, waiting.seen)
+        if selection.failures != failures:
+            self._outcomes.count_error(queue)
+        takers = selection.takers(mask) & ready
+        if takers:
+            self._send(queue, waiting, message, takers, now)
+            return True
+        core.budget -= 1
+        if len(waiting.lanes) >= _MOST_LANES and mask not in waiting.lanes:
+            waiting.return_to_front(message)
+            return False
+        waiting.park(message, mask)
+        return True
+
+    def _send(
+        self, queue: Queue, waiting: ParkingList, message: Message, takers: int, now: float
+    ) -> None:
+        waiting.leave(message)
+        if message.marks & MARK_HIGH:
+            queue.high_count -= 1
+        else:
+            queue.regular_count -= 1
+        rare = message.rare
+        if rare is not None and rare.expires_at <= now:
+            # Too old within this tick, and the timer has not come round yet.
+            if not self._outcomes.expire(queue, message):
+                queue.put_first(message)
+            return
+        self._core.budget -= message.size >> _UNIT_SHIFT
+        self._sender.send_chosen(queue, message, takers, now)
+
+
+def _parking_list(queue: Queue, high: bool) -> ParkingList:
+    """The list of a priority, made one that can park."""
+    waiting = queue.high if high else queue.regular
+    if isinstance(waiting, ParkingList):
+        return waiting
+    parking = ParkingList(waiting)
+    if high:
+        queue.high = parking
+    else:
+        queue.regular = parking
+    return parking

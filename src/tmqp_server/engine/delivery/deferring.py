@@ -1,0 +1,80 @@
+"""Cancelling messages that are deferred.
+
+A cancelled message counts as cleared.  Whoever cancels one hears of it when the storage has
+forgotten it: after that not even a crash brings it back.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import RESULT_NOT_FOUND, RESULT_OK
+from tmqp_server.engine.commands import CancelMessage, Command
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.outcomes import Outcomes
+from tmqp_server.engine.delivery.sharing import tell
+from tmqp_server.engine.directory import Directory
+from tmqp_server.engine.effects import ClearStored
+from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.model.message import (
+    MARK_CONFIRMED,
+    MARK_HIGH,
+    MARK_NEGATIVE,
+    MARK_SAVED,
+    MARK_SAVING,
+    MARK_SHARED,
+    MARK_WANTS,
+    Message,
+)
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+
+__all__ = ["Deferring"]
+
+#: The reason of the negative confirm of a message that is cancelled before it was confirmed.
+_CANCELLED: Final = "cancelled"
+
+
+class Deferring:
+    """Takes deferred messages back."""
+
+    __slots__ = ("_core", "_directory", "_flights", "_outcomes")
+
+    def __init__(
+        self, core: Core, directory: Directory, flights: Flights, outcomes: Outcomes
+    ) -> None:
+        self._core = core
+        self._directory = directory
+        self._flights = flights
+        self._outcomes = outcomes
+
+    def cancel(self, command: Command, session: Session) -> None:
+        """Remove the deferred messages with an id; each costs a unit of work."""
+        assert isinstance(command, CancelMessage)
+        queue = self._directory.find_queue(command.channel, command.queue_id)
+        code = RESULT_NOT_FOUND
+        if queue is not None:
+            most = self._core.limits.max_batch_length
+            for message in queue.deferred.find(command.message_id, most):
+                self._core.work += 1
+                self._cancel(queue, message)
+                code = RESULT_OK
+            if code == RESULT_OK:
+                self._core.arm(queue)
+        self._core.reply(session, command.request, code)
+
+    def _cancel(self, queue: Queue, message: Message) -> None:
+        core = self._core
+        self._flights.cancel(queue, message)
+        message.marks |= MARK_NEGATIVE
+        if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
+            self._outcomes.confirm(message, False, _CANCELLED, "", None)
+        if message.marks & MARK_SHARED:
+            tell(core.out, queue, message)
+        stored = message.rarely().stored
+        kept = message.marks & (MARK_SAVED | MARK_SAVING) != 0
+        self._outcomes.settle(queue, message)
+        if kept and core.stores:
+            # Nothing is left to settle there: it is there for its answer.
+            high_priority = message.marks & MARK_HIGH != 0
+            core.keep(ClearStored(queue.key, high_priority, stored, stored))

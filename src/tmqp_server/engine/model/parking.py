@@ -1,0 +1,342 @@
+"""``ParkingList``: messages that wait where not everybody may take each of them.
+
+Theory of operation.  Behind a filter, the message that came first may be for a consumer that is
+away, and those behind it for one that is ready.  So each message is *examined* once: who would take
+it?  If nobody can now, it is *parked* in the lane of those who would (see ``selection.py``), and a
+consumer that becomes ready takes the oldest message of its lanes, without a look at the others.
+
+The list is in this order: ``front``, what was put back before all others; the lanes; ``older``, the
+lanes that must be looked at again, for a filter has come that they know nothing of; and behind all
+of them what nobody has looked at yet.  *Stamps* count up in this order.  They are the order in
+which messages came, but for those that were put back.
+
+Whatever does not ask who takes a message (pulls, expiry, clearing) finds one list, in order.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections import deque
+
+from tmqp_server.engine.model.message import MARK_FAILED, MARK_GONE, Message
+from tmqp_server.engine.model.selection import Selection
+from tmqp_server.engine.model.waiting import WaitingList
+
+__all__ = ["Lane", "ParkingList"]
+
+
+class Lane:
+    """Messages that the same consumers would take, by their stamps.
+
+    ``mask`` says who that is, as far as the filters are concerned that were there at ``seen``.
+    """
+
+    __slots__ = ("mask", "seen", "messages", "stamps")
+
+    def __init__(self, mask: int, seen: int) -> None:
+        self.mask = mask
+        self.seen = seen
+        self.messages: deque[Message] = deque()
+        self.stamps: deque[int] = deque()
+
+    def put(self, stamp: int, message: Message) -> None:
+        """Let a message stand where its stamp says."""
+        stamps = self.stamps
+        if not stamps or stamps[-1] < stamp:
+            stamps.append(stamp)
+            self.messages.append(message)
+            return
+        at = bisect_left(stamps, stamp)
+        stamps.insert(at, stamp)
+        self.messages.insert(at, message)
+
+    def take(self) -> Message:
+        """Take out the first message; there must be one."""
+        self.stamps.popleft()
+        return self.messages.popleft()
+
+    def take_newest(self) -> Message:
+        """Take out the last message; there must be one."""
+        self.stamps.pop()
+        return self.messages.pop()
+
+    def shed(self, newest: bool) -> int:
+        """Drop tombstones from one end; returns how many there were."""
+        messages, stamps = self.messages, self.stamps
+        at = -1 if newest else 0
+        shed = 0
+        while messages and messages[at].marks & MARK_GONE:
+            shed += 1
+            if newest:
+                messages.pop()
+                stamps.pop()
+            else:
+                messages.popleft()
+                stamps.popleft()
+        return shed
+
+    def keep_only(self, unwanted: int) -> list[Message]:
+        """Take out what has one of these marks, and return it in order."""
+        found: list[Message] = []
+        messages: deque[Message] = deque()
+        stamps: deque[int] = deque()
+        for stamp, message in zip(self.stamps, self.messages, strict=True):
+            if message.marks & unwanted:
+                found.append(message)
+            else:
+                messages.append(message)
+                stamps.append(stamp)
+        self.messages = messages
+        self.stamps = stamps
+        return found
+
+
+class ParkingList(WaitingList):
+    """Messages of one priority, of which some are parked by who would take them.
+
+    ``examine`` takes one in hand, which then must ``park`` or ``leave``; ``stamp``, ``mask`` and
+    ``seen`` are about it.
+    """
+
+    __slots__ = ("lanes", "front", "older", "epoch", "stamp", "mask", "seen", "_last", "_first")
+
+    def __init__(self, plain: WaitingList) -> None:
+        super().__init__()
+        self.count = plain.count
+        self._messages = plain._messages
+        self._tombstones = plain._tombstones
+        self._wheel = plain._wheel
+        self.lanes: dict[int, Lane] = {}
+        self.front = Lane(0, 0)
+        #: A heap of lanes by their first stamps, or by those of messages that have gone since.
+        self.older: list[tuple[int, Lane]] = []
+        #: Up to which filter the lanes know of.
+        self.epoch = 0
+        self.stamp = 0
+        self.mask = 0
+        self.seen = 0
+        self._last = 0
+        self._first = 0
+
+    # --- Examining -------------------------------------------------------------------------------
+
+    def follow(self, selection: Selection) -> None:
+        """Have what is parked examined again if there are filters that it knows nothing of."""
+        if self.epoch == selection.epoch:
+            return
+        for lane in self.lanes.values():
+            if lane.stamps:
+                heapq.heappush(self.older, (lane.stamps[0], lane))
+        self.lanes = {}
+        self.epoch = selection.epoch
+
+    def examine(self) -> Message | None:
+        """Take the next message in hand that must be looked at, or None."""
+        self.mask = 0
+        self.seen = 0
+        front = self.front
+        if front.messages:
+            self._tombstones -= front.shed(False)
+            if front.messages:
+                self.stamp = front.stamps[0]
+                return front.take()
+        while self.older:
+            first, lane = heapq.heappop(self.older)
+            self._tombstones -= lane.shed(False)
+            if lane.stamps and lane.stamps[0] != first:
+                heapq.heappush(self.older, (lane.stamps[0], lane))  # its first ones have gone
+            elif lane.stamps:
+                self.stamp = first
+                self.mask = lane.mask
+                self.seen = lane.seen
+                message = lane.take()
+                if lane.stamps:
+                    heapq.heappush(self.older, (lane.stamps[0], lane))
+                return message
+        messages = self._messages
+        while messages:
+            message = messages.popleft()
+            if not message.marks & MARK_GONE:
+                self._last += 1
+                self.stamp = self._last
+                return message
+            self._tombstones -= 1
+        return None
+
+    def is_front_new(self) -> bool:
+        """Whether something was put back before all others, so that it must be looked at first."""
+        stamps = self.front.stamps
+        return bool(stamps) and stamps[0] < 0
+
+    def return_to_front(self, message: Message) -> None:
+        """Look at the message in hand again when the lanes are done: there are too many of them."""
+        self.front.put(self.stamp, message)
+
+    def park(self, message: Message, mask: int) -> None:
+        """Let the message in hand stand in the lane of those who would take it."""
+        lane = self.lanes.get(mask)
+        if lane is None:
+            lane = Lane(mask, self.epoch)
+            self.lanes[mask] = lane
+        lane.put(self.stamp, message)
+
+    def leave(self, message: Message) -> None:
+        """The message in hand goes."""
+        self.count -= 1
+        if message.rare is not None:
+            self._stop_expiry(message)
+
+    def take_parked(self, selection: Selection, ready: int) -> Message | None:
+        """Take the oldest parked message that one of those who are ready would take in hand, or
+        None; ``mask`` says who would."""
+        best: Lane | None = None
+        empty: list[int] = []
+        for mask, lane in self.lanes.items():
+            if not selection.takers(mask) & ready:
+                continue
+            self._tombstones -= lane.shed(False)
+            if not lane.stamps:
+                empty.append(mask)
+            elif best is None or lane.stamps[0] < best.stamps[0]:
+                best = lane
+        for mask in empty:
+            del self.lanes[mask]
+        if best is None:
+            return None
+        self.stamp = best.stamps[0]
+        self.mask = best.mask
+        self.seen = self.epoch
+        message = best.take()
+        if not best.stamps:
+            del self.lanes[best.mask]
+        return message
+
+    # --- As one list -----------------------------------------------------------------------------
+
+    def put_first(self, message: Message) -> None:
+        """Let *message* wait as the first."""
+        self._first -= 1
+        self.front.stamps.appendleft(self._first)
+        self.front.messages.appendleft(message)
+        self._put(message)
+
+    def _parts(self) -> list[Lane]:
+        return [self.front, *self.lanes.values(), *[lane for _, lane in self.older]]
+
+    def _end(self, newest: bool) -> Lane | None:
+        """The lane with the first message of all, or the last; None when all are in none."""
+        best: Lane | None = None
+        at = -1 if newest else 0
+        for lane in self._parts():
+            self._tombstones -= lane.shed(newest)
+            if lane.stamps and (best is None or (lane.stamps[at] > best.stamps[at]) == newest):
+                best = lane
+        return best
+
+    def take(self) -> Message:
+        """Take out the first message; there must be one."""
+        lane = self._end(False)
+        if lane is None:
+            return super().take()
+        message = lane.take()
+        self.leave(message)
+        return message
+
+    def take_newest(self) -> Message:
+        """Take out the last message; there must be one."""
+        if self._has_plain():
+            return super().take_newest()
+        lane = self._end(True)
+        assert lane is not None, "there is one"
+        message = lane.take_newest()
+        self.leave(message)
+        return message
+
+    def look(self, newest: bool) -> Message:
+        """The first message, or the last; there must be one."""
+        if not newest or not self._has_plain():
+            lane = self._end(newest)
+            if lane is not None:
+                return lane.messages[-1 if newest else 0]
+        return super().look(newest)
+
+    def _has_plain(self) -> bool:
+        """Whether somebody waits whom nobody has looked at."""
+        messages = self._messages
+        while messages and messages[-1].marks & MARK_GONE:
+            messages.pop()
+            self._tombstones -= 1
+        return bool(messages)
+
+    def messages(self) -> list[Message]:
+        """Those that wait, in order."""
+        return [*self._parked(), *super().messages()]
+
+    def snapshot(self) -> list[Message]:
+        """All there is at this moment, settled ones among them, copied lane by lane."""
+        found: list[Message] = []
+        for lane in self._parts():
+            found.extend(lane.messages)
+        found.extend(self._messages)
+        return found
+
+    def _parked(self) -> list[Message]:
+        found: list[tuple[int, Message]] = []
+        for lane in self._parts():
+            for stamp, message in zip(lane.stamps, lane.messages, strict=True):
+                if not message.marks & MARK_GONE:
+                    found.append((stamp, message))
+        found.sort(key=_stamp_of)
+        return [message for _, message in found]
+
+    def tidy(self) -> None:
+        """Drop tombstones from the front, and from everywhere when they are too many."""
+        if self._has_too_many_tombstones(len(self._messages) + self.parked()):
+            for lane in self._parts():
+                self._tombstones -= len(lane.keep_only(MARK_GONE))
+            self._forget_empty()
+            self._drop_tombstones()
+
+    def parked(self) -> int:
+        """How many have been looked at, tombstones included."""
+        return sum([len(lane.messages) for lane in self._parts()])
+
+    def take_failed(self) -> list[Message]:
+        """Take out all messages that could not be saved, and all tombstones."""
+        failed: list[Message] = []
+        for lane in self._parts():
+            for message in lane.keep_only(MARK_FAILED | MARK_GONE):
+                if not message.marks & MARK_GONE:
+                    failed.append(message)
+                    self._stop_expiry(message)
+        self._forget_empty()
+        self.count -= len(failed)
+        failed.sort(key=_sequence_of)
+        return failed + super().take_failed()
+
+    def _forget_empty(self) -> None:
+        self.lanes = {mask: lane for mask, lane in self.lanes.items() if lane.stamps}
+        self.older = [(lane.stamps[0], lane) for _, lane in self.older if lane.stamps]
+        heapq.heapify(self.older)
+
+    def sent_before(self) -> list[Message]:
+        """The messages that wait although they have been sent, or put back."""
+        parked = [each for each in self._parked() if each.attempts or each.put_backs]
+        return parked + super().sent_before()
+
+    def detach(self) -> list[deque[Message]]:
+        """Take out everything at once, tombstones included."""
+        found = [lane.messages for lane in self._parts() if lane.messages]
+        self.lanes = {}
+        self.front = Lane(0, 0)
+        self.older = []
+        return found + super().detach()
+
+
+def _stamp_of(entry: tuple[int, Message]) -> int:
+    return entry[0]
+
+
+def _sequence_of(message: Message) -> int:
+    return message.sequence

@@ -1,0 +1,163 @@
+"""``Selection``: the distinct filters of an audience, and who would take a message by them.
+
+Theory of operation.  Consumers with the same filter share a *slot*, which is a bit.  A message is
+tested by each filter once, which gives its *mask*: the bits of those that accept it.  From a mask
+follows which places of the ring would take the message (*takers*): those of the filters' consumers,
+and all that have no filter.  Who has joined or left changes that, and no mask.
+
+``epoch`` counts the filters that have ever come.  A bit is given again when nobody has the filter
+any more, but to a filter of a later epoch: who knows up to which epoch a mask was made needs to
+test the later filters only.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.engine.model.message import Message, SubscriptionFilter
+
+__all__ = ["MAX_FILTERS", "Selection", "WantedBy"]
+
+#: Distinct filters of one audience.
+MAX_FILTERS: Final = 64
+#: Ready-made answers that are kept.
+_MOST_ANSWERS: Final = 1_024
+
+
+class WantedBy:
+    """One filter, with the consumers that have it."""
+
+    __slots__ = ("filter", "bit", "born", "members", "places")
+
+    def __init__(self, filter: SubscriptionFilter, bit: int, born: int) -> None:
+        self.filter = filter
+        self.bit = bit
+        #: Its epoch.
+        self.born = born
+        self.members = 0
+        #: A bit for each place of the ring that has it.
+        self.places = 0
+
+
+class Selection:
+    """The filters of an audience."""
+
+    __slots__ = ("slots", "epoch", "failures", "_free", "_takers", "_open", "_known", "_family")
+
+    def __init__(self) -> None:
+        self.slots: dict[object, WantedBy] = {}
+        self.epoch = 0
+        #: How often a filter has raised.
+        self.failures = 0
+        self._free = (1 << MAX_FILTERS) - 1
+        #: The places that have no filter.
+        self._open = 0
+        #: Places by mask, as far as asked for since the ring was formed.
+        self._takers: dict[int, int] = {}
+        #: Masks by what of the message they follow from, where one family of filters says that.
+        self._known: dict[object, int] = {}
+        self._family: object = None
+
+    def has_room(self, filter: SubscriptionFilter) -> bool:
+        """Whether one more consumer may have it."""
+        return self._free != 0 or filter.identity() in self.slots
+
+    def add(self, filter: SubscriptionFilter) -> None:
+        """Count a consumer that has it; there must be room."""
+        identity = filter.identity()
+        slot = self.slots.get(identity)
+        if slot is None:
+            assert self._free, "there is room"
+            bit = self._free & -self._free
+            self._free ^= bit
+            self.epoch += 1
+            slot = WantedBy(filter, bit, self.epoch)
+            self.slots[identity] = slot
+            self._forget()
+        slot.members += 1
+
+    def remove(self, filter: SubscriptionFilter) -> None:
+        """Count a consumer that had it and is gone."""
+        identity = filter.identity()
+        slot = self.slots[identity]
+        slot.members -= 1
+        if slot.members == 0:
+            del self.slots[identity]
+            self._free |= slot.bit
+            self._forget()
+
+    def _forget(self) -> None:
+        """The filters are others: forget what follows from them."""
+        self._known = {}
+        self._takers = {}
+        self._family = None
+        for at, slot in enumerate(self.slots.values()):
+            family = slot.filter.family()
+            if at and family != self._family:
+                self._family = None
+                return
+            self._family = family
+
+    # --- Places ----------------------------------------------------------------------------------
+
+    def place(self, filters: list[SubscriptionFilter | None]) -> None:
+        """The ring is formed anew: the filters of those who stand in it, in order."""
+        self._takers = {}
+        self._open = 0
+        for slot in self.slots.values():
+            slot.places = 0
+        for at, chosen in enumerate(filters):
+            if chosen is None:
+                self._open |= 1 << at
+            else:
+                self.slots[chosen.identity()].places |= 1 << at
+
+    def takers(self, mask: int) -> int:
+        """A bit for each place of the ring that takes messages of this mask."""
+        found = self._takers.get(mask)
+        if found is None:
+            found = self._open
+            for slot in self.slots.values():
+                if slot.bit & mask:
+                    found |= slot.places
+            if len(self._takers) >= _MOST_ANSWERS:
+                self._takers = {}
+            self._takers[mask] = found
+        return found
+
+    # --- Messages --------------------------------------------------------------------------------
+
+    def mask_of(self, message: Message, mask: int = 0, seen: int = 0) -> int:
+        """The bits of the filters that accept a message, whose mask is known up to an epoch."""
+        key: object = None
+        if self._family is not None and seen == 0:
+            key = self._key_of(message)
+            if key is not None:
+                known = self._known.get(key)
+                if known is not None:
+                    return known
+        for slot in self.slots.values():
+            if slot.born > seen:
+                mask &= ~slot.bit
+                if self._accepts(slot, message):
+                    mask |= slot.bit
+        if key is not None:
+            if len(self._known) >= _MOST_ANSWERS:
+                self._known = {}
+            self._known[key] = mask
+        return mask
+
+    def _accepts(self, slot: WantedBy, message: Message) -> bool:
+        try:
+            return slot.filter.accepts(message)
+        except Exception:  # noqa: BLE001 - a door's filter hurts its own subscription only
+            self.failures += 1
+            return False
+
+    def _key_of(self, message: Message) -> object:
+        for slot in self.slots.values():
+            try:
+                return slot.filter.key_of(message)
+            except Exception:  # noqa: BLE001 - the same
+                return None
+        return None

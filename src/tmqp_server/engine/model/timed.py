@@ -1,0 +1,109 @@
+"""Deliveries with time-outs of their own: those of a consumer's terms, and those it has extended.
+
+A queue's other messages in flight stand in the order of their time-outs, as all have the queue's.
+These stand beside them, with a heap that knows which of them is next.  An entry of the heap may be
+out of date: the message has left, or its time was changed; it is dropped when it comes to the top.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from tmqp_server.engine.model.client import Client
+from tmqp_server.engine.model.message import MARK_TIMED, Message, Timing
+from tmqp_server.engine.model.times import NEVER
+
+__all__ = ["TimedFlights", "due_of", "set_due", "timing_of"]
+
+#: So many entries out of date are no matter.
+_SOME = 64
+
+
+class TimedFlights:
+    """Messages in flight whose consumers have times of their own; each has a ``Timing``.
+
+    ``messages`` are under the same keys as a queue's ``flights``.
+    """
+
+    __slots__ = ("messages", "_heap")
+
+    def __init__(self) -> None:
+        self.messages: dict[str, Message] = {}
+        self._heap: list[tuple[float, int, Message]] = []
+
+    def put(self, message: Message, timeout_s: float) -> float:
+        """Note when the next of a message's times has come, and return that; *timeout_s* is for
+        consumers that have none."""
+        timing = timing_of(message)
+        due = NEVER
+        holder = message.holder
+        if holder is not None:
+            due = due_of(message, timing, holder, timeout_s)
+        elif message.holders is not None:
+            for client in message.holders.values():
+                due = min(due, due_of(message, timing, client, timeout_s))
+        if due != timing.due:
+            timing.due = due
+            if due != NEVER:
+                heapq.heappush(self._heap, (due, message.sequence, message))
+        if len(self._heap) > 2 * len(self.messages) + _SOME:
+            self._compact()
+        return due
+
+    def _compact(self) -> None:
+        """Drop the entries that are out of date."""
+        heap: list[tuple[float, int, Message]] = []
+        for message in self.messages.values():
+            due = timing_of(message).due
+            if due != NEVER:
+                heap.append((due, message.sequence, message))
+        heapq.heapify(heap)
+        self._heap = heap
+
+    def change_timeout(self, timeout_s: float) -> None:
+        """The queue has another time-out, which holds for consumers that have none."""
+        for message in self.messages.values():
+            self.put(message, timeout_s)
+
+    def next_due(self) -> float:
+        """When the next time has come; not later than that when some have answered."""
+        heap = self._heap
+        while heap:
+            due, _, message = heap[0]
+            rare = message.rare
+            if rare is not None and rare.timing is not None and rare.timing.due == due:
+                return due
+            heapq.heappop(heap)
+        return NEVER
+
+    def overdue(self, now: float, timeout_s: float) -> Message | None:
+        """A message of which the time of some consumer has come; None if there is none."""
+        while self.next_due() <= now:
+            due, _, message = self._heap[0]
+            # Whose time that was may have answered.
+            if self.put(message, timeout_s) == due:
+                return message
+        return None
+
+
+def timing_of(message: Message) -> Timing:
+    """The times of a message that has some."""
+    rare = message.rare
+    timing = None if rare is None else rare.timing
+    assert timing is not None, "it has times"
+    return timing
+
+
+def due_of(message: Message, timing: Timing, client: Client, timeout_s: float) -> float:
+    """When the time of a consumer has come."""
+    return timing.get(client.number, message.sent_at + timeout_s)
+
+
+def set_due(message: Message, client: Client, due: float) -> None:
+    """Note when a consumer must have answered for a message that is in flight, or about to be."""
+    rare = message.rarely()
+    if rare.timing is None:
+        message.marks |= MARK_TIMED
+        rare.timing = Timing(client.number, due)
+    else:
+        rare.timing.set(client.number, due)

@@ -1,0 +1,430 @@
+"""Browsing: what is in a queue at this moment, shown to somebody who takes nothing away.
+
+Theory of operation.  A browse lists messages by rising sequence: those in memory that wait, are
+deferred or in flight, and those that wait on disk only.  It goes through three stages, and changes
+nothing in any of them.
+
+* The places in memory are copied, each in one go; the copies are charged while they last.
+* The copies are looked through in portions, one a deadline, so that no step is long however many
+  messages there are.  The first ones that fit stay, in a heap of the length that was asked for.
+* What is on disk only is fetched as a queue fetches it, but given to nobody.  As far as the storage
+  was read, what it found and what was in memory is merged.
+
+A message that was settled meanwhile is left out.  One that moved meanwhile is shown once, where it
+is at the end; one that was pushed meanwhile may be missing.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Final
+
+from tmqp._compat import mypyc_attr
+from tmqp.constants import RESULT_BUSY, RESULT_FORBIDDEN, RESULT_NOT_FOUND, RESULT_OK
+from tmqp_server.engine.books import BROWSE_BYTES
+from tmqp_server.engine.commands import Browse, Command, Fetched, KeptMessage
+from tmqp_server.engine.core import Core, PendingFetch
+from tmqp_server.engine.directory import Directory
+from tmqp_server.engine.effects import Fetch
+from tmqp_server.engine.model.client import Origin
+from tmqp_server.engine.model.deferrals import Deferral
+from tmqp_server.engine.model.message import (
+    MARK_GONE,
+    MARK_HIGH,
+    MARK_SAVED,
+    MARK_SAVING,
+    Message,
+)
+from tmqp_server.engine.model.queues import Queue
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.model.snapshots import (
+    BROWSED_DEFERRED,
+    BROWSED_IN_FLIGHT,
+    BROWSED_WAITING,
+    BrowsedMessage,
+    BrowseSnapshot,
+)
+from tmqp_server.engine.model.tails import Tail
+from tmqp_server.engine.model.times import AT_ONCE, NEVER
+
+__all__ = ["Browsing", "PendingBrowse"]
+
+#: Messages that one step looks at.
+_PORTION: Final = 4_000
+#: Messages that are looked at for one unit of work, see ``Core.charge_names``; one that is shown is
+#: a unit.
+_LOOKED_AT_PER_UNIT: Final = 16
+#: What a place in a copied list takes.
+_PLACE_BYTES: Final = 8
+
+
+@mypyc_attr(acyclic=True)
+class _Found:
+    """A message that fits, in the heap of those with the lowest sequences: the highest is first."""
+
+    __slots__ = ("item", "message", "sequence")
+
+    def __init__(self, sequence: int, message: Message | None, item: BrowsedMessage | None) -> None:
+        self.sequence = sequence
+        self.message = message
+        self.item = item
+
+    def __lt__(self, other: _Found) -> bool:
+        return self.sequence > other.sequence
+
+
+class _Look:
+    """One browse that is not answered."""
+
+    __slots__ = (
+        "awaited",
+        "charged",
+        "command",
+        "deferred",
+        "first",
+        "found",
+        "horizon",
+        "lists",
+        "most",
+        "place",
+        "queue",
+        "session",
+    )
+
+    def __init__(self, session: Session, command: Browse, queue: Queue, most: int) -> None:
+        self.session = session
+        self.command = command
+        self.queue = queue
+        self.most = most
+        self.lists: list[list[Message]] = []
+        self.deferred: list[list[Deferral]] = []
+        #: Where in the first of the lists it is, and the lowest sequence that is wanted.
+        self.place = 0
+        self.first = command.first
+        self.found: list[_Found] = []
+        #: Answers of the storage that it waits for, and up to which sequence all is known.
+        self.awaited = 0
+        self.horizon = -1
+        self.charged = 0
+
+
+class PendingBrowse(PendingFetch):
+    """A portion of a tail that somebody wants to see."""
+
+    __slots__ = ("look",)
+
+    def __init__(self, queue: Queue, tail: Tail, high_priority: bool, look: _Look) -> None:
+        super().__init__(queue, tail, high_priority)
+        self.look = look
+
+
+class Browsing:
+    """Serves those who look into queues."""
+
+    __slots__ = ("_core", "_directory", "_looks")
+
+    def __init__(self, core: Core, directory: Directory) -> None:
+        self._core = core
+        self._directory = directory
+        #: By session, in the order of asking; those that wait for the storage as well.
+        self._looks: dict[int, _Look] = {}
+
+    def browse(self, command: Command, session: Session) -> None:
+        """Begin to look; each session looks into one queue at a time."""
+        assert isinstance(command, Browse)
+        core = self._core
+        queue = self._directory.find_queue(command.channel, command.queue_id)
+        if queue is None:
+            core.reply(session, command.request, RESULT_NOT_FOUND)
+            return
+        channel = core.channels.find(command.channel)
+        if channel is not None:
+            if not channel.may_consume(session):
+                core.reply(session, command.request, RESULT_FORBIDDEN)
+                return
+            channel.audience.used = True
+        limits = core.limits
+        most = limits.max_browse_messages
+        if command.limit:
+            most = min(most, command.limit)
+        look = _Look(session, command, queue, most)
+        busy = session.number in self._looks or len(self._looks) >= limits.max_browses
+        if busy or not self._begin(look):
+            core.reply(session, command.request, RESULT_BUSY)
+
+    def _begin(self, look: _Look) -> bool:
+        """Copy the places of a queue; False when there is no room for that."""
+        core = self._core
+        queue = look.queue
+        states = look.command.states
+        charged = BROWSE_BYTES + _PLACE_BYTES * queue.count
+        if not core.has_room(charged):
+            return False
+        core.charge(charged)
+        look.charged = charged
+        look.found = []
+        look.horizon = -1
+        if states & BROWSED_IN_FLIGHT:
+            look.lists.append(list(queue.all_flights().values()))
+        if states & BROWSED_WAITING:
+            look.lists.append(queue.high.snapshot())
+            look.lists.append(queue.regular.snapshot())
+        if states & BROWSED_DEFERRED:
+            look.deferred.extend(queue.deferred.snapshot())
+        self._looks[look.session.number] = look
+        self._go_through(look)
+        return True
+
+    def forget(self, session: Session) -> None:
+        """A session has ended."""
+        look = self._looks.get(session.number)
+        if look is not None:
+            self._end(look)
+
+    def has_work(self) -> bool:
+        """Whether a list has to be looked through."""
+        for look in self._looks.values():  # noqa: SIM110 - any() would make a generator
+            if not look.awaited:
+                return True
+        return False
+
+    def go_on(self) -> None:
+        """Look through a portion for the one who has waited longest, who goes behind the others."""
+        for look in list(self._looks.values()):
+            if not look.awaited:
+                del self._looks[look.session.number]
+                self._looks[look.session.number] = look
+                self._core.change = 0  # it waits for no change
+                self._go_through(look)
+                return
+
+    def charged(self) -> int:
+        """What those take that are not answered."""
+        return sum([look.charged for look in self._looks.values()])
+
+    # --- In memory -------------------------------------------------------------------------------
+
+    def _go_through(self, look: _Look) -> None:
+        """Look through a portion of what is in memory; behind the last one, ask for the rest."""
+        left = _PORTION
+        work = 0
+        while look.lists and left > 0:
+            messages = look.lists[0]
+            stop = min(look.place + left, len(messages))
+            for place in range(look.place, stop):
+                self._consider(look, messages[place])
+            work += stop - look.place
+            left -= stop - look.place + 1
+            look.place = stop
+            if stop == len(messages):
+                look.lists.pop(0)
+                look.place = 0
+        while not look.lists and look.deferred and left > 0:
+            entries = look.deferred[0]
+            stop = min(look.place + left, len(entries))
+            for place in range(look.place, stop):
+                self._consider(look, entries[place].message)
+            work += stop - look.place
+            left -= stop - look.place + 1
+            look.place = stop
+            if stop == len(entries):
+                look.deferred.pop(0)
+                look.place = 0
+        self._core.work += work // _LOOKED_AT_PER_UNIT
+        if not look.lists and not look.deferred:
+            self._fetch(look)
+
+    def _consider(self, look: _Look, message: Message) -> None:
+        """Keep a message if it fits, and is among the first that do."""
+        command = look.command
+        sequence = message.sequence
+        if sequence < look.first or message.marks & MARK_GONE:
+            return
+        found = look.found
+        if len(found) >= look.most and sequence >= found[0].sequence:
+            return
+        if command.message_id and message.message_id != command.message_id:
+            return
+        self._keep(look, _Found(sequence, message, None))
+
+    def _keep(self, look: _Look, found: _Found) -> None:
+        if len(look.found) < look.most:
+            heapq.heappush(look.found, found)
+        elif found.sequence < look.found[0].sequence:
+            heapq.heapreplace(look.found, found)
+
+    # --- On disk only ----------------------------------------------------------------------------
+
+    def _fetch(self, look: _Look) -> None:
+        """Ask for what waits on disk only, or answer when there is none."""
+        queue = look.queue
+        if look.command.states & (BROWSED_WAITING | BROWSED_DEFERRED) and not queue.closed:
+            if queue.high_tail is not None:
+                self._fetch_tail(look, queue.high_tail, True)
+            if queue.regular_tail is not None:
+                self._fetch_tail(look, queue.regular_tail, False)
+        if not look.awaited:
+            self._answer(look)
+
+    def _fetch_tail(self, look: _Look, tail: Tail, high_priority: bool) -> None:
+        core = self._core
+        after = max(tail.after, look.first - 1)
+        if tail.last <= after:
+            return
+        look.awaited += 1
+        core.last_fetch += 1
+        core.fetches[core.last_fetch] = PendingBrowse(look.queue, tail, high_priority, look)
+        most_bytes = look.command.max_bytes or core.limits.max_read_bytes
+        core.out.append(
+            Fetch(
+                core.last_fetch,
+                look.queue.key,
+                high_priority,
+                after,
+                tail.last,
+                look.most,
+                min(most_bytes, core.limits.max_read_bytes),
+            )
+        )
+
+    def fetched(self, asked: PendingBrowse, command: Fetched) -> None:
+        """Take what the storage has found; the queue is not told."""
+        look = asked.look
+        if self._looks.get(look.session.number) is not look:
+            return
+        look.awaited -= 1
+        tail = asked.tail
+        if command.up_to < tail.last and (look.horizon < 0 or command.up_to < look.horizon):
+            look.horizon = command.up_to
+        wanted = look.command.message_id
+        for kept in command.messages:
+            if kept.sequence in tail.skip or (wanted and kept.message_id != wanted):
+                continue
+            item = _of_kept(look.queue, kept, asked.high_priority, self._core.now)
+            self._keep(look, _Found(kept.sequence, None, item))
+        if not look.awaited:
+            self._core.change = 0
+            self._answer(look)
+
+    # --- The answer ------------------------------------------------------------------------------
+
+    def _answer(self, look: _Look) -> None:
+        """Show what was found and is still there, in its order.
+
+        Where all of it is gone, or beyond what the storage has looked at, there may be more: then
+        look on behind it.
+        """
+        core = self._core
+        command = look.command
+        self._end(look)
+        if look.queue.closed:
+            core.reply(look.session, command.request, RESULT_NOT_FOUND)
+            return
+        limits = core.limits
+        most_bytes = min(command.max_bytes or limits.max_read_bytes, limits.max_read_bytes)
+        items: list[BrowsedMessage] = []
+        looked = look.horizon
+        for found in sorted(look.found, key=_sequence_of):
+            if 0 <= look.horizon < found.sequence:
+                break
+            item = self._item(found)
+            if len(look.found) == look.most:
+                looked = max(looked, found.sequence)
+            if item is None or not item.state & command.states:
+                continue
+            if items and items[len(items) - 1].sequence == item.sequence:
+                continue  # it went to the disk meanwhile, or came from there
+            most_bytes -= item.size
+            if items and most_bytes < 0:
+                break
+            items.append(item)
+        if not items and looked >= 0:
+            look.first = looked + 1
+            if not self._begin(look):
+                core.reply(look.session, command.request, RESULT_BUSY)
+            return
+        core.work += len(items)
+        hides = look.queue.options.hide_client_names
+        core.reply(look.session, command.request, RESULT_OK, BrowseSnapshot(items, hides))
+
+    def _item(self, found: _Found) -> BrowsedMessage | None:
+        """What was found as it is now; None when it is gone, or has another place."""
+        message = found.message
+        if message is None:
+            return found.item
+        if message.marks & MARK_GONE or message.sequence != found.sequence:
+            return None
+        return self._of_message(message)
+
+    def _of_message(self, message: Message) -> BrowsedMessage:
+        """A message in memory as it is now."""
+        rare = message.rare
+        state = BROWSED_WAITING
+        due_s: float | None = None
+        if message.holder is not None or message.holders:
+            state = BROWSED_IN_FLIGHT
+        elif rare is not None and rare.due_at != AT_ONCE:
+            state = BROWSED_DEFERRED
+            due_s = rare.due_at
+        kept = message.marks & (MARK_SAVED | MARK_SAVING) != 0
+        return BrowsedMessage(
+            message.sequence,
+            message.message_id,
+            message.source,
+            message,
+            message.size,
+            message.high_priority,
+            message.wants_confirm,
+            kept,
+            state,
+            message.attempts,
+            message.put_backs,
+            _moment(message.expires_at),
+            due_s,
+        )
+
+    def _end(self, look: _Look) -> None:
+        self._core.refund(look.charged)
+        look.charged = 0
+        look.lists = []
+        look.deferred = []
+        self._looks.pop(look.session.number, None)
+
+
+def _of_kept(queue: Queue, kept: KeptMessage, high_priority: bool, now: float) -> BrowsedMessage:
+    """A message that waits on disk only, or has not come back from there since the start."""
+    deferred = kept.due_at > now
+    producer = Origin(0, kept.source, None, None, kept.door)
+    message = Message(
+        kept.message_id,
+        producer,
+        queue.channel_name if kept.channel is None else kept.channel,
+        queue.queue_id,
+        kept.size,
+        kept.wire,
+        MARK_HIGH if high_priority else 0,
+        kept.sequence,
+    )
+    return BrowsedMessage(
+        kept.sequence,
+        kept.message_id,
+        kept.source,
+        message,
+        kept.size,
+        high_priority,
+        kept.wants_confirm,
+        True,
+        BROWSED_DEFERRED if deferred else BROWSED_WAITING,
+        kept.attempts,
+        kept.put_backs,
+        _moment(kept.expires_at),
+        kept.due_at if deferred else None,
+    )
+
+
+def _moment(expires_at: float) -> float | None:
+    return None if expires_at == NEVER else expires_at
+
+
+def _sequence_of(found: _Found) -> int:
+    return found.sequence

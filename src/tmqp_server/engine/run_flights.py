@@ -1,0 +1,117 @@
+"""The books on messages as far as runs need them: the part of ``flights.py`` for many at once."""
+
+from __future__ import annotations
+
+from tmqp_server.engine.commands import PushRun
+from tmqp_server.engine.core import Core
+from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
+from tmqp_server.engine.model.client import Client, Origin
+from tmqp_server.engine.model.message import MARK_SAVING, Message
+from tmqp_server.engine.model.queues import Queue
+
+__all__ = ["RunFlights"]
+
+
+class RunFlights:
+    """What of ``Flights`` is about runs."""
+
+    __slots__ = ("_core", "_window")
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._window = core.limits.max_in_flight_per_session
+
+    def take_off_run(
+        self,
+        queue: Queue,
+        run: PushRun,
+        contents: tuple[list[str], list[int], list[object]],
+        holders: list[Client],
+        origin: Origin,
+        marks: int,
+        now: float,
+    ) -> list[Message] | None:
+        """``admit``, ``give`` and ``take_off`` for messages of a run: the first is for the first of
+        *holders*, and so on; *contents* are those of its wire form.
+
+        The caller counts, by ``hold_run``, what the holders have in hand.  Returns the messages
+        that are to be saved, if *marks* say so.  None, with nothing done, when one of them would be
+        a duplicate.
+        """
+        if queue.duplicates:
+            return None
+        timed = None if queue.timed is None else queue.timed.messages
+        saves = marks & MARK_SAVING != 0
+        taken = 0
+        channel, queue_id = run.channel, run.queue_id
+        ids, sizes, wires = contents
+        messages: list[Message] = []
+        flights = queue.flights
+        sequence = queue.sequence
+        for place in range(len(holders)):
+            message_id = ids[place]
+            if message_id in flights or (timed and message_id in timed):
+                for earlier in range(place):
+                    del flights[ids[earlier]]
+                return None
+            sequence += 1
+            size, wire = sizes[place], wires[place]
+            message = Message(message_id, origin, channel, queue_id, size, wire, marks, sequence)
+            message.attempts = 1
+            message.sent_at = now
+            message.holder = holders[place]
+            taken += size
+            flights[message_id] = message
+            if saves:
+                messages.append(message)
+        count = len(holders)
+        queue.count += count
+        queue.bytes += taken
+        self._core.message_bytes += taken + count * MESSAGE_OVERHEAD_BYTES
+        if now + queue.ack_timeout_s < queue.timer.wake_at:
+            self._core.wakeups.arm(queue.timer, now + queue.ack_timeout_s)
+        return messages
+
+    def room(self, client: Client) -> int:
+        """How many messages a consumer may still be given."""
+        return self._window - client.in_flight
+
+    def hold_run(self, client: Client, count: int) -> None:
+        """Count so many messages of a run that a consumer has in hand."""
+        client.in_flight += count
+        if client.in_flight >= self._window and not client.full:
+            self._fill(client)
+
+    def line_up_run(
+        self,
+        queue: Queue,
+        run: PushRun,
+        contents: tuple[list[str], list[int], list[object]],
+        first: int,
+        origin: Origin,
+        marks: int,
+    ) -> None:
+        """``admit`` each message of a run from a place on, and let it wait behind the others."""
+        ids, sizes, wires = contents
+        channel, queue_id = run.channel, run.queue_id
+        sequence = queue.sequence + first
+        taken = 0
+        for place in range(first, len(ids)):
+            sequence += 1
+            size = sizes[place]
+            taken += size
+            queue.put_last(
+                Message(ids[place], origin, channel, queue_id, size, wires[place], marks, sequence)
+            )
+        count = len(ids) - first
+        queue.count += count
+        queue.bytes += taken
+        self._core.message_bytes += taken + count * MESSAGE_OVERHEAD_BYTES
+
+    def _fill(self, client: Client) -> None:
+        """Let no queue that keeps its messages send to *client* before it has answered some."""
+        client.full = True
+        client.closely = True
+        session = self._core.sessions.get(client.number)
+        if session is not None:
+            self._core.recount(session)

@@ -1,0 +1,101 @@
+"""Makes the doors that the configuration asks for."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import final
+
+from tmqp.address import Address
+from tmqp.errors import LocalProtocolError
+from tmqp_server.config import ConfigError, ServerConfig
+from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.port import Door, IdSource
+from tmqp_server.doors.registry import Bodies, DoorContext, DoorRegistry, HttpKind
+from tmqp_server.settings.doors import DoorSettings
+
+__all__ = ["Doors", "OpenDoor", "door_name", "further_doors"]
+
+
+@final
+class OpenDoor:
+    """A door, and where it is to listen."""
+
+    def __init__(self, settings: DoorSettings, door: Door, addresses: tuple[Address, ...]) -> None:
+        self.settings = settings
+        self.protocol = settings.protocol
+        self.door = door
+        self.addresses = addresses
+
+
+@final
+class Doors:
+    """All doors of a server.
+
+    :param registry: the protocols that it knows.
+    :raises ConfigError: when one cannot be opened.
+
+    Attributes: ``native``, the TMQP door; ``further``, the others, those of ``[web]`` first;
+    ``bodies``, one for each protocol, whether or not it is served.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        registry: DoorRegistry,
+        new_id: IdSource,
+        wall_clock_offset_s: float,
+    ) -> None:
+        letters = Letters((), wall_clock_offset_s)
+        self.native = NativeDoor(new_id, config.connection, wall_clock_offset_s, letters)
+        self.bodies: list[Bodies] = []
+        for kind in registry:
+            bodies = self.native if kind.name == self.native.name else kind.bodies()
+            self.bodies.append(bodies)
+            letters.add(bodies)
+        self.further: list[OpenDoor] = []
+        for settings in further_doors(config):
+            context = DoorContext(
+                new_id,
+                wall_clock_offset_s,
+                letters,
+                config.connection,
+                settings.limits,
+                self.native,
+            )
+            self.further.append(_opened(settings, registry, context))
+
+
+def further_doors(config: ServerConfig) -> list[DoorSettings]:
+    """The doors beside TMQP's: the table ``[web]`` is short for one of HTTP."""
+    found: list[DoorSettings] = []
+    if config.web.listen:
+        limits = dataclasses.asdict(config.web.limits)
+        found.append(DoorSettings(HttpKind.name, config.web.listen, limits))
+    return [*found, *config.doors]
+
+
+def _opened(settings: DoorSettings, registry: DoorRegistry, context: DoorContext) -> OpenDoor:
+    name = settings.protocol
+    try:
+        kind = registry.find(name)
+        addresses = settings.listen or (Address(port=kind.default_port, tls=settings.tls),)
+        return OpenDoor(settings, kind.open(context), addresses)
+    except (LocalProtocolError, ValueError) as error:
+        raise ConfigError(f"doors: {name}: {error}") from error
+    except ModuleNotFoundError as error:
+        # An extra has the name of the protocol that needs it.
+        raise ConfigError(
+            f"the door {name} needs the package {error.name}: install tmqp[{name}]"
+        ) from error
+
+
+def door_name(protocol: str, address: Address) -> str:
+    """An address that is listened on by a door, as people write it: ``http://127.0.0.1:80``."""
+    scheme, _, rest = str(address).partition("://")
+    if not rest:
+        return f"{protocol}+{address}" if protocol != HttpKind.name else str(address)
+    secure = scheme == "tmqs"
+    if protocol == HttpKind.name:
+        return f"http{'s' if secure else ''}://{rest}"
+    return f"{protocol}{'+tls' if secure else ''}://{rest}"

@@ -1,0 +1,174 @@
+"""Full queues: what has waited longest may make way; expired messages may become dead letters."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tmqp_server.engine.kept import KeptWorld
+from tests.tmqp_server.engine.world import World
+from tmqp.constants import STATUS_PULL
+from tmqp_server.engine.commands import Batch, Command, Push
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.options import DEAD_LETTER, DROP_OLDEST, QueueChanges
+
+DEAD = ("dead", 1)
+
+
+def full(world: World, **changes: object) -> World:
+    """A world with a queue that holds three messages: h of high priority, m1 and m2."""
+    options = {"status": STATUS_PULL, "message_limit": 3, **changes}
+    world.create(QueueChanges(**options))  # type: ignore[arg-type]
+    world.push("h", high=True)
+    world.push("m1")
+    world.push("m2")
+    return world
+
+
+def waiting(world: World, channel: str = "ch") -> list[str]:
+    queue = world.queue(channel)
+    found = [*queue.high.messages(), *queue.regular.messages()]
+    return [each.message_id for each in found]
+
+
+def test_a_full_queue_refuses() -> None:
+    world = full(World())
+    assert world.push("m3") == ["p wire of m3: 482"]
+    assert waiting(world) == ["h", "m1", "m2"]
+    assert "displaced" not in world.books()
+
+
+def test_what_has_waited_longest_makes_way() -> None:
+    world = full(World(), when_full=DROP_OLDEST)
+    assert world.push("m3", wants=True) == ["p: m3 ok F"]
+    assert waiting(world) == ["h", "m2", "m3"]
+    for number in range(4, 7):
+        world.push(f"h{number}", high=True)
+    assert waiting(world) == ["h4", "h5", "h6"], "high priority last"
+    assert (world.books()["dropped"], world.books()["displaced"]) == (4, 4)
+
+
+def test_it_makes_way_to_the_dead_letters() -> None:
+    world = full(World(), when_full=DEAD_LETTER, dead_letter=DEAD)
+    world.push("m3")
+    world.push("m4")
+    assert waiting(world) == ["h", "m3", "m4"]
+    assert waiting(world, "dead") == ["m1", "m2"]
+    assert (world.books()["dead"], world.books()["displaced"]) == (2, 2)
+
+
+def test_a_producer_that_still_waits_is_told() -> None:
+    world = World()
+    world.create(
+        QueueChanges(message_limit=1, when_full=DROP_OLDEST, delivery_handler="ack-consumer")
+    )
+    world.push("m1", wants=True)
+    assert world.push("m2", wants=True) == ["p: m1 no limit-exceeded F"]
+
+
+def test_bytes() -> None:
+    world = World()
+    world.create(QueueChanges(status=STATUS_PULL, bytes_limit=100, when_full=DROP_OLDEST))
+    for number in range(10):
+        world.push(f"m{number}", size=10)
+    world.push("large", size=75)
+    assert waiting(world) == ["m8", "m9", "large"]
+    assert world.queue().bytes == 95
+    assert world.push("larger", size=101) == ["p wire of larger: 482"]
+    assert waiting(world) == ["m8", "m9", "large"], "nothing makes way for what cannot fit"
+
+
+def test_bytes_refuse_too() -> None:
+    world = World()
+    world.create(QueueChanges(status=STATUS_PULL, bytes_limit=25))
+    world.push("m1")
+    world.push("m2")
+    assert world.push("m3") == ["p wire of m3: 482"]
+
+
+def test_what_is_in_flight_does_not_make_way() -> None:
+    world = World()
+    world.create(QueueChanges(bytes_limit=20, when_full=DROP_OLDEST))
+    world.join("a")
+    world.push("m1")
+    world.push("m2")
+    assert world.push("m3") == ["p wire of m3: 482"]
+    world.ack("a", "m1")
+    assert world.push("m3") == ["a <- m3 FA"]
+
+
+def test_a_full_server_drops_nothing() -> None:
+    world = full(World(EngineLimits(max_total_bytes=300_000)), when_full=DROP_OLDEST)
+    world.update(QueueChanges(message_limit=1_000))
+    while world.push("more", size=20_000) != ["p wire of more: 503"]:
+        pass
+    assert waiting(world)[:3] == ["h", "m1", "m2"]
+
+
+def test_a_batch_is_refused_as_a_whole() -> None:
+    world = full(World(), when_full=DROP_OLDEST)
+    number = world.numbers["p"]
+    pushes: list[Command] = [
+        Push(number, f"b{each}", "ch", 1, False, False, 10, "wire") for each in range(2)
+    ]
+    assert world.step(Batch(number, "batch", pushes)) == ["p batch: 482"]
+    assert waiting(world) == ["h", "m1", "m2"]
+
+
+@pytest.mark.parametrize("when_full", [DROP_OLDEST, DEAD_LETTER])
+def test_stored_messages_make_way_on_disk_too(when_full: str) -> None:
+    world = KeptWorld()
+    full(world, when_full=when_full, dead_letter=DEAD, durable=True)
+    world.sync()
+    world.push("m3")
+    world.sync()
+    world.crash()
+    world.sync()
+    assert waiting(world) == ["h", "m2", "m3"]
+    if when_full == DEAD_LETTER:
+        assert waiting(world, "dead") == ["m1"]
+
+
+def test_what_lies_on_disk_only_comes_in_its_turn() -> None:
+    world = KeptWorld()
+    changes = QueueChanges(
+        status=STATUS_PULL, durable=True, memory_limit=2, message_limit=6, when_full=DROP_OLDEST
+    )
+    world.create(changes)
+    for number in range(30):
+        world.push(f"m{number}")
+        world.sync()
+    queue = world.queue()
+    assert queue.regular_in_all() == 6
+    assert world.books()["displaced"] == 24
+    world.join("a")
+    world.pull("a", 2)
+    world.sync()
+    assert waiting(world)[0] == "m26"
+
+
+def test_expired_messages_become_dead_letters() -> None:
+    world = World()
+    world.create(
+        QueueChanges(message_timeout_ms=500, dead_letter=DEAD, expired_to_dead_letter=True)
+    )
+    world.push("m1")
+    world.wait(1)
+    assert waiting(world) == []
+    assert waiting(world, "dead") == ["m1"]
+    assert world.books()["dead"] == 1
+    assert "expired" not in world.books()
+    world.wait(100)
+    assert waiting(world, "dead") == ["m1"], "there it may wait"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        QueueChanges(when_full="explode"),
+        QueueChanges(when_full=DEAD_LETTER),
+        QueueChanges(expired_to_dead_letter=True),
+        QueueChanges(bytes_limit=-1),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(changes: QueueChanges) -> None:
+    assert World().create(changes)[-1] == "admin create: 400"

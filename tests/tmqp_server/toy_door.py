@@ -1,0 +1,334 @@
+"""A door of another protocol for tests: a line of JSON for each request, answer and delivery.
+
+Requests: ``{"do": "connect", "id": ...}``, ``join``, ``leave``, ``push``, ``pull``, ``ack``,
+``nack`` and ``send`` (to another client).  A message's contents are the keys of :data:`FIELDS`,
+``headers``, ``properties`` and ``body`` in base64.  Its wire form is its own: nothing of TMQP.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from tmqp_server.doors.letters import Letter, Letters, Property
+from tmqp_server.doors.names import exact_channel, foreign_name
+from tmqp_server.doors.port import Door, DoorSession
+from tmqp_server.doors.registry import DoorContext, DoorKind
+from tmqp_server.engine.commands import (
+    BY_ID,
+    Acknowledge,
+    Command,
+    Connect,
+    Disconnect,
+    Join,
+    Leave,
+    Pull,
+    Push,
+    PushExtras,
+    SendDirect,
+)
+from tmqp_server.engine.effects import (
+    Accept,
+    AnswerPull,
+    CloseSession,
+    Confirm,
+    Deliver,
+    DeliverPulled,
+    Effect,
+    EndPull,
+    Forward,
+    Inform,
+    Refuse,
+    Reply,
+)
+from tmqp_server.engine.model.message import Message
+
+__all__ = ["FIELDS", "ToyBodies", "ToyDoor", "ToyKind", "ToySession", "ToyWire", "lines_of"]
+
+#: Attributes of a letter that are keys of a message here.
+FIELDS = (
+    "content_type",
+    "correlation_id",
+    "reply_to",
+    "kind",
+    "priority",
+    "timestamp_ms",
+    "expires_ms",
+    "group_key",
+    "traceparent",
+    "tracestate",
+)
+_DEFAULTS = Letter(b"")
+
+
+class ToyWire:
+    """A message as this door keeps it."""
+
+    def __init__(self, head: dict[str, Any], body: bytes) -> None:
+        self.head = head
+        self.body = body
+
+
+class ToyBodies:
+    """What is kept of the door's messages: a line of JSON, then the body."""
+
+    name = "toy"
+    number = 250
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        wire = message.wire
+        assert isinstance(wire, ToyWire), "nobody else's message is kept by this door"
+        head = json.dumps({**wire.head, "id": message.message_id}).encode() + b"\n"
+        return head + wire.body, len(head), len(wire.body)
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        raise ValueError("this door has no transactions")
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        line, _, payload = body.partition(b"\n")
+        head = json.loads(line)
+        wire = ToyWire(head, payload)
+        return wire, head["id"], head["source"], head["channel"], len(body)
+
+    def letter(self, wire: object) -> Letter:
+        assert isinstance(wire, ToyWire), "nobody else's message is read by this door"
+        head = wire.head
+        letter = Letter(
+            wire.body,
+            head.get("id", ""),
+            head.get("source", ""),
+            head.get("to", head.get("channel", "")),
+            head.get("queue", 0),
+        )
+        for field in FIELDS:
+            if field in head:
+                setattr(letter, field, head[field])
+        letter.headers = [(key, value) for key, value in head.get("headers", [])]
+        for name, kind, value in head.get("properties", []):
+            letter.properties.append(Property(name, kind, value))
+        return letter
+
+
+def _message_line(what: str, letter: Letter, **more: object) -> bytes:
+    line: dict[str, Any] = {"is": what, "id": letter.message_id, "source": letter.source, **more}
+    for field in FIELDS:
+        if getattr(letter, field) != getattr(_DEFAULTS, field):
+            line[field] = getattr(letter, field)
+    if letter.headers:
+        line["headers"] = [list(pair) for pair in letter.headers]
+    if letter.properties:
+        line["properties"] = [[each.name, each.kind, each.value] for each in letter.properties]
+    line["body"] = base64.b64encode(letter.body).decode()
+    return _line(line)
+
+
+def _channel(asked: dict[str, Any]) -> str:
+    """Names differ by case here."""
+    return exact_channel(asked["channel"].encode())
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return json.dumps(value).encode() + b"\n"
+
+
+def lines_of(data: bytes) -> list[dict[str, Any]]:
+    """What a session has sent."""
+    return [json.loads(line) for line in data.splitlines()]
+
+
+class ToyDoor(Door):
+    """Opens sessions; ``encoded`` and ``translated`` count what it was asked for."""
+
+    name = ToyBodies.name
+    number = ToyBodies.number
+
+    def __init__(self, letters: Letters, mark: str = "", *, per_session: bool = False) -> None:
+        self.per_session = per_session
+        self.letters = letters
+        self.mark = mark
+        self.encoded = 0
+        self.translated = 0
+        self._bodies = ToyBodies()
+
+    def open(self, session: int, now: float) -> ToySession:
+        return ToySession(self, session)
+
+    def letter_of(self, message: Message) -> Letter:
+        """Its own messages are read without anybody's help."""
+        if isinstance(message.wire, ToyWire):
+            letter = self._bodies.letter(message.wire)
+            letter.message_id = message.message_id
+            letter.source = message.source
+            return letter
+        self.translated += 1
+        return self.letters.of(message)
+
+    def encode_delivery(self, effect: Deliver) -> bytes:
+        self.encoded += 1
+        letter = self.letter_of(effect.message)
+        if effect.hide_source:
+            letter.source = ""
+        more: dict[str, object] = {"mark": self.mark} if self.mark else {}
+        return _message_line(
+            "message",
+            letter,
+            channel=foreign_name(effect.channel).decode(),
+            queue=effect.message.queue_id,
+            answer=effect.wants_acknowledge,
+            **more,
+        )
+
+    def encode_forward(self, effect: Forward) -> bytes:
+        letter = self.letters.of_wire(effect.wire, effect.door)
+        return _message_line("direct", letter, number=letter.queue_id)
+
+    def encode_event(self, effect: Inform) -> bytes:
+        raise AssertionError("nobody subscribes to events here")
+
+    def letter(self, wire: object) -> Letter:
+        return self._bodies.letter(wire)
+
+    def stored(self, message: Message) -> tuple[bytes, int, int]:
+        return self._bodies.stored(message)
+
+    def unpacked(self, data: bytes) -> list[tuple[bytes, int, int, bool]]:
+        return self._bodies.unpacked(data)
+
+    def restored(self, body: bytes) -> tuple[object, str, str, str, int]:
+        return self._bodies.restored(body)
+
+
+class ToyKind(DoorKind):
+    """The protocol, for a server to serve."""
+
+    name = ToyBodies.name
+    number = ToyBodies.number
+    default_port = 0
+
+    def bodies(self) -> ToyBodies:
+        return ToyBodies()
+
+    def open(self, context: DoorContext) -> ToyDoor:
+        if context.limits:
+            raise ValueError("it has no limits")
+        return ToyDoor(context.letters)
+
+
+class ToySession(DoorSession):
+    """One connection."""
+
+    def __init__(self, door: ToyDoor, number: int) -> None:
+        super().__init__()
+        self._door = door
+        self._number = number
+        self._buffer = b""
+        self._out = bytearray()
+        self._client_id = ""
+        self._connected = False
+        self._delivered = 0
+
+    def receive(self, data: bytes, now: float) -> Sequence[Command]:
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        commands: list[Command] = []
+        for line in lines:
+            asked = json.loads(line)
+            commands.append(getattr(self, f"_{asked.pop('do')}")(asked))
+        return commands
+
+    def _connect(self, asked: dict[str, Any]) -> Command:
+        self._client_id = asked["id"]
+        return Connect(self._number, None, self._client_id, door=self._door.name)
+
+    def _join(self, asked: dict[str, Any]) -> Command:
+        return Join(self._number, "join", _channel(asked))
+
+    def _leave(self, asked: dict[str, Any]) -> Command:
+        return Leave(self._number, "leave", _channel(asked))
+
+    def _pull(self, asked: dict[str, Any]) -> Command:
+        return Pull(self._number, "pull", _channel(asked), asked["queue"], asked.get("count", 1))
+
+    def _wire(self, asked: dict[str, Any]) -> ToyWire:
+        body = base64.b64decode(asked.pop("body", ""))
+        return ToyWire({**asked, "source": self._client_id}, body)
+
+    def _push(self, asked: dict[str, Any]) -> Command:
+        wire = self._wire(asked)
+        extras = PushExtras(expires_in_ms=asked["ttl_ms"]) if "ttl_ms" in asked else None
+        high = asked.get("priority", 4) > 4
+        size = len(wire.body) + 100
+        place = (_channel(asked), asked["queue"])
+        wants = asked.get("confirm", True)
+        return Push(self._number, asked["id"], *place, high, wants, size, wire, extras)
+
+    def _send(self, asked: dict[str, Any]) -> Command:
+        wire = self._wire(asked)
+        who = (BY_ID, asked["to"], False)
+        return SendDirect(self._number, *who, len(wire.body), wire, "send", asked["id"], 0)
+
+    def _ack(self, asked: dict[str, Any]) -> Command:
+        return Acknowledge(self._number, asked["id"], _channel(asked), asked["queue"])
+
+    def _nack(self, asked: dict[str, Any]) -> Command:
+        place = (_channel(asked), asked["queue"])
+        return Acknowledge(self._number, asked["id"], *place, False, asked["reason"])
+
+    def receive_eof(self, now: float) -> Sequence[Command]:
+        return self.close("the peer has ended the connection", now)
+
+    def close(self, reason: str, now: float) -> Sequence[Command]:
+        self.closed = True
+        self.close_reason = self.close_reason or reason
+        if not self._connected:
+            return []
+        self._connected = False
+        return [Disconnect(self._number)]
+
+    def apply(self, effect: Effect, now: float) -> Sequence[Command]:
+        if isinstance(effect, Accept):
+            self._connected = True
+            self._say({"is": "accepted", "id": effect.client_id})
+        elif isinstance(effect, Refuse):
+            self._say({"is": "refused", "code": effect.code})
+            return self.close("refused", now)
+        elif isinstance(effect, Confirm):
+            confirm = {"is": "confirm", "id": effect.message_id, "positive": effect.positive}
+            self._say({**confirm, "reason": effect.reason})
+        elif isinstance(effect, Reply):
+            what = effect.request if isinstance(effect.request, str) else "push"
+            self._say({"is": "reply", "to": what, "code": effect.code})
+        elif isinstance(effect, (DeliverPulled, AnswerPull)):
+            letter = self._door.letter_of(effect.message)
+            self._out += _message_line("pulled", letter, queue=effect.message.queue_id)
+        elif isinstance(effect, EndPull):
+            self._say({"is": "end", "reason": effect.reason})
+        elif isinstance(effect, CloseSession):
+            return self.close(effect.reason, now)
+        self.outbound_bytes = len(self._out)
+        return []
+
+    def _say(self, value: dict[str, Any]) -> None:
+        self._out += _line(value)
+
+    def deliver(self, data: bytes) -> None:
+        self._out += data
+        self.outbound_bytes = len(self._out)
+
+    def deliver_own(self, effect: Deliver, shared: bytes) -> None:
+        self._delivered += 1
+        self._say({"is": "head", "number": self._delivered, "for": effect.message.message_id})
+        self.deliver(shared)
+
+    def data_to_send(self) -> bytes:
+        data = bytes(self._out)
+        self._out.clear()
+        self.outbound_bytes = 0
+        return data
+
+    def next_deadline(self) -> float | None:
+        return None
+
+    def on_deadline(self, now: float) -> Sequence[Command]:
+        return []
