@@ -6,12 +6,14 @@ import gc
 import logging
 import os
 import socket
+import statistics
 from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import pytest
 
+from tests.machine import machine_s
 from tests.tmqp_server.peers import greeting, operation, push
 from tests.tmqp_server.settings.users_classes import Everywhere, Failing, Loud
 from tests.tmqp_server.wires import Wire, dial, serving, settled, wire
@@ -250,8 +252,13 @@ async def test_whoever_answers_pings_stays() -> None:
 
 @pytest.mark.alone
 async def test_a_busy_server_keeps_time() -> None:
-    """Deadlines are served between chunks, however many there are."""
+    """Deadlines are served between chunks, however many there are.
+
+    The middle one of five waits counts: where deadlines starve every ping is late, where the
+    machine stands still for a moment one is.
+    """
     limits = Limits(ping_interval_s=0.3)
+    waits: list[float] = []
     async with (
         serving(connection=limits) as server,
         wire(server, "silent") as silent,
@@ -259,12 +266,13 @@ async def test_a_busy_server_keeps_time() -> None:
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(_flood, busy)
-        for _ in range(3):
+        for _ in range(5):
             began = anyio.current_time()
             assert (await silent.hear()).type == MessageType.PING
-            assert anyio.current_time() - began < 1.5
+            waits.append(anyio.current_time() - began)
             await silent.say(Frame.build(MessageType.PONG))
         tasks.cancel_scope.cancel()
+    assert statistics.median(waits) < max(1.5, 60 * machine_s()), waits
 
 
 async def _flood(client: Wire) -> None:
