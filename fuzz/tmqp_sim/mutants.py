@@ -35,8 +35,8 @@ from tmqp_server.engine.model.timers import Wakeups
 from tmqp_server.engine.operations.administration import Administration
 from tmqp_server.engine.operations.clients import Clients
 from tmqp_server.engine.run_flights import RunFlights
+from tmqp_server.hub.coalescing import Coalescer
 from tmqp_server.hub.outlets import Outlets
-from tmqp_server.hub.runs import OpenRuns
 from tmqp_server.storage.journal import Journal
 from tmqp_sim.answer_bugs import ANSWER_BUGS
 from tmqp_sim.appointment_bugs import APPOINTMENT_BUGS
@@ -309,13 +309,13 @@ def _never(original: Any) -> Any:
 
 
 def _drops_the_last(original: Any) -> Any:
-    def take(self: OpenRuns) -> Any:
-        runs = original(self)
-        for run in runs:
-            for part in run.parts:
-                if len(part.sessions) > 1:
-                    part.sessions.pop()
-        return runs
+    def take(self: Coalescer) -> Any:
+        taken = original(self)
+        for coalesced in taken:
+            for share in coalesced.shares:
+                if len(share.sessions) > 1:
+                    share.sessions.pop()
+        return taken
 
     return take
 
@@ -527,12 +527,12 @@ _LIST: Final = (
         Outlets, "hand_out", _skips_the_last,
     ),
     Mutant(
-        "overtaken-run", "what is for a session of a run goes out before the run",
-        OpenRuns, "meets_any", _never,
+        "overtaken-run", "what is for a session goes out before its coalesced deliveries",
+        Coalescer, "meets_any", _never,
     ),
     Mutant(
-        "short-run", "the last of several sessions of a run gets nothing",
-        OpenRuns, "take", _drops_the_last,
+        "short-run", "the last of several sessions gets no coalesced deliveries",
+        Coalescer, "take", _drops_the_last,
     ),
     Mutant(
         "asks-no-answer", "a message that is sent again asks for no acknowledge",

@@ -1,8 +1,8 @@
-"""The door sessions of a hub, and how effects come to them: encoded once, in order, in runs.
+"""The door sessions of a hub, and how effects come to them: encoded once, in order, coalesced.
 
 Theory of operation.  An effect for one session is given to that session.  One for several is
 encoded once for each door among them and shared.  Deliveries to the same list of sessions are
-collected in runs (``runs.py``), which go out before anything else for one of their sessions, when
+coalesced (``coalescing.py``): they go out before anything else for one of their sessions, when
 they are large, and at the end of every turn (:meth:`Outlets.flush`).
 
 Sessions with something to send are remembered in the order they were touched.  When one has a
@@ -39,7 +39,7 @@ from tmqp_server.engine.effects import (
     Refuse,
     Reply,
 )
-from tmqp_server.hub.runs import OpenRuns, Run
+from tmqp_server.hub.coalescing import Coalesced, Coalescer
 
 __all__ = ["FOR_ONE", "Fault", "ForOne", "Outlets"]
 
@@ -71,8 +71,8 @@ ForOne: TypeAlias = (
     | Left
 )
 
-#: A run of so many bytes goes out; joining copies them.
-_MOST_RUN_BYTES: Final = 262_144
+#: What is coalesced goes out at so many bytes; joining copies them.
+_MOST_COALESCED_BYTES: Final = 262_144
 #: Units of work that are a portion (``Broker.take_work``): some milliseconds.
 _PORTION_WORK: Final = 1_000
 #: The beginning of a smaller message is part of what a connection takes.
@@ -120,8 +120,8 @@ class Outlets:
         self._touched: dict[int, None] = {}
         self.woken: dict[int, None] = {}
         self._faults = faults
-        self._runs = OpenRuns()
-        #: Sessions whose deliveries begin with something of their own; they take part in no run.
+        self._coalescer = Coalescer()
+        #: Sessions whose deliveries begin with something of their own; they are never coalesced.
         self._apart: dict[int, None] = {}
 
     # -- sessions -------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class Outlets:
     def apply(self, effect: ForOne, now: float) -> Sequence[Command]:
         """Let the one session an effect is for carry it out; returns what it wants done then."""
         number = effect.session
-        if self._runs.open and self._runs.meets(number):
+        if self._coalescer.open and self._coalescer.meets(number):
             self.flush()
         session = self.sessions.get(number)
         if session is None:
@@ -230,35 +230,36 @@ class Outlets:
         return commands
 
     def deliver(self, effect: Deliver) -> None:
-        """Deliver now, or with others of a run."""
-        runs = self._runs
-        run = runs.find(effect.sessions)
-        if run is None:
+        """Deliver now, or coalesced with others."""
+        coalescer = self._coalescer
+        coalesced = coalescer.find(effect.sessions)
+        if coalesced is None:
             apart = bool(self._apart) and self._some_apart(effect.sessions)
-            if apart or not runs.comes_again(effect.sessions):
+            if apart or not coalescer.comes_again(effect.sessions):
                 self.hand_out(effect)
                 return
-            run = self._open_run(effect.sessions)
-        fault = runs.add(run, effect)
+            coalesced = self._open(effect.sessions)
+        fault = coalescer.add(coalesced, effect)
         if fault is not None:
             self._faults.append(Fault(0, fault))
-        if run.size >= self.portion_bytes or run.size >= _MOST_RUN_BYTES:
+        size = coalesced.size
+        if size >= self.portion_bytes or size >= _MOST_COALESCED_BYTES:
             self.flush()
 
-    def _open_run(self, numbers: list[int]) -> Run:
-        run = Run(numbers)
-        if not self._runs.has_room_for(run):
+    def _open(self, numbers: list[int]) -> Coalesced:
+        new = Coalesced(numbers)
+        if not self._coalescer.has_room_for(new):
             self.flush()
         for number in numbers:
             session = self.sessions.get(number)
             if session is not None:
-                run.admit(number, session, self.doors[number])
-        self._runs.open.append(run)
-        return run
+                new.admit(number, session, self.doors[number])
+        self._coalescer.open.append(new)
+        return new
 
     def hand_out(self, effect: Deliver | DeliverRun | Forward | Inform) -> None:
         """Encode once a door, share the bytes among its sessions."""
-        if self._runs.open and self._runs.meets_any(effect.sessions):
+        if self._coalescer.open and self._coalescer.meets_any(effect.sessions):
             self.flush()
         apart = bool(self._apart) and self._some_apart(effect.sessions)
         encoded: dict[Door, bytes] = {}
@@ -315,13 +316,14 @@ class Outlets:
                 self._give(number, session, data)
 
     def flush(self) -> None:
-        """Give what runs hold to their sessions."""
-        if not self._runs.open:
+        """Give what is coalesced to its sessions."""
+        if not self._coalescer.open:
             return
-        for run in self._runs.take():
-            for part in run.parts:
-                data = part.pieces[0] if len(part.pieces) == 1 else b"".join(part.pieces)
-                for number, session in part.sessions:
+        for coalesced in self._coalescer.take():
+            for share in coalesced.shares:
+                pieces = share.pieces
+                data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                for number, session in share.sessions:
                     self._give(number, session, data)
 
     def _give(self, number: int, session: DoorSession, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Deliveries collected in runs: every session hears the same, in the same order, as without."""
+"""Coalesced deliveries: every session hears the same, in the same order, as without."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.tmqp_server.line_door import LineDoor
 from tests.tmqp_server.outputs import faults, sent, touched
 from tmqp_server.engine.broker import Broker
+from tmqp_server.hub.coalescing import Coalesced, Coalescer
 from tmqp_server.hub.hub import Hub
-from tmqp_server.hub.runs import OpenRuns, Run
 
 SESSIONS = (1, 2, 3, 4)
 
@@ -50,37 +50,37 @@ def heard(chunks: list[tuple[int, bytes]], portion_bytes: int) -> list[list[str]
 @pytest.mark.cold  # a compiled class cannot be patched
 @settings(max_examples=200)
 @given(st.lists(lines, max_size=12), st.sampled_from([0, 40, 300]))
-def test_every_session_hears_the_same_as_without_runs(
+def test_every_session_hears_the_same_as_without(
     chunks: list[tuple[int, bytes]], portion_bytes: int
 ) -> None:
     collected = heard(chunks, portion_bytes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OpenRuns, "comes_again", lambda *_: False)
+        patch.setattr(Coalescer, "comes_again", lambda *_: False)
         assert collected == heard(chunks, portion_bytes)
 
 
-def test_runs_that_are_open_have_no_session_in_common() -> None:
-    runs = OpenRuns()
-    runs.open.append(Run([1, 2]))
-    assert not runs.has_room_for(Run([2, 3]))
-    assert runs.has_room_for(Run([3]))
-    runs.open.append(Run([3]))
-    assert not runs.has_room_for(Run([4]))
-    assert runs.meets(3)
-    assert not runs.meets(4)
-    assert runs.meets_any([9, 1])
-    assert not runs.meets_any([9, 4])
-    assert [run.numbers for run in runs.take()] == [[1, 2], [3]]
-    assert not runs.open
+def test_what_is_open_has_no_session_in_common() -> None:
+    coalescer = Coalescer()
+    coalescer.open.append(Coalesced([1, 2]))
+    assert not coalescer.has_room_for(Coalesced([2, 3]))
+    assert coalescer.has_room_for(Coalesced([3]))
+    coalescer.open.append(Coalesced([3]))
+    assert not coalescer.has_room_for(Coalesced([4]))
+    assert coalescer.meets(3)
+    assert not coalescer.meets(4)
+    assert coalescer.meets_any([9, 1])
+    assert not coalescer.meets_any([9, 4])
+    assert [each.numbers for each in coalescer.take()] == [[1, 2], [3]]
+    assert not coalescer.open
 
 
 def test_a_list_is_known_by_itself_and_not_by_its_numbers() -> None:
-    runs = OpenRuns()
+    coalescer = Coalescer()
     numbers = [1]
-    assert not runs.comes_again(numbers)
-    assert runs.comes_again(numbers)
-    assert not runs.comes_again([1])
-    assert runs.comes_again(numbers)
+    assert not coalescer.comes_again(numbers)
+    assert coalescer.comes_again(numbers)
+    assert not coalescer.comes_again([1])
+    assert coalescer.comes_again(numbers)
 
 
 def test_a_thousand_consumers_share_one_piece_of_bytes() -> None:

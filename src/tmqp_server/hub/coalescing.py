@@ -1,0 +1,126 @@
+"""Deliveries in a row to the same sessions, coalesced: handed over in one piece.
+
+Theory of operation.  A busy queue sends message after message to the same audience, whose list of
+session numbers stays the very same object until somebody joins or leaves.  So when a list comes
+again, its deliveries are not handed to the sessions one by one any more but *coalesced*: collected,
+joined, and given to each of their sessions at once.  A thousand consumers share one piece of bytes
+for all the messages of a turn.
+
+What a session gets must stay in order.  What is open at one time has no session in common, and
+whatever else is for one of its sessions makes all of it go out first (:meth:`Coalescer.meets`).
+
+It is pure, and knows nothing of the engine but the delivery.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from tmqp_server.doors.port import Door, DoorSession
+from tmqp_server.engine.effects import Deliver
+
+__all__ = ["Coalesced", "CoalescedShare", "Coalescer"]
+
+#: Audiences that are open at one time: those who get messages first, and all others.
+_MOST_OPEN: Final = 2
+
+
+@final
+class CoalescedShare:
+    """The sessions of an audience that speak one protocol, and what they are to get."""
+
+    __slots__ = ("door", "pieces", "sessions")
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+        self.sessions: list[tuple[int, DoorSession]] = []
+        self.pieces: list[bytes] = []
+
+
+@final
+class Coalesced:
+    """Deliveries to the same sessions; ``numbers`` is the engine's own list of them."""
+
+    __slots__ = ("members", "numbers", "shares", "size")
+
+    def __init__(self, numbers: list[int]) -> None:
+        self.numbers = numbers
+        self.members = set(numbers)
+        self.shares: list[CoalescedShare] = []
+        self.size = 0
+
+    def admit(self, number: int, session: DoorSession, door: Door) -> None:
+        """Add one of its sessions."""
+        for share in self.shares:
+            if share.door is door:
+                share.sessions.append((number, session))
+                return
+        share = CoalescedShare(door)
+        share.sessions.append((number, session))
+        self.shares.append(share)
+
+
+@final
+class Coalescer:
+    """What is being coalesced, for two audiences at most, and the lists seen last."""
+
+    __slots__ = ("_older", "_recent", "open")
+
+    def __init__(self) -> None:
+        self.open: list[Coalesced] = []
+        self._recent: list[int] = []
+        self._older: list[int] = []
+
+    def find(self, numbers: list[int]) -> Coalesced | None:
+        """What is open for this very list."""
+        for each in self.open:
+            if each.numbers is numbers:
+                return each
+        return None
+
+    def comes_again(self, numbers: list[int]) -> bool:
+        """Whether this very list was one of the last two; it is remembered."""
+        if numbers is self._recent or numbers is self._older:
+            return True
+        self._older = self._recent
+        self._recent = numbers
+        return False
+
+    def has_room_for(self, new: Coalesced) -> bool:
+        """Whether it can be open beside what is."""
+        if len(self.open) >= _MOST_OPEN:
+            return False
+        return all(new.members.isdisjoint(other.members) for other in self.open)
+
+    def meets(self, number: int) -> bool:
+        """Whether something is open for a session."""
+        for each in self.open:  # noqa: SIM110 - any() would make a generator
+            if number in each.members:
+                return True
+        return False
+
+    def meets_any(self, numbers: list[int]) -> bool:
+        """Whether something is open for one of these sessions."""
+        for each in self.open:  # noqa: SIM110 - as above
+            if not each.members.isdisjoint(numbers):
+                return True
+        return False
+
+    def take(self) -> list[Coalesced]:
+        """Close and return all that is open."""
+        taken = self.open
+        self.open = []
+        return taken
+
+    def add(self, coalesced: Coalesced, effect: Deliver) -> Exception | None:
+        """Add a delivery; returns what kept it from being encoded."""
+        fault: Exception | None = None
+        for share in coalesced.shares:
+            try:
+                data = share.door.encode_delivery(effect)
+            except Exception as error:  # noqa: BLE001 - hurts this message, not its producer
+                fault = error
+                continue
+            share.pieces.append(data)
+            coalesced.size += len(data)
+        return fault
