@@ -262,7 +262,9 @@ class _Salvage:
         wanted = extent.owed & ~extent.transient
         if queue is None:
             if wanted:
-                self._lost.append(f"{extent.words}: the queue has no record (it may have been deleted)")
+                self._lost.append(
+                    f"{extent.words}: the queue has no record (it may have been deleted)"
+                )
             return
         if retains(queue):
             wanted = extent.present & ~extent.transient
