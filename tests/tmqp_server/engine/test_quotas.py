@@ -6,10 +6,12 @@ import pytest
 
 from tests.tmqp_server.engine.kept import KeptWorld
 from tests.tmqp_server.engine.world import World
-from tmqp.constants import STATUS_PULL
+from tmqp.constants import STATUS_CACHE, STATUS_PULL
 from tmqp_server.engine.commands import Batch, Command, Push
+from tmqp_server.engine.effects import Append, Erase
+from tmqp_server.engine.events import NO_EVENTS
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.options import DEAD_LETTER, DROP_OLDEST, QueueChanges
+from tmqp_server.engine.options import DEAD_LETTER, DROP_OLDEST, BrokerOptions, QueueChanges
 
 DEAD = ("dead", 1)
 
@@ -172,3 +174,54 @@ def test_expired_messages_become_dead_letters() -> None:
 )
 def test_options_that_mean_nothing_are_refused(changes: QueueChanges) -> None:
     assert World().create(changes)[-1] == "admin create: 400"
+
+
+def test_what_a_cache_has_replaced_takes_up_no_room() -> None:
+    """Pushes that came before the scheduler disposed of the replaced messages were refused."""
+    world = World(EngineLimits(max_messages_per_queue=3))
+    world.create(QueueChanges(status=STATUS_CACHE))
+    world.connect("p")
+    number = world.numbers["p"]
+    pushes: list[Command] = [
+        Push(number, f"m{each}", "ch", 1, False, False, 10, "w") for each in range(9)
+    ]
+    assert world.broker.steps(pushes, 0, world.now, 1_000) == (9, [])
+    assert waiting(world) == ["m8"]
+    assert world.books() == {
+        "messages": 1,
+        "accepted": 9,
+        "cleared": 8,
+        "received_messages": 9,
+    }
+    queue = world.queue()
+    assert (queue.count, queue.bytes) == (1, 10)
+
+
+def test_a_cache_takes_all_dead_letters_of_one_moment() -> None:
+    """The model counted four, the engine three: replaced letters still filled ``bytes_limit``."""
+    world = World()
+    world.create(QueueChanges(status=STATUS_CACHE, bytes_limit=35), channel="dead")
+    world.create(
+        QueueChanges(
+            status=STATUS_PULL,
+            message_timeout_ms=1_000,
+            expired_to_dead_letter=True,
+            dead_letter=DEAD,
+        )
+    )
+    for number in range(6):
+        world.push(f"m{number}")
+    world.wait(2)
+    assert world.books()["dead"] == 6
+    assert "dropped" not in world.books()
+    assert waiting(world, "dead") == ["m5"]
+
+
+def test_a_stored_message_that_a_cache_replaces_is_erased_after_the_new_one_is_written() -> None:
+    """Otherwise a crash between the two would leave the cache empty."""
+    world = World(options=BrokerOptions(events=NO_EVENTS, storage=True))
+    world.create(QueueChanges(status=STATUS_CACHE, durable=True))
+    world.push("m1")
+    world.push("m2")
+    kinds = [type(each) for each in world.last if isinstance(each, (Append, Erase))]
+    assert kinds == [Append, Erase]

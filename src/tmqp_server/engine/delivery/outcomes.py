@@ -374,6 +374,12 @@ class Outcomes:
         self._flights.let_go(queue, message)
         self._forget(queue, message)
 
+    def dispose(self, queue: Queue, message: Message) -> None:
+        """Settle a message that has been cleared."""
+        self._core.budget -= 1
+        self._flights.take_from_all(queue, message)
+        self.settle(queue, message)
+
     def _forget(self, queue: Queue, message: Message) -> None:
         """Let nobody find a message that is settled, and the storage erase its copies."""
         marks = message.marks
@@ -486,12 +492,23 @@ class Outcomes:
         self._core.arm(queue)
 
     def make_way(self, queue: Queue, coming: Message) -> None:
-        """Let go of what waits, for a message that takes its place (contradiction 28)."""
+        """Let go of what waits, for a message that takes its place (contradiction 28).
+
+        A single message, which is all that waits unless the queue has just become a cache, is
+        settled at once: until then it would take up room, and the queue refuse what replaces it.
+        """
         if not queue.discipline.replaces:
             return
-        if queue.waiting_count() != 0:
-            self._core.trash.append(self._flights.clear_waiting(queue))
+        waiting = queue.waiting_count()
+        if waiting != 0:
+            trash = self._flights.clear_waiting(queue)
             reindex(queue, coming)
+            if waiting == 1:
+                replaced = trash.take()
+                assert replaced is not None
+                self.dispose(queue, replaced)
+            else:
+                self._core.trash.append(trash)
         if queue.spilled:
             self.saver.clear_tails(queue, True, True)
 

@@ -129,9 +129,8 @@ class Pump:
         while trash and core.budget > floor:
             heap = trash[0]
             message = heap.take()
-            core.budget -= 1
             if message is None:
+                core.budget -= 1
                 trash.popleft()
                 continue
-            self._flights.take_from_all(heap.queue, message)
-            self._outcomes.settle(heap.queue, message)
+            self._outcomes.dispose(heap.queue, message)
