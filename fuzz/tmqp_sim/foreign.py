@@ -3,10 +3,13 @@
 It speaks TMQP, so that all clients of a simulation can use it, but keeps messages in a form that
 only itself can read.  So what comes in by it and leaves by the TMQP door, or the other way, leaves
 as a letter; and every rule for messages, confirms and restarts holds for those as well.
+
+From time to time it stops its peer for a moment, and it wants to know when its answers have left.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final, final
 
@@ -18,10 +21,14 @@ from tmqp_server.doors.port import Door, DoorSession, IdSource
 from tmqp_server.engine.commands import Batch, Command, Connect, Push, PushRun
 from tmqp_server.engine.effects import Deliver, Effect, Forward, Inform, Reply
 from tmqp_server.engine.model.message import Message
+from tmqp_sim.world import Violation
 
 __all__ = ["FOREIGN_NAME", "MARK", "ForeignDoor", "ForeignWire"]
 
 FOREIGN_NAME: Final = "foreign"
+#: It stops its peer after so many chunks, for so many seconds or until it is answered.
+_CHUNKS: Final = 5
+_STOP_S: Final = 0.05
 #: What its messages begin with on disk; no TMQP message does.
 MARK: Final = b"\xff"
 
@@ -45,6 +52,8 @@ class _ForeignSession(DoorSession):
     def __init__(self, inner: DoorSession) -> None:
         super().__init__()
         self._inner = inner
+        self._chunks = 0
+        self._goes_on_at = math.inf
 
     def _after(self, commands: Sequence[Command]) -> Sequence[Command]:
         inner = self._inner
@@ -70,12 +79,30 @@ class _ForeignSession(DoorSession):
         return found
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
+        if not self.reads:
+            raise Violation("stopped", "a peer is read from although its session stopped it")
+        self._chunks += 1
+        if self._chunks % _CHUNKS == 0:
+            self.reads = False
+            self._goes_on_at = now + _STOP_S
+            self.wants_written = True
         return self._after(self._inner.receive(data, now))
+
+    def written(self, now: float) -> Sequence[Command]:
+        """What it said has left: its peer may go on."""
+        self._go_on()
+        return ()
+
+    def _go_on(self) -> None:
+        if not self.reads:
+            self.reads = self.hurried = True
+            self._goes_on_at = math.inf
 
     def receive_eof(self, now: float) -> Sequence[Command]:
         return self._after(self._inner.receive_eof(now))
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
+        self._go_on()
         if isinstance(effect, Reply) and isinstance(effect.request, ForeignWire):
             effect = Reply(effect.session, effect.request.frame, effect.code, effect.body)
         return self._after(self._inner.apply(effect, now))
@@ -104,9 +131,12 @@ class _ForeignSession(DoorSession):
         self._inner.forget_hello()
 
     def next_deadline(self) -> float | None:
-        return self._inner.next_deadline()
+        due = self._inner.next_deadline()
+        return due if due is not None and due < self._goes_on_at else self._goes_on_at
 
     def on_deadline(self, now: float) -> Sequence[Command]:
+        if now >= self._goes_on_at:
+            self._go_on()
         return self._after(self._inner.on_deadline(now))
 
 

@@ -10,6 +10,7 @@ from tmqp_server.doors.letters import Letter, Letters
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.effects import Deliver
 from tmqp_server.engine.model.message import Message
+from tmqp_server.hub.hub import Hub
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["FOREIGN_BUGS"]
@@ -44,7 +45,18 @@ def _only_its_own(original: Any) -> Any:
     return encode
 
 
+def _always(original: Any) -> Any:
+    def reads(self: Hub, number: int) -> bool:
+        return True
+
+    return reads
+
+
 FOREIGN_BUGS: Final = (
+    (
+        "stopped-and-read", "a peer is read from although its session has stopped it",
+        Hub, "reads", _always,
+    ),
     (
         "letter-of-another", "a message that came by another door has the one before's contents",
         Letters, "of", _of_another,

@@ -63,12 +63,14 @@ class LineDoor(Door):
 
 
 class LineSession(DoorSession):
-    """Understands: connect NAME, takeover NAME, join CHANNEL, push CHANNEL ID, list, bye.
+    """Understands: connect NAME, takeover NAME, join CHANNEL, push CHANNEL ID, list, bye; and of
+    itself stop (read no more until the next answer or deadline) and tell (when all is written).
 
     ``said`` is what it was given to send, ``pieces`` the deliveries as they were handed over.
     ``fault`` names what fails: apply, close, deliver,
     receive, deadline or send.  ``due`` is its deadline, which is over once it
-    was ``served``, unless the session is ``stubborn``.
+    was ``served``, unless the session is ``stubborn``.  ``told`` is when it was told that all was
+    written; then it says ``parting``.
     """
 
     def __init__(self, number: int, due: float | None) -> None:
@@ -82,6 +84,8 @@ class LineSession(DoorSession):
         self.deadlines: list[float] = []
         self.served = anyio.Event()
         self.stubborn = False
+        self.told: list[float] = []
+        self.parting = b""
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         self._fail("receive")
@@ -104,6 +108,10 @@ class LineSession(DoorSession):
             return [Push(self._number, words[1], words[0], 0, False, False, size, None)]
         if verb == "list":
             return [ListClients(self._number, verb)]
+        if verb in ("stop", "tell"):
+            self.reads = self.reads and verb == "tell"
+            self.wants_written = self.wants_written or verb == "tell"
+            return []
         assert verb == "bye"
         return [Disconnect(self._number)]
 
@@ -113,6 +121,7 @@ class LineSession(DoorSession):
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
         self._fail("apply")
+        self._read_again()
         self.said.append(effect)
         self.outbound_bytes += 100
         if isinstance(effect, CloseSession):
@@ -120,6 +129,17 @@ class LineSession(DoorSession):
             return [Disconnect(self._number)]
         if isinstance(effect, Accept):
             return [Join(self._number, "early", channel) for channel in self.early]
+        return []
+
+    def _read_again(self) -> None:
+        if not self.reads:
+            self.reads = self.hurried = True
+
+    def written(self, now: float) -> Sequence[Command]:
+        self.told.append(now)
+        if self.parting:
+            self.deliver(self.parting)
+            self.wants_written = True
         return []
 
     def deliver(self, data: bytes) -> None:
@@ -145,6 +165,7 @@ class LineSession(DoorSession):
         if not self.stubborn:
             self.due = None
         self.deadlines.append(now)
+        self._read_again()
         self.served.set()
         self._fail("deadline")
         return []

@@ -32,7 +32,12 @@ class DoorSession:
     ``close_reason``, why, in a few words for a log, empty while it is not; ``outbound_bytes``,
     about how much has been queued since the last :meth:`data_to_send`: all that answers and
     deliveries are, at least; ``work``, units (``Broker.take_work``) that reading the last bytes
-    took beyond what all bytes take; ``hurried``, :meth:`apply` has made its deadline nearer.
+    took beyond what all bytes take; ``hurried``, :meth:`apply` has made its deadline nearer, or lets
+    the peer be read again.
+
+    A session stops its peer by ``reads``: while it is false no further chunk is read, so a peer
+    waits in its own kernel.  It knows that its answers and deliveries left by ``wants_written``:
+    once it is set, :meth:`written` is called when all that was queued is in the kernel's hands.
     """
 
     def __init__(self) -> None:
@@ -41,6 +46,8 @@ class DoorSession:
         self.outbound_bytes = 0
         self.work = 0
         self.hurried = False
+        self.reads = True
+        self.wants_written = False
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """Turn bytes into commands."""
@@ -63,6 +70,10 @@ class DoorSession:
         """Queue a delivery whose beginning is this session's own, where ``Door.per_session`` is
         set: *shared* is what ``encode_delivery`` has made for all."""
         self.deliver(shared)
+
+    def written(self, now: float) -> Sequence[Command]:
+        """All bytes were handed over, once after ``wants_written`` was set."""
+        return ()
 
     def close(self, reason: str, now: float) -> Sequence[Command]:
         """Close from this side, the protocol's polite way."""

@@ -111,8 +111,9 @@ class Hub:
     many custom messages nobody took; ``commands_dropped``, how many commands of sessions that ended
     were not carried out, but for those that the broker closed; ``gate``, None where nothing is
     asked; ``outside``, what :meth:`take_outside` would take; ``woken``, the sessions whose answers
-    have led to further commands, for which :meth:`go_on` is to be called, or have made their
-    deadlines nearer.
+    have led to further commands, for which :meth:`go_on` is to be called, have made their
+    deadlines nearer or let their peers be read again; ``awaited``, the sessions for which
+    :meth:`written` is to be called when nothing of theirs waits.
     """
 
     def __init__(
@@ -145,6 +146,7 @@ class Hub:
         self._following: deque[Command] = deque()
         self._rest: dict[int, deque[Command]] = {}
         self.woken = self._outlets.woken
+        self.awaited = self._outlets.awaited
 
     # -- sessions -------------------------------------------------------------------------------
 
@@ -225,6 +227,7 @@ class Hub:
             self.commands_dropped += len(rest)
         self._open.pop(number, None)
         self.woken.pop(number, None)
+        self.awaited.pop(number, None)
 
     def block(self, number: int, now: float) -> None:
         """The session's peer does not read: hold its deliveries back."""
@@ -235,6 +238,24 @@ class Hub:
         """The session's peer reads again."""
         if number in self._sessions:
             self._step(Unblock(number), now)
+
+    def reads(self, number: int) -> bool:
+        """Whether the session wants its peer to be read from."""
+        session = self._sessions.get(number)
+        return session is None or session.reads
+
+    def written(self, number: int, now: float) -> None:
+        """All that a session had to send is in the kernel's hands; it is one of ``awaited``."""
+        self.awaited.pop(number, None)
+        session = self._sessions.get(number)
+        if session is not None:
+            session.wants_written = False
+            self._outlets.touch(number)
+            commands = session.written(now)
+            if not session.outbound_bytes:
+                session.wants_written = False  # or it would be called again for ever
+            self._run(number, commands, now)
+            self.woken[number] = None
 
     def close_reason(self, number: int) -> str:
         """Why the session's protocol is closed; empty while it is not."""
@@ -286,6 +307,9 @@ class Hub:
         if session is not None:
             self._outlets.touch(number)
             self._run(number, session.on_deadline(now), now)
+            if session.hurried:
+                session.hurried = False
+                self.woken[number] = None
 
     def broker_deadline(self) -> float | None:
         """When the broker wants :meth:`on_broker_deadline`; None for never."""

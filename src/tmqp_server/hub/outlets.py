@@ -105,7 +105,8 @@ class Outlets:
 
     Attributes: ``sessions`` and ``doors`` by session number, ``full``, ``portion_bytes``, and
     ``strangers``: what is charged for the bytes of each peer that is not yet accepted; ``partial``:
-    the same for large messages of others that have come in part; ``woken``: see ``Hub``.
+    the same for large messages of others that have come in part; ``woken`` and ``awaited``: see
+    ``Hub``.
     """
 
     def __init__(self, portion_bytes: int, broker: Broker, faults: list[Any]) -> None:
@@ -119,6 +120,7 @@ class Outlets:
         self._work_left = _PORTION_WORK
         self._touched: dict[int, None] = {}
         self.woken: dict[int, None] = {}
+        self.awaited: dict[int, None] = {}
         self._faults = faults
         self._coalescer = Coalescer()
         #: Sessions whose deliveries begin with something of their own; they are never coalesced.
@@ -190,6 +192,8 @@ class Outlets:
         try:
             while data := session.next_to_send():
                 pieces.append((number, data))
+            if session.wants_written:
+                self.awaited[number] = None
         except Exception as error:  # noqa: BLE001 - hurts this session, not the others
             self._faults.append(Fault(number, error))
 

@@ -249,7 +249,7 @@ class Connections:
             out.waits = True
             step = WAIT
             self._join_line(out)
-        elif out.blocked and out.bytes > self.marks.pause_bytes:
+        elif self._is_stopped(out):
             out.waits = True
             step = WAIT
         return step | EFFECTS if self._world else step
@@ -270,9 +270,15 @@ class Connections:
             self._join_line(out)
         elif not out.waits:
             return
-        elif not out.blocked or out.bytes <= self.marks.pause_bytes:
+        elif not self._is_stopped(out):
             out.waits = False
             self._world.append(Resume(out.number))
+
+    def _is_stopped(self, out: Outbound) -> bool:
+        """Whether a peer is not to be read from: it reads too little, or its protocol waits."""
+        if out.blocked and out.bytes > self.marks.pause_bytes:
+            return True
+        return not self.hub.reads(out.number)
 
     # -- sending ---------------------------------------------------------------------------------
 
@@ -296,7 +302,11 @@ class Connections:
         if found & EMPTY and out.state == FLUSHING:
             self._over(out, "", now)
             self._turn(now)
-        elif found & UNBLOCK:
+            return
+        if found & EMPTY and self.hub.awaited:
+            self._tell_written(now)
+            self._turn(now)
+        if found & UNBLOCK:
             try:
                 self.hub.unblock(number, now)
             except Exception as error:  # noqa: BLE001 - a bug; it is logged
@@ -353,6 +363,20 @@ class Connections:
                 except OSError as error:
                     self._lose(out, why_broken(error), now)
                 except Exception as error:  # noqa: BLE001 - a bug; it is logged
+                    self._fail(out, error, now)
+            if hub.awaited:
+                self._tell_written(now)
+
+    def _tell_written(self, now: float) -> None:
+        """Tell those who want to know it that nothing of theirs waits any more."""
+        for number in list(self.hub.awaited):
+            out = self._outs.get(number)
+            if out is not None and out.bytes:
+                continue
+            try:
+                self.hub.written(number, now)
+            except Exception as error:  # noqa: BLE001 - a bug; it is logged
+                if out is not None:
                     self._fail(out, error, now)
 
     def _let_go_on(self) -> None:
