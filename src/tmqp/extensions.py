@@ -195,6 +195,11 @@ WHEN_FULL_REFUSE: Final = "refuse"
 WHEN_FULL_DROP_OLDEST: Final = "drop-oldest"
 WHEN_FULL_DEAD_LETTER: Final = "dead-letter"
 
+#: What messages with the same key have to do with each other.
+KEYS_NONE: Final = "none"
+KEYS_STICKY: Final = "sticky"
+KEYS_STRICT: Final = "strict"
+
 
 class ExtensionOperation(IntEnum):
     """Content types of Server messages from a client that only this project serves."""

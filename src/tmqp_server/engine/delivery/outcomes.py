@@ -37,6 +37,7 @@ from tmqp_server.engine.delivery.sharing import forget, reindex, tell
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm
 from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.keying import let_go
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import (
@@ -62,6 +63,7 @@ from tmqp_server.engine.model.message import (
     MARK_DECIDED,
     MARK_GONE,
     MARK_HIGH,
+    MARK_KEYED,
     MARK_NEGATIVE,
     MARK_SAVED,
     MARK_SAVING,
@@ -75,6 +77,9 @@ from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import DEAD_LETTER, REFUSE
 
 __all__ = ["NACK_STORAGE", "Outcomes"]
+
+#: With one of these something in its queue refers to a message.
+_LINKED: Final = MARK_SHARED | MARK_KEYED
 
 _NOT_A_DECISION: Final = "a delivery handler must return a Decision"
 #: The reason of the negative confirm of a message that the storage cannot save now.
@@ -372,23 +377,32 @@ class Outcomes:
     def settle(self, queue: Queue, message: Message) -> None:
         """Close the books on a message; the caller has counted what became of it."""
         self._flights.let_go(queue, message)
-        self._forget(queue, message)
+        if self._forget(queue, message):
+            self._core.schedule(queue)
 
-    def _forget(self, queue: Queue, message: Message) -> None:
-        """Let nobody find a message that is settled, and the storage erase its copies."""
+    def _forget(self, queue: Queue, message: Message) -> bool:
+        """Let nobody find a message that is settled, and the storage erase its copies.
+
+        True when others waited for it in their queue that may be sent now.
+        """
         marks = message.marks
         message.marks = marks | MARK_GONE
-        if marks & MARK_SHARED:
-            forget(queue, message)
+        freed = False
+        if marks & _LINKED:
+            if marks & MARK_SHARED:
+                forget(queue, message)
+            if marks & MARK_KEYED:
+                freed = let_go(self._core, queue, message, True)
         if marks & (MARK_SAVED | MARK_SAVING):
             self.saver.erase(queue, message)
+        return freed
 
     def wait_last(self, queue: Queue, message: Message) -> None:
         """Let a message wait behind all of its priority: in memory, or on disk if it is full.
 
         While the storage fails the memory takes more, and order may suffer: nothing is lost.
         """
-        if not queue.bounded or not queue.is_over(message, True):
+        if not queue.bounded or not queue.is_over(message, True) or _is_lock(message):
             queue.put_last(message)
         elif queue.options.ephemeral:
             queue.counters.overflowed += 1
@@ -415,12 +429,14 @@ class Outcomes:
         if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
             self.confirm(message, positive, NACK_NONE, "", None)
         self._flights.finish(queue, message)
-        self._forget(queue, message)
+        if self._forget(queue, message):
+            self._core.schedule(queue)
 
     def drop(self, queue: Queue, message: Message) -> None:
         """Give a message up."""
         self._flights.drop(queue, message)
-        self._forget(queue, message)
+        if self._forget(queue, message):
+            self._core.schedule(queue)
 
     def forget(self, queue: Queue, message: Message) -> None:
         """Close the books on a message that never entered: only the storage may know it."""
@@ -476,12 +492,14 @@ class Outcomes:
         if rare.due_at > self._core.now:
             if where == PUT_BACK_START:
                 message.marks |= MARK_BACK_START  # when its time has come
-            self.saver.save_again(queue, message)
+            if not rare.lock:
+                self.saver.save_again(queue, message)
             self._flights.defer(queue, message, rare.due_at)
         elif where == PUT_BACK_START:
             queue.put_first(message)
         else:
-            self.saver.save_again(queue, message)
+            if not rare.lock:  # others of its key must not pass it, not even after a restart
+                self.saver.save_again(queue, message)
             self.wait_last(queue, message)
         self._core.arm(queue)
 
@@ -573,3 +591,9 @@ class Outcomes:
             (message.marks & (MARK_HIGH | MARK_WANTS)) | MARK_CONFIRMED,
             target.sequence,
         )
+
+
+def _is_lock(message: Message) -> bool:
+    """Whether others of its key wait for it: it stays in memory, so that they find it settled."""
+    rare = message.rare
+    return rare is not None and rare.lock != ""

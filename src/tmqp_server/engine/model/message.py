@@ -31,6 +31,7 @@ __all__ = [
     "MARK_FAILED",
     "MARK_GONE",
     "MARK_HIGH",
+    "MARK_KEYED",
     "MARK_NEGATIVE",
     "MARK_SAVED",
     "MARK_SAVING",
@@ -82,6 +83,8 @@ MARK_TIMED: Final = 32_768
 MARK_SILENT: Final = 65_536
 #: It goes back without counting as put back: whoever wanted that gave it back so.
 MARK_UNCOUNTED: Final = 131_072
+#: Others of its key or bucket wait for it, or may; see ``keys.py``.
+MARK_KEYED: Final = 262_144
 
 
 class Timing:
@@ -134,6 +137,9 @@ class Rare(Record):
         "receivers",
         "timing",
         "settling",
+        "lock",
+        "bucket",
+        "stamp",
     )
 
     def __init__(self) -> None:
@@ -163,6 +169,11 @@ class Rare(Record):
         self.timing: Timing | None = None
         #: Consumers, by number, whose answer is part of a batch that is not safe yet.
         self.settling: dict[int, None] | None = None
+        #: The key that it has locked, and the bucket of which it is in somebody's hand.
+        self.lock = ""
+        self.bucket: object = None
+        #: Where it stood among those of its priority when it came up last, by its key; 0 is never.
+        self.stamp = 0
 
 
 @mypyc_attr(acyclic=True)
