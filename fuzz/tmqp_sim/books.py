@@ -40,6 +40,7 @@ __all__ = [
     "connections_of",
     "flights_of",
     "state_of",
+    "unrefused_of",
 ]
 
 
@@ -101,6 +102,11 @@ def flights_of(broker: Broker) -> int:
             raise AssertionError(f"{message!r} is charged {message.held} for {message.holders!r}")
         total += message.held
     return total
+
+
+def unrefused_of(broker: Broker) -> int:
+    """What is charged although it may be too much: deliveries to several consumers, and keys."""
+    return flights_of(broker) + sum(_of_keys(queue.keys) for queue in broker.queues())
 
 
 def _of_session(session: Session) -> int:

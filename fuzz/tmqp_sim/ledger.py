@@ -181,8 +181,7 @@ class Ledger:
                 self._deliver(effect.sessions, effect.message, effect.channel, effect)
             elif isinstance(effect, DeliverPulled):
                 message = effect.message
-                channel = message.channel
-                self._deliver([effect.session], message, channel, effect)
+                self._deliver([effect.session], message, message.channel, effect)
             elif isinstance(effect, Confirm):
                 self._confirm(effect)
             elif isinstance(effect, Append):

@@ -143,7 +143,8 @@ class Messages(Operations):
         """Push many messages, in order, up to ``in_flight`` of them waiting for their acknowledge;
         return when all have theirs.
 
-        :param wait: as :meth:`push`, like times and key; else this returns when all are on their way.
+        :param wait: as :meth:`push`, like times and key; else this returns when all are
+            on their way.
         :param timeout_s: for each message.
         :raises BatchFailed: when one or more were not confirmed, because they were refused, timed
             out, or the connection was lost; its report says which.  The rest was sent all the same,
