@@ -362,17 +362,23 @@ def _draw_keys(plan: Plan) -> None:
     """Let the messages of a queue have keys, of which some have none, and let those count."""
     own = Random(f"{plan.seed}/keys")
     places = [
-        place
-        for place in plan.places
+        number
+        for number, place in enumerate(plan.places)
         if place.status == STATUS_ROUND_ROBIN
         and place.kind not in ("dead", "bulk")
         and not place.kinds
     ]
     if own.random() >= _KEYS_SHARE or not places or plan.epochs or plan.web_producer >= 0:
         return
-    place = own.choice(places)
+    chosen = own.choice(places)
+    place = plan.places[chosen]
     place.keys = own.choice((KEYS_STICKY, KEYS_STICKY, KEYS_STRICT))
     place.groups = own.choice((1, 2, 5, 20))
+    for count in range(0 if plan.quiet else own.choice((0, 1, 2))):
+        habits = Habits(work_s=own.choice((0.02, 0.2, 0.5)), flap_s=own.choice((0.3, 2.0)))
+        at = own.random() * plan.duration_s * 0.5
+        name = f"restless-{chosen}-{count}"
+        plan.clients.append(ClientPlan(name, "consumer", chosen, habits, at, True))
 
 
 def _draw_deferred(plan: Plan) -> None:

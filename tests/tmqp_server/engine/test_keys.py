@@ -37,7 +37,7 @@ from tmqp_server.engine.effects import Deliver
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.delivery import ALLOW, Decision, DeliveryHandler, QueueFacts
 from tmqp_server.engine.model.keyed import KeyedList
-from tmqp_server.engine.model.keys import BUCKETS, KeyReader, bucket_of
+from tmqp_server.engine.model.keys import BUCKETS, KeyReader, Owner, bucket_of
 from tmqp_server.engine.model.message import MARK_GONE, Message
 from tmqp_server.engine.model.terms import Terms
 from tmqp_server.engine.options import NO_KEYS, STICKY, STRICT, QueueChanges
@@ -366,7 +366,7 @@ def test_one_who_joins_gets_his_share() -> None:
             assert message.holder.client_id == "a"
 
 
-def _owners(world: World) -> list[object]:
+def _owners(world: World) -> list[Owner]:
     table = world.queue().keys
     assert table is not None
     return [table.owners[world.numbers[name]] for name in "ab"]
