@@ -16,7 +16,7 @@ from tmqp.limits import Limits
 from tmqp_client.config import ClientLimits
 from tmqp_server.doors.http.door import HttpDoor
 from tmqp_server.doors.http.limits import HttpLimits
-from tmqp_server.doors.keys import GroupKeys
+from tmqp_server.doors.keys import LetterKeys
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.engine.broker import Broker
@@ -236,7 +236,7 @@ class Simulation:
         web = HttpDoor(self._new_door_id, self.web_limits, letters=letters)
         foreign = ForeignDoor(self._new_door_id, self.protocol, letters)
         journal = self.disk.new_journal([door, web, foreign])
-        reader = GroupKeys(letters)
+        reader = LetterKeys(letters)
         if self.watched:
             from tmqp_sim.watch import WatchedBroker  # noqa: PLC0415 - see WATCHABLE
 

@@ -156,7 +156,7 @@ HEADER_ATTEMPT: Final = "Attempt"
 #: A transaction's number, and after how many milliseconds without a push it is given up.
 HEADER_TRANSACTION: Final = "Transaction"
 HEADER_TIMEOUT: Final = "Timeout"
-#: On a push: the key of the message; see the option Keys of queues.
+#: On a push: the key of the message; see the option GroupKeys of queues.
 HEADER_GROUP_KEY: Final = "Group-Key"
 #: On a push: for how many milliseconds the message is deferred, or until which Unix time in
 #: milliseconds; and after how many milliseconds it expires, counted from the push.

@@ -138,10 +138,10 @@ class QueueOptions(Model):
             " has waited longest.",
         ),
     )
-    keys: str | None = field(
+    group_keys: str | None = field(
         default=None,
         metadata=option(
-            extension(text("Keys")),
+            extension(text("GroupKeys")),
             "none",
             "Round robin, messages with the same key: `none`, in turn as all; `sticky`, all to one"
             " consumer; `strict`, one at a time.",

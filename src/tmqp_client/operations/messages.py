@@ -74,8 +74,8 @@ class Messages(Operations):
         :param deliver_at: deliver it no sooner than at this time, by the server's clock.
         :param expires_s: drop it if it still waits after so many seconds, instead of the queue's
             ``message_timeout_ms``; they count from the push, a delay included.
-        :param key: messages of the same key belong together, where the queue's option ``keys``
-            says what that means.
+        :param key: messages of the same key belong together, where the queue's option
+            ``group_keys`` says what that means.
         :raises NegativeAcknowledge: when the queue or its consumer refuses it.
         :raises OperationFailed: when the server does: 404, 401, 482.
         :return: its id; empty when it was dropped (``when_full``).
@@ -143,8 +143,7 @@ class Messages(Operations):
         """Push many messages, in order, up to ``in_flight`` of them waiting for their acknowledge;
         return when all have theirs.
 
-        :param wait: as :meth:`push`, like times and key; else this returns when all are
-            on their way.
+        :param wait: as :meth:`push`; else this returns when all are on their way.
         :param timeout_s: for each message.
         :raises BatchFailed: when one or more were not confirmed, because they were refused, timed
             out, or the connection was lost; its report says which.  The rest was sent all the same,
@@ -152,8 +151,7 @@ class Messages(Operations):
         """
         if in_flight < 1:
             raise LocalProtocolError(f"in_flight is at least 1, got {in_flight!r}")
-        headers = with_key(with_times(headers, delay_s, deliver_at, expires_s), key)
-        pairs = tuple(to_pairs(headers))
+        pairs = tuple(to_pairs(with_key(with_times(headers, delay_s, deliver_at, expires_s), key)))
         batch = Pushes(in_flight)
         session = self._session
 

@@ -12,10 +12,10 @@ from tmqp_server.doors.letters import Letters
 from tmqp_server.engine.model.keys import KeyReader
 from tmqp_server.engine.model.message import Message
 
-__all__ = ["GroupKeys"]
+__all__ = ["LetterKeys"]
 
 
-class GroupKeys(KeyReader):
+class LetterKeys(KeyReader):
     """Reads keys for the engine.
 
     :param letters: reads what came in by doors of other kinds.

@@ -19,7 +19,7 @@ __all__ = ["assign", "follow", "hand_out", "let_go", "lock", "table_of"]
 
 def table_of(books: Books, queue: Queue) -> KeyTable:
     """The table of a queue, made now if there is none or it is for the other way."""
-    strict = queue.options.keys == STRICT
+    strict = queue.options.group_keys == STRICT
     table = queue.keys
     if table is None or table.strict != strict:
         if table is not None:

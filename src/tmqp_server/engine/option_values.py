@@ -27,7 +27,7 @@ class QueueValues(Record):
         "message_size_limit",
         "bytes_limit",
         "when_full",
-        "keys",
+        "group_keys",
         "expired_to_dead_letter",
         "put_back_limit",
         "durable",
@@ -57,7 +57,7 @@ class QueueValues(Record):
         message_size_limit: int = 0,
         bytes_limit: int = 0,
         when_full: str = "refuse",
-        keys: str = "none",
+        group_keys: str = "none",
         expired_to_dead_letter: bool = False,
         put_back_limit: int = 20,
         durable: bool = False,
@@ -83,7 +83,7 @@ class QueueValues(Record):
         self.message_size_limit = message_size_limit
         self.bytes_limit = bytes_limit
         self.when_full = when_full
-        self.keys = keys
+        self.group_keys = group_keys
         self.expired_to_dead_letter = expired_to_dead_letter
         self.put_back_limit = put_back_limit
         self.durable = durable
@@ -114,7 +114,7 @@ class GivenQueueValues(Record):
         "message_size_limit",
         "bytes_limit",
         "when_full",
-        "keys",
+        "group_keys",
         "expired_to_dead_letter",
         "put_back_limit",
         "durable",
@@ -144,7 +144,7 @@ class GivenQueueValues(Record):
         message_size_limit: int | None = None,
         bytes_limit: int | None = None,
         when_full: str | None = None,
-        keys: str | None = None,
+        group_keys: str | None = None,
         expired_to_dead_letter: bool | None = None,
         put_back_limit: int | None = None,
         durable: bool | None = None,
@@ -170,7 +170,7 @@ class GivenQueueValues(Record):
         self.message_size_limit = message_size_limit
         self.bytes_limit = bytes_limit
         self.when_full = when_full
-        self.keys = keys
+        self.group_keys = group_keys
         self.expired_to_dead_letter = expired_to_dead_letter
         self.put_back_limit = put_back_limit
         self.durable = durable

@@ -106,7 +106,7 @@ class QueueOptions(QueueValues):
     With ``when_full`` DROP_OLDEST or DEAD_LETTER the message that has waited longest makes way when
     a push finds the queue full; those of high priority do so last.
 
-    ``keys`` is NO_KEYS, STICKY or STRICT (``model/keys.py``); it means something where consumers
+    ``group_keys`` is NO_KEYS, STICKY or STRICT (``model/keys.py``); it means something where consumers
     take turns, and nothing in other statuses.
 
     ``dead_letter`` is the (channel, queue id) to which messages go that were put back too often;
@@ -138,7 +138,7 @@ class QueueOptions(QueueValues):
                 return RESULT_BAD_REQUEST
         if self.ephemeral and (self.durable or self.overflow):
             return RESULT_BAD_REQUEST
-        if self.when_full not in _WHEN_FULL or self.keys not in _KEYS:
+        if self.when_full not in _WHEN_FULL or self.group_keys not in _KEYS:
             return RESULT_BAD_REQUEST
         if self.dead_letter is None and (
             self.expired_to_dead_letter or self.when_full == DEAD_LETTER

@@ -236,8 +236,7 @@ class Queue(QueueFacts):
         self.bytes = 0
         #: A message without an id has been here (F41).
         self.nameless = False
-        #: Who has which keys; None as long as it made no difference.
-        self.keys: KeyTable | None = None
+        self.keys: KeyTable | None = None  # as long as keys have made no difference
         self.counters = QueueCounters()
         self.configure(options, discipline, handler, limits)
 
@@ -258,7 +257,7 @@ class Queue(QueueFacts):
         decides = self.nameless or self.hooks & SEND_HOOKS != 0
         self.plain = not (self.exclusive or decides)
         #: Some messages wait for others of their keys; only where consumers take turns.
-        self.keyed = options.keys != NO_KEYS and discipline.exclusive and discipline.sends
+        self.keyed = options.group_keys != NO_KEYS and discipline.exclusive and discipline.sends
         #: Nothing is decided, and each message goes to one consumer, who must be able to take it.
         self.direct = self.exclusive and discipline.stores and not decides
         #: The same, and it may be any of them.
