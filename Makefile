@@ -9,8 +9,9 @@ MAKEFLAGS += --no-builtin-rules
 
 # Candidates, best first; the first that is new enough makes the environment.
 PYTHON ?= python3 python3.13 python3.12 python3.11 python3.14
-# Processes for the tests.
+# Processes that compute, and processes for the tests, which wait for a third of their time.
 JOBS ?= 2
+TESTERS ?= $(shell expr $(JOBS) \* 3 / 2)
 # Seeds of the simulation.
 SEEDS ?= 0..9999
 # What a soak may take, in seconds, and the seed it begins with; the seeds of the simulation's,
@@ -72,7 +73,7 @@ test-long: $(READY) ## run the tests that kill processes and start clusters for 
 	$(call run_tests,src,interpreted,long)
 
 quick: $(READY) ## run the tests that need no broker and no Spark: for work (under a minute)
-	PYTHONPATH=src $(PY) -m pytest -q -n $(JOBS) --dist worksteal \
+	PYTHONPATH=src $(PY) -m pytest -q -n $(TESTERS) --dist worksteal \
 	  tests/tmqp tests/tmqp_client/test_machine*.py tests/tmqp_client/test_answers.py \
 	  tests/tmqp_server/engine tests/tmqp_server/doors tests/test_tidy.py tests/test_public.py \
 	  -m 'not alone and not long' $(ARGS)
@@ -188,7 +189,7 @@ define run_tests
 	  || test $$? -eq 5)
 	$(if $(ARGS),,\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) and not alone' \
-	  -n $(JOBS) --dist worksteal)
+	  -n $(TESTERS) --dist worksteal)
 endef
 
 # --- Set-up -------------------------------------------------------------------------------------

@@ -253,6 +253,7 @@ has_compiler: Final = pytest.mark.skipif(
 )
 
 
+@pytest.mark.long
 @pytest.mark.cold
 @has_compiler
 @pytest.mark.timeout(300)
@@ -272,6 +273,7 @@ def test_compile_then_change_then_do_without(project: Path) -> None:
     assert list((project / "out" / "sample").glob("one.*.*")) != []
 
 
+@pytest.mark.long
 @pytest.mark.cold
 @has_compiler
 @pytest.mark.timeout(300)
@@ -280,6 +282,7 @@ def test_auto_compiles_where_it_can(project: Path) -> None:
     assert_compiled(project)
 
 
+@pytest.mark.long
 @pytest.mark.cold
 @has_compiler
 @pytest.mark.timeout(300)
@@ -306,6 +309,7 @@ def test_zero_never_compiles(project: Path) -> None:
     assert read_report(project) == "interpreted: TMQP_COMPILE=0\n"
 
 
+@pytest.mark.long
 @pytest.mark.cold
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(

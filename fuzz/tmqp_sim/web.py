@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import h11
 
@@ -143,7 +143,8 @@ class HttpLine:
             if isinstance(event, h11.Response):
                 status = event.status_code
             elif isinstance(event, h11.Data):
-                body += bytes(event.data)
+                # It says bytes and is a bytearray, which compiled code would refuse.
+                body += bytes(cast("Any", event).data)
             elif isinstance(event, h11.EndOfMessage):
                 break
         self._received = machine.trailing_data[0]

@@ -277,6 +277,7 @@ def test_the_help_teaches() -> None:
 # --- The store -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_store_is_measured(tmp_path: Path) -> None:
     environment = {**os.environ}
     environment["PYTHONPATH"] = os.pathsep.join(
@@ -302,6 +303,7 @@ def test_the_store_is_measured(tmp_path: Path) -> None:
     assert "messages are 256..100000000, got 1" in ended.stderr
 
 
+@pytest.mark.long
 def test_a_backlog_is_measured(tmp_path: Path) -> None:
     environment = {**os.environ}
     environment["PYTHONPATH"] = os.pathsep.join(

@@ -56,6 +56,7 @@ def test_a_guides_program(name: str, backend: str, tmp_path: Path) -> None:
         assert [run_guide(name, address, backend)] == promised(name)
 
 
+@pytest.mark.long
 def test_guides_on_one_server_took_each_others_queues(tmp_path: Path) -> None:
     """Two had the queue orders/1, and the second one found the options of the first."""
     with running_server("--data", str(tmp_path / "data")) as (address, _):

@@ -83,6 +83,15 @@ def test_changing_and_clearing_a_queue(place: str, channel: str) -> None:
     assert tmqp(place, "queue", "info", channel, "99").exit_code == 1
 
 
+def test_a_limit_that_may_be_none_takes_minus_one(place: str, channel: str) -> None:
+    """The help promised -1 for no limit, and the option refused it."""
+    good(tmqp(place, "queue", "create", channel, "1", "--put-back-limit", "-1"))
+    info = json.loads(good(tmqp(place, "queue", "info", channel, "1", "--json")))
+    assert info["put_back_limit"] == -1
+    refused = tmqp(place, "queue", "create", channel, "1", "--put-back-limit", "-2")
+    assert refused.exit_code == 2
+
+
 def test_what_was_done_as_json(place: str, channel: str) -> None:
     made = json.loads(good(tmqp(place, "channel", "create", channel, "--json")))
     assert made == {"channel": channel, "created": True}

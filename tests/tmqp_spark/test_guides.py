@@ -27,6 +27,7 @@ def run_all(page: str, broker: Broker, tmp_path: Path, **names: Any) -> dict[str
     return space
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_dashboard_table_in_ten_minutes(
     spark: SparkSession, own_broker: Broker, tmp_path: Path
@@ -53,6 +54,7 @@ def test_the_same_without_a_line_of_code(
     assert len(kept(own_broker, "orders-copy", 7)) == 500
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_exactly_once_and_a_query_that_moved(
     spark: SparkSession, own_broker: Broker, tmp_path: Path

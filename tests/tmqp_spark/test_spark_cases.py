@@ -100,6 +100,7 @@ def test_without_proc_processor_time_is_not_known(
 # --- Rivals ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_rivals_read_and_write_the_same(spark: SparkSession, broker: Broker) -> None:
     from tmqp_bench.spark_cases.rivals import (  # noqa: PLC0415 - with Spark only
         PLAIN_COLUMNS,
@@ -132,6 +133,7 @@ def test_rivals_read_and_write_the_same(spark: SparkSession, broker: Broker) -> 
 # --- The command ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_run_prints_figures_aims_and_verdicts(spark: SparkSession, tmp_path: Path) -> None:
     arguments = ["--messages", "1000", "--rounds", "1", "--folder", str(tmp_path)]
     found = run(

@@ -335,6 +335,11 @@ class Property:
         #: The attribute's default if it needs neither a check nor a conversion.
         self.default: object = MISSING
 
+    @property
+    def least(self) -> int | None:
+        """The least integer that it may hold; None if it holds no integer."""
+        return self.kind.low if isinstance(self.kind, _Integer) else None
+
     def bound_to(self, declared: Field[Any]) -> Property:
         """Return this property as the dataclass field *declared* completes it."""
         bound = Property(self.name, self.kind, self.also)

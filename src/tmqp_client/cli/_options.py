@@ -64,8 +64,8 @@ class _Moment(click.ParamType):  # type: ignore[type-arg] # not generic in older
 MOMENT: Final = _Moment()
 
 
-def _option(name: str, kind: object, help_text: str) -> Callable[[_C], _C]:
-    """The option of one field."""
+def _option(name: str, kind: object, help_text: str, least: int | None) -> Callable[[_C], _C]:
+    """The option of one field; *least* is the least integer that it may be."""
     plain = name.removesuffix(_MILLISECONDS)
     word = _SHORT.get(plain, plain).replace("_", "-")
     types = {*get_args(kind)} - {type(None)} or {kind}
@@ -77,7 +77,7 @@ def _option(name: str, kind: object, help_text: str) -> Callable[[_C], _C]:
         seconds = click.FloatRange(0)
         return click.option(f"--{word}", name, type=seconds, metavar="SECONDS", help=help_text)
     if int in types:
-        return click.option(f"--{word}", name, type=click.IntRange(0), help=help_text)
+        return click.option(f"--{word}", name, type=click.IntRange(least), help=help_text)
     if str in types:
         return click.option(f"--{word}", name, metavar="NAME", help=help_text)
     help_text += " Separate them by commas."
@@ -87,15 +87,17 @@ def _option(name: str, kind: object, help_text: str) -> Callable[[_C], _C]:
 def model_options(model: type[_M]) -> Callable[[_C], _C]:
     """Give a command an option for each field of a model."""
     kinds = get_type_hints(model)
-    meanings = {
-        each.attribute: each.option.meaning
-        for each in properties_of(model)
+    declared = {each.attribute: each for each in properties_of(model)}
+    by_field = [declared[field.name] for field in dataclasses.fields(model)]
+    options = [
+        _option(each.attribute, kinds[each.attribute], each.option.meaning, each.least)
+        for each in by_field
         if each.option is not None
-    }
+    ]
 
     def add(command: _C) -> _C:
-        for field in reversed(dataclasses.fields(model)):
-            command = _option(field.name, kinds[field.name], meanings[field.name])(command)
+        for option in reversed(options):
+            command = option(command)
         return command
 
     return add

@@ -130,6 +130,15 @@ class Extent:
     def __lt__(self, other: Extent) -> bool:
         return self.first < other.first
 
+    @property
+    def words(self) -> str:
+        """What it holds, for people."""
+        return f"messages {self.first} to {self.last} of queue {self.key}"
+
+    def why(self, error: Exception) -> str:
+        """What is wrong with it, without saying again what it holds."""
+        return str(error).removeprefix(f"{self.words}: ")
+
     def owed_of(self, priority: int) -> int:
         """The mask of what is owed of a priority (0 any, 1 high, 2 regular)."""
         if priority == 0:

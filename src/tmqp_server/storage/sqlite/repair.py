@@ -260,10 +260,11 @@ class _Salvage:
         queue = self._queues.get(extent.key)
         self._top(extent.key, extent.last)
         wanted = extent.owed & ~extent.transient
-        what = f"messages {extent.first} to {extent.last} of queue {extent.key}"
         if queue is None:
             if wanted:
-                self._lost.append(f"{what}: the queue has no record (it may have been deleted)")
+                self._lost.append(
+                    f"{extent.words}: the queue has no record (it may have been deleted)"
+                )
             return
         if retains(queue):
             wanted = extent.present & ~extent.transient
@@ -277,7 +278,7 @@ class _Salvage:
             if (block.key, block.first, block.last) != (extent.key, extent.first, extent.last):
                 raise DamageError("another block is in its place")
         except (*_UNREADABLE, DamageError) as error:
-            self._lost.append(f"{what}: {error}")
+            self._lost.append(f"{extent.words}: {extent.why(error)}")
             return
         messages = [
             noted(extent, block.message(block.find(sequence)))

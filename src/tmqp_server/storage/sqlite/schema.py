@@ -241,8 +241,9 @@ def explained(error: Exception, directory: Path, what: str) -> StoreError:
     if name is not None and name.startswith("SQLITE_IOERR"):
         # A sync or a truncation that fails for lack of space does not say so.
         with suppress(OSError):
-            if free_bytes(directory) < 1 << 16:
-                return StoreFullError(text)
+            free = free_bytes(directory)
+            if free < 1 << 16:
+                return StoreFullError(f"{text}: the disk is full, {free} bytes are free")
     if isinstance(error, UnicodeDecodeError) or name in _DAMAGED:
         return DamageError(text)
     return StoreError(text)

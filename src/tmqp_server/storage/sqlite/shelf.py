@@ -487,10 +487,7 @@ class Shelf:
 
     def _damaged(self, extent: Extent, error: DamageError) -> None:
         extent.damaged = True
-        text = (
-            f"messages {extent.first} to {extent.last} of queue {extent.key}"
-            f" (block {extent.id}) are damaged: {error}"
-        )
+        text = f"{extent.words} (block {extent.id}) are damaged: {extent.why(error)}"
         if not self.skip:
             raise DamageError(text) from error
         self.report(text)

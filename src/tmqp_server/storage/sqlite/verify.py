@@ -94,10 +94,7 @@ def _verify_blocks(db: sqlite3.Connection, keys: set[int], report: CheckReport) 
         try:
             _verify_block(extent, data)
         except DamageError as error:
-            report.problems.append(
-                f"messages {extent.first} to {extent.last} of queue {extent.key}"
-                f" (block {extent.id}): {error}"
-            )
+            report.problems.append(f"{extent.words} (block {extent.id}): {extent.why(error)}")
             continue
         if extent.key in keys:
             report.messages += extent.owed.bit_count()
