@@ -108,7 +108,7 @@ Examples:
 @click.option(
     "--key",
     metavar="TEXT",
-    help="The key of the messages: where the queue's option group-keys says so, they stay in order.",
+    help="The key of the messages, for queues with the option group-keys.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Report as one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Report nothing but errors.")

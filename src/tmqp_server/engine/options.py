@@ -106,8 +106,8 @@ class QueueOptions(QueueValues):
     With ``when_full`` DROP_OLDEST or DEAD_LETTER the message that has waited longest makes way when
     a push finds the queue full; those of high priority do so last.
 
-    ``group_keys`` is NO_KEYS, STICKY or STRICT (``model/keys.py``); it means something where consumers
-    take turns, and nothing in other statuses.
+    ``group_keys`` is NO_KEYS, STICKY or STRICT (``model/keys.py``); it means something where
+    consumers take turns, and nothing in other statuses.
 
     ``dead_letter`` is the (channel, queue id) to which messages go that were put back too often;
     None drops them; with a ``put_back_limit`` of -1 nothing is put back too often.
