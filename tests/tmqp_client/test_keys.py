@@ -11,7 +11,9 @@ import pytest
 
 from tests.tmqp_client.server import running_server
 from tests.tmqp_client.test_cli import tmqp
+from tmqp.constants import QueueStatus
 from tmqp.errors import LocalProtocolError
+from tmqp.models import QueueOptions
 from tmqp_client import OperationFailed, connect, sync
 from tmqp_client._times import with_key
 
@@ -29,7 +31,9 @@ def channel(request: pytest.FixtureRequest) -> str:
 
 async def test_one_consumer_gets_all_of_a_key(place: str, channel: str) -> None:
     async with connect(place) as producer, connect(place) as one, connect(place) as two:
-        await producer.create_queue(channel, 1, status="round-robin", group_keys="sticky")
+        await producer.create_queue(
+            channel, 1, QueueOptions(status=QueueStatus.ROUND_ROBIN, group_keys="sticky")
+        )
         got: dict[str, list[str]] = {"one": [], "two": []}
         with anyio.fail_after(20):
             async with one.consume(channel, 1) as first, two.consume(channel, 1) as second:
@@ -57,7 +61,7 @@ async def test_one_consumer_gets_all_of_a_key(place: str, channel: str) -> None:
 async def test_an_unknown_way_is_refused(place: str, channel: str) -> None:
     async with connect(place) as client:
         with pytest.raises(OperationFailed, match="400"):
-            await client.create_queue(channel, 1, status="round-robin", group_keys="loose")
+            await client.create_queue(channel, 1, QueueOptions(group_keys="loose"))
 
 
 def test_the_command_and_the_blocking_client(place: str, channel: str) -> None:
@@ -68,10 +72,10 @@ def test_the_command_and_the_blocking_client(place: str, channel: str) -> None:
     assert tmqp(place, "pub", channel, "1", "first", "--key", "k").exit_code == 0
     with sync.connect(place) as client:
         client.push(channel, 1, "second", key="k")
-        with client.consume(channel, 1, acknowledge="none") as consumer:
+        with client.consume(channel, 1, acknowledge="manual") as consumer:
             first = consumer.get(timeout_s=10)
             assert first.text == "first"
-            first.acknowledge()
+            first.ack()
             assert consumer.get(timeout_s=10).header("Group-Key") == "k"
 
 

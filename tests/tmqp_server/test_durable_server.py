@@ -382,8 +382,8 @@ async def test_keys_are_found_again_after_a_restart(tmp_path: Path) -> None:
         await client.join("c")
         assert (await client.queue_information("c", 1)).group_keys == "strict"
         with anyio.fail_after(20):
-            async with client.consume("c", 1, acknowledge="none") as messages:
+            async with client.consume("c", 1, acknowledge="manual") as messages:
                 first, second = await messages.get(), await messages.get()
                 assert (first.text, second.text) == ("k0", "l0"), "k1 waits for k0"
-                await first.acknowledge()
+                await first.ack()
                 assert (await messages.get()).text == "k1"

@@ -23,7 +23,7 @@ class Owner:
 
 
 def key_of(wire: object, door: str = "tmqp") -> str:
-    message = Message("m", Origin("p", 1, door), "c", 1, 10, wire, 0, 1)
+    message = Message("m", Origin(1, "p", None, None, door), "c", 1, 10, wire, 0, 1)
     return LetterKeys(Letters([Owner()])).key_of(message)
 
 
