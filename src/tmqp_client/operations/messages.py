@@ -145,9 +145,8 @@ class Messages(Operations):
 
         :param wait: as :meth:`push`; else this returns when all are on their way.
         :param timeout_s: for each message.
-        :raises BatchFailed: when one or more were not confirmed, because they were refused, timed
-            out, or the connection was lost; its report says which.  The rest was sent all the same,
-            as far as there was a connection.
+        :raises BatchFailed: when one or more were not confirmed: refused, timed out, or the
+            connection was lost; its report says which.  The rest was sent all the same.
         """
         if in_flight < 1:
             raise LocalProtocolError(f"in_flight is at least 1, got {in_flight!r}")

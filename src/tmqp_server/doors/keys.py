@@ -9,8 +9,7 @@ from __future__ import annotations
 from tmqp.extensions import HEADER_GROUP_KEY
 from tmqp.frames import Frame
 from tmqp_server.doors.letters import Letters
-from tmqp_server.engine.model.keys import KeyReader
-from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.message import KeyReader, Message
 
 __all__ = ["LetterKeys"]
 

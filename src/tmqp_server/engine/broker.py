@@ -100,8 +100,7 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.channels import IdleTimer
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.handlers import built_in_handlers
-from tmqp_server.engine.model.keys import KeyReader
-from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING
+from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, KeyReader
 from tmqp_server.engine.model.queues import Queue, QueueTimer
 from tmqp_server.engine.model.snapshots import BrokerStatistics
 from tmqp_server.engine.model.times import NEVER

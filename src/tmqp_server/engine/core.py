@@ -37,8 +37,7 @@ from tmqp_server.engine.model.channels import Channel, ChannelTable, IdleTimer
 from tmqp_server.engine.model.client import Client, Origin
 from tmqp_server.engine.model.counters import BrokerCounters
 from tmqp_server.engine.model.delivery import HandlerRegistry, QueueFacts
-from tmqp_server.engine.model.keys import KeyReader
-from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.message import KeyReader, Message
 from tmqp_server.engine.model.queues import Queue, Trash
 from tmqp_server.engine.model.sessions import Audience, Pulling, Session
 from tmqp_server.engine.model.tails import Tail

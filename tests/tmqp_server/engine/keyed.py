@@ -6,8 +6,7 @@ from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_ROUND_ROBIN
 from tmqp_server.engine.commands import Block
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.model.keys import KeyReader
-from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.message import KeyReader, Message
 
 __all__ = ["BeforeDash", "busy", "keyed", "sent"]
 

@@ -15,9 +15,9 @@ def kept(keys: str, **more: object) -> KeptWorld:
     world = KeptWorld()
     world.broker.read_keys_by(BeforeDash())
     options: dict[str, object] = {"durable": True, "delivery_handler": "putback-end", **more}
-    world.create(
-        QueueChanges(status=STATUS_ROUND_ROBIN, group_keys=keys, **options)  # type: ignore[arg-type]
-    )
+    changes = QueueChanges(status=STATUS_ROUND_ROBIN, **options)  # type: ignore[arg-type]
+    changes.group_keys = keys
+    world.create(changes)
     world.sync()
     return world
 

@@ -26,8 +26,8 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.delivery import ALLOW, Decision, DeliveryHandler, QueueFacts
 from tmqp_server.engine.model.keyed import KeyedList
-from tmqp_server.engine.model.keys import BUCKETS, KeyReader, Owner, bucket_of
-from tmqp_server.engine.model.message import MARK_GONE, Message
+from tmqp_server.engine.model.keys import BUCKETS, Owner, bucket_of
+from tmqp_server.engine.model.message import MARK_GONE, KeyReader, Message
 from tmqp_server.engine.model.terms import Terms
 from tmqp_server.engine.options import NO_KEYS, STICKY, STRICT, QueueChanges
 

@@ -21,24 +21,14 @@ from __future__ import annotations
 from binascii import crc32
 from typing import Final
 
-from tmqp._compat import mypyc_attr
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_server.engine.model.selection import Selection
 from tmqp_server.engine.model.sessions import Audience, Subscription
 
-__all__ = ["BUCKETS", "Bucket", "KeyReader", "KeyTable", "Owner", "bucket_of"]
+__all__ = ["BUCKETS", "Bucket", "KeyTable", "Owner", "bucket_of"]
 
 #: Into so many parts keys are divided where a part has one consumer.
 BUCKETS: Final = 1_024
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class KeyReader:
-    """Tells the keys of messages; made by the doors, who alone know what a message says."""
-
-    def key_of(self, message: Message) -> str:
-        """The key of *message*, the same each time; empty if it has none, as this base says."""
-        return ""
 
 
 def bucket_of(key: str) -> int:
