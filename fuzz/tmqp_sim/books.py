@@ -9,6 +9,7 @@ from tmqp_server.engine.books import (
     CONNECTION_BYTES,
     DEFERRAL_BYTES,
     ENDED_SESSION_BYTES,
+    GRIP_BYTES,
     OWNER_BYTES,
     PULL_BYTES,
     SUBSCRIPTION_BYTES,
@@ -127,6 +128,7 @@ def _of_keys(table: KeyTable | None) -> int:
         return 0
     buckets = [each for several in table.buckets.values() for each in several]
     total = sum(lock_bytes(key) for key in table.locks)
+    total += len(table.grips) * GRIP_BYTES
     total += len(buckets) * BUCKET_BYTES + len(table.owners) * OWNER_BYTES
     if total != table.memory:
         raise AssertionError(f"a table of keys takes {total} and is charged {table.memory}")

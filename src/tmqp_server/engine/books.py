@@ -30,6 +30,7 @@ __all__ = [
     "CONNECTION_BYTES",
     "DEFERRAL_BYTES",
     "ENDED_SESSION_BYTES",
+    "GRIP_BYTES",
     "MAX_SPELLINGS",
     "OWNER_BYTES",
     "PENDING_BYTES",
@@ -90,6 +91,8 @@ DEFERRAL_BYTES: Final = 320
 _LOCK_BYTES: Final = 1_664
 BUCKET_BYTES: Final = 1_920
 OWNER_BYTES: Final = 1_920
+#: What is known of a message that is in hand, or has been, because of its key.
+GRIP_BYTES: Final = 256
 #: Somebody who looks into a queue, without the copies of its places.
 BROWSE_BYTES: Final = 2_048
 #: A pull that waits, without its request.

@@ -52,7 +52,7 @@ __all__ = ["Flights", "enter", "leave"]
 
 _REFUSED: Final = MARK_ANSWERED | MARK_NEGATIVE
 #: With one of these a message takes the long way out.
-_NOT_PLAIN: Final = MARK_BACK | MARK_DUPLICATE | MARK_SHARED
+_NOT_PLAIN: Final = MARK_BACK | MARK_DUPLICATE | MARK_SHARED | MARK_KEYED
 #: With one of these the storage has it, or was asked to keep it.
 _KEPT: Final = MARK_SAVED | MARK_SAVING
 

@@ -7,14 +7,14 @@ deliveries in flight: there are no more locks than messages in memory, and no mo
 
 from __future__ import annotations
 
-from tmqp_server.engine.books import BUCKET_BYTES, OWNER_BYTES, Books, lock_bytes
+from tmqp_server.engine.books import BUCKET_BYTES, GRIP_BYTES, OWNER_BYTES, Books, lock_bytes
 from tmqp_server.engine.model.keyed import KeyedList
-from tmqp_server.engine.model.keys import Bucket, KeyTable, Owner
+from tmqp_server.engine.model.keys import Bucket, Grip, KeyTable, Owner
 from tmqp_server.engine.model.message import MARK_KEYED, Message
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.options import STRICT
 
-__all__ = ["assign", "follow", "hand_out", "let_go", "lock", "table_of"]
+__all__ = ["assign", "follow", "hand_out", "leave_place", "let_go", "lock", "table_of"]
 
 
 def table_of(books: Books, queue: Queue) -> KeyTable:
@@ -82,19 +82,54 @@ def assign(books: Books, queue: Queue, table: KeyTable, number: int, owner: Owne
     return table.assign(number, owner)
 
 
-def lock(books: Books, queue: Queue, table: KeyTable, message: Message, key: str) -> None:
+def lock(
+    books: Books, queue: Queue, table: KeyTable, message: Message, key: str, stamp: int
+) -> None:
     """Let others of its key wait for a message until it is settled."""
-    _charge(books, queue, table, lock_bytes(key))
+    grip = table.grips.get(message)
+    if grip is not None:
+        grip.stamp = stamp
+        return
+    _charge(books, queue, table, GRIP_BYTES + lock_bytes(key))
     table.locks[key] = message
-    message.rarely().lock = key
+    table.grips[message] = Grip(key, None, stamp)
     message.marks |= MARK_KEYED
 
 
-def hand_out(message: Message, bucket: Bucket) -> None:
+def hand_out(
+    books: Books, queue: Queue, table: KeyTable, message: Message, bucket: Bucket, stamp: int
+) -> None:
     """A message of a bucket is in flight."""
     bucket.in_hand += 1
-    message.rarely().bucket = bucket
-    message.marks |= MARK_KEYED
+    grip = table.grips.get(message)
+    if grip is None:
+        _charge(books, queue, table, GRIP_BYTES)
+        grip = Grip("", bucket, stamp)
+        table.grips[message] = grip
+        message.marks |= MARK_KEYED
+    grip.bucket = bucket
+    grip.stamp = stamp
+
+
+def leave_place(books: Books, queue: Queue, message: Message) -> bool:
+    """A message that has come back is not to stand where it stood; False when it must, for it has
+    locked its key."""
+    table = queue.keys
+    grip = None if table is None else table.grips.get(message)
+    if table is None or grip is None:
+        message.marks &= ~MARK_KEYED
+        return True
+    if grip.lock:
+        return False
+    _forget(books, queue, table, message, GRIP_BYTES)
+    return True
+
+
+def _forget(books: Books, queue: Queue, table: KeyTable, message: Message, size: int) -> None:
+    del table.grips[message]
+    message.marks &= ~MARK_KEYED
+    if not queue.closed:
+        _charge(books, queue, table, -size)
 
 
 def let_go(books: Books, queue: Queue, message: Message, settled: bool) -> bool:
@@ -102,32 +137,29 @@ def let_go(books: Books, queue: Queue, message: Message, settled: bool) -> bool:
 
     Returns whether some waited that may go now.
     """
-    rare = message.rarely()
     table = queue.keys
+    grip = None if table is None else table.grips.get(message)
+    if table is None or grip is None:
+        return False  # it was another table's
     freed = False
-    bucket = rare.bucket
+    bucket = grip.bucket
     if bucket is not None:
-        assert isinstance(bucket, Bucket)
-        rare.bucket = None
-        message.marks &= ~MARK_KEYED
+        grip.bucket = None
         bucket.in_hand -= 1
-        if table is not None and bucket.closing and bucket.in_hand == 0:
+        if bucket.closing and bucket.in_hand == 0:
             freed = _drop(books, queue, table, bucket)
-    key = rare.lock
-    if settled and key:
-        rare.lock = ""
-        message.marks &= ~MARK_KEYED
-        if table is not None and table.locks.get(key) is message:
-            del table.locks[key]
-            if not queue.closed:
-                _charge(books, queue, table, -lock_bytes(key))
-            freed = _free(queue, key)
+    if not settled:
+        return freed
+    size = GRIP_BYTES
+    if grip.lock:
+        del table.locks[grip.lock]
+        size += lock_bytes(grip.lock)
+        freed = _free(queue, grip.lock)
+    _forget(books, queue, table, message, size)
     return freed
 
 
 def _drop(books: Books, queue: Queue, table: KeyTable, bucket: Bucket) -> bool:
-    if bucket not in table.buckets.get(bucket.number, ()):
-        return False  # it is of another table
     table.drop(bucket)
     if not queue.closed:
         _charge(books, queue, table, -BUCKET_BYTES)

@@ -66,9 +66,6 @@ def test_fields_in_the_order_of_init() -> None:
         "receivers",
         "timing",
         "settling",
-        "lock",
-        "bucket",
-        "stamp",
     )
 
 

@@ -137,9 +137,7 @@ class KeyChooser:
         first = waiting.table.locks.get(key)
         if first is not None and first is not message:
             return self._hold(waiting, message, key)
-        if first is None:
-            lock(self._core, queue, waiting.table, message, key)
-        message.rarely().stamp = waiting.stamp
+        lock(self._core, queue, waiting.table, message, key, waiting.stamp)
         waiting.hold_rest(key)
         return self._to_anybody(queue, waiting, message, takers & ready, now)
 
@@ -203,10 +201,10 @@ class KeyChooser:
         self, queue: Queue, waiting: KeyedList, message: Message, bucket: Bucket, now: float
     ) -> None:
         """Send it to whose the bucket is."""
-        message.rarely().stamp = waiting.stamp
+        stamp = waiting.stamp
         self._send(queue, waiting, message, 1 << bucket.owner.subscription.place, now)
         if message.holder is not None and not message.marks & MARK_GONE:
-            hand_out(message, bucket)
+            hand_out(self._core, queue, waiting.table, message, bucket, stamp)
 
     def _send(
         self, queue: Queue, waiting: KeyedList, message: Message, takers: int, now: float

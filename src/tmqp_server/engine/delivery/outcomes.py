@@ -37,7 +37,7 @@ from tmqp_server.engine.delivery.sharing import forget, reindex, tell
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm
 from tmqp_server.engine.flights import Flights
-from tmqp_server.engine.keying import let_go
+from tmqp_server.engine.keying import leave_place, let_go
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import (
@@ -402,7 +402,7 @@ class Outcomes:
 
         While the storage fails the memory takes more, and order may suffer: nothing is lost.
         """
-        if not queue.bounded or not queue.is_over(message, True) or _is_lock(message):
+        if not queue.bounded or not queue.is_over(message, True) or message.marks & MARK_KEYED:
             queue.put_last(message)
         elif queue.options.ephemeral:
             queue.counters.overflowed += 1
@@ -492,16 +492,20 @@ class Outcomes:
         if rare.due_at > self._core.now:
             if where == PUT_BACK_START:
                 message.marks |= MARK_BACK_START  # when its time has come
-            if not rare.lock:
-                self.saver.save_again(queue, message)
+            self._leave_place(queue, message)
             self._flights.defer(queue, message, rare.due_at)
         elif where == PUT_BACK_START:
             queue.put_first(message)
         else:
-            if not rare.lock:  # others of its key must not pass it, not even after a restart
-                self.saver.save_again(queue, message)
+            self._leave_place(queue, message)
             self.wait_last(queue, message)
         self._core.arm(queue)
+
+    def _leave_place(self, queue: Queue, message: Message) -> None:
+        """Let a message's copy stand at the end as well, unless others of its key must not pass it,
+        not even after a restart."""
+        if not message.marks & MARK_KEYED or leave_place(self._core, queue, message):
+            self.saver.save_again(queue, message)
 
     def make_way(self, queue: Queue, coming: Message) -> None:
         """Let go of what waits, for a message that takes its place (contradiction 28)."""
@@ -591,9 +595,3 @@ class Outcomes:
             (message.marks & (MARK_HIGH | MARK_WANTS)) | MARK_CONFIRMED,
             target.sequence,
         )
-
-
-def _is_lock(message: Message) -> bool:
-    """Whether others of its key wait for it: it stays in memory, so that they find it settled."""
-    rare = message.rare
-    return rare is not None and rare.lock != ""

@@ -187,11 +187,11 @@ class KeyedList(ParkingList):
 
     def put_first(self, message: Message) -> None:
         """Let *message* wait where it stood, or as the first."""
-        rare = message.rare
-        if rare is None or rare.stamp == 0:
+        grip = self.table.grips.get(message)
+        if grip is None:
             super().put_first(message)
             return
-        self.front.put(rare.stamp, message)
+        self.front.put(grip.stamp, message)
         self._put(message)
 
     def _parts(self) -> list[Lane]:

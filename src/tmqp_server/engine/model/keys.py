@@ -25,7 +25,7 @@ from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_server.engine.model.selection import Selection
 from tmqp_server.engine.model.sessions import Audience, Subscription
 
-__all__ = ["BUCKETS", "Bucket", "KeyTable", "Owner", "bucket_of"]
+__all__ = ["BUCKETS", "Bucket", "Grip", "KeyTable", "Owner", "bucket_of"]
 
 #: Into so many parts keys are divided where a part has one consumer.
 BUCKETS: Final = 1_024
@@ -68,15 +68,39 @@ class Bucket:
         self.closing = False
 
 
+class Grip:
+    """What a message has: the key that it has locked, or the bucket of which it is in somebody's
+    hand; and where it stood among those of its priority when it came up last."""
+
+    __slots__ = ("lock", "bucket", "stamp")
+
+    def __init__(self, lock: str, bucket: Bucket | None, stamp: int) -> None:
+        self.lock = lock
+        self.bucket = bucket
+        self.stamp = stamp
+
+
 class KeyTable:
     """What a queue knows of keys."""
 
-    __slots__ = ("strict", "memory", "locks", "buckets", "owners", "ring", "everybody", "_last")
+    __slots__ = (
+        "strict",
+        "memory",
+        "grips",
+        "locks",
+        "buckets",
+        "owners",
+        "ring",
+        "everybody",
+        "_last",
+    )
 
     def __init__(self, strict: bool) -> None:
         self.strict = strict
         #: What it is charged in the broker's books.
         self.memory = 0
+        #: Of all that is in hand, or has come back since.
+        self.grips: dict[Message, Grip] = {}
         #: Strict: the message for which others of its key wait, by the key.
         self.locks: dict[str, Message] = {}
         #: Sticky: by number, whose it is, those who had it first in front.

@@ -84,7 +84,7 @@ MARK_TIMED: Final = 32_768
 MARK_SILENT: Final = 65_536
 #: It goes back without counting as put back: whoever wanted that gave it back so.
 MARK_UNCOUNTED: Final = 131_072
-#: Others of its key or bucket wait for it, or may; see ``keys.py``.
+#: Others of its key or bucket wait for it, or may; it has a grip in ``Queue.keys``.
 MARK_KEYED: Final = 262_144
 
 
@@ -138,9 +138,6 @@ class Rare(Record):
         "receivers",
         "timing",
         "settling",
-        "lock",
-        "bucket",
-        "stamp",
     )
 
     def __init__(self) -> None:
@@ -170,11 +167,6 @@ class Rare(Record):
         self.timing: Timing | None = None
         #: Consumers, by number, whose answer is part of a batch that is not safe yet.
         self.settling: dict[int, None] | None = None
-        #: The key that it has locked, and the bucket of which it is in somebody's hand.
-        self.lock = ""
-        self.bucket: object = None
-        #: Where it stood among those of its priority when it came up last, by its key; 0 is never.
-        self.stamp = 0
 
 
 @mypyc_attr(acyclic=True)
