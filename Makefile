@@ -186,11 +186,14 @@ define run_tests
 	$(if $(ARGS),\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3)' $(ARGS),\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) and alone' \
-	  || test $$? -eq 5)
+	  $(call marked,alone) || test $$? -eq 5)
 	$(if $(ARGS),,\
 	PYTHONPATH=$(1) TMQP_EXPECT_BUILD=$(2) $(PY) -m pytest -q -m '$(3) and not alone' \
-	  -n $(TESTERS) --dist worksteal)
+	  -n $(TESTERS) --dist worksteal $(if $(filter-out long,$(3)),,$(call marked,long)))
 endef
+
+# The files with tests that are marked so: to collect all tests takes a quarter of a minute.
+marked = $$(grep -rl --include='test_*.py' 'pytest\.mark\.$(1)' tests)
 
 # --- Set-up -------------------------------------------------------------------------------------
 

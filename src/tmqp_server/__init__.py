@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         WebConfig,
         parse_config,
     )
+    from tmqp_server.engine.commands import Credentials
     from tmqp_server.engine.events import (
         ChannelFact,
         ClientFact,
@@ -103,6 +104,7 @@ __all__ = [
     "ClientFact",
     "ClientGone",
     "ConfigError",
+    "Credentials",
     "CustomMessage",
     "CustomRouter",
     "Decision",
@@ -148,6 +150,7 @@ _HOMES: Final = {
     "access.roles": "AccessConfig parse_access",
     "cluster.filters": "NodeFilter Passing",
     "config": "OutboundLimits ServerConfig StorageConfig WebConfig parse_config",
+    "engine.commands": "Credentials",
     "engine.events": "ChannelFact ClientFact MessageFact NodeFact QueueFact SubscriptionFact",
     "engine.limits": "EngineLimits",
     "engine.model.client": "Client Origin",

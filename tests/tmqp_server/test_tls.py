@@ -10,12 +10,15 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
+import attrs
+import httpx
 import pytest
 
 from tests.certificates import make_certificate
 from tmqp.address import Address
 from tmqp.limits import Limits
 from tmqp_client import ConnectFailed, connect
+from tmqp_server import Access, Applicant
 from tmqp_server.config import ConfigError, ServerConfig, parse_config
 from tmqp_server.io.tls import server_context
 from tmqp_server.settings.tls import TlsSettings
@@ -62,6 +65,59 @@ async def test_messages_go_through_tls(files: tuple[Path, Path]) -> None:
                     for number in range(300):
                         assert (await messages.get()).payload == b"%d" % number
             assert server.sessions == 2
+
+
+class Noting(Access):
+    """Lets everybody in, and notes who they were."""
+
+    def __init__(self, asked: list[Applicant]) -> None:
+        self._asked = asked
+
+    async def authenticate(self, applicant: Applicant) -> bool:
+        """Note and admit."""
+        self._asked.append(applicant)
+        return True
+
+
+@pytest.mark.parametrize("required", [False, True])
+async def test_a_certificate_tells_who_a_client_is_at_every_door(
+    files: tuple[Path, Path], tmp_path: Path, required: bool
+) -> None:
+    """What is known of a client's certificate is told to whoever decides, whatever it speaks."""
+    key, certificate = make_certificate(tmp_path, "press")  # its common name is localhost, too
+    settings = TlsSettings(
+        certificate=str(files[1]),
+        key=str(files[0]),
+        client_authorities=str(certificate),
+        require_client_certificate=required,
+    )
+    web = parse_config("web.listen = ['https://127.0.0.1:0']")
+    config = attrs.evolve(config_of(files), tls=settings, **web)
+    known = trusting(files)
+    known.load_cert_chain(certificate, key)
+    asked: list[Applicant] = []
+    async with running(config, access=Noting(asked)) as server:
+        tmqp = server.addresses[0]
+        async with connect(f"tmqs://localhost:{tmqp.port}", ssl_context=known):
+            pass
+        assert asked.pop().common_name == "localhost"
+        async with httpx.AsyncClient(verify=known) as client:
+            url = server.web_addresses[0].replace("127.0.0.1", "localhost")
+            await client.post(f"{url}/api/v1/channels/orders/queues/1/messages", content=b"x")
+        assert (asked[-1].door, asked.pop().common_name) == ("http", "localhost")
+        asked.clear()
+        unknown = connect(
+            f"tmqs://localhost:{tmqp.port}", ssl_context=trusting(files), reconnect=None
+        )
+        if required:
+            with pytest.raises(ConnectFailed):
+                async with unknown:
+                    pass
+            assert asked == []
+        else:
+            async with unknown:
+                pass
+            assert asked.pop().common_name == ""
 
 
 async def test_a_client_that_does_not_trust_it_does_not_connect(files: tuple[Path, Path]) -> None:
@@ -160,6 +216,12 @@ def test_each_bad_file_is_named(files: tuple[Path, Path], tmp_path: Path) -> Non
         ("tls.certificate = 1", "tls.certificate must be the name of a file"),
         ('tls.key = "a"', "tls.key is given without tls.certificate"),
         ("tls = 1", "tls"),
+        ('tls.client_authorities = "a"', "tls.client_authorities is given without"),
+        ("tls.require_client_certificate = 1", "tls.require_client_certificate is true or false"),
+        (
+            'tls.certificate = "a"\ntls.require_client_certificate = true',
+            "tls.require_client_certificate needs tls.client_authorities",
+        ),
     ],
 )
 def test_settings_that_cannot_be(text: str, words: str) -> None:

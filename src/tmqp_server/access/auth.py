@@ -55,6 +55,7 @@ from tmqp_server.access.rights import (
 )
 from tmqp_server.access.roles import OPEN, TABLE, AccessConfig, Entry, Role, fits
 from tmqp_server.access.tokens import find_token
+from tmqp_server.engine.commands import Credentials
 from tmqp_server.settings.checks import ConfigError
 from tmqp_server.settings.extensions import load_object
 
@@ -83,7 +84,9 @@ class Applicant:
     ``client_id`` is empty when it leaves the choice to the server.  ``properties`` are those that
     have no meaning in the protocol.  ``peer`` is where the connection comes from, ``secure``
     whether it is encrypted, ``door`` the protocol it speaks.  ``acts_as`` is the entry that the
-    configuration names for clients of this door that bring no credentials.
+    configuration names for clients of this door that bring no credentials.  ``credentials`` is
+    what the client shows, None for nothing, and ``token`` the secret in it; ``common_name`` is the
+    name in the certificate that it showed and TLS verified.
     """
 
     session: int
@@ -96,6 +99,8 @@ class Applicant:
     secure: bool = False
     door: str = ""
     acts_as: str = ""
+    credentials: Credentials | None = field(default=None, repr=False)
+    common_name: str = ""
 
 
 @final
@@ -318,27 +323,56 @@ class TableAccess(Access):
     keep_s = math.inf
 
     def __init__(self, config: AccessConfig) -> None:
-        self._tokens = config.tokens
+        self._secrets = [entry for entry in config.tokens if entry.hash is not None]
         self._hashes = [entry.hash for entry in config.tokens if entry.hash is not None]
         self._anonymous = config.anonymous
         self._by_name = {entry.name: entry for entry in config.tokens}
+        self._by_key = {entry.public_key: entry for entry in config.tokens if entry.public_key}
+        self._by_common_name = {
+            entry.common_name: entry for entry in config.tokens if entry.common_name
+        }
         self._slow = any(each.slow for each in self._hashes)
         self._turn = anyio.Lock()
 
     async def authenticate(self, applicant: Applicant) -> bool | Admission:
-        """The entry of the token, or the one for who brings none; its roles are the ``data``."""
-        entry = self._anonymous
-        if applicant.token:
-            place = await self._find(applicant.token)
-            entry = self._tokens[place] if place >= 0 else None
-        elif applicant.acts_as:
-            entry = self._by_name.get(applicant.acts_as)
+        """The entry of what the client shows, or the one for who shows nothing; its roles are the
+        ``data``.
+
+        Credentials come first, then the certificate, then ``as`` of the door, then ``anonymous``.
+        Wrong credentials are refused, whatever else the client has.
+        """
+        shown = applicant.credentials
+        if shown is None and applicant.token:
+            shown = Credentials("token", applicant.token)
+        proven = True
+        if shown is not None and shown.kind == "public-key":
+            entry = self._by_key.get(shown.secret)
+        elif shown is not None:
+            entry = await self._of_secret(shown)
+        elif applicant.common_name in self._by_common_name:
+            entry = self._by_common_name[applicant.common_name]
+        else:
+            proven = False
+            acts_as = applicant.acts_as
+            entry = self._by_name.get(acts_as) if acts_as else self._anonymous
         if entry is None or not _may_be_called(applicant, entry):
             return False
         logger.info("%s: connects as %s", applicant.peer, entry.name)
-        return Admission(authenticated=bool(applicant.token), node=entry.node, data=entry.roles)
+        return Admission(authenticated=proven, node=entry.node, data=entry.roles)
 
-    async def _find(self, token: str) -> int:
+    async def _of_secret(self, shown: Credentials) -> Entry | None:
+        """The entry with this token, or with this password of this user.
+
+        An entry without a user takes a password from every user: a protocol may have no other
+        place for a token.
+        """
+        for place in await self._find(shown.secret):
+            entry = self._secrets[place]
+            if not entry.user or entry.user == shown.user:
+                return entry
+        return None
+
+    async def _find(self, token: str) -> list[int]:
         if not self._slow:
             return find_token(token, self._hashes)
         # One at a time: whoever guesses shall not have all the machine's processors for it.

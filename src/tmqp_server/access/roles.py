@@ -46,6 +46,9 @@ OPEN: Final = "open"
 TABLE: Final = "table"
 
 _ALL: Final = "all"
+#: What an entry may be known by, and what of that is a secret.
+_PROOFS: Final = ("token", "password", "hash", "public_key", "common_name")
+_SECRETS: Final = ("token", "password", "hash")
 _EVERYTHING: Final = ("*",)
 #: Tokens whose comparison is slow: all of them are compared for every client that brings one.
 _MAX_SLOW: Final = 4
@@ -120,7 +123,9 @@ ADMIN: Final = Role(
 
 @attrs.frozen
 class Entry:
-    """One who may connect: by a token, or without one.
+    """One who may connect: by a token, a user's password, a public key, a certificate, or nothing.
+
+    ``hash`` is that of the token, or of the password where there is a ``user``.
 
     ``client_ids``, ``client_names`` and ``client_types`` are patterns of what he may call himself,
     since others send direct messages to these names.
@@ -133,6 +138,9 @@ class Entry:
     client_names: tuple[str, ...] = _EVERYTHING
     client_types: tuple[str, ...] = _EVERYTHING
     node: bool = False
+    user: str = ""
+    public_key: str = attrs.field(default="", repr=False)
+    common_name: str = ""
 
 
 @attrs.frozen
@@ -233,7 +241,7 @@ def _entry(where: str, fields: object, roles: Mapping[str, Role], *, token: bool
         raise AccessError(f"{where} is a table")
     keys = ["roles", "client_ids", "client_names", "client_types"]
     if token:
-        keys += ["name", "token", "hash", "node"]
+        keys += ["name", *_PROOFS, "user", "node"]
     _check_keys(fields, keys, f"{where}.")
     names = _texts(fields, "roles", where)
     for name in names:
@@ -248,26 +256,44 @@ def _entry(where: str, fields: object, roles: Mapping[str, Role], *, token: bool
     name = fields.get("name", "" if token else "anonymous")
     if not isinstance(name, str):
         raise AccessError(f"{where}.name is a text")
+    proof = _proof(fields, where) if token else ""
     return Entry(
         name or where,
         tuple(roles[each] for each in names),
-        _hash(fields, where) if token else None,
+        _hash(fields, proof, where) if proof in _SECRETS else None,
         _patterns(fields, "client_ids", where, _EVERYTHING),
         _patterns(fields, "client_names", where, _EVERYTHING),
         _patterns(fields, "client_types", where, _EVERYTHING),
         node,
+        fields.get("user", ""),
+        fields[proof] if proof == "public_key" else "",
+        fields[proof] if proof == "common_name" else "",
     )
 
 
-def _hash(fields: Mapping[str, Any], where: str) -> TokenHash:
-    given = [key for key in ("token", "hash") if key in fields]
+def _proof(fields: Mapping[str, Any], where: str) -> str:
+    """The key of what an entry is known by."""
+    given = [key for key in _PROOFS if key in fields]
     if len(given) != 1:
-        raise AccessError(f"{where} needs either a token or its hash")
-    value = fields[given[0]]
-    if not isinstance(value, str):
-        raise AccessError(f"{where}.{given[0]} is a text")
+        raise AccessError(
+            f"{where} needs one of these: token, password, hash, public_key or common_name"
+        )
+    proof = given[0]
+    for key in (proof, "user"):
+        value = fields.get(key, "-")
+        if not isinstance(value, str) or not value:
+            raise AccessError(f"{where}.{key} is a text")
+    if "user" in fields and proof not in ("password", "hash"):
+        raise AccessError(f"{where}.user needs a password or its hash, not a {proof}")
+    if proof == "password" and "user" not in fields:
+        raise AccessError(f"{where}.password needs a user; without one it is a token")
+    return proof
+
+
+def _hash(fields: Mapping[str, Any], proof: str, where: str) -> TokenHash:
+    value = fields[proof]
     try:
-        return TokenHash(value if given[0] == "hash" else hash_token(value))
+        return TokenHash(value if proof == "hash" else hash_token(value))
     except ValueError as error:
         raise AccessError(f"{where}: {error}") from None
 

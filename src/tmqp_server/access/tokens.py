@@ -102,13 +102,9 @@ class TokenHash:
         return f"<TokenHash {_SCRYPT if self.slow else _SHA256}>"  # no log shall hold the rest
 
 
-def find_token(token: str, hashes: Sequence[TokenHash]) -> int:
-    """The place of the token's hash, -1 if it is not there; all are compared in any case."""
-    found = -1
-    for place, each in enumerate(hashes):
-        if each.fits(token):
-            found = place
-    return found
+def find_token(token: str, hashes: Sequence[TokenHash]) -> list[int]:
+    """The places of the token's hash, none if it is not there; all are compared in any case."""
+    return [place for place, each in enumerate(hashes) if each.fits(token)]
 
 
 def _sha256(token: str) -> bytes:

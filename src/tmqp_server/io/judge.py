@@ -72,6 +72,10 @@ class ConnectionFacts(Protocol):
         """Whether it is encrypted."""
 
     @property
+    def common_name(self) -> str:
+        """The name in the certificate that its other end showed and TLS verified, or empty."""
+
+    @property
     def acts_as(self) -> str:
         """The entry of who brings no credentials here."""
 
@@ -272,28 +276,21 @@ class Judge:
 
 def _applicant(connect: Connect, place: ConnectionFacts) -> Applicant:
     information = connect.properties
-    if not isinstance(information, ConnectionInformation):
-        return Applicant(
-            connect.session,
-            connect.client_id,
-            connect.name or "",
-            connect.client_type or "",
-            peer=place.peer,
-            secure=place.secure,
-            door=connect.door,
-            acts_as=place.acts_as,
-        )
+    read = information if isinstance(information, ConnectionInformation) else None
+    shown = connect.credentials
     return Applicant(
         connect.session,
-        information.client_id,
+        connect.client_id if read is None else read.client_id,
         connect.name or "",
         connect.client_type or "",
-        information.token,
-        information.properties,
+        "" if shown is None else shown.secret,
+        {} if read is None else read.properties,
         place.peer,
         place.secure,
         connect.door,
         place.acts_as,
+        shown,
+        place.common_name,
     )
 
 

@@ -6,7 +6,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import anyio
 
@@ -24,7 +24,7 @@ _decrypted: Final = ReadBuffer()
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """TLS 1.2 or newer with the server's certificate; clients are told apart by their tokens.
+    """TLS 1.2 or newer with the server's certificate; clients show theirs if it knows authorities.
 
     :raises ConfigError: when a file cannot be read, is not what it should be, or does not fit the
         other.
@@ -51,7 +51,29 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
             why = (error.reason or "not PEM").replace("_", " ").lower()
             words = f"tls: {certificate} and {key} are no certificate and key in PEM ({why})"
         raise ConfigError(words) from error
+    if settings.client_authorities:
+        _take_client_certificates(context, settings)
     return context
+
+
+def _take_client_certificates(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    path = settings.client_authorities
+    try:
+        context.load_verify_locations(path)
+    except ssl.SSLError as error:
+        raise ConfigError(f"tls.client_authorities: {path} has no certificates in PEM") from error
+    except OSError as error:
+        words = f"tls.client_authorities: cannot read {path}: {error.strerror}"
+        raise ConfigError(words) from error
+    required = settings.require_client_certificate
+    context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
+
+
+def _common_name(tls: ssl.SSLObject) -> str:
+    """The name in the certificate that the peer showed; empty if it showed none."""
+    certificate = tls.getpeercert() or {}
+    subject: Any = certificate.get("subject", ())
+    return next((value for part in subject for key, value in part if key == "commonName"), "")
 
 
 class _EncryptedError(Exception):
@@ -95,6 +117,7 @@ class TlsTransport(Transport):
                 self._socket.send(self._unsent)  # the alert that says why, if there is room
                 raise
             else:
+                self.common_name = _common_name(self._tls)
                 await self._flush()
                 return
 

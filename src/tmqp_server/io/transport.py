@@ -61,10 +61,11 @@ class Transport(Wire):
 
     ``peer`` is where it comes from, ``secure`` whether it is encrypted, ``waited`` whether the last
     :meth:`receive` let other tasks run, ``acts_as`` the entry of ``[access]`` that a client is
-    here without credentials.
+    here without credentials, ``common_name`` the name in the certificate that it showed.
     """
 
     acts_as: str = ""
+    common_name: str = ""
 
     peer: str
     secure: bool

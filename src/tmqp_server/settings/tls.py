@@ -17,6 +17,11 @@ def _file(_instance: object, attribute: attrs.Attribute[Any], value: object) -> 
         raise ConfigError(f"tls.{attribute.name} must be the name of a file, got {value!r}")
 
 
+def _truth(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, bool):
+        raise ConfigError(f"tls.{attribute.name} is true or false, got {value!r}")
+
+
 @attrs.frozen(kw_only=True)
 class TlsSettings:
     """What the server shows to clients that connect by ``tmqs://``."""
@@ -27,9 +32,18 @@ class TlsSettings:
     key: str = attrs.field(default="", validator=_file)
     """The file of its private key, in PEM, not encrypted; empty if the certificate's has it."""
 
+    client_authorities: str = attrs.field(default="", validator=_file)
+    """The file of the authorities, in PEM, whose certificates clients may show; empty for none."""
+
+    require_client_certificate: bool = attrs.field(default=False, validator=_truth)
+    """Whether a client must show a certificate."""
+
     def __attrs_post_init__(self) -> None:
-        if self.key and not self.certificate:
-            raise ConfigError("tls.key is given without tls.certificate")
+        for name in ("key", "client_authorities"):
+            if getattr(self, name) and not self.certificate:
+                raise ConfigError(f"tls.{name} is given without tls.certificate")
+        if self.require_client_certificate and not self.client_authorities:
+            raise ConfigError("tls.require_client_certificate needs tls.client_authorities")
 
 
 def tls_settings(table: Mapping[str, Any]) -> TlsSettings:

@@ -27,6 +27,7 @@ from tmqp_server.access.gate import Question
 from tmqp_server.access.rights import RIGHTS
 from tmqp_server.access.roles import ADMIN
 from tmqp_server.access.tokens import hash_token
+from tmqp_server.engine.commands import CredentialKind, Credentials
 from tmqp_server.engine.events import CLIENT_JOINED
 from tmqp_server.io.judge import RIGHT_CALLS
 
@@ -149,6 +150,56 @@ async def test_who_brings_no_token_is_anonymous_where_that_is_allowed() -> None:
 )
 async def test_a_token_is_for_the_names_it_is_for(applicant: Applicant, admitted: bool) -> None:
     assert bool(await table().authenticate(applicant)) is admitted
+
+
+PROOFS = [
+    {"user": "ann", "password": "same", "roles": ["clerk"], "name": "ann"},
+    {"user": "bob", "hash": hash_token("same"), "roles": ["clerk"], "name": "bob"},
+    {"token": "of nobody", "roles": ["clerk"], "name": "token"},
+    {"common_name": "press-1", "roles": ["clerk"], "name": "certificate"},
+    {"public_key": "a1b2", "roles": ["clerk"], "name": "key"},
+    {"token": "the door's", "roles": ["clerk"], "name": "door"},
+]
+
+
+def by(kind: CredentialKind, secret: str, user: str = "", **more: Any) -> Applicant:
+    return Applicant(1, credentials=Credentials(kind, secret, user), token=secret, **more)
+
+
+@pytest.mark.parametrize(
+    ("applicant", "entry"),
+    [
+        (by("password", "same", "ann"), "ann"),
+        (by("password", "same", "bob"), "bob"),
+        (by("password", "same", "cat"), None),
+        (by("password", "other", "ann"), None),
+        (by("token", "same"), None),
+        (by("token", "of nobody"), "token"),
+        (by("password", "of nobody", "anybody"), "token"),
+        (Applicant(1, common_name="press-1"), "certificate"),
+        (Applicant(1, common_name="press-1", acts_as="door"), "certificate"),
+        (Applicant(1, common_name="press-2", acts_as="door"), "door"),
+        (Applicant(1, common_name="press-2"), None),
+        (by("token", "of nobody", common_name="press-1"), "token"),
+        (by("token", "wrong", common_name="press-1"), None),
+        (by("public-key", "a1b2"), "key"),
+        (by("public-key", "of nobody"), None),
+        (by("token", "a1b2"), None),
+        (by("password", "press-1", "press-1"), None),
+    ],
+)
+async def test_each_kind_of_proof_is_for_its_own_entry(
+    applicant: Applicant, entry: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    roles = {"clerk": {"rights": ["push"], "channels": ["orders"]}}
+    access = TableAccess(parse_access({"roles": roles, "tokens": PROOFS}))
+    admitted = await access.authenticate(applicant)
+    assert bool(admitted) is (entry is not None)
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ([] if entry is None else [f": connects as {entry}"])
+    if isinstance(admitted, Admission):
+        assert admitted.authenticated is (entry != "door")
 
 
 async def test_a_node_is_told_as_one() -> None:

@@ -15,7 +15,7 @@ from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.http.messages import BadRequest, HttpRequest
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.port import IdSource
-from tmqp_server.engine.commands import Connect
+from tmqp_server.engine.commands import Connect, Credentials
 
 __all__ = ["CONNECTED", "STRANGER", "WAITING", "ClientState", "credentials_of"]
 
@@ -83,12 +83,13 @@ class ClientState:
         :raises BadRequest: for credentials that cannot be read.
         """
         given = request.header(b"authorization") or b""
-        name, token = credentials_of(given)
+        credentials = credentials_of(given)
+        name = "" if credentials is None else credentials.user
         self._credentials = given
         self.standing = WAITING
         agent = (request.header(b"user-agent") or b"").decode("latin-1")[:_MAX_AGENT_CHARACTERS]
         kept = {"User-Agent": agent} if agent else {}
-        who = ConnectionInformation("", name, DOOR_NAME, token, kept)
+        who = ConnectionInformation("", name, DOOR_NAME, "", kept)
         return Connect(
             self.number,
             None,
@@ -98,6 +99,7 @@ class ClientState:
             door,
             who,
             kept=kept or None,
+            credentials=credentials,
         )
 
     def hold(self, channel: str, queue_id: int, message_id: str) -> None:
@@ -115,26 +117,26 @@ class ClientState:
         return True
 
 
-def credentials_of(value: bytes) -> tuple[str, str]:
-    """The name and the token in the field Authorization; empty where there are none.
+def credentials_of(value: bytes) -> Credentials | None:
+    """What the field Authorization shows; None where it is empty.
 
-    The password of the scheme Basic is the token, its user the client's name.
+    The user of the scheme Basic is the client's name as well.
 
     :raises BadRequest: when they cannot be read.
     """
     if not value:
-        return "", ""
+        return None
     scheme, _, rest = value.partition(b" ")
     rest = rest.strip()
     kind = scheme.lower()
     try:
         if kind == b"bearer" and rest:
-            return "", rest.decode("ascii")
+            return Credentials("token", rest.decode("ascii"))
         if kind == b"basic":
             user, colon, secret = base64.b64decode(rest, validate=True).partition(b":")
             name = user.decode("utf-8")
             if colon and not fault_of_name(name):
-                return name, secret.decode("utf-8")
+                return Credentials("password", secret.decode("utf-8"), name)
     except (binascii.Error, UnicodeDecodeError):
         pass
     if kind in (b"basic", b"bearer"):

@@ -76,6 +76,7 @@ from tmqp_server.engine.commands import (
     Acknowledge,
     Command,
     Connect,
+    Credentials,
     Decline,
     Disconnect,
     Join,
@@ -438,6 +439,7 @@ class NativeSession(AnsweringSession):
                 self._door.name,
                 who,
                 kept=who.properties or None,
+                credentials=Credentials("token", who.token) if who.token else None,
             )
         )
 

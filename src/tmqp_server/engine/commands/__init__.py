@@ -95,6 +95,8 @@ from tmqp_server.engine.commands.runs import (
 from tmqp_server.engine.commands.sessions import (
     Block,
     Connect,
+    CredentialKind,
+    Credentials,
     Disconnect,
     Extend,
     Grant,
@@ -157,6 +159,8 @@ __all__ = [
     "CreateChannel",
     "CreateQueue",
     "CreateRouter",
+    "CredentialKind",
+    "Credentials",
     "CursorCommand",
     "Decline",
     "DescribeChannel",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias, final
+
 from tmqp_server.engine.commands.base import Command, SessionCommand
 from tmqp_server.engine.model.message import SubscriptionFilter
 from tmqp_server.engine.model.terms import Terms
@@ -9,6 +11,8 @@ from tmqp_server.engine.model.terms import Terms
 __all__ = [
     "Block",
     "Connect",
+    "CredentialKind",
+    "Credentials",
     "Disconnect",
     "Extend",
     "Grant",
@@ -17,6 +21,26 @@ __all__ = [
     "SetTerms",
     "Unblock",
 ]
+
+CredentialKind: TypeAlias = Literal["token", "password", "public-key"]
+
+
+@final
+class Credentials:
+    """What a client shows to prove who it is; the engine passes it on and reads none of it.
+
+    :ivar kind: ``token``, a secret of its own; ``password``, the secret of ``user``; or
+        ``public-key``, of which the door has made sure that the client has the private one.
+    :ivar user: whose secret it is; empty for a token.
+    :ivar secret: the token, the password or the key.
+    """
+
+    __slots__ = ("kind", "secret", "user")
+
+    def __init__(self, kind: CredentialKind, secret: str, user: str = "") -> None:
+        self.kind: CredentialKind = kind
+        self.secret = secret
+        self.user = user
 
 
 class Connect(Command):
@@ -29,7 +53,7 @@ class Connect(Command):
     connect has been decided before, ``authenticated`` and ``node`` with it: that it is a slave of
     this server (F133), on the machine named ``host``; it counts only where the broker takes nodes.
     ``properties`` is what the door read, for those who decide; ``kept`` is the part of it that the
-    session keeps for user code.
+    session keeps for user code.  ``credentials`` are what the client shows, None for nothing.
     """
 
     __slots__ = (
@@ -45,6 +69,7 @@ class Connect(Command):
         "node",
         "host",
         "kept",
+        "credentials",
     )
 
     def __init__(
@@ -61,6 +86,7 @@ class Connect(Command):
         node: bool = False,
         host: str = "",
         kept: dict[str, str] | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         self.session = session
         self.request = request
@@ -74,6 +100,7 @@ class Connect(Command):
         self.node = node
         self.host = host
         self.kept = kept
+        self.credentials = credentials
 
 
 class Disconnect(SessionCommand):
