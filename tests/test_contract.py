@@ -120,6 +120,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_server.engine.notices": ("tmqp_server.engine.effects",),
     "tmqp_server.engine.operations": ("tmqp_server.engine.reading",),
     "tmqp_server.engine.flights": (),
+    "tmqp_server.engine.keying": (),
     "tmqp_server.engine.run_flights": (),
     "tmqp_server.engine.option_table": (),
     "tmqp_server.engine.option_values": (),

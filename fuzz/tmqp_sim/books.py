@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.engine.books import (
+    BUCKET_BYTES,
     CONNECTION_BYTES,
     DEFERRAL_BYTES,
     ENDED_SESSION_BYTES,
+    GRIP_BYTES,
+    OWNER_BYTES,
     PULL_BYTES,
     SUBSCRIPTION_BYTES,
     binding_bytes,
@@ -15,6 +18,7 @@ from tmqp_server.engine.books import (
     cursor_bytes,
     holders_bytes,
     listening_bytes,
+    lock_bytes,
     mark_bytes,
     queue_bytes,
     router_bytes,
@@ -26,6 +30,7 @@ from tmqp_server.engine.books import (
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.core import PendingChange
 from tmqp_server.engine.delivery.batches import PendingBatch
+from tmqp_server.engine.model.keys import KeyTable
 from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.hub.hub import Hub
 
@@ -36,6 +41,7 @@ __all__ = [
     "connections_of",
     "flights_of",
     "state_of",
+    "unrefused_of",
 ]
 
 
@@ -99,6 +105,11 @@ def flights_of(broker: Broker) -> int:
     return total
 
 
+def unrefused_of(broker: Broker) -> int:
+    """What is charged although it may be too much: deliveries to several consumers, and keys."""
+    return flights_of(broker) + sum(_of_keys(queue.keys) for queue in broker.queues())
+
+
 def _of_session(session: Session) -> int:
     total = session_bytes(session.client_id, session.name, session.client_type, session.properties)
     total += len(session.subscriptions) * SUBSCRIPTION_BYTES
@@ -112,12 +123,24 @@ def _of_session(session: Session) -> int:
     return total
 
 
+def _of_keys(table: KeyTable | None) -> int:
+    if table is None:
+        return 0
+    buckets = [each for several in table.buckets.values() for each in several]
+    total = sum(lock_bytes(key) for key in table.locks)
+    total += len(table.grips) * GRIP_BYTES
+    total += len(buckets) * BUCKET_BYTES + len(table.owners) * OWNER_BYTES
+    if total != table.memory:
+        raise AssertionError(f"a table of keys takes {total} and is charged {table.memory}")
+    return total
+
+
 def _of_topology(broker: Broker) -> int:
     total = 0
     for channel in broker._core.channels.by_key.values():
         total += channel_bytes(channel.name, channel.options)
         for queue in channel.queues.values():
-            total += queue_bytes(queue.options)
+            total += queue_bytes(queue.options) + _of_keys(queue.keys)
             total += sum([cursor_bytes(name) for name in queue.cursors])
             total += DEFERRAL_BYTES * len(queue.deferred)
     for router in broker._routing._routers.values():

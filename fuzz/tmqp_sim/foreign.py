@@ -137,6 +137,9 @@ class _ForeignSession(DoorSession):
     def on_deadline(self, now: float) -> Sequence[Command]:
         if now >= self._goes_on_at:
             self._go_on()
+        due = self._inner.next_deadline()
+        if due is None or due > now:
+            return ()
         return self._after(self._inner.on_deadline(now))
 
 

@@ -35,7 +35,9 @@ class Place:
         "exclusive",
         "expiry_s",
         "fleeting",
+        "groups",
         "handler",
+        "keys",
         "kind",
         "kinds",
         "memory_limit",
@@ -90,6 +92,9 @@ class Place:
         self.memory_limit = memory_limit
         #: Its messages are of so many kinds, by which consumers choose; 0 is none.
         self.kinds = 0
+        #: Its messages have so many keys, 0 is none; and what these have to do with each other.
+        self.groups = 0
+        self.keys = "none"
         #: Its channel is destroyed when it is empty.
         self.fleeting = False
 

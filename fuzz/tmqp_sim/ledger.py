@@ -58,6 +58,7 @@ from tmqp_server.engine.model.message import Message
 from tmqp_sim.appointments import Appointments
 from tmqp_sim.correspondence import Correspondence
 from tmqp_sim.history import Place
+from tmqp_sim.kinship import Kinship
 from tmqp_sim.lifetimes import Lifetimes
 from tmqp_sim.promises import Hand, Promises, is_with
 from tmqp_sim.wishes import Wishes
@@ -111,7 +112,7 @@ class Ledger:
         #: The places in the order of arrival of messages that were never sent.
         self.unsent: dict[tuple[tuple[str, int], str], list[int]] = {}
         self.arrivals = 0
-        self.wishes = Wishes(world)
+        self.wishes = Wishes(world, Kinship(world, self.hands, self.members))
         #: Something could not be saved in this life.
         self.disk_failed = False
         self.high_waiting: dict[tuple[str, int], dict[str, int]] = {}
@@ -180,8 +181,7 @@ class Ledger:
                 self._deliver(effect.sessions, effect.message, effect.channel, effect)
             elif isinstance(effect, DeliverPulled):
                 message = effect.message
-                channel = message.channel
-                self._deliver([effect.session], message, channel, effect)
+                self._deliver([effect.session], message, message.channel, effect)
             elif isinstance(effect, Confirm):
                 self._confirm(effect)
             elif isinstance(effect, Append):

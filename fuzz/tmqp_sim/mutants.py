@@ -47,6 +47,7 @@ from tmqp_sim.commit_bugs import COMMIT_BUGS
 from tmqp_sim.dealing_bugs import DEALING_BUGS
 from tmqp_sim.fleeting_bugs import FLEETING_BUGS
 from tmqp_sim.foreign_bugs import FOREIGN_BUGS
+from tmqp_sim.key_bugs import KEY_BUGS
 from tmqp_sim.link_bugs import LINK_BUGS
 from tmqp_sim.memory_bugs import MEMORY_BUGS
 from tmqp_sim.run_bugs import RUN_BUGS
@@ -587,6 +588,7 @@ _LIST: Final = (
     *[Mutant(*bug) for bug in WORK_BUGS],
     *[Mutant(*bug) for bug in DEALING_BUGS],
     *[Mutant(*bug) for bug in CHOOSING_BUGS],
+    *[Mutant(*bug) for bug in KEY_BUGS],
     *[Mutant(*bug) for bug in TERMS_BUGS],
     *[Mutant(*bug) for bug in TENANT_BUGS],
     *[Mutant(*bug) for bug in APPOINTMENT_BUGS],

@@ -12,6 +12,7 @@ from random import Random
 from typing import Final
 
 from tmqp.constants import STATUS_BROADCAST, STATUS_PULL, STATUS_PUSH, STATUS_ROUND_ROBIN
+from tmqp.extensions import KEYS_STICKY, KEYS_STRICT
 from tmqp_client._core.requests import Pairs, terms_headers
 from tmqp_sim.clients import FORGERS
 from tmqp_sim.consumers import Habits
@@ -58,6 +59,8 @@ _TENANTS_SHARE: Final = 0.06
 _FOREIGN_SHARE: Final = 0.1
 #: Runs in which the consumers of a queue choose.
 _FILTERS_SHARE: Final = 0.15
+#: Runs in which the messages of a queue have keys.
+_KEYS_SHARE: Final = 0.12
 #: The end of the phase with faults, in seconds.
 _SHORTEST_S: Final = 6.0
 _LONGEST_S: Final = 20.0
@@ -84,6 +87,7 @@ def draw_plan(seed: int) -> Plan:
     _draw_foreign(plan)
     _draw_releases(plan)
     _draw_filters(plan)
+    _draw_keys(plan)
     _draw_deferred(plan)
     _draw_tenants(plan)
     _draw_moves(plan)
@@ -352,6 +356,29 @@ def _draw_filters(plan: Plan) -> None:
         at = 0.0 if own.random() < 0.4 else own.random() * plan.duration_s
         name = f"good-{chosen}-kind-{kind}"
         plan.clients.append(ClientPlan(name, "consumer", chosen, habits, at, False))
+
+
+def _draw_keys(plan: Plan) -> None:
+    """Let the messages of a queue have keys, of which some have none, and let those count."""
+    own = Random(f"{plan.seed}/keys")
+    places = [
+        number
+        for number, place in enumerate(plan.places)
+        if place.status == STATUS_ROUND_ROBIN
+        and place.kind not in ("dead", "bulk")
+        and not place.kinds
+    ]
+    if own.random() >= _KEYS_SHARE or not places or plan.epochs or plan.web_producer >= 0:
+        return
+    chosen = own.choice(places)
+    place = plan.places[chosen]
+    place.keys = own.choice((KEYS_STICKY, KEYS_STICKY, KEYS_STRICT))
+    place.groups = own.choice((1, 2, 5, 20))
+    for count in range(0 if plan.quiet else own.choice((0, 1, 2))):
+        habits = Habits(work_s=own.choice((0.02, 0.2, 0.5)), flap_s=own.choice((0.3, 2.0)))
+        at = own.random() * plan.duration_s * 0.5
+        name = f"restless-{chosen}-{count}"
+        plan.clients.append(ClientPlan(name, "consumer", chosen, habits, at, True))
 
 
 def _draw_deferred(plan: Plan) -> None:

@@ -13,6 +13,7 @@ from tmqp.constants import HEADER_VALUE_YES, HeaderName
 from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
     HEADER_DELAY,
+    HEADER_GROUP_KEY,
     HEADER_MESSAGE_ID,
     HEADER_RECEIVERS,
     OP_CANCEL_MESSAGE,
@@ -70,6 +71,10 @@ class Producer(SimClient):
             headers = ((HEADER_DELAY, str(round(sent.delay_s * 1_000))),)
         if kinds := sent.place.kinds:
             headers = (*headers, ("Kind", f"k{crc32(sent.uid.encode()) % kinds}"))
+        if groups := sent.place.groups:
+            group = crc32(f"{sent.uid}/key".encode()) % (groups + 1)
+            if group:  # the others have none
+                headers = (*headers, (HEADER_GROUP_KEY, f"g{group}"))
         return (*headers, (HEADER_RECEIVERS, HEADER_VALUE_YES)) if sent.counts else headers
 
     def _cancel(self, sent: Sent) -> None:

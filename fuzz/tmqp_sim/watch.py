@@ -50,7 +50,7 @@ from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, BrokerOptions
 from tmqp_server.hub.hub import Hub
 from tmqp_sim.audit import Audit
-from tmqp_sim.books import Ballast, audience_problem, connections_of, flights_of, state_of
+from tmqp_sim.books import Ballast, audience_problem, connections_of, state_of, unrefused_of
 from tmqp_sim.cursed import Cursed
 from tmqp_sim.ledger import Ledger
 from tmqp_sim.outside import Outside
@@ -401,9 +401,9 @@ class WatchedBroker(Broker):
         most = self.limits.max_total_bytes
         if core.total_bytes - core.state_bytes <= messages:
             most = core.total_bytes  # it was refused, but may have created its queue (seed 635)
-        # What is known of deliveries to several consumers comes on top, for it is never refused.
+        # What is never refused comes on top.
         if core.total_bytes > max(before, most) and (
-            core.total_bytes - flights_of(self) > max(before, most)
+            core.total_bytes - unrefused_of(self) > max(before, most)
         ):
             raise Violation("memory", f"{push!r}: {core.total_bytes} bytes, {most} allowed")
         if before + size + MESSAGE_OVERHEAD_BYTES > most:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tmqp.frames import Frame
 from tmqp_server.doors.selecting import TextFilter
 from tmqp_server.engine.commands import Join, Push
 from tmqp_server.engine.model.message import Message
-from tmqp_sim.foreign import ForeignWire
 from tmqp_sim.history import Place
+from tmqp_sim.kinship import Kinship, header_of
 from tmqp_sim.world import Violation, World
 
 __all__ = ["Wishes"]
@@ -16,10 +15,11 @@ __all__ = ["Wishes"]
 class Wishes:
     """Told from commands, as the ledger is, of which this is a part."""
 
-    __slots__ = ("_filters", "_kinds", "_world")
+    __slots__ = ("_filters", "_kinds", "_kinship", "_world")
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, kinship: Kinship) -> None:
         self._world = world
+        self._kinship = kinship
         #: What a session that has joined a channel wants; None is everything.
         self._filters: dict[tuple[str, int], str | None] = {}
         #: Of messages by which consumers choose, their kinds.
@@ -30,20 +30,25 @@ class Wishes:
         chosen = command.filter
         text = chosen.text if isinstance(chosen, TextFilter) else None
         self._filters[command.channel.lower(), command.session] = text
+        self._kinship.joined(command.channel.lower())
 
     def pushed(self, place: Place, command: Push) -> None:
         """A message comes."""
+        if place.groups:
+            key = (command.channel, command.queue_id)
+            self._kinds[key, command.message_id] = self._kinship.pushed(key, command)
+            return
         kind = _kind(command.wire)
         if place.kinds and kind is not None:
             self._kinds[(command.channel, command.queue_id), command.message_id] = kind
 
     def kind_of(self, key: tuple[str, int], uid: str) -> str:
-        """The kind of a message; empty where nobody chooses."""
+        """The kind of a message, or its key; empty where neither matters."""
         return self._kinds.get((key, uid), "")
 
     def of_kind(self, place: Place, key: tuple[str, int], uids: dict[str, int], kind: str) -> bool:
         """Whether any of these messages is wanted by those who want this kind."""
-        if not place.kinds:
+        if not (place.kinds or place.groups):
             return bool(uids)
         return any(self.kind_of(key, uid) == kind for uid in uids)
 
@@ -52,6 +57,8 @@ class Wishes:
 
         :raises Violation: when that does not want it.
         """
+        if place.groups:
+            self._kinship.check(place, message, session)
         text = self._filters.get((channel.lower(), session))
         if not place.kinds or text is None:
             return
@@ -64,5 +71,4 @@ class Wishes:
 
 def _kind(wire: object) -> str | None:
     """The kind of a message, by whatever door it came; None if that cannot be read."""
-    frame = wire.frame if isinstance(wire, ForeignWire) else wire
-    return (frame.header("Kind") or "") if isinstance(frame, Frame) else None
+    return header_of(wire, "Kind")

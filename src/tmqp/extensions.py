@@ -26,6 +26,7 @@ __all__ = [
     "HEADER_FILTER",
     "HEADER_FILTER_LANGUAGE",
     "HEADER_FROM",
+    "HEADER_GROUP_KEY",
     "HEADER_INCARNATION",
     "HEADER_LIMIT",
     "HEADER_MAX_BYTES",
@@ -45,6 +46,9 @@ __all__ = [
     "HEADER_TRANSACTION",
     "HEADER_WAIT",
     "HEADER_WINDOW",
+    "KEYS_NONE",
+    "KEYS_STICKY",
+    "KEYS_STRICT",
     "LIFETIME_CONSUMERS",
     "LIFETIME_OWNER",
     "OP_ABORT_TRANSACTION",
@@ -152,6 +156,8 @@ HEADER_ATTEMPT: Final = "Attempt"
 #: A transaction's number, and after how many milliseconds without a push it is given up.
 HEADER_TRANSACTION: Final = "Transaction"
 HEADER_TIMEOUT: Final = "Timeout"
+#: On a push: the key of the message; see the option GroupKeys of queues.
+HEADER_GROUP_KEY: Final = "Group-Key"
 #: On a push: for how many milliseconds the message is deferred, or until which Unix time in
 #: milliseconds; and after how many milliseconds it expires, counted from the push.
 HEADER_DELAY: Final = "Delay"
@@ -194,6 +200,11 @@ LIFETIME_CONSUMERS: Final = "consumers"
 WHEN_FULL_REFUSE: Final = "refuse"
 WHEN_FULL_DROP_OLDEST: Final = "drop-oldest"
 WHEN_FULL_DEAD_LETTER: Final = "dead-letter"
+
+#: What messages with the same key have to do with each other.
+KEYS_NONE: Final = "none"
+KEYS_STICKY: Final = "sticky"
+KEYS_STRICT: Final = "strict"
 
 
 class ExtensionOperation(IntEnum):

@@ -1,14 +1,31 @@
-"""When a pushed message may be delivered: what a caller says, as headers."""
+"""What a caller says of a message to push, as headers: its key, and when it may be delivered."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
 from tmqp.errors import LocalProtocolError
-from tmqp.extensions import HEADER_DELAY, HEADER_DELIVER_AT, HEADER_MESSAGE_TIMEOUT
+from tmqp.extensions import (
+    HEADER_DELAY,
+    HEADER_DELIVER_AT,
+    HEADER_GROUP_KEY,
+    HEADER_MESSAGE_TIMEOUT,
+)
 from tmqp_client._core.requests import Headers, to_pairs
 
-__all__ = ["with_times"]
+__all__ = ["with_key", "with_times"]
+
+
+def with_key(headers: Headers, key: str | None) -> Headers:
+    """The headers of a push, and the key of its message.
+
+    :raises LocalProtocolError: for an empty key, which is none.
+    """
+    if key is None:
+        return headers
+    if not key:
+        raise LocalProtocolError("a key has one letter at least")
+    return [*to_pairs(headers), (HEADER_GROUP_KEY, key)]
 
 
 def with_times(

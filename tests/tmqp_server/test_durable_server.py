@@ -12,6 +12,7 @@ import anyio.to_thread
 import pytest
 
 from tmqp.address import Address
+from tmqp.constants import QueueStatus
 from tmqp.models import QueueOptions
 from tmqp_client import Client, OperationError, OperationFailed, connect
 from tmqp_server.config import ConfigError, ServerConfig, StorageConfig
@@ -368,3 +369,21 @@ async def test_a_binding_that_is_not_allowed_any_more_is_named(
     (record,) = [each for each in caplog.records if "left out" in each.getMessage()]
     assert "the binding 'calls' of the router 'r' is left out" in record.getMessage()
     assert "example.test" not in record.getMessage()
+
+
+async def test_keys_are_found_again_after_a_restart(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (_, client):
+        options = QueueOptions(durable=True, status=QueueStatus.ROUND_ROBIN, group_keys="strict")
+        await client.create_queue("c", 1, options)
+        for number in range(3):
+            await client.push("c", 1, f"k{number}", key="k")
+        await client.push("c", 1, "l0", key="l")
+    async with serving(tmp_path) as (_, client):
+        await client.join("c")
+        assert (await client.queue_information("c", 1)).group_keys == "strict"
+        with anyio.fail_after(20):
+            async with client.consume("c", 1, acknowledge="manual") as messages:
+                first, second = await messages.get(), await messages.get()
+                assert (first.text, second.text) == ("k0", "l0"), "k1 waits for k0"
+                await first.ack()
+                assert (await messages.get()).text == "k1"

@@ -140,6 +140,7 @@ class QueueInformation(Model):
     )
     bytes_limit: int | None = field(default=None, metadata=extension(integer("BytesLimit", UINT63)))
     when_full: str | None = field(default=None, metadata=extension(text("WhenFull")))
+    group_keys: str | None = field(default=None, metadata=extension(text("GroupKeys")))
     expired_to_dead_letter: bool | None = field(
         default=None, metadata=extension(flag("ExpiredToDeadLetter"))
     )

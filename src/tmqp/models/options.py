@@ -138,6 +138,15 @@ class QueueOptions(Model):
             " has waited longest.",
         ),
     )
+    group_keys: str | None = field(
+        default=None,
+        metadata=option(
+            extension(text("GroupKeys")),
+            "none",
+            "Round robin, messages with the same key: `none`, in turn as all; `sticky`, all to one"
+            " consumer; `strict`, one at a time.",
+        ),
+    )
     expired_to_dead_letter: bool | None = field(
         default=None,
         metadata=option(

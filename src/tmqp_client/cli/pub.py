@@ -105,6 +105,11 @@ Examples:
     metavar="SECONDS",
     help="Drop what still waits after so many seconds.",
 )
+@click.option(
+    "--key",
+    metavar="TEXT",
+    help="The key of the messages, for queues with the option group-keys.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Report as one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Report nothing but errors.")
 @connected
@@ -123,6 +128,7 @@ def pub(
     delay_s: float | None,
     deliver_at: datetime | None,
     expires_s: float | None,
+    key: str | None,
     as_json: bool,
     quiet: bool,
     **where: Any,
@@ -155,6 +161,7 @@ def pub(
                     delay_s=delay_s,
                     deliver_at=deliver_at,
                     expires_s=expires_s,
+                    key=key,
                 )
         except BatchFailed as error:
             failure, report = error, error.report

@@ -25,7 +25,7 @@ from tmqp_client._core.requests import (
 from tmqp_client._io.pushes import Pushes
 from tmqp_client._port import Operations, Port
 from tmqp_client._report import BatchReport, Pushed
-from tmqp_client._times import with_times
+from tmqp_client._times import with_key, with_times
 from tmqp_client.batch import Batch
 from tmqp_client.consumer import AcknowledgeMode, Consumer, TemporaryQueue
 from tmqp_client.errors import BatchFailed, ClientError, OperationFailed
@@ -60,6 +60,7 @@ class Messages(Operations):
         delay_s: float | None = None,
         deliver_at: datetime | None = None,
         expires_s: float | None = None,
+        key: str | None = None,
     ) -> str:
         """Push a message into a queue; return its id.
 
@@ -73,6 +74,8 @@ class Messages(Operations):
         :param deliver_at: deliver it no sooner than at this time, by the server's clock.
         :param expires_s: drop it if it still waits after so many seconds, instead of the queue's
             ``message_timeout_ms``; they count from the push, a delay included.
+        :param key: messages of the same key belong together, where the queue's option
+            ``group_keys`` says what that means.
         :raises NegativeAcknowledge: when the queue or its consumer refuses it.
         :raises OperationFailed: when the server does: 404, 401, 482.
         :return: its id; empty when it was dropped (``when_full``).
@@ -80,7 +83,7 @@ class Messages(Operations):
         data = payload_bytes(payload)
         if type(data) is not bytes:
             headers = with_parts(payload, headers)
-        headers = with_times(headers, delay_s, deliver_at, expires_s)
+        headers = with_key(with_times(headers, delay_s, deliver_at, expires_s), key)
         session = self._session
         if wait:
             pending = await session.push(
@@ -135,19 +138,19 @@ class Messages(Operations):
         delay_s: float | None = None,
         deliver_at: datetime | None = None,
         expires_s: float | None = None,
+        key: str | None = None,
     ) -> BatchReport:
         """Push many messages, in order, up to ``in_flight`` of them waiting for their acknowledge;
         return when all have theirs.
 
-        :param wait: as :meth:`push`, like the times; else this returns when all are on their way.
+        :param wait: as :meth:`push`; else this returns when all are on their way.
         :param timeout_s: for each message.
-        :raises BatchFailed: when one or more were not confirmed, because they were refused, timed
-            out, or the connection was lost; its report says which.  The rest was sent all the same,
-            as far as there was a connection.
+        :raises BatchFailed: when one or more were not confirmed: refused, timed out, or the
+            connection was lost; its report says which.  The rest was sent all the same.
         """
         if in_flight < 1:
             raise LocalProtocolError(f"in_flight is at least 1, got {in_flight!r}")
-        pairs = tuple(to_pairs(with_times(headers, delay_s, deliver_at, expires_s)))
+        pairs = tuple(to_pairs(with_key(with_times(headers, delay_s, deliver_at, expires_s), key)))
         batch = Pushes(in_flight)
         session = self._session
 

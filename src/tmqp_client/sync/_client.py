@@ -180,6 +180,7 @@ class Client(Own, Kept, More):
         delay_s: float | None = None,
         deliver_at: datetime | None = None,
         expires_s: float | None = None,
+        key: str | None = None,
     ) -> BatchReport:
         """As :meth:`tmqp_client.Client.push_many`; ``payloads`` may wait for something."""
         report: BatchReport = self._call(
@@ -195,6 +196,7 @@ class Client(Own, Kept, More):
             delay_s=delay_s,
             deliver_at=deliver_at,
             expires_s=expires_s,
+            key=key,
         )
         return report
 

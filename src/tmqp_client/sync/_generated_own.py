@@ -185,6 +185,7 @@ class Own(Blocking[Client]):
         delay_s: float | None = None,
         deliver_at: datetime | None = None,
         expires_s: float | None = None,
+        key: str | None = None,
     ) -> str:
         """As :meth:`tmqp_client.Client.push`, blocking."""
         result: str = self._call(
@@ -201,6 +202,7 @@ class Own(Blocking[Client]):
             delay_s=delay_s,
             deliver_at=deliver_at,
             expires_s=expires_s,
+            key=key,
         )
         return result
 

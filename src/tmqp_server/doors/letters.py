@@ -31,6 +31,7 @@ from tmqp.constants import (
     TYPE_DIRECT_MESSAGE,
     TYPE_QUEUE_MESSAGE,
 )
+from tmqp.extensions import HEADER_GROUP_KEY
 from tmqp.frames import Frame
 from tmqp.names import EXACT_MARK
 from tmqp_server.engine.commands import Command, Push
@@ -89,7 +90,6 @@ _TYPE: Final = "Type"
 _PRIORITY: Final = "Priority"
 _TIMESTAMP: Final = "Timestamp"
 _EXPIRES: Final = "Expires"
-_GROUP_KEY: Final = "Group-Key"
 _TRACEPARENT: Final = "traceparent"
 _TRACESTATE: Final = "tracestate"
 _PROPERTY_TYPES: Final = "Property-Types"
@@ -490,7 +490,7 @@ def _headers_of(letter: Letter, *, high_priority: bool) -> list[tuple[str, str]]
         (_CORRELATION_ID, letter.correlation_id),
         (_REPLY_TO, letter.reply_to),
         (_TYPE, letter.kind),
-        (_GROUP_KEY, letter.group_key),
+        (HEADER_GROUP_KEY, letter.group_key),
         (_TRACEPARENT, letter.traceparent),
         (_TRACESTATE, letter.tracestate),
     ):

@@ -26,10 +26,13 @@ from tmqp_server.engine.options import BindingOptions, ChannelOptions, QueueOpti
 
 __all__ = [
     "BROWSE_BYTES",
+    "BUCKET_BYTES",
     "CONNECTION_BYTES",
     "DEFERRAL_BYTES",
     "ENDED_SESSION_BYTES",
+    "GRIP_BYTES",
     "MAX_SPELLINGS",
+    "OWNER_BYTES",
     "PENDING_BYTES",
     "PENDING_CURSOR_BYTES",
     "PULL_BYTES",
@@ -42,6 +45,7 @@ __all__ = [
     "cursor_bytes",
     "holders_bytes",
     "listening_bytes",
+    "lock_bytes",
     "mark_bytes",
     "properties_bytes",
     "question_bytes",
@@ -82,6 +86,13 @@ SUBSCRIPTION_BYTES: Final = 512
 _LISTENING_BYTES: Final = 768
 #: That a message is deferred: its places in the order of time and in the table of ids.
 DEFERRAL_BYTES: Final = 320
+#: A key that a message has locked, a bucket that is somebody's, and who has buckets: each with the
+#: lane of messages that may wait for it.
+_LOCK_BYTES: Final = 1_664
+BUCKET_BYTES: Final = 1_920
+OWNER_BYTES: Final = 1_920
+#: What is known of a message that is in hand, or has been, because of its key.
+GRIP_BYTES: Final = 256
 #: Somebody who looks into a queue, without the copies of its places.
 BROWSE_BYTES: Final = 2_048
 #: A pull that waits, without its request.
@@ -202,6 +213,11 @@ def channel_bytes(name: str, options: ChannelOptions) -> int:
 def queue_bytes(options: QueueOptions) -> int:
     """What an empty queue takes."""
     return _QUEUE_BYTES + _options_bytes(options)
+
+
+def lock_bytes(key: str) -> int:
+    """What a key takes that a message has locked."""
+    return _LOCK_BYTES + text_bytes(key)
 
 
 def router_bytes(name: str) -> int:

@@ -100,7 +100,7 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.channels import IdleTimer
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.handlers import built_in_handlers
-from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING
+from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, KeyReader
 from tmqp_server.engine.model.queues import Queue, QueueTimer
 from tmqp_server.engine.model.snapshots import BrokerStatistics
 from tmqp_server.engine.model.times import NEVER
@@ -203,21 +203,19 @@ class Broker:
         _check(limits, options, handlers)
         self.limits = limits
         self._work_per_step = limits.max_work_per_step
-        core = Core(limits, options, handlers)
+        self._core = core = Core(limits, options, handlers)
         directory = Directory(core)
-        self._core = core
         flights = Flights(core)
         self._outcomes = outcomes = Outcomes(core, flights, directory)
         self._sender = Sender(core, flights, self._outcomes)
         self._pump = pump = Pump(core, flights, self._outcomes, self._sender)
-        self._workflow = Workflow(core, flights, self._outcomes, self._sender, self._pump)
+        self._workflow = workflow = Workflow(core, flights, outcomes, self._sender, pump)
         self._puller = Puller(core, flights, self._outcomes, self._sender, self._workflow)
         self._direct = Direct(core)
         self._events = Subscribing(core)
         self._intake = Intake(core, directory, self._outcomes, self._workflow, self._direct)
-        self._batches = batches = Batches(
-            core, flights, directory, self._outcomes, self._workflow, self._intake
-        )
+        intake = self._intake
+        self._batches = batches = Batches(core, flights, directory, outcomes, workflow, intake)
         self._deferring = Deferring(core, directory, flights, self._outcomes)
         self._runs = RunIntake(core, flights, self._workflow)
         self._routing = Routing(core)
@@ -293,6 +291,10 @@ class Broker:
             **self._transactions.performers(),
             **self._groups.performers(),
         }
+
+    def read_keys_by(self, reader: KeyReader) -> None:
+        """Have the keys of messages told by this reader from now on; without one, none has any."""
+        self._core.keys = reader
 
     # --- The three ways in -----------------------------------------------------------------------
 
@@ -593,7 +595,5 @@ class Broker:
 
     def queues(self) -> list[Queue]:
         """All queues, for tests and tools: their books must balance after every step."""
-        found: list[Queue] = []
-        for channel in self._core.channels.by_key.values():
-            found.extend(channel.queues.values())
-        return found
+        channels = self._core.channels.by_key.values()
+        return [queue for each in channels for queue in each.queues.values()]

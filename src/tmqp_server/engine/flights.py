@@ -25,6 +25,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.engine.books import DEFERRAL_BYTES, holders_bytes
+from tmqp_server.engine.keying import let_go
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.message import (
@@ -32,6 +33,7 @@ from tmqp_server.engine.model.message import (
     MARK_BACK,
     MARK_DUPLICATE,
     MARK_GONE,
+    MARK_KEYED,
     MARK_NEGATIVE,
     MARK_SAVED,
     MARK_SAVING,
@@ -50,7 +52,7 @@ __all__ = ["Flights", "enter", "leave"]
 
 _REFUSED: Final = MARK_ANSWERED | MARK_NEGATIVE
 #: With one of these a message takes the long way out.
-_NOT_PLAIN: Final = MARK_BACK | MARK_DUPLICATE | MARK_SHARED
+_NOT_PLAIN: Final = MARK_BACK | MARK_DUPLICATE | MARK_SHARED | MARK_KEYED
 #: With one of these the storage has it, or was asked to keep it.
 _KEPT: Final = MARK_SAVED | MARK_SAVING
 
@@ -454,6 +456,8 @@ class Flights(RunFlights):
     def land(self, queue: Queue, message: Message) -> None:
         """Nobody has the message in hand any more."""
         leave(queue, message)
+        if message.marks & MARK_KEYED:
+            let_go(self._core, queue, message, False)
         if queue.held is message:
             queue.held = None
 

@@ -27,6 +27,7 @@ class QueueValues(Record):
         "message_size_limit",
         "bytes_limit",
         "when_full",
+        "group_keys",
         "expired_to_dead_letter",
         "put_back_limit",
         "durable",
@@ -56,6 +57,7 @@ class QueueValues(Record):
         message_size_limit: int = 0,
         bytes_limit: int = 0,
         when_full: str = "refuse",
+        group_keys: str = "none",
         expired_to_dead_letter: bool = False,
         put_back_limit: int = 20,
         durable: bool = False,
@@ -81,6 +83,7 @@ class QueueValues(Record):
         self.message_size_limit = message_size_limit
         self.bytes_limit = bytes_limit
         self.when_full = when_full
+        self.group_keys = group_keys
         self.expired_to_dead_letter = expired_to_dead_letter
         self.put_back_limit = put_back_limit
         self.durable = durable
@@ -111,6 +114,7 @@ class GivenQueueValues(Record):
         "message_size_limit",
         "bytes_limit",
         "when_full",
+        "group_keys",
         "expired_to_dead_letter",
         "put_back_limit",
         "durable",
@@ -140,6 +144,7 @@ class GivenQueueValues(Record):
         message_size_limit: int | None = None,
         bytes_limit: int | None = None,
         when_full: str | None = None,
+        group_keys: str | None = None,
         expired_to_dead_letter: bool | None = None,
         put_back_limit: int | None = None,
         durable: bool | None = None,
@@ -165,6 +170,7 @@ class GivenQueueValues(Record):
         self.message_size_limit = message_size_limit
         self.bytes_limit = bytes_limit
         self.when_full = when_full
+        self.group_keys = group_keys
         self.expired_to_dead_letter = expired_to_dead_letter
         self.put_back_limit = put_back_limit
         self.durable = durable

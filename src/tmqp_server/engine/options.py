@@ -17,6 +17,9 @@ from tmqp.constants import (
     STATUS_STOPPED,
 )
 from tmqp.extensions import (
+    KEYS_NONE,
+    KEYS_STICKY,
+    KEYS_STRICT,
     LIFETIME_CONSUMERS,
     LIFETIME_OWNER,
     WHEN_FULL_DEAD_LETTER,
@@ -37,7 +40,10 @@ __all__ = [
     "DEFAULT_HANDLER",
     "DROP_OLDEST",
     "KEPT",
+    "NO_KEYS",
     "REFUSE",
+    "STICKY",
+    "STRICT",
     "TO_CLIENTS",
     "TO_QUEUE",
     "TO_TAG",
@@ -80,6 +86,13 @@ DROP_OLDEST: Final = WHEN_FULL_DROP_OLDEST
 DEAD_LETTER: Final = WHEN_FULL_DEAD_LETTER
 _WHEN_FULL: Final = (REFUSE, DROP_OLDEST, DEAD_LETTER)
 
+#: What messages with the same key have to do with each other: nothing, one consumer gets them, one
+#: of them is unanswered at a time.
+NO_KEYS: Final = KEYS_NONE
+STICKY: Final = KEYS_STICKY
+STRICT: Final = KEYS_STRICT
+_KEYS: Final = (NO_KEYS, STICKY, STRICT)
+
 #: The delivery handler of a queue that names none.
 DEFAULT_HANDLER: Final = "ack-if-asked"
 _NUMBERS: Final[tuple[Option, ...]] = tuple([each for each in QUEUE_OPTIONS if each.kind == NUMBER])
@@ -92,6 +105,9 @@ class QueueOptions(QueueValues):
 
     With ``when_full`` DROP_OLDEST or DEAD_LETTER the message that has waited longest makes way when
     a push finds the queue full; those of high priority do so last.
+
+    ``group_keys`` is NO_KEYS, STICKY or STRICT (``model/keys.py``); it means something where
+    consumers take turns, and nothing in other statuses.
 
     ``dead_letter`` is the (channel, queue id) to which messages go that were put back too often;
     None drops them; with a ``put_back_limit`` of -1 nothing is put back too often.
@@ -122,7 +138,7 @@ class QueueOptions(QueueValues):
                 return RESULT_BAD_REQUEST
         if self.ephemeral and (self.durable or self.overflow):
             return RESULT_BAD_REQUEST
-        if self.when_full not in _WHEN_FULL:
+        if self.when_full not in _WHEN_FULL or self.group_keys not in _KEYS:
             return RESULT_BAD_REQUEST
         if self.dead_letter is None and (
             self.expired_to_dead_letter or self.when_full == DEAD_LETTER

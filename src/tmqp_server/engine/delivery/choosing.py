@@ -9,6 +9,8 @@ waits for a message that is not for him.
 What is on disk only is looked at when it has been fetched.  Parked messages take the memory of the
 queue like others that wait; where they fill it, what is behind them on disk *starves*, which is
 counted.
+
+Where keys count, ``keyed_choosing.py`` says what becomes of a message.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.keyed_choosing import KeyChooser
 from tmqp_server.engine.delivery.outcomes import Outcomes
 from tmqp_server.engine.delivery.sending import Sender
 from tmqp_server.engine.model.message import MARK_HIGH, Message
@@ -37,19 +40,18 @@ _LANES_SHIFT: Final = 6
 class Chooser:
     """Carries out the passes of queues that choose."""
 
-    __slots__ = ("_core", "_outcomes", "_sender")
+    __slots__ = ("_core", "_keys", "_outcomes", "_sender")
 
     def __init__(self, core: Core, outcomes: Outcomes, sender: Sender) -> None:
         self._core = core
         self._outcomes = outcomes
         self._sender = sender
+        self._keys = KeyChooser(core, outcomes, sender)
 
     def pump(self, queue: Queue, now: float, floor: int) -> None:
         """Send what somebody takes, and park the rest, until the budget is down to *floor*."""
         core = self._core
         audience = queue.audience
-        selection = audience.selection
-        assert selection is not None, "there are filters"
         while queue.high_count or queue.regular_count:
             if queue.spilled:
                 core.refill(queue)
@@ -61,10 +63,7 @@ class Chooser:
             if ready and core.budget <= floor:
                 core.schedule(queue)
                 return
-            if not ready or not (
-                self._go_on(queue, True, selection, ready, now)
-                or self._go_on(queue, False, selection, ready, now)
-            ):
+            if not ready or not self._go_on(queue, ready, now):
                 if not queue.waiting:
                     queue.waiting = True
                     audience.line.append(queue)
@@ -74,10 +73,20 @@ class Chooser:
         if queue.spilled:
             core.refill(queue)
 
-    def _go_on(
+    def _go_on(self, queue: Queue, ready: int, now: float) -> bool:
+        """Send or park one message; False when all that are left are parked."""
+        if queue.keyed:
+            return self._keys.go_on(queue, ready, now)
+        selection = queue.audience.selection
+        assert selection is not None, "there are filters"
+        return self._choose(queue, True, selection, ready, now) or self._choose(
+            queue, False, selection, ready, now
+        )
+
+    def _choose(
         self, queue: Queue, high: bool, selection: Selection, ready: int, now: float
     ) -> bool:
-        """Send or park one message of a priority; False when all that are left are parked."""
+        """The same for one priority."""
         if not (queue.high_count if high else queue.regular_count):
             return False
         waiting = _parking_list(queue, high)

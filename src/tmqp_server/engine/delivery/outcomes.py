@@ -37,6 +37,7 @@ from tmqp_server.engine.delivery.sharing import forget, reindex, tell
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm
 from tmqp_server.engine.flights import Flights
+from tmqp_server.engine.keying import leave_place, let_go
 from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import (
@@ -62,6 +63,7 @@ from tmqp_server.engine.model.message import (
     MARK_DECIDED,
     MARK_GONE,
     MARK_HIGH,
+    MARK_KEYED,
     MARK_NEGATIVE,
     MARK_SAVED,
     MARK_SAVING,
@@ -75,6 +77,9 @@ from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import DEAD_LETTER, REFUSE
 
 __all__ = ["NACK_STORAGE", "Outcomes"]
+
+#: With one of these something in its queue refers to a message.
+_LINKED: Final = MARK_SHARED | MARK_KEYED
 
 _NOT_A_DECISION: Final = "a delivery handler must return a Decision"
 #: The reason of the negative confirm of a message that the storage cannot save now.
@@ -372,7 +377,8 @@ class Outcomes:
     def settle(self, queue: Queue, message: Message) -> None:
         """Close the books on a message; the caller has counted what became of it."""
         self._flights.let_go(queue, message)
-        self._forget(queue, message)
+        if self._forget(queue, message):
+            self._core.schedule(queue)
 
     def dispose(self, queue: Queue, message: Message) -> None:
         """Settle a message that has been cleared."""
@@ -380,21 +386,29 @@ class Outcomes:
         self._flights.take_from_all(queue, message)
         self.settle(queue, message)
 
-    def _forget(self, queue: Queue, message: Message) -> None:
-        """Let nobody find a message that is settled, and the storage erase its copies."""
+    def _forget(self, queue: Queue, message: Message) -> bool:
+        """Let nobody find a message that is settled, and the storage erase its copies.
+
+        True when others waited for it in their queue that may be sent now.
+        """
         marks = message.marks
         message.marks = marks | MARK_GONE
-        if marks & MARK_SHARED:
-            forget(queue, message)
+        freed = False
+        if marks & _LINKED:
+            if marks & MARK_SHARED:
+                forget(queue, message)
+            if marks & MARK_KEYED:
+                freed = let_go(self._core, queue, message, True)
         if marks & (MARK_SAVED | MARK_SAVING):
             self.saver.erase(queue, message)
+        return freed
 
     def wait_last(self, queue: Queue, message: Message) -> None:
         """Let a message wait behind all of its priority: in memory, or on disk if it is full.
 
         While the storage fails the memory takes more, and order may suffer: nothing is lost.
         """
-        if not queue.bounded or not queue.is_over(message, True):
+        if not queue.bounded or not queue.is_over(message, True) or message.marks & MARK_KEYED:
             queue.put_last(message)
         elif queue.options.ephemeral:
             queue.counters.overflowed += 1
@@ -421,12 +435,14 @@ class Outcomes:
         if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
             self.confirm(message, positive, NACK_NONE, "", None)
         self._flights.finish(queue, message)
-        self._forget(queue, message)
+        if self._forget(queue, message):
+            self._core.schedule(queue)
 
     def drop(self, queue: Queue, message: Message) -> None:
         """Give a message up."""
         self._flights.drop(queue, message)
-        self._forget(queue, message)
+        if self._forget(queue, message):
+            self._core.schedule(queue)
 
     def forget(self, queue: Queue, message: Message) -> None:
         """Close the books on a message that never entered: only the storage may know it."""
@@ -482,14 +498,20 @@ class Outcomes:
         if rare.due_at > self._core.now:
             if where == PUT_BACK_START:
                 message.marks |= MARK_BACK_START  # when its time has come
-            self.saver.save_again(queue, message)
+            self._leave_place(queue, message)
             self._flights.defer(queue, message, rare.due_at)
         elif where == PUT_BACK_START:
             queue.put_first(message)
         else:
-            self.saver.save_again(queue, message)
+            self._leave_place(queue, message)
             self.wait_last(queue, message)
         self._core.arm(queue)
+
+    def _leave_place(self, queue: Queue, message: Message) -> None:
+        """Let a message's copy stand at the end as well, unless others of its key must not pass it,
+        not even after a restart."""
+        if not message.marks & MARK_KEYED or leave_place(self._core, queue, message):
+            self.saver.save_again(queue, message)
 
     def make_way(self, queue: Queue, coming: Message) -> None:
         """Let go of what waits, for a message that takes its place (contradiction 28).

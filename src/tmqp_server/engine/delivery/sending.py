@@ -92,8 +92,8 @@ class Sender:
     def send_chosen(self, queue: Queue, message: Message, takers: int, now: float) -> None:
         """Send *message*, which is in no list any more, to one of these places of the ring."""
         self._core.budget -= 1
-        if not queue.single:
-            self._send_deciding(queue, message, now)
+        if not queue.direct:
+            self._send_deciding(queue, message, now, takers if queue.keyed else -1)
             return
         audience = queue.audience
         in_turn = queue.discipline.exclusive
@@ -102,8 +102,9 @@ class Sender:
             queue.turn = subscription.place
         self._give_one(queue, message, subscription, now)
 
-    def _send_deciding(self, queue: Queue, message: Message, now: float) -> None:
-        """The long way: every step is asked about, every consumer looked at."""
+    def _send_deciding(self, queue: Queue, message: Message, now: float, places: int = -1) -> None:
+        """The long way: every step is asked about, every consumer looked at, but for those at other
+        places of the ring than these."""
         hooks = queue.hooks
         decision = ALLOW
         if hooks & HOOK_BEGIN_SEND:
@@ -112,7 +113,7 @@ class Sender:
             if not decision.allow:
                 self._close_unsent(queue, message, decision, now)
                 return
-        sent, decision = self._send_to_some(queue, message, decision, now)
+        sent, decision = self._send_to_some(queue, message, decision, now, places)
         if hooks & HOOK_END_SEND:
             closing = self._outcomes.ask(HOOK_END_SEND, queue, message, None, None)
             decision = combine(decision, closing)
@@ -250,6 +251,7 @@ class Sender:
         message: Message,
         decision: Decision,
         now: float,
+        places: int,
     ) -> tuple[bool, Decision]:
         """Look at each consumer; return whether any got it, and all decisions in one."""
         outcomes = self._outcomes
@@ -257,6 +259,8 @@ class Sender:
         chosen: dict[int, Client] = {}
         for subscription in self._candidates(queue, queue.audience):
             session = subscription.session
+            if places >= 0 and not places >> subscription.place & 1:
+                continue
             if subscription.filter is not None and not self._passes(queue, subscription, message):
                 continue
             if hooks & HOOK_CAN_RECEIVE:

@@ -31,6 +31,7 @@ __all__ = [
     "MARK_FAILED",
     "MARK_GONE",
     "MARK_HIGH",
+    "MARK_KEYED",
     "MARK_NEGATIVE",
     "MARK_SAVED",
     "MARK_SAVING",
@@ -40,6 +41,7 @@ __all__ = [
     "MARK_TOGETHER",
     "MARK_UNCOUNTED",
     "MARK_WANTS",
+    "KeyReader",
     "Message",
     "Rare",
     "SubscriptionFilter",
@@ -82,6 +84,8 @@ MARK_TIMED: Final = 32_768
 MARK_SILENT: Final = 65_536
 #: It goes back without counting as put back: whoever wanted that gave it back so.
 MARK_UNCOUNTED: Final = 131_072
+#: Others of its key or bucket wait for it, or may; it has a grip in ``Queue.keys``.
+MARK_KEYED: Final = 262_144
 
 
 class Timing:
@@ -339,3 +343,12 @@ class SubscriptionFilter:
         """That part of *message*, the same for all filters of the family: messages with equal keys
         are accepted, or not, alike.  None when it is not worth comparing."""
         return None
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class KeyReader:
+    """Tells the keys of messages; made by the doors, who alone know what a message says."""
+
+    def key_of(self, message: Message) -> str:
+        """The key of *message*, the same each time; empty if it has none, as this base says."""
+        return ""

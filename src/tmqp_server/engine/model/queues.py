@@ -39,13 +39,14 @@ from tmqp_server.engine.model.delivery import (
 )
 from tmqp_server.engine.model.disciplines import Discipline
 from tmqp_server.engine.model.handlers import receipt_of, saving
+from tmqp_server.engine.model.keys import KeyTable
 from tmqp_server.engine.model.message import MARK_GONE, MARK_HIGH, Message
 from tmqp_server.engine.model.sessions import Audience, Pulling
 from tmqp_server.engine.model.tails import Tail
 from tmqp_server.engine.model.timed import TimedFlights
 from tmqp_server.engine.model.timers import Sleeper
 from tmqp_server.engine.model.waiting import WaitingList
-from tmqp_server.engine.options import QueueOptions
+from tmqp_server.engine.options import NO_KEYS, QueueOptions
 
 __all__ = ["Queue", "QueueTimer", "Trash"]
 
@@ -117,6 +118,9 @@ class Queue(QueueFacts):
         "exclusive",
         "plain",
         "single",
+        "direct",
+        "keyed",
+        "keys",
         "nameless",
         "saves",
         "bounded",
@@ -232,6 +236,7 @@ class Queue(QueueFacts):
         self.bytes = 0
         #: A message without an id has been here (F41).
         self.nameless = False
+        self.keys: KeyTable | None = None  # as long as keys have made no difference
         self.counters = QueueCounters()
         self.configure(options, discipline, handler, limits)
 
@@ -251,8 +256,12 @@ class Queue(QueueFacts):
         #: Nothing is decided in a send pass; see Sender.
         decides = self.nameless or self.hooks & SEND_HOOKS != 0
         self.plain = not (self.exclusive or decides)
-        #: The same, and each message goes to one consumer, who must be able to take it.
-        self.single = self.exclusive and discipline.stores and not decides
+        #: Some messages wait for others of their keys; only where consumers take turns.
+        self.keyed = options.group_keys != NO_KEYS and discipline.exclusive and discipline.sends
+        #: Nothing is decided, and each message goes to one consumer, who must be able to take it.
+        self.direct = self.exclusive and discipline.stores and not decides
+        #: The same, and it may be any of them.
+        self.single = self.direct and not self.keyed
         #: One message is out at a time (F96); a broadcast cannot be held back.
         self.waits = (
             options.wait_for_acknowledge and options.request_acknowledge and discipline.stores
@@ -305,12 +314,15 @@ class Queue(QueueFacts):
         """
         self.nameless = True
         self.plain = False
+        self.direct = False
         self.single = False
 
     def chooses(self) -> bool:
         """Whether it must look who would take a message: each goes to one consumer, of those who
-        want it."""
-        return self.exclusive and self.audience.filters != 0 and self.discipline.sends
+        want it, or whose it is."""
+        if not self.exclusive:
+            return False
+        return (self.audience.filters != 0 or self.keyed) and self.discipline.sends
 
     # --- Messages on disk only -------------------------------------------------------------------
 

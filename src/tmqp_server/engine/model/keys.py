@@ -1,0 +1,177 @@
+"""Keys: who may take the messages that belong together, and how many of them at a time.
+
+Theory of operation.  A queue may keep messages of the same key together, in one of two ways.
+
+*Sticky.*  Keys fall into ``BUCKETS`` buckets.  A bucket is a consumer's from the first message on
+that he gets of it: all others of it are for him as long as he is there.  One who takes a bucket
+over gets nothing of it before his predecessor has nothing of it in hand, so that what comes back
+comes first.  Until then the bucket is *closing*, and its messages wait for it.  A bucket goes to
+the one who has the fewest; when somebody joins, those who have more than their share give buckets
+up.  Where consumers have filters, a bucket may have several owners: a message is for the first of
+them who accepts it.
+
+*Strict.*  A message that comes up *locks* its key until it is settled, wherever it is meanwhile:
+in hand, put back, or waiting for its time.  Others of the key wait for that.
+
+Whoever changes a table is ``engine/keying.py``, which keeps its account, too.
+"""
+
+from __future__ import annotations
+
+from binascii import crc32
+from typing import Final
+
+from tmqp_server.engine.model.message import Message, SubscriptionFilter
+from tmqp_server.engine.model.selection import Selection
+from tmqp_server.engine.model.sessions import Audience, Subscription
+
+__all__ = ["BUCKETS", "Bucket", "Grip", "KeyTable", "Owner", "bucket_of"]
+
+#: Into so many parts keys are divided where a part has one consumer.
+BUCKETS: Final = 1_024
+
+
+def bucket_of(key: str) -> int:
+    """The bucket of a key."""
+    return crc32(key.encode("utf-8", "surrogatepass")) % BUCKETS
+
+
+class Owner:
+    """A consumer that has buckets; ``number`` is never used twice in its table."""
+
+    __slots__ = ("number", "subscription", "filter", "buckets")
+
+    def __init__(self, number: int, subscription: Subscription) -> None:
+        self.number = number
+        self.subscription = subscription
+        self.filter: SubscriptionFilter | None = subscription.filter
+        #: Those that are his and are not closing.
+        self.buckets: dict[int, Bucket] = {}
+
+    def has_gone(self, audience: Audience) -> bool:
+        """Whether it is not there any more, or wants other messages than it did."""
+        subscription = self.subscription
+        there = audience.subscriptions.get(subscription.session.number)
+        return there is not subscription or subscription.filter is not self.filter
+
+
+class Bucket:
+    """That a bucket is somebody's; ``in_hand`` is how many messages of it he has."""
+
+    __slots__ = ("number", "owner", "in_hand", "closing")
+
+    def __init__(self, number: int, owner: Owner) -> None:
+        self.number = number
+        self.owner = owner
+        self.in_hand = 0
+        #: It is to be his no longer when he has none in hand.
+        self.closing = False
+
+
+class Grip:
+    """What a message has: the key that it has locked, or the bucket of which it is in somebody's
+    hand; and where it stood among those of its priority when it came up last."""
+
+    __slots__ = ("lock", "bucket", "stamp")
+
+    def __init__(self, lock: str, bucket: Bucket | None, stamp: int) -> None:
+        self.lock = lock
+        self.bucket = bucket
+        self.stamp = stamp
+
+
+class KeyTable:
+    """What a queue knows of keys."""
+
+    __slots__ = (
+        "strict",
+        "memory",
+        "grips",
+        "locks",
+        "buckets",
+        "owners",
+        "ring",
+        "everybody",
+        "_last",
+    )
+
+    def __init__(self, strict: bool) -> None:
+        self.strict = strict
+        #: What it is charged in the broker's books.
+        self.memory = 0
+        #: Of all that is in hand, or has come back since.
+        self.grips: dict[Message, Grip] = {}
+        #: Strict: the message for which others of its key wait, by the key.
+        self.locks: dict[str, Message] = {}
+        #: Sticky: by number, whose it is, those who had it first in front.
+        self.buckets: dict[int, list[Bucket]] = {}
+        #: Sticky: by session number.
+        self.owners: dict[int, Owner] = {}
+        #: The ring of the audience that it knows of.
+        self.ring: list[Subscription] | None = None
+        #: Stands for the filters of consumers of whom none has one.
+        self.everybody = Selection()
+        self._last = 0
+
+    # --- Sticky ----------------------------------------------------------------------------------
+
+    def add_owner(self, subscription: Subscription) -> None:
+        """Let a consumer have buckets."""
+        self._last += 1
+        self.owners[subscription.session.number] = Owner(self._last, subscription)
+
+    def assign(self, number: int, owner: Owner) -> Bucket:
+        """Let a bucket be somebody's."""
+        bucket = Bucket(number, owner)
+        owner.buckets[number] = bucket
+        self.buckets.setdefault(number, []).append(bucket)
+        return bucket
+
+    def close(self, bucket: Bucket) -> bool:
+        """Take a bucket from its owner; True when it is free at once."""
+        del bucket.owner.buckets[bucket.number]
+        bucket.closing = True
+        if bucket.in_hand:
+            return False
+        self.drop(bucket)
+        return True
+
+    def drop(self, bucket: Bucket) -> None:
+        """Forget whose a bucket was."""
+        there = self.buckets[bucket.number]
+        there.remove(bucket)
+        if not there:
+            del self.buckets[bucket.number]
+
+    def surplus(self) -> list[Bucket]:
+        """What those have too many who have more than their share; what is in nobody's hand goes
+        first."""
+        found: list[Bucket] = []
+        owners = self.owners
+        total = sum([len(each.buckets) for each in owners.values()])
+        fair = -(-total // len(owners)) if owners else 0
+        for owner in owners.values():
+            more = len(owner.buckets) - fair
+            if more <= 0:
+                continue
+            idle = [each for each in owner.buckets.values() if not each.in_hand]
+            busy = [each for each in owner.buckets.values() if each.in_hand]
+            found += (idle + busy)[:more]
+        return found
+
+    def lightest(self, audience: Audience, places: int) -> Owner:
+        """Of those at these places of the ring, one at least, the one with the fewest buckets; of
+        those with a higher priority, where priorities differ."""
+        for tier in audience.tiers:
+            if places & tier:
+                places &= tier
+                break
+        best: Owner | None = None
+        for subscription in audience.ring:
+            if not places >> subscription.place & 1:
+                continue
+            owner = self.owners[subscription.session.number]
+            if best is None or len(owner.buckets) < len(best.buckets):
+                best = owner
+        assert best is not None, "there is one"
+        return best
