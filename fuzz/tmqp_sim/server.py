@@ -474,7 +474,8 @@ class Server:
     def _may_be_asked(self, session: Session) -> bool:
         """Whether a session reads: of one that does not the stall time judges."""
         out = self.turn.outbound(session.number)
-        return out is not None and not out.bytes and session.end.link.greeted
+        reads = self.hub.reads(session.number)  # the deadline of one that does not is its own
+        return out is not None and not out.bytes and session.end.link.greeted and reads
 
     def _check_keep_alive(self, session: Session, silent_s: float) -> None:
         """Nobody is asked while he speaks, nor given up before he had his two intervals (B4)."""

@@ -32,8 +32,8 @@ class DoorSession:
     ``close_reason``, why, in a few words for a log, empty while it is not; ``outbound_bytes``,
     about how much has been queued since the last :meth:`data_to_send`: all that answers and
     deliveries are, at least; ``work``, units (``Broker.take_work``) that reading the last bytes
-    took beyond what all bytes take; ``hurried``, :meth:`apply` has made its deadline nearer, or lets
-    the peer be read again.
+    took beyond what all bytes take; ``hurried``, :meth:`apply` has made its deadline nearer, or
+    lets the peer be read again.
 
     A session stops its peer by ``reads``: while it is false no further chunk is read, so a peer
     waits in its own kernel.  It knows that its answers and deliveries left by ``wants_written``:

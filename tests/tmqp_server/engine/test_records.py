@@ -11,13 +11,26 @@ from tmqp_server.engine.records import Record, field_names
 
 MODULES = (commands, effects, events, options)
 #: What doors make, to be carried by records.
-CARRIED = {commands.Envelope, commands.HttpMessage, commands.RunNotes, commands.RunWire}
+CARRIED = {
+    commands.Credentials,
+    commands.Envelope,
+    commands.HttpMessage,
+    commands.RunNotes,
+    commands.RunWire,
+}
 RECORDS = [
     getattr(module, name)
     for module in MODULES
     for name in module.__all__
     if isinstance(getattr(module, name), type) and getattr(module, name) not in CARRIED
 ]
+
+
+def test_credentials_print_no_secret() -> None:
+    connect = commands.Connect(
+        1, None, "id", credentials=commands.Credentials("password", "secret", "ann")
+    )
+    assert repr(connect).endswith("credentials=Credentials('password', user='ann'))")
 
 
 def test_a_push_prints_everything() -> None:

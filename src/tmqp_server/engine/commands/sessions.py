@@ -42,6 +42,9 @@ class Credentials:
         self.secret = secret
         self.user = user
 
+    def __repr__(self) -> str:
+        return f"Credentials({self.kind!r}, user={self.user!r})"
+
 
 class Connect(Command):
     """Make a session known.  Answered by Accept or Refuse.

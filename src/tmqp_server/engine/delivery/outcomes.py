@@ -32,6 +32,7 @@ from tmqp.constants import (
 )
 from tmqp_server.engine.commands import Acknowledge
 from tmqp_server.engine.core import Core
+from tmqp_server.engine.delivery.dead_letters import dead_letter
 from tmqp_server.engine.delivery.saving import Saver
 from tmqp_server.engine.delivery.sharing import forget, reindex, tell
 from tmqp_server.engine.directory import Directory
@@ -62,7 +63,6 @@ from tmqp_server.engine.model.message import (
     MARK_CONFIRMED,
     MARK_DECIDED,
     MARK_GONE,
-    MARK_HIGH,
     MARK_KEYED,
     MARK_NEGATIVE,
     MARK_SAVED,
@@ -581,7 +581,7 @@ class Outcomes:
             return
         queue.counters.dead += 1
         self._core.counters.dead_lettered += 1
-        letter = self._readdressed(message, target)
+        letter = dead_letter(message, target)
         letter.rarely().hops = hops
         self._flights.admit(target, letter)
         if target.temporary:
@@ -596,19 +596,3 @@ class Outcomes:
         self.wait_last(target, letter)
         self._core.arm(target)
         self._core.schedule(target)
-
-    def _readdressed(self, message: Message, target: Queue) -> Message:
-        """A copy of *message* for another queue, with nobody left to tell."""
-        target.sequence += 1
-        if not message.message_id:
-            target.expect_nameless()
-        return Message(
-            message.message_id,
-            message.producer,
-            target.channel_name,
-            target.queue_id,
-            message.size,
-            message.wire,
-            (message.marks & (MARK_HIGH | MARK_WANTS)) | MARK_CONFIRMED,
-            target.sequence,
-        )
