@@ -19,7 +19,7 @@ from tmqp_server.access.auth import Access, Admission, Answer, Applicant, Identi
 from tmqp_server.access.custom import ClientGone, CustomMessage
 from tmqp_server.access.gate import AUTHENTICATE, MESSAGE, Question, Verdict
 from tmqp_server.access.needs import NO_QUEUE
-from tmqp_server.engine.commands import Connect, ListChannels, Push
+from tmqp_server.engine.commands import Connect, Credentials, ListChannels, Push
 from tmqp_server.engine.effects import HandOver
 from tmqp_server.engine.model.client import Client
 from tmqp_server.io.judge import Judge
@@ -28,7 +28,14 @@ pytestmark = pytest.mark.anyio
 
 PLACE = Pipe()
 CONNECT = Connect(
-    1, "r", "me", "n", "t", "tmqp", ConnectionInformation("me", token="word", properties={"A": "b"})
+    1,
+    "r",
+    "me",
+    "n",
+    "t",
+    "tmqp",
+    ConnectionInformation("me", token="word", properties={"A": "b"}),
+    credentials=Credentials("token", "word"),
 )
 
 

@@ -17,7 +17,6 @@ from tmqp.constants import (
     TYPE_ACKNOWLEDGE,
     TYPE_QUEUE_MESSAGE,
 )
-from tmqp.hello import ConnectionInformation
 from tmqp_server.access.gate import AUTHENTICATE, Verdict
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.engine.commands import Connect, CreateQueue
@@ -405,7 +404,7 @@ def test_too_many_held_deliveries_are_refused_with_429() -> None:
 # -- who it is -----------------------------------------------------------------------------------
 
 
-def _admit(stage: Stage, *, allowed: bool = True) -> ConnectionInformation:
+def _admit(stage: Stage, *, allowed: bool = True) -> Connect:
     [question] = questions(stage.hub)
     assert question.right == AUTHENTICATE
     connect = question.command
@@ -414,8 +413,7 @@ def _admit(stage: Stage, *, allowed: bool = True) -> ConnectionInformation:
     stage.hub.decide(question.session, question.ticket, decision, stage.now)
     stage.hub.go_on(question.session, stage.now)
     stage.settle()
-    assert isinstance(connect.properties, ConnectionInformation)
-    return connect.properties
+    return connect
 
 
 def _basic(text: str) -> str:
@@ -436,7 +434,9 @@ def test_credentials_are_what_the_access_rules_judge(value: str, name: str, toke
     peer = stage.open()
     peer.say(request("POST", f"{QUEUE}/messages", b"x", ("Authorization", value)))
     who = _admit(stage)
-    assert (who.name, who.token, who.type) == (name, token, "http")
+    assert who.credentials is not None
+    assert (who.name or "", who.credentials.secret, who.client_type) == (name, token, "http")
+    assert who.credentials.kind == ("token" if value[:6].lower() == "bearer" else "password")
     [question] = questions(stage.hub)
     assert (question.right, question.subject, question.queue_id) == ("push", "orders", 1)
     stage.hub.decide(question.session, question.ticket, Verdict(False), stage.now)
