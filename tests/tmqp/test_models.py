@@ -142,12 +142,13 @@ WIRE_NAMES: Final = {
 
 #: This implementation's own: not written when they say nothing.
 EXTENSIONS: Final = {
-    "QueueOptions": "MessageSizeLimit, BytesLimit, WhenFull, ExpiredToDeadLetter, PutBackLimit,"
+    "QueueOptions": "MessageSizeLimit, BytesLimit, WhenFull, GroupKeys, ExpiredToDeadLetter,"
+    " PutBackLimit,"
     " Durable, Overflow, Ephemeral, MemoryLimit,"
     " RetainBytes, RetainTime, RetainForReaders",
     "QueueInformation": "Durable, Overflow, Ephemeral, MemoryLimit, SpilledMessages,"
     " DroppedMessages, ReleasedMessages, DisplacedMessages, DeadMessages, DeferredMessages,"
-    " BytesLimit, WhenFull, ExpiredToDeadLetter, PutBackLimit, RetainBytes, RetainTime,"
+    " BytesLimit, WhenFull, GroupKeys, ExpiredToDeadLetter, PutBackLimit, RetainBytes, RetainTime,"
     " RetainForReaders",
 }
 _OF_CHANNELS: Final = "Lifetime, IdleTimeout, OwnerOnly"
