@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from functools import cache
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.machine import machine_s
+from tests.machine import Stopwatch, thrice
 from tmqp.constants import BindingInteraction, BindingType, RouteMethod
 from tmqp.models import (
     BindingInformation,
@@ -289,8 +288,10 @@ def test_what_is_never_many_is_not_written_here() -> None:
 
 
 @pytest.mark.alone
+@thrice
 def test_f8_the_largest_lists_are_written_in_a_step() -> None:
     """The measure is 20 ms; five times that is no machine's fault."""
+    watch = Stopwatch()
     broker = Broker(EngineLimits(max_queues_per_channel=5_000))
     broker.step(Connect(1, None, "admin"), 0.0)
     for number in range(2_100):
@@ -306,10 +307,8 @@ def test_f8_the_largest_lists_are_written_in_a_step() -> None:
     ):
         (reply,) = broker.step(command, 0.0)
         assert isinstance(reply, Reply)
-        started = time.process_time()
-        data = rendered(reply.body, OFFSET_S, 1_100_000)
-        assert time.process_time() - started < 4 * machine_s()
-        assert len(data) > 900_000
+        assert len(watch.run(rendered, reply.body, OFFSET_S, 1_100_000)) > 900_000
+    watch.within(4)
 
 
 @cache
