@@ -175,7 +175,7 @@ def connections_of(hub: Hub) -> int:
     """What a hub has charged for its connections, and for bytes of peers that are not accepted."""
     outlets = hub._outlets
     return (
-        len(outlets.sessions) * CONNECTION_BYTES
+        sum(number > 0 for number in outlets.sessions) * CONNECTION_BYTES  # no branches
         + sum(outlets.strangers.values())
         + sum(outlets.partial.values())
     )

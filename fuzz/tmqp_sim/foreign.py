@@ -5,6 +5,8 @@ only itself can read.  So what comes in by it and leaves by the TMQP door, or th
 as a letter; and every rule for messages, confirms and restarts holds for those as well.
 
 From time to time it stops its peer for a moment, and it wants to know when its answers have left.
+Every second connection has a branch for each channel that it joins, so all that is promised to a
+consumer is promised to one of several of a connection as well.
 """
 
 from __future__ import annotations
@@ -18,8 +20,34 @@ from tmqp.limits import Limits
 from tmqp_server.doors.letters import Letter, Letters, frame_of_letter, letter_of_frame
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.port import Door, DoorSession, IdSource
-from tmqp_server.engine.commands import Batch, Command, Connect, Push, PushRun
-from tmqp_server.engine.effects import Deliver, Effect, Forward, Inform, Reply
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    AcknowledgeRun,
+    Batch,
+    CloseBranch,
+    Command,
+    Connect,
+    Extend,
+    Grant,
+    Join,
+    Leave,
+    OpenBranch,
+    Push,
+    PushRun,
+    Release,
+    SetTerms,
+)
+from tmqp_server.engine.effects import (
+    BranchClosed,
+    BranchOpened,
+    Deliver,
+    DeliverPulled,
+    Effect,
+    Forward,
+    Inform,
+    Reply,
+)
+from tmqp_server.engine.model.branches import branch_number
 from tmqp_server.engine.model.message import Message
 from tmqp_sim.world import Violation
 
@@ -46,12 +74,63 @@ class ForeignWire:
         return f"foreign {self.frame!r}"
 
 
+class Branches:
+    """The branches of one connection: one for each channel it joins, until the next join.
+
+    ``had`` is who of the connection got a message last.
+    """
+
+    def __init__(self, session: int) -> None:
+        self._session = session
+        self._of: dict[str, int] = {}
+        self._left: dict[str, int] = {}
+        self._opened = 0
+        self.had: dict[str, int] = {}
+
+    def asked(self, commands: list[Command]) -> list[Command]:
+        """The commands of a client as those of its branches."""
+        found: list[Command] = []
+        for command in commands:
+            if isinstance(command, Join):
+                self._join(command, found)
+            elif isinstance(command, (Grant, Leave, SetTerms)):
+                command.session = self._of.get(command.channel.lower(), self._session)
+                if isinstance(command, Leave):
+                    self._left[command.channel.lower()] = command.session
+            elif isinstance(command, (Acknowledge, Extend, Release)):
+                command.session = self.had.get(command.message_id, self._session)
+            elif isinstance(command, AcknowledgeRun):
+                found.extend(self.asked([*command.singles()]))
+                continue
+            found.append(command)
+        return found
+
+    def _join(self, command: Join, found: list[Command]) -> None:
+        """Open the branch that joins; one that has left the channel is over then."""
+        key = command.channel.lower()
+        if key in self._left:
+            del self._of[key]
+            found.append(CloseBranch(self._session, None, self._left.pop(key)))
+        if key not in self._of:
+            self._opened += 1
+            self._of[key] = branch_number(self._session, self._opened)
+            found.append(OpenBranch(self._session, None, self._of[key]))
+        command.session = self._of[key]
+
+    def told(self, effect: Effect) -> None:
+        """What is pulled is the connection's own."""
+        if isinstance(effect, DeliverPulled):
+            self.had[effect.message.message_id] = self._session
+
+
 class _ForeignSession(DoorSession):
     """A TMQP session whose messages are kept in the other form."""
 
-    def __init__(self, inner: DoorSession) -> None:
+    def __init__(self, inner: DoorSession, branches: Branches | None, door: Door | None) -> None:
         super().__init__()
         self._inner = inner
+        self._branches = branches
+        self._door = door
         self._chunks = 0
         self._goes_on_at = math.inf
 
@@ -76,7 +155,7 @@ class _ForeignSession(DoorSession):
                         if isinstance(each, Push):
                             _wrapped(each)
                 found.append(command)
-        return found
+        return found if self._branches is None else self._branches.asked(found)
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         if not self.reads:
@@ -105,7 +184,19 @@ class _ForeignSession(DoorSession):
         self._go_on()
         if isinstance(effect, Reply) and isinstance(effect.request, ForeignWire):
             effect = Reply(effect.session, effect.request.frame, effect.code, effect.body)
+        if self._branches is not None:
+            self._branches.told(effect)
+            if isinstance(effect, (BranchClosed, BranchOpened)):
+                return ()
         return self._after(self._inner.apply(effect, now))
+
+    def encoder(self) -> Door | None:
+        return self._door
+
+    def deliver_own(self, effect: Deliver, shared: bytes, number: int) -> None:
+        assert self._branches is not None, "the other door shares all of a delivery"
+        self._branches.had[effect.message.message_id] = number
+        self.deliver(shared)
 
     def deliver(self, data: bytes) -> None:
         self._inner.deliver(data)
@@ -162,14 +253,23 @@ class ForeignDoor(Door):
     name = FOREIGN_NAME
     number = 251
 
-    def __init__(self, new_id: IdSource, limits: Limits, letters: Letters) -> None:
+    def __init__(
+        self, new_id: IdSource, limits: Limits, letters: Letters, *, branching: bool = False
+    ) -> None:
         self._letters = letters
         self._inner = NativeDoor(new_id, limits, letters=letters)
-        letters.add(self)
+        self.per_session = branching
+        self._branching = self
+        if not branching:
+            letters.add(self)
+            self._branching = ForeignDoor(new_id, limits, letters, branching=True)
 
     def open(self, session: int, now: float) -> _ForeignSession:
         """A new connection."""
-        return _ForeignSession(self._inner.open(session, now))
+        inner = self._inner.open(session, now)
+        if session % 2:
+            return _ForeignSession(inner, None, None)
+        return _ForeignSession(inner, Branches(session), self._branching)
 
     def letter(self, wire: object) -> Letter:
         """What a message of this door says."""

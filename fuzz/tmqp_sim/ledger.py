@@ -31,8 +31,8 @@ from tmqp_server.engine.commands import (
     Acknowledge,
     CancelMessage,
     ClearMessages,
+    CloseBranch,
     Command,
-    Connect,
     Disconnect,
     Extend,
     Grant,
@@ -40,7 +40,6 @@ from tmqp_server.engine.commands import (
     Leave,
     Push,
     Release,
-    SessionCommand,
     SetTerms,
     Synced,
 )
@@ -54,6 +53,7 @@ from tmqp_server.engine.effects import (
     Effect,
     Reply,
 )
+from tmqp_server.engine.model.branches import connection_of
 from tmqp_server.engine.model.message import Message
 from tmqp_sim.appointments import Appointments
 from tmqp_sim.correspondence import Correspondence
@@ -122,7 +122,6 @@ class Ledger:
         self.positives: dict[tuple[int, str], int] = {}
         #: Whose messages wait for an answer of the storage, by ticket; those of a run have one.
         self.tickets: dict[int, list[tuple[int, str]]] = {}
-        self.credits: dict[tuple[str, int], int] = {}
         #: Holders whose time was up when their message was sent again in this step.
         self.overtaken: dict[tuple[str, int], int] = {}
         #: Holders whose time is up and whom the broker has not dealt with yet.
@@ -143,7 +142,8 @@ class Ledger:
             Grant: self._grant,
             SetTerms: self._set_terms,
             Extend: self._extend,
-            Disconnect: self._disconnect,
+            Disconnect: self._end,
+            CloseBranch: self._end,
             Synced: self._synced,
             ClearMessages: self._clear,
             CancelMessage: self._cancel,
@@ -156,7 +156,8 @@ class Ledger:
         self.steps += 1
         perform = self._performers.get(type(command))
         if perform is not None:
-            if isinstance(command, SessionCommand) and command.session not in self.names:
+            session = getattr(command, "session", None)
+            if session is not None and connection_of(session) not in self.names:
                 return
             perform(command)
 
@@ -167,11 +168,10 @@ class Ledger:
         """
         if not self.trusting:
             self._correspondence.after(command, effects)
-        if isinstance(command, Connect):
-            # Who is taken over goes first: what it had may be with others in this step (seed 5591).
-            for effect in effects:
-                if isinstance(effect, CloseSession):
-                    self._forget(effect.session)
+        # Who is taken over goes first: what it had may be with others in this step (seed 5591).
+        for effect in effects:
+            if isinstance(effect, CloseSession):
+                self._forget(effect.session)
         for hand, session in self._promises.take_returned():
             self._let_go(hand, session)
         if isinstance(command, Push):
@@ -190,8 +190,6 @@ class Ledger:
                 self.tickets.setdefault(effect.ticket, []).append(owner)
             elif isinstance(effect, Accept):
                 self._accept(effect)
-            elif isinstance(effect, CloseSession):
-                self._forget(effect.session)
             elif isinstance(effect, Reply):
                 self.appointments.replied(effect)
                 if effect.code and command is not None:
@@ -210,25 +208,25 @@ class Ledger:
         self.clients[effect.client_id] = effect.session
         self.names[effect.session] = effect.client_id
 
-    def _disconnect(self, command: Command) -> None:
-        assert isinstance(command, Disconnect)
-        self._forget(command.session)
+    def _end(self, command: Command) -> None:
+        assert isinstance(command, (CloseBranch, Disconnect))
+        self._forget(command.branch if isinstance(command, CloseBranch) else command.session)
 
     def _forget(self, session: int) -> None:
-        name = self.names.pop(session, None)
-        if name is None:
-            return
+        """A connection is over with its branches, or one of these is."""
+        name = self.names.pop(session, "")
         if self.clients.get(name) == session:
             del self.clients[name]
         for members in self.members.values():
-            members.pop(session, None)
+            for each in [each for each in members if session in (each, connection_of(each))]:
+                del members[each]
         self._promises.forget(session, self.places)
 
     def _join(self, command: Command) -> None:
         assert isinstance(command, Join)
         channel = command.channel.lower()
         self.members.setdefault(channel, {})[command.session] = None
-        self.credits[(channel, command.session)] = command.credit
+        self._promises.grant(channel, command.session, command.credit)
         self._promises.accept(channel, command.session, command.terms)
         self.wishes.joined(command)
 
@@ -246,7 +244,7 @@ class Ledger:
 
     def _grant(self, command: Command) -> None:
         assert isinstance(command, Grant)
-        self.credits[(command.channel.lower(), command.session)] = command.credit
+        self._promises.grant(command.channel.lower(), command.session, command.credit)
 
     def _refused(self, effect: Reply, command: Command) -> None:
         if isinstance(command, Join) and effect.request is command.request:
@@ -345,8 +343,8 @@ class Ledger:
             hand.sessions.append(session)
             self.wishes.check(place, message, channel, session)
             if isinstance(effect, Deliver):  # what a client pulls needs no credit
-                self._spend(channel.lower(), session)
-            self.sent.setdefault(session, []).append(uid)
+                self._promises.spend(channel.lower(), session)
+            self.sent.setdefault(connection_of(session), []).append(uid)
             if effect.wants_acknowledge:
                 bound = isinstance(effect, Deliver)
                 self._promises.deliver(channel.lower(), session, hand, place, bound)
@@ -481,14 +479,6 @@ class Ledger:
         if turn <= self.last_first.get(order, 0):
             raise Violation("order", f"{uid} of {place} comes behind a younger one")
         self.last_first[order] = turn
-
-    def _spend(self, channel: str, session: int) -> None:
-        credit = self.credits.get((channel, session), -1)
-        if credit < 0:
-            return
-        if credit == 0:
-            raise Violation("credit", f"session {session} gets more from {channel} than it granted")
-        self.credits[(channel, session)] = credit - 1
 
     def _check_passes(self) -> None:
         """Everybody, or one: as the queue's status says."""

@@ -10,6 +10,7 @@ from typing import Final
 
 from tmqp.constants import PUT_BACK_NO
 from tmqp_server.engine.commands import Release, Terms
+from tmqp_server.engine.model.branches import connection_of
 from tmqp_server.engine.model.message import Message
 from tmqp_sim.history import Place
 from tmqp_sim.world import Violation, World
@@ -69,6 +70,7 @@ class Promises:
         self._world = world
         self._max_in_flight = max_in_flight
         self._promises: dict[tuple[str, int], _Promise] = {}
+        self._credits: dict[tuple[str, int], int] = {}
         #: What was in the hands of one who has gone, and is to be there no more.
         self._returned: list[tuple[Hand, int]] = []
         #: Messages that were given back: not to be sent before then; and how often so that it does
@@ -94,6 +96,22 @@ class Promises:
         if early > _EPSILON_S:
             text = f"{message.message_id} of {place} is sent {early:.4f} s before its delay is over"
             raise Violation("deadline", text)
+
+    def grant(self, channel: str, session: int, credit: int) -> None:
+        """A session takes so many more; -1 for no bound."""
+        self._credits[(channel, session)] = credit
+
+    def spend(self, channel: str, session: int) -> None:
+        """A session is sent one.
+
+        :raises Violation: when it has not granted that.
+        """
+        credit = self._credits.get((channel, session), -1)
+        if credit < 0:
+            return
+        if credit == 0:
+            raise Violation("credit", f"session {session} gets more from {channel} than it granted")
+        self._credits[(channel, session)] = credit - 1
 
     def accept(self, channel: str, session: int, terms: Terms | None) -> None:
         """Terms hold from now on."""
@@ -156,7 +174,7 @@ class Promises:
     def forget(self, session: int, timeouts: dict[tuple[str, int], Place]) -> None:
         """The same for all channels of a session."""
         for channel, number in list(self._promises):
-            if number == session:
+            if session in (number, connection_of(number)):
                 self.leave(channel, number, timeouts)
 
     def take_returned(self) -> list[tuple[Hand, int]]:

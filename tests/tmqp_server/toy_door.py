@@ -1,7 +1,8 @@
 """A door of another protocol for tests: a line of JSON for each request, answer and delivery.
 
 Requests: ``{"do": "connect", "id": ...}``, ``join``, ``leave``, ``push``, ``pull``, ``ack``,
-``nack`` and ``send`` (to another client).  A message's contents are the keys of :data:`FIELDS`,
+``nack`` and ``send`` (to another client); ``open`` and ``close`` a ``branch``, a count, which the
+others but for ``connect`` may name: it is the branch that joins or answers.  A message's contents are the keys of :data:`FIELDS`,
 ``headers``, ``properties`` and ``body`` in base64.  Its wire form is its own: nothing of TMQP.
 """
 
@@ -19,11 +20,13 @@ from tmqp_server.doors.registry import DoorContext, DoorKind
 from tmqp_server.engine.commands import (
     BY_ID,
     Acknowledge,
+    CloseBranch,
     Command,
     Connect,
     Disconnect,
     Join,
     Leave,
+    OpenBranch,
     Pull,
     Push,
     PushExtras,
@@ -32,6 +35,8 @@ from tmqp_server.engine.commands import (
 from tmqp_server.engine.effects import (
     Accept,
     AnswerPull,
+    BranchClosed,
+    BranchOpened,
     CloseSession,
     Confirm,
     Deliver,
@@ -40,9 +45,11 @@ from tmqp_server.engine.effects import (
     EndPull,
     Forward,
     Inform,
+    Left,
     Refuse,
     Reply,
 )
+from tmqp_server.engine.model.branches import branch_number, index_of
 from tmqp_server.engine.model.message import Message
 
 __all__ = ["FIELDS", "ToyBodies", "ToyDoor", "ToyKind", "ToySession", "ToyWire", "lines_of"]
@@ -228,12 +235,15 @@ class ToySession(DoorSession):
         self._client_id = ""
         self._connected = False
         self._delivered = 0
+        self._asking = number
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         commands: list[Command] = []
         for line in lines:
             asked = json.loads(line)
+            branch = asked.get("branch", 0)
+            self._asking = branch_number(self._number, branch) if branch else self._number
             commands.append(getattr(self, f"_{asked.pop('do')}")(asked))
         return commands
 
@@ -242,10 +252,16 @@ class ToySession(DoorSession):
         return Connect(self._number, None, self._client_id, door=self._door.name)
 
     def _join(self, asked: dict[str, Any]) -> Command:
-        return Join(self._number, "join", _channel(asked))
+        return Join(self._asking, "join", _channel(asked))
 
     def _leave(self, asked: dict[str, Any]) -> Command:
-        return Leave(self._number, "leave", _channel(asked))
+        return Leave(self._asking, "leave", _channel(asked))
+
+    def _open(self, asked: dict[str, Any]) -> Command:
+        return OpenBranch(self._number, "open", self._asking)
+
+    def _close(self, asked: dict[str, Any]) -> Command:
+        return CloseBranch(self._number, "close", self._asking)
 
     def _pull(self, asked: dict[str, Any]) -> Command:
         return Pull(self._number, "pull", _channel(asked), asked["queue"], asked.get("count", 1))
@@ -269,11 +285,11 @@ class ToySession(DoorSession):
         return SendDirect(self._number, *who, len(wire.body), wire, "send", asked["id"], 0)
 
     def _ack(self, asked: dict[str, Any]) -> Command:
-        return Acknowledge(self._number, asked["id"], _channel(asked), asked["queue"])
+        return Acknowledge(self._asking, asked["id"], _channel(asked), asked["queue"])
 
     def _nack(self, asked: dict[str, Any]) -> Command:
         place = (_channel(asked), asked["queue"])
-        return Acknowledge(self._number, asked["id"], *place, False, asked["reason"])
+        return Acknowledge(self._asking, asked["id"], *place, False, asked["reason"])
 
     def receive_eof(self, now: float) -> Sequence[Command]:
         return self.close("the peer has ended the connection", now)
@@ -299,6 +315,12 @@ class ToySession(DoorSession):
         elif isinstance(effect, Reply):
             what = effect.request if isinstance(effect.request, str) else "push"
             self._say({"is": "reply", "to": what, "code": effect.code})
+        elif isinstance(effect, BranchOpened):
+            self._say({"is": "opened", "branch": index_of(effect.branch)})
+        elif isinstance(effect, BranchClosed):
+            self._say({"is": "closed", "branch": index_of(effect.branch)})
+        elif isinstance(effect, Left):
+            self._say({"is": "left", "branch": index_of(effect.session)})
         elif isinstance(effect, (DeliverPulled, AnswerPull)):
             letter = self._door.letter_of(effect.message)
             self._out += _message_line("pulled", letter, queue=effect.message.queue_id)
@@ -316,9 +338,12 @@ class ToySession(DoorSession):
         self._out += data
         self.outbound_bytes = len(self._out)
 
-    def deliver_own(self, effect: Deliver, shared: bytes) -> None:
+    def deliver_own(self, effect: Deliver, shared: bytes, number: int) -> None:
         self._delivered += 1
-        self._say({"is": "head", "number": self._delivered, "for": effect.message.message_id})
+        head = {"is": "head", "number": self._delivered, "for": effect.message.message_id}
+        if number != self._number:
+            head["branch"] = index_of(number)
+        self._say(head)
         self.deliver(shared)
 
     def data_to_send(self) -> bytes:

@@ -50,6 +50,7 @@ from tmqp_server.engine.commands import (
     Browse,
     CancelMessage,
     ClearMessages,
+    CloseBranch,
     Command,
     CommitCursor,
     CommitGroup,
@@ -79,6 +80,7 @@ from tmqp_server.engine.commands import (
     ListQueues,
     ListRouters,
     ListTransactions,
+    OpenBranch,
     OpenCursor,
     OpenGroup,
     OpenTransaction,
@@ -142,7 +144,19 @@ _NOTHING: Final[Need] = ("", "", NO_QUEUE, 0)
 
 #: Needs no right: these give up what the client has, or are the server's own words about it.
 FREE: Final[frozenset[type[Command]]] = frozenset(
-    {Disconnect, Block, Unblock, Leave, Grant, SetTerms, Release, Extend, Decline}
+    {
+        Disconnect,
+        Block,
+        Unblock,
+        OpenBranch,
+        CloseBranch,
+        Leave,
+        Grant,
+        SetTerms,
+        Release,
+        Extend,
+        Decline,
+    }
 )
 
 #: What a channel's own authenticator is asked about.  Not about creating it: whoever creates a

@@ -38,6 +38,9 @@ class DoorSession:
     A session stops its peer by ``reads``: while it is false no further chunk is read, so a peer
     waits in its own kernel.  It knows that its answers and deliveries left by ``wants_written``:
     once it is set, :meth:`written` is called when all that was queued is in the kernel's hands.
+
+    A connection with several consumers opens a *branch* for each (``OpenBranch``).  Their effects
+    come to this session as its own do, with the branch's number; its door has ``per_session`` set.
     """
 
     def __init__(self) -> None:
@@ -66,9 +69,10 @@ class DoorSession:
         """Queue what one of the door's ``encode_`` methods has made."""
         raise NotImplementedError
 
-    def deliver_own(self, effect: Deliver, shared: bytes) -> None:
+    def deliver_own(self, effect: Deliver, shared: bytes, number: int) -> None:
         """Queue a delivery whose beginning is this session's own, where ``Door.per_session`` is
-        set: *shared* is what ``encode_delivery`` has made for all."""
+        set: *shared* is what ``encode_delivery`` has made for all, *number* tells to whom of the
+        connection it goes, to itself or to a branch."""
         self.deliver(shared)
 
     def written(self, now: float) -> Sequence[Command]:

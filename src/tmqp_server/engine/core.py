@@ -199,6 +199,7 @@ class Core(Books):
         "wakeups",
         "runnable",
         "awake",
+        "branches",
         "pulls",
         "trash",
         "removals",
@@ -228,7 +229,9 @@ class Core(Books):
         self.options = options
         self.channels = ChannelTable(limits, handlers, options, self)
         #: By number, in the order of connecting.
+        #: Clients, nodes and branches, by number.
         self.sessions: dict[int, Session] = {}
+        self.branches = 0
         #: By client id.
         self.clients: dict[str, Session] = {}
         #: By client name and by client type, each in the order of connecting (F114).
@@ -294,6 +297,10 @@ class Core(Books):
             _enter(self.by_name, session.name, session)
         if session.client_type:
             _enter(self.by_type, session.client_type, session)
+
+    def client_count(self) -> int:
+        """How many connections there are, whatever each has opened."""
+        return len(self.sessions) - self.branches
 
     def remove_session(self, session: Session) -> None:
         """Forget a session, and that it wanted to be told of anything."""

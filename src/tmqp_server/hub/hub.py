@@ -61,6 +61,8 @@ from tmqp_server.engine.effects import (
     Accept,
     Append,
     AppendRun,
+    BranchClosed,
+    BranchOpened,
     CallHttp,
     CloseSession,
     Confirm,
@@ -83,6 +85,7 @@ from tmqp_server.engine.effects import (
     TellHandler,
     TellNodes,
 )
+from tmqp_server.engine.model.branches import connection_of
 from tmqp_server.hub.outlets import FOR_ONE, Fault, ForOne, Outlets
 from tmqp_server.hub.questions import StorageQuestion
 from tmqp_server.hub.relaying import Relay
@@ -515,6 +518,12 @@ class Hub:
                     outlets.hand_out(effect)
                 elif isinstance(effect, FOR_ONE):
                     self._apply(effect, now)
+                elif isinstance(effect, BranchOpened):
+                    outlets.open_branch(effect.session, effect.branch)
+                    self._apply(effect, now)
+                elif isinstance(effect, BranchClosed):
+                    outlets.close_branch(effect.session, effect.branch)
+                    self._apply(effect, now)
                 elif isinstance(effect, Notify):
                     self.notified += 1
                 elif isinstance(effect, TellNodes):
@@ -568,9 +577,10 @@ class Hub:
         else:
             # What the client had sent ahead, or what its next request asks for: rights are asked
             # about, and it is worked off in portions, like any chunk.
-            self._rest.setdefault(number, deque()).extend(commands)
+            connection = connection_of(number)
+            self._rest.setdefault(connection, deque()).extend(commands)
             if not isinstance(effect, Accept):
-                self.woken[number] = None
+                self.woken[connection] = None
 
     def _take_custom(self, effect: HandOver) -> None:
         """Let a custom message be taken, and its sender's further commands wait until it was."""

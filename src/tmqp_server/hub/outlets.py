@@ -26,6 +26,8 @@ from tmqp_server.engine.effects import (
     Accept,
     AnswerPull,
     AnswerRouted,
+    BranchClosed,
+    BranchOpened,
     CloseSession,
     Confirm,
     ConfirmRun,
@@ -39,6 +41,7 @@ from tmqp_server.engine.effects import (
     Refuse,
     Reply,
 )
+from tmqp_server.engine.model.branches import connection_of
 from tmqp_server.hub.coalescing import Coalesced, Coalescer
 
 __all__ = ["FOR_ONE", "Fault", "ForOne", "Outlets"]
@@ -69,6 +72,8 @@ ForOne: TypeAlias = (
     | AnswerRouted
     | ConfirmRun
     | Left
+    | BranchOpened
+    | BranchClosed
 )
 
 #: What is coalesced goes out at so many bytes; joining copies them.
@@ -103,10 +108,10 @@ class Outlets:
     :param broker: counts the memory of connections.
     :param faults: gets a :class:`Fault` for each that happens.
 
-    Attributes: ``sessions`` and ``doors`` by session number, ``full``, ``portion_bytes``, and
-    ``strangers``: what is charged for the bytes of each peer that is not yet accepted; ``partial``:
-    the same for large messages of others that have come in part; ``woken`` and ``awaited``: see
-    ``Hub``.
+    Attributes: ``sessions`` and ``doors`` by the number of a session or of a branch, ``full``,
+    ``portion_bytes``, and ``strangers``: what is charged for the bytes of each peer that is not yet
+    accepted; ``partial``: the same for large messages of others that have come in part; ``woken``
+    and ``awaited``: see ``Hub``.
     """
 
     def __init__(self, portion_bytes: int, broker: Broker, faults: list[Any]) -> None:
@@ -125,6 +130,8 @@ class Outlets:
         self._coalescer = Coalescer()
         #: Sessions whose deliveries begin with something of their own; they are never coalesced.
         self._apart: dict[int, None] = {}
+        #: By connection: its branches, which have places in the three tables above, too.
+        self._branches: dict[int, dict[int, None]] = {}
 
     # -- sessions -------------------------------------------------------------------------------
 
@@ -137,8 +144,34 @@ class Outlets:
         self.strangers[number] = 0
         self._broker.charge(CONNECTION_BYTES)
 
+    def open_branch(self, connection: int, branch: int) -> None:
+        """What is for the branch comes to its connection's session."""
+        session = self.sessions.get(connection)
+        if session is not None:
+            assert connection in self._apart, "a door with branches writes to each session"
+            self.sessions[branch] = session
+            self.doors[branch] = self.doors[connection]
+            self._apart[branch] = None
+            self._branches.setdefault(connection, {})[branch] = None
+
+    def close_branch(self, connection: int, branch: int) -> None:
+        """Nothing comes for the branch any more."""
+        branches = self._branches.get(connection)
+        if branches is not None and branch in branches:
+            del branches[branch]
+            if not branches:
+                del self._branches[connection]
+            self._drop_branch(branch)
+
+    def _drop_branch(self, branch: int) -> None:
+        del self.sessions[branch]
+        del self.doors[branch]
+        del self._apart[branch]
+
     def forget(self, number: int) -> None:
         """A connection is gone; there must have been one."""
+        for branch in self._branches.pop(number, ()):
+            self._drop_branch(branch)
         del self.sessions[number]
         del self.doors[number]
         self._apart.pop(number, None)
@@ -182,6 +215,8 @@ class Outlets:
             return _NOBODY
         touched = list(self._touched)
         self._touched.clear()
+        if self._branches:
+            touched = list(dict.fromkeys([connection_of(number) for number in touched]))
         return touched
 
     def take_pieces(self, number: int, pieces: list[tuple[int, bytes]]) -> None:
@@ -217,11 +252,11 @@ class Outlets:
         try:
             commands = session.apply(effect, now)
         except Exception as error:  # noqa: BLE001 - hurts this session, not the one that asked
-            self._faults.append(Fault(number, error))
+            self._faults.append(Fault(connection_of(number), error))
             return _NOTHING
         if session.hurried:
             session.hurried = False
-            self.woken[number] = None
+            self.woken[connection_of(number)] = None
         if self.strangers and isinstance(effect, (Accept, Refuse)):
             self._settle(number)
             encoder = session.encoder()
@@ -305,9 +340,9 @@ class Outlets:
                 continue  # a bug of the door, which is noted
             self._touched[number] = None
             try:
-                session.deliver_own(effect, data)
+                session.deliver_own(effect, data, number)
             except Exception as error:  # noqa: BLE001 - hurts this session, not the producer's
-                self._faults.append(Fault(number, error))
+                self._faults.append(Fault(connection_of(number), error))
             if session.outbound_bytes >= self.portion_bytes:
                 self.full = True
 
@@ -335,7 +370,7 @@ class Outlets:
         try:
             session.deliver(data)
         except Exception as error:  # noqa: BLE001 - hurts this session, not the producer's
-            self._faults.append(Fault(number, error))
+            self._faults.append(Fault(connection_of(number), error))
         if session.outbound_bytes >= self.portion_bytes:
             self.full = True
 

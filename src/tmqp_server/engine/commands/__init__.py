@@ -94,6 +94,7 @@ from tmqp_server.engine.commands.runs import (
 )
 from tmqp_server.engine.commands.sessions import (
     Block,
+    CloseBranch,
     Connect,
     CredentialKind,
     Credentials,
@@ -102,6 +103,7 @@ from tmqp_server.engine.commands.sessions import (
     Grant,
     Join,
     Leave,
+    OpenBranch,
     SetTerms,
     Unblock,
 )
@@ -151,6 +153,7 @@ __all__ = [
     "Browse",
     "CancelMessage",
     "ClearMessages",
+    "CloseBranch",
     "Command",
     "CommitCursor",
     "CommitGroup",
@@ -196,6 +199,7 @@ __all__ = [
     "MessageSet",
     "NameStore",
     "OffsetsFound",
+    "OpenBranch",
     "OpenCursor",
     "OpenGroup",
     "OpenTransaction",

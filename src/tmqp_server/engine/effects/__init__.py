@@ -44,6 +44,8 @@ from tmqp_server.engine.effects.runs import (
 )
 from tmqp_server.engine.effects.sessions import (
     Accept,
+    BranchClosed,
+    BranchOpened,
     CloseSession,
     Left,
     Refuse,
@@ -77,6 +79,8 @@ __all__ = [
     "AnswerRouted",
     "Append",
     "AppendRun",
+    "BranchClosed",
+    "BranchOpened",
     "CallHttp",
     "ClearStored",
     "CloseSession",

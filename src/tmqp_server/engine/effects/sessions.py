@@ -7,6 +7,8 @@ from tmqp_server.engine.effects.base import Effect
 
 __all__ = [
     "Accept",
+    "BranchClosed",
+    "BranchOpened",
     "CloseSession",
     "Left",
     "Refuse",
@@ -43,6 +45,30 @@ class Refuse(Effect):
         self.session = session
         self.request = request
         self.code = code
+
+
+@mypyc_attr(acyclic=True)
+class BranchOpened(Effect):
+    """The connection's branch is known: what follows for it names its number."""
+
+    __slots__ = ("session", "request", "branch")
+
+    def __init__(self, session: int, request: object, branch: int) -> None:
+        self.session = session
+        self.request = request
+        self.branch = branch
+
+
+@mypyc_attr(acyclic=True)
+class BranchClosed(Effect):
+    """The connection's branch is over; nothing follows for it."""
+
+    __slots__ = ("session", "request", "branch")
+
+    def __init__(self, session: int, request: object, branch: int) -> None:
+        self.session = session
+        self.request = request
+        self.branch = branch
 
 
 @mypyc_attr(acyclic=True)

@@ -177,7 +177,8 @@ class Channel:
 
     def may_consume(self, session: Session) -> bool:
         """Whether a session may take or read messages, as far as the owner decides that."""
-        return not self.options.owner_only or self.owner is session
+        client = session if session.parent is None else session.parent
+        return not self.options.owner_only or self.owner is client
 
     def pushed(self) -> int:
         """A number that rises with every message."""

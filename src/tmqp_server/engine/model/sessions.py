@@ -26,21 +26,31 @@ from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import QueueFacts
 from tmqp_server.engine.model.message import Message, SubscriptionFilter
 from tmqp_server.engine.model.questions import Questions
+from tmqp_server.engine.model.recipients import Recipients
 from tmqp_server.engine.model.selection import Selection
 from tmqp_server.engine.model.terms import Terms
 from tmqp_server.engine.model.timed import set_due
 from tmqp_server.engine.model.times import NEVER
 
-__all__ = ["Audience", "EventSubscription", "Pulling", "Recipients", "Session", "Subscription"]
+__all__ = ["Audience", "EventSubscription", "Pulling", "Session", "Subscription"]
 
 
 class Session(Client):
-    """A connected client with what it has joined, by the channel's key.
+    """A connected client, or one of its branches, with what it has joined, by the channel's key.
 
     ``event_subscriptions`` are kept by ``notices.py``, by the place that they are about.
     """
 
-    __slots__ = ("asked", "event_subscriptions", "memory", "owned", "pulls", "subscriptions")
+    __slots__ = (
+        "asked",
+        "branches",
+        "event_subscriptions",
+        "memory",
+        "owned",
+        "parent",
+        "pulls",
+        "subscriptions",
+    )
 
     def __init__(
         self,
@@ -77,6 +87,10 @@ class Session(Client):
         self.owned: dict[str, None] | None = None
         #: Its direct messages that wait for an answer; None as long as there was none.
         self.asked: Questions | None = None
+        #: Whose branch it is; None for a client.
+        self.parent: Session | None = None
+        #: Its branches by number, in the order of opening; None as long as there was none.
+        self.branches: dict[int, Session] | None = None
 
     def end(self) -> None:
         """Note that the connection has ended, and keep next to nothing: deliveries in flight refer
@@ -90,6 +104,7 @@ class Session(Client):
         self.pulls = _NO_PULLS
         self.event_subscriptions = _NO_LISTENING
         self.owned = None
+        self.branches = None
         if self.asked is not None:
             self.asked.clear()
             self.asked = None
@@ -298,22 +313,6 @@ class Subscription:
             return False
         self.audience.recount(self)
         return not self.stalled
-
-
-class Recipients:
-    """Who gets a message of which some want nothing: as effects want it, shared by all of them.
-
-    ``missed`` are those who want it and are deaf.
-    """
-
-    __slots__ = ("numbers", "first", "rest", "clients", "missed")
-
-    def __init__(self, clients: dict[int, Client], missed: int) -> None:
-        self.numbers = list(clients)
-        self.first = self.numbers[:1]
-        self.rest = self.numbers[1:]
-        self.clients = clients
-        self.missed = missed
 
 
 class Audience:

@@ -226,7 +226,11 @@ def _time(seconds: float) -> float | None:
 
 
 class ClientSnapshot(Record):
-    """One client (F69).  ``online_ms`` counts from connecting, or from joining in a channel."""
+    """One client (F69).  ``online_ms`` counts from connecting, or from joining in a channel.
+
+    Of a client with branches the counts are those of all together; a branch, which is seen among
+    the consumers of a channel, shows its client and what it has had itself.
+    """
 
     __slots__ = (
         "session",
@@ -248,7 +252,8 @@ class ClientSnapshot(Record):
     )
 
     def __init__(self, session: Session, since: float, now: float) -> None:
-        self.session: int = session.number
+        client = session if session.parent is None else session.parent
+        self.session: int = client.number
         self.client_id: str = session.client_id
         self.name: str | None = session.name
         self.client_type: str | None = session.client_type
@@ -264,6 +269,18 @@ class ClientSnapshot(Record):
         self.ack_timeouts: int = session.ack_timeouts
         self.unknown_acks: int = session.unknown_acks
         self.blocked: bool = session.blocked
+        if session.branches is not None:
+            for branch in session.branches.values():
+                self._add(branch)
+
+    def _add(self, branch: Session) -> None:
+        self.subscriptions += len(branch.subscriptions)
+        self.in_flight += branch.in_flight
+        self.delivered += branch.delivered_in_all()
+        self.acknowledged += branch.acknowledged
+        self.negative_acks += branch.negative_acks
+        self.ack_timeouts += branch.ack_timeouts
+        self.unknown_acks += branch.unknown_acks
 
 
 class NodeSnapshot(Record):

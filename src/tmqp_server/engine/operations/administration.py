@@ -53,6 +53,7 @@ from tmqp_server.engine.events import (
     QUEUE_REMOVED,
     QUEUE_UPDATED,
 )
+from tmqp_server.engine.model.branches import with_branches
 from tmqp_server.engine.model.channels import Channel, IdleTimer, is_disposable
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session, Subscription
@@ -226,7 +227,7 @@ class Administration:
         client_limit = channel.options.client_limit
         if 0 < client_limit <= len(audience.subscriptions):
             return RESULT_LIMIT_EXCEEDED
-        if len(session.subscriptions) >= core.limits.max_subscriptions_per_session:
+        if self._joined(session) >= core.limits.max_subscriptions_per_session:
             return RESULT_LIMIT_EXCEEDED
         if not core.has_room_for_client(SUBSCRIPTION_BYTES):
             return RESULT_BUSY
@@ -239,6 +240,17 @@ class Administration:
         core.notify_subscription(CLIENT_JOINED, channel, session)
         core.wake_audience(audience)
         return RESULT_OK
+
+    def _joined(self, session: Session) -> int:
+        """How many channels a client has joined, by itself and by its branches."""
+        if session.parent is None and session.branches is None:
+            return len(session.subscriptions)
+        count = 0
+        everybody = with_branches(session)
+        self._core.charge_names(len(everybody))
+        for each in everybody:
+            count += len(each.subscriptions)
+        return count
 
     def leave(self, command: Command, session: Session) -> None:
         """End a subscription (F49)."""

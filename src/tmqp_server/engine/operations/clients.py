@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-from tmqp.constants import RESULT_BAD_REQUEST, RESULT_BUSY, RESULT_LIMIT_EXCEEDED, RESULT_OK
+from tmqp.constants import (
+    RESULT_BAD_REQUEST,
+    RESULT_BUSY,
+    RESULT_LIMIT_EXCEEDED,
+    RESULT_NOT_FOUND,
+    RESULT_OK,
+)
 from tmqp.names import fault_of_name
 from tmqp_server.engine.books import session_bytes
-from tmqp_server.engine.commands import Block, Command, Connect, Disconnect, Unblock
+from tmqp_server.engine.commands import (
+    Block,
+    CloseBranch,
+    Command,
+    Connect,
+    Disconnect,
+    OpenBranch,
+    Unblock,
+)
 from tmqp_server.engine.core import Core, Performers
 from tmqp_server.engine.delivery.pulls import Puller
 from tmqp_server.engine.delivery.sending import Sender
-from tmqp_server.engine.effects import Accept, CloseSession, Refuse
+from tmqp_server.engine.effects import (
+    Accept,
+    BranchClosed,
+    BranchOpened,
+    CloseSession,
+    Refuse,
+    Reply,
+)
 from tmqp_server.engine.events import CLIENT_CONNECTED, CLIENT_DISCONNECTED
+from tmqp_server.engine.model.branches import connection_of, with_branches
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.operations.administration import Administration
 from tmqp_server.engine.reading.browsing import Browsing
@@ -57,6 +79,8 @@ class Clients:
             Disconnect: self.disconnect,
             Block: self.block,
             Unblock: self.unblock,
+            OpenBranch: self.open_branch,
+            CloseBranch: self.close_branch,
         }
 
     def connect(self, command: Connect) -> None:
@@ -102,7 +126,7 @@ class Clients:
             return RESULT_BAD_REQUEST
         if older is not None:
             return RESULT_OK if command.take_over else RESULT_BUSY
-        if len(self._core.sessions) >= limits.max_sessions:
+        if self._core.client_count() >= limits.max_sessions:
             return RESULT_LIMIT_EXCEEDED
         if not self._core.has_room_for_client(size):
             return RESULT_LIMIT_EXCEEDED  # 503 says that the id is in use (F32)
@@ -116,6 +140,9 @@ class Clients:
     def _let_go(self, session: Session) -> None:
         """Forget a session; what it has in flight is returned later, see ``workflow.py``."""
         core = self._core
+        if session.branches:
+            for branch in list(session.branches.values()):
+                self._end_branch(branch)
         session.alive = False
         self._puller.forget(session)
         self._readers.forget(session)
@@ -130,10 +157,81 @@ class Clients:
     def block(self, command: Command, session: Session) -> None:
         """The session's outbound buffer is full."""
         assert isinstance(command, Block)
-        self._sender.block(session, True)
+        for each in with_branches(session):
+            self._sender.block(each, True)
 
     def unblock(self, command: Command, session: Session) -> None:
         """The session's outbound buffer has drained."""
         assert isinstance(command, Unblock)
         self._readers.unblock(session)
-        self._sender.block(session, False)
+        for each in with_branches(session):
+            self._sender.block(each, False)
+
+    # -- branches -------------------------------------------------------------------------------
+
+    def open_branch(self, command: Command, session: Session) -> None:
+        """Let a consumer of the connection in; it is blocked where the connection is."""
+        assert isinstance(command, OpenBranch)
+        core = self._core
+        number = command.branch
+        if number in core.sessions or connection_of(number) != session.number:
+            raise ValueError(f"session {session.number} cannot open the branch {number}")
+        opened = 0 if session.branches is None else len(session.branches)
+        size = session_bytes(
+            session.client_id, session.name, session.client_type, session.properties
+        )
+        code = RESULT_OK
+        if opened >= core.limits.max_branches_per_session:
+            code = RESULT_LIMIT_EXCEEDED
+        elif not core.has_room_for_client(size):
+            code = RESULT_BUSY
+        if code != RESULT_OK:
+            if command.request is not None:
+                core.out.append(Reply(session.number, command.request, code))
+            return
+        branch = Session(
+            number,
+            session.client_id,
+            session.name,
+            session.client_type,
+            session.door,
+            session.properties,
+            session.authenticated,
+            core.now,
+        )
+        branch.memory = size
+        branch.blocked = session.blocked
+        core.charge(size)
+        branch.parent = session
+        if session.branches is None:
+            session.branches = {}
+        session.branches[number] = core.sessions[number] = branch
+        core.branches += 1
+        core.out.append(BranchOpened(session.number, command.request, number))
+
+    def close_branch(self, command: Command, session: Session) -> None:
+        """End a consumer of the connection."""
+        assert isinstance(command, CloseBranch)
+        branches = session.branches
+        branch = None if branches is None else branches.get(command.branch)
+        if branch is not None:
+            self._end_branch(branch)
+            effect = BranchClosed(session.number, command.request, command.branch)
+            self._core.out.append(effect)
+        elif command.request is not None:
+            self._core.out.append(Reply(session.number, command.request, RESULT_NOT_FOUND))
+
+    def _end_branch(self, branch: Session) -> None:
+        core = self._core
+        branch.alive = False
+        self._puller.forget(branch)
+        self._readers.forget(branch)
+        self._watching.forget(branch)
+        self._browsing.forget(branch)
+        assert branch.parent is not None, "a branch has a client"
+        branches = branch.parent.branches
+        assert branches is not None, "it has this branch at least"
+        del branches[branch.number], core.sessions[branch.number]
+        core.branches -= 1
+        self._administration.leave_all(branch)
+        core.end_session(branch)

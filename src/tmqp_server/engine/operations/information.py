@@ -143,7 +143,11 @@ class Information:
         core.charge_names(len(core.sessions))
         clients: list[Session] = []
         for client in core.sessions.values():
-            if not client.node and matches(client.client_type or "", pattern):
+            if (
+                client.parent is None
+                and not client.node
+                and matches(client.client_type or "", pattern)
+            ):
                 clients.append(client)
         if self._may_list(session, command, len(clients), len(clients)):
             now = core.now
@@ -165,7 +169,7 @@ class Information:
         for pending in core.tickets.values():
             unsynced += len(pending.messages) if isinstance(pending, PendingRun) else 1
         return BrokerStatistics(
-            len(core.sessions),
+            core.client_count(),
             len(core.channels.by_key),
             queues,
             messages,

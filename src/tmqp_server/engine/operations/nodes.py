@@ -79,7 +79,7 @@ class Nodes:
         limits = core.limits
         body = ServerSnapshot(
             core.now,
-            len(core.sessions),
+            core.client_count(),
             limits.max_sessions,
             core.total_bytes,
             limits.max_total_bytes,
