@@ -1,9 +1,10 @@
 """A door of another protocol for tests: a line of JSON for each request, answer and delivery.
 
 Requests: ``{"do": "connect", "id": ...}``, ``join``, ``leave``, ``push``, ``pull``, ``ack``,
-``nack`` and ``send`` (to another client); ``open`` and ``close`` a ``branch``, a count, which the
-others but for ``connect`` may name: it is the branch that joins or answers.  A message's contents are the keys of :data:`FIELDS`,
-``headers``, ``properties`` and ``body`` in base64.  Its wire form is its own: nothing of TMQP.
+``nack`` and ``send`` (to another client); ``open`` and ``close`` for a ``branch``, counted from 1,
+which may then ``join``, ``leave``, ``ack`` and ``nack``.  A message's contents are the keys of
+:data:`FIELDS`, ``headers``, ``properties`` and ``body`` in base64.  Its wire form is its own:
+nothing of TMQP.
 """
 
 from __future__ import annotations

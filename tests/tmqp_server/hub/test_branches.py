@@ -87,7 +87,7 @@ def test_each_gets_its_copy_of_a_broadcast_beside_the_connection_itself() -> Non
     world = World()
     admin = Peer(world, "admin")
     toy = branching(world, "toy", 1, 2)
-    admin.ask(Operation.CREATE_QUEUE, "c", {"Queue-Id": "1"})
+    world.hub.perform(CreateQueue(admin.link.number, None, "c", 1), world.now)
     toy.say(do="join", channel="c")
     toy.take()
     joined(toy, 1, 2)
@@ -124,7 +124,7 @@ def test_what_a_closed_branch_had_comes_back_and_nothing_more_goes_to_it() -> No
     admin.say(push("c", 1, "m2"))
     assert heads(toy) == [(2, "m2")]
     taken(toy, "m2", 2)
-    world.advance_to(100.0)  # the acknowledge time-out of what the other had (F99)
+    world.advance_to(16.0)  # the acknowledge time-out of what the other had (F99)
     assert heads(toy) == [(2, "m1")]
     toy.say(do="close", branch=1)
     assert toy.take() == [{"is": "reply", "to": "close", "code": 404}]
@@ -157,7 +157,7 @@ def test_lists_show_the_connection_and_not_its_branches() -> None:
     assert [each["Id"] for each in clients] == ["admin", "toy"]
     consumers = json.loads(admin.ask(Operation.CHANNEL_CONSUMERS, "c").payload)
     assert [each["Id"] for each in consumers] == ["toy", "toy"]
-    assert world.broker.statistics().clients == 2
+    assert world.broker.statistics().sessions == 2
 
 
 def test_a_peer_that_does_not_read_holds_all_its_branches_back() -> None:
