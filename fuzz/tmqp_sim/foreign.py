@@ -32,6 +32,7 @@ from tmqp_server.engine.commands import (
     Join,
     Leave,
     OpenBranch,
+    Pull,
     Push,
     PushRun,
     Release,
@@ -93,12 +94,14 @@ class Branches:
         for command in commands:
             if isinstance(command, Join):
                 self._join(command, found)
-            elif isinstance(command, (Grant, Leave, SetTerms)):
+            elif isinstance(command, (Grant, Leave, Pull, SetTerms)):
                 command.session = self._of.get(command.channel.lower(), self._session)
                 if isinstance(command, Leave):
                     self._left[command.channel.lower()] = command.session
             elif isinstance(command, (Acknowledge, Extend, Release)):
                 command.session = self.had.get(command.message_id, self._session)
+            elif isinstance(command, Batch):
+                command.commands = self.asked([*command.commands])
             elif isinstance(command, AcknowledgeRun):
                 found.extend(self.asked([*command.singles()]))
                 continue
@@ -118,9 +121,9 @@ class Branches:
         command.session = self._of[key]
 
     def told(self, effect: Effect) -> None:
-        """What is pulled is the connection's own."""
+        """What was pulled is answered by who pulled it."""
         if isinstance(effect, DeliverPulled):
-            self.had[effect.message.message_id] = self._session
+            self.had[effect.message.message_id] = effect.session
 
 
 class _ForeignSession(DoorSession):

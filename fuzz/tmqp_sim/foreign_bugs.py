@@ -8,8 +8,11 @@ from tmqp.blocks import FLAG_DOOR_SHIFT
 from tmqp.frames import Frame
 from tmqp_server.doors.letters import Letter, Letters
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.engine.delivery import batches
 from tmqp_server.engine.effects import Deliver
 from tmqp_server.engine.model.message import Message
+from tmqp_server.engine.model.sessions import Session
+from tmqp_server.engine.operations.clients import Clients
 from tmqp_server.hub.hub import Hub
 from tmqp_server.storage.journal import Journal
 
@@ -52,7 +55,31 @@ def _always(original: Any) -> Any:
     return reads
 
 
+def _outlived(original: Any) -> Any:
+    def let_go(self: Clients, session: Session) -> None:
+        session.branches = None
+        original(self, session)
+
+    return let_go
+
+
+def _of_its_client(original: Any) -> Any:
+    def joined(branch: Session, number: int) -> Session | None:
+        found: Session | None = original(branch, number)
+        return None if found is None else branch
+
+    return joined
+
+
 FOREIGN_BUGS: Final = (
+    (
+        "branch-outlives", "branches do not end with their connection",
+        Clients, "_let_go", _outlived,
+    ),
+    (
+        "branch-answers-for-none", "a batch takes a branch's answers for those of its connection",
+        batches, "_one_of", _of_its_client,
+    ),
     (
         "stopped-and-read", "a peer is read from although its session has stopped it",
         Hub, "reads", _always,

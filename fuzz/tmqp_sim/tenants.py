@@ -199,8 +199,9 @@ class Tenants:
             raise Violation("lifetime", f"{channel.name} is there, but its owner {owner!r} is not")
         if options.owner_only:
             for subscription in consumers.values():
-                if subscription.session is not owner:
-                    raise Violation("lifetime", f"{subscription.session!r} is in {channel.name}")
+                session = subscription.session
+                if session is not owner and session.parent is not owner:
+                    raise Violation("lifetime", f"{session!r} is in {channel.name}")
         if options.lifetime == LIFETIME_CONSUMERS:
             if consumers:
                 self._joined[id(channel)] = channel

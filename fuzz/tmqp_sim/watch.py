@@ -443,6 +443,9 @@ class WatchedBroker(Broker):
                 )
             if count > self.ledger.max_in_flight:
                 raise Violation("credit", f"{session!r} has {count} in hand")
+            client = session.parent or session
+            if session.blocked != client.blocked:
+                raise Violation("audience", f"{session!r} is not held back as {client!r} is")
         if size + core.state_bytes != core.total_bytes:
             raise Violation(
                 "conservation",

@@ -27,6 +27,7 @@ FOUND_AT: Final = {
     "batch-of-anybody": 146,
     "batch-settles-anyway": 578,
     "batch-settles-later": 90,
+    "branch-answers-for-none": 604,
     "believes-anybody": 82,
     "bucket-is-nobodys": 77,
     "cancelled-in-memory-only": 489,

@@ -75,17 +75,24 @@ _Answer: TypeAlias = Acknowledge | Release
 class _Item:
     """One part of a batch, checked: a message to be pushed, or a delivery to be answered for.
 
-    ``answer`` is None for a push.  ``kept`` says that the storage keeps the message with the batch,
+    ``answer`` is None for a push, else it is that of ``consumer``: the client, or one of its
+    branches.  ``kept`` says that the storage keeps the message with the batch,
     or forgets it; ``settles`` that the answer is the last one.
     """
 
-    __slots__ = ("queue", "message", "answer", "decision", "kept", "settles")
+    __slots__ = ("queue", "message", "consumer", "answer", "decision", "kept", "settles")
 
     def __init__(
-        self, queue: Queue, message: Message, answer: _Answer | None, decision: Decision
+        self,
+        queue: Queue,
+        message: Message,
+        consumer: Session,
+        answer: _Answer | None,
+        decision: Decision,
     ) -> None:
         self.queue = queue
         self.message = message
+        self.consumer = consumer
         self.answer = answer
         self.decision = decision
         self.kept = False
@@ -173,7 +180,7 @@ class Batches:
         if code != RESULT_OK:
             for item in batch.items:
                 if item.answer is not None:
-                    item.message.break_promise(session)
+                    item.message.break_promise(item.consumer)
             core.reply(session, command.request, code)
             return
         self._withhold(batch)
@@ -192,7 +199,7 @@ class Batches:
             return RESULT_LIMIT_EXCEEDED
         size = 0
         for each in batch.commands:
-            if not isinstance(each, SessionCommand) or each.session != session.number:
+            if not isinstance(each, SessionCommand) or _one_of(session, each.session) is None:
                 return RESULT_UNACCEPTABLE
             if isinstance(each, (Push, Acknowledge)):
                 size += each.size
@@ -231,7 +238,7 @@ class Batches:
             return RESULT_UNACCEPTABLE
         if queue.options.ephemeral and queue.bounded and queue.is_over(message, False):
             return RESULT_LIMIT_EXCEEDED
-        item = _Item(queue, message, None, decision)
+        item = _Item(queue, message, batch.session, None, decision)
         item.kept = self._outcomes.will_save(queue, message, decision)
         if item.kept:
             batch.size += push.size
@@ -265,7 +272,8 @@ class Batches:
         queue = self._directory.find_queue(answer.channel, answer.queue_id)
         if queue is None:
             return RESULT_NOT_FOUND
-        session = batch.session
+        session = _one_of(batch.session, answer.session)
+        assert session is not None, "that was looked at first"
         message = queue.flight(answer.message_id)
         if message is None or not message.is_held_by(session):
             message = queue.duplicate_held_by(answer.message_id, session)
@@ -275,7 +283,7 @@ class Batches:
         decision = ALLOW
         if isinstance(answer, Acknowledge) and queue.hooks & HOOK_ACKNOWLEDGED:
             decision = self._outcomes.ask(HOOK_ACKNOWLEDGED, queue, message, session, answer)
-        item = _Item(queue, message, answer, decision)
+        item = _Item(queue, message, session, answer, decision)
         holders = message.holders
         is_last = message.holder is session or (holders is not None and len(holders) == 1)
         goes_back = message.marks & MARK_BACK or decision.put_back != PUT_BACK_NO
@@ -420,7 +428,7 @@ class Batches:
                 if item.answer is None:
                     self._push(item)
                 else:
-                    self._take_answer(item, item.answer, batch.session)
+                    self._take_answer(item, item.answer, item.consumer)
             self._unfinished.popleft()
             self._tell(batch, RESULT_OK)
 
@@ -468,10 +476,17 @@ class Batches:
                 self._flights.let_go(item.queue, item.message)
                 batch.session.pushed -= 1
             else:
-                item.message.break_promise(batch.session)
+                item.message.break_promise(item.consumer)
         self._tell(batch, RESULT_BUSY)
 
     def _tell(self, batch: PendingBatch, code: int) -> None:
         self._core.work += len(batch.items)
         if batch.request is not None and batch.session.alive:
             self._core.out.append(Reply(batch.session.number, batch.request, code))
+
+
+def _one_of(client: Session, number: int) -> Session | None:
+    """Whom of a client a command is of: the client, or one of its branches."""
+    if number == client.number:
+        return client
+    return None if client.branches is None else client.branches.get(number)
