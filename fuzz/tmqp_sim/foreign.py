@@ -37,6 +37,7 @@ from tmqp_server.engine.commands import (
     PushRun,
     Release,
     SetTerms,
+    branch_number,
 )
 from tmqp_server.engine.effects import (
     BranchClosed,
@@ -48,7 +49,6 @@ from tmqp_server.engine.effects import (
     Inform,
     Reply,
 )
-from tmqp_server.engine.model.branches import branch_number
 from tmqp_server.engine.model.message import Message
 from tmqp_sim.world import Violation
 

@@ -42,6 +42,7 @@ from tmqp_server.engine.commands import (
     Release,
     SetTerms,
     Synced,
+    connection_of,
 )
 from tmqp_server.engine.effects import (
     Accept,
@@ -53,7 +54,6 @@ from tmqp_server.engine.effects import (
     Effect,
     Reply,
 )
-from tmqp_server.engine.model.branches import connection_of
 from tmqp_server.engine.model.message import Message
 from tmqp_sim.appointments import Appointments
 from tmqp_sim.correspondence import Correspondence

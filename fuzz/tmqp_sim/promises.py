@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.constants import PUT_BACK_NO
-from tmqp_server.engine.commands import Release, Terms
-from tmqp_server.engine.model.branches import connection_of
+from tmqp_server.engine.commands import Release, Terms, connection_of
 from tmqp_server.engine.model.message import Message
 from tmqp_sim.history import Place
 from tmqp_sim.world import Violation, World

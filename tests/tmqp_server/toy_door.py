@@ -32,6 +32,8 @@ from tmqp_server.engine.commands import (
     Push,
     PushExtras,
     SendDirect,
+    branch_number,
+    index_of,
 )
 from tmqp_server.engine.effects import (
     Accept,
@@ -50,7 +52,6 @@ from tmqp_server.engine.effects import (
     Refuse,
     Reply,
 )
-from tmqp_server.engine.model.branches import branch_number, index_of
 from tmqp_server.engine.model.message import Message
 
 __all__ = ["FIELDS", "ToyBodies", "ToyDoor", "ToyKind", "ToySession", "ToyWire", "lines_of"]

@@ -47,9 +47,9 @@ class EngineLimits:
     """Channels that one client may join; joining another is answered with 482."""
 
     max_branches_per_session: int = 1_000
-    """Consumers of one connection that are told apart, at doors whose connections have several;
-    another is refused. The channels that they join count for the connection together; each may have
-    as many deliveries in hand as a client."""
+    """Consumers of one connection, at doors whose connections have several; another is answered
+    with 482. The channels that they join count for the connection together; each may have as many
+    unacknowledged deliveries as a client."""
 
     max_owned_channels_per_session: int = 1_000
     """Channels that end with the connection of one client; creating another is answered with

@@ -56,6 +56,7 @@ from tmqp_server.engine.commands import (
     PushRun,
     Synced,
     Unblock,
+    connection_of,
 )
 from tmqp_server.engine.effects import (
     Accept,
@@ -85,7 +86,6 @@ from tmqp_server.engine.effects import (
     TellHandler,
     TellNodes,
 )
-from tmqp_server.engine.model.branches import connection_of
 from tmqp_server.hub.outlets import FOR_ONE, Fault, ForOne, Outlets
 from tmqp_server.hub.questions import StorageQuestion
 from tmqp_server.hub.relaying import Relay

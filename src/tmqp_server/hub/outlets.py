@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias, final
 from tmqp_server.doors.port import Door, DoorSession
 from tmqp_server.engine.books import CONNECTION_BYTES
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Command
+from tmqp_server.engine.commands import Command, connection_of
 from tmqp_server.engine.effects import (
     Accept,
     AnswerPull,
@@ -41,7 +41,6 @@ from tmqp_server.engine.effects import (
     Refuse,
     Reply,
 )
-from tmqp_server.engine.model.branches import connection_of
 from tmqp_server.hub.coalescing import Coalesced, Coalescer
 
 __all__ = ["FOR_ONE", "Fault", "ForOne", "Outlets"]

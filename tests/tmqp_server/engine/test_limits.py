@@ -356,6 +356,7 @@ def test_no_limit_is_forgotten() -> None:
     names = {field.name for field in fields(EngineLimits)}
     elsewhere = {"max_work_per_step", "max_unsynced_bytes", "max_messages_in_memory"}
     elsewhere |= {"max_answer_wait_ms", "max_browse_messages", "max_browses"}
+    elsewhere |= {"max_branches_per_session"}  # hub/test_branches.py
     # test_lifetimes.py
     elsewhere |= {"max_owned_channels_per_session", "min_idle_timeout_ms"}
     elsewhere |= {"max_reads", "max_reads_per_session", "max_read_messages", "max_read_bytes"}

@@ -10,14 +10,26 @@ import pytest
 from tests.tmqp_server.hub.test_doors import Toy
 from tests.tmqp_server.outputs import faults, sent
 from tests.tmqp_server.peers import Peer, push
-from tests.tmqp_server.toy_door import ToyBodies, ToyDoor, lines_of
+from tests.tmqp_server.toy_door import ToyBodies, ToyDoor, ToyWire, lines_of
 from tests.tmqp_server.world import World
 from tmqp.constants import STATUS_ROUND_ROBIN, Operation
 from tmqp_server.access.gate import Question, Verdict
 from tmqp_server.access.rights import JOIN
-from tmqp_server.engine.commands import Acknowledge, Block, CreateQueue, OpenBranch, Unblock
+from tmqp_server.engine.commands import (
+    Acknowledge,
+    Batch,
+    Block,
+    Command,
+    CreateQueue,
+    OpenBranch,
+    Push,
+    Unblock,
+    branch_number,
+    connection_of,
+    index_of,
+)
+from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.model.branches import branch_number, connection_of, index_of
 from tmqp_server.engine.options import ChannelChanges, QueueChanges
 
 
@@ -272,3 +284,34 @@ def test_a_connection_that_comes_back_takes_over_from_the_one_with_branches() ->
     world.hub.perform(Unblock(number), world.now)
     world.hub.forget(toy.number, world.now)
     assert number not in world.hub._outlets.sessions
+
+
+def test_a_transaction_takes_what_several_consumers_of_a_connection_have() -> None:
+    world = World()
+    admin = Peer(world, "admin")
+    round_robin(world, admin)
+    toy = branching(world, "toy", 1, 2)
+    joined(toy, 1, 2)
+    admin.say(push("c", 1, "m1"), push("c", 1, "m2"), push("c", 1, "m3"))
+    assert heads(toy) == [(1, "m1"), (2, "m2"), (1, "m3")]
+    first, second = (branch_number(toy.number, index) for index in (1, 2))
+    own: list[Command] = [
+        Acknowledge(first, "m1", "c", 1),
+        Acknowledge(second, "m2", "c", 1),
+        Push(toy.number, "out", "other", 1, False, False, 1, ToyWire({}, b"")),
+    ]
+
+    def outcome(*parts: Command) -> int:
+        (reply,) = world.broker.step(Batch(toy.number, "r", list(parts)), world.now)[-1:]
+        assert isinstance(reply, Reply)
+        return reply.code
+
+    (queue,) = world.broker.queues()
+    wrong = Acknowledge(second, "m3", "c", 1)
+    assert outcome(*own, wrong) == 404, "the other has it, and nothing was done"
+    assert queue.in_flight() == 3
+    stranger = branch_number(toy.number + 1, 1)
+    assert outcome(Acknowledge(stranger, "m3", "c", 1)) == 406
+    assert outcome(*own) == 0
+    assert queue.in_flight() == 1
+    assert [each.waiting_count() for each in world.broker.queues()] == [0, 1]

@@ -9,6 +9,13 @@ from tmqp_server.engine.commands.base import (
     Command,
     SessionCommand,
 )
+from tmqp_server.engine.commands.branches import (
+    CloseBranch,
+    OpenBranch,
+    branch_number,
+    connection_of,
+    index_of,
+)
 from tmqp_server.engine.commands.clients import (
     BY_ID,
     BY_NAME,
@@ -94,7 +101,6 @@ from tmqp_server.engine.commands.runs import (
 )
 from tmqp_server.engine.commands.sessions import (
     Block,
-    CloseBranch,
     Connect,
     CredentialKind,
     Credentials,
@@ -103,7 +109,6 @@ from tmqp_server.engine.commands.sessions import (
     Grant,
     Join,
     Leave,
-    OpenBranch,
     SetTerms,
     Unblock,
 )
@@ -245,4 +250,7 @@ __all__ = [
     "Unblock",
     "UpdateChannel",
     "UpdateQueue",
+    "branch_number",
+    "connection_of",
+    "index_of",
 ]

@@ -10,7 +10,6 @@ from tmqp_server.engine.model.terms import Terms
 
 __all__ = [
     "Block",
-    "CloseBranch",
     "Connect",
     "CredentialKind",
     "Credentials",
@@ -19,7 +18,6 @@ __all__ = [
     "Grant",
     "Join",
     "Leave",
-    "OpenBranch",
     "SetTerms",
     "Unblock",
 ]
@@ -131,40 +129,6 @@ class Unblock(SessionCommand):
     """The session's outbound buffer has drained; what was held goes on."""
 
     __slots__ = ()
-
-
-class OpenBranch(SessionCommand):
-    """Make a consumer of the connection known that is told apart from its others.
-
-    A *branch* joins and answers by a number of its own (``branch_number``), so two of them may join
-    one channel and each gets its own deliveries.  In everything else it is its connection: the
-    client it shows, its rights, its limits, whether it reads, and its end.
-
-    Answered by BranchOpened, or by a Reply: 482 when the connection has too many, 503 without
-    memory for it.  A number that is in use, or another connection's, is an error of the door.
-    """
-
-    __slots__ = ("branch", "request")
-
-    def __init__(self, session: int, request: object, branch: int) -> None:
-        super().__init__(session)
-        self.request = request
-        self.branch = branch
-
-
-class CloseBranch(SessionCommand):
-    """End a branch as Disconnect ends a connection: it leaves its channels, and what it has in
-    flight is returned as its terms say.
-
-    Answered by BranchClosed; by a Reply with 404 when there is no such branch.
-    """
-
-    __slots__ = ("branch", "request")
-
-    def __init__(self, session: int, request: object, branch: int) -> None:
-        super().__init__(session)
-        self.request = request
-        self.branch = branch
 
 
 class Join(SessionCommand):

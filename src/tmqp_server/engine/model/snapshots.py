@@ -260,27 +260,16 @@ class ClientSnapshot(Record):
         self.door: str = session.door
         self.online_ms: int = max(int((now - since) * 1000), 0)
         self.is_authenticated: bool = session.authenticated
-        self.subscriptions: int = len(session.subscriptions)
-        self.in_flight: int = session.in_flight
-        self.pushed: int = session.pushed
-        self.delivered: int = session.delivered_in_all()
-        self.acknowledged: int = session.acknowledged
-        self.negative_acks: int = session.negative_acks
-        self.ack_timeouts: int = session.ack_timeouts
-        self.unknown_acks: int = session.unknown_acks
+        counted = [session, *(session.branches or {}).values()]
+        self.subscriptions: int = sum([len(each.subscriptions) for each in counted])
+        self.in_flight: int = sum([each.in_flight for each in counted])
+        self.pushed: int = sum([each.pushed for each in counted])
+        self.delivered: int = sum([each.delivered_in_all() for each in counted])
+        self.acknowledged: int = sum([each.acknowledged for each in counted])
+        self.negative_acks: int = sum([each.negative_acks for each in counted])
+        self.ack_timeouts: int = sum([each.ack_timeouts for each in counted])
+        self.unknown_acks: int = sum([each.unknown_acks for each in counted])
         self.blocked: bool = session.blocked
-        if session.branches is not None:
-            for branch in session.branches.values():
-                self._add(branch)
-
-    def _add(self, branch: Session) -> None:
-        self.subscriptions += len(branch.subscriptions)
-        self.in_flight += branch.in_flight
-        self.delivered += branch.delivered_in_all()
-        self.acknowledged += branch.acknowledged
-        self.negative_acks += branch.negative_acks
-        self.ack_timeouts += branch.ack_timeouts
-        self.unknown_acks += branch.unknown_acks
 
 
 class NodeSnapshot(Record):

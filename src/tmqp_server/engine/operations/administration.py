@@ -53,10 +53,10 @@ from tmqp_server.engine.events import (
     QUEUE_REMOVED,
     QUEUE_UPDATED,
 )
-from tmqp_server.engine.model.branches import with_branches
 from tmqp_server.engine.model.channels import Channel, IdleTimer, is_disposable
 from tmqp_server.engine.model.queues import Queue
 from tmqp_server.engine.model.sessions import Session, Subscription
+from tmqp_server.engine.operations.branches import with_branches
 from tmqp_server.engine.options import WITH_CONSUMERS
 
 __all__ = ["Administration"]

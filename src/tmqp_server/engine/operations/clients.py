@@ -19,6 +19,7 @@ from tmqp_server.engine.commands import (
     Disconnect,
     OpenBranch,
     Unblock,
+    connection_of,
 )
 from tmqp_server.engine.core import Core, Performers
 from tmqp_server.engine.delivery.pulls import Puller
@@ -32,9 +33,9 @@ from tmqp_server.engine.effects import (
     Reply,
 )
 from tmqp_server.engine.events import CLIENT_CONNECTED, CLIENT_DISCONNECTED
-from tmqp_server.engine.model.branches import connection_of, with_branches
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.operations.administration import Administration
+from tmqp_server.engine.operations.branches import with_branches
 from tmqp_server.engine.reading.browsing import Browsing
 from tmqp_server.engine.reading.readers import Readers
 from tmqp_server.engine.reading.watching import Watching

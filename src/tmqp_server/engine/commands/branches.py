@@ -1,0 +1,72 @@
+"""Branches: the consumers of a connection that has several, each told apart by a number.
+
+A branch's number tells the connection that it belongs to.  Connections are numbered upwards from 1;
+a branch's number is below zero and is made of its connection's and of a count, so whoever has one
+knows the other without a table.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp_server.engine.commands.base import SessionCommand
+
+__all__ = ["CloseBranch", "OpenBranch", "branch_number", "connection_of", "index_of"]
+
+_BITS: Final = 32
+_MOST: Final = (1 << _BITS) - 1
+
+
+def branch_number(connection: int, index: int) -> int:
+    """The number of a branch of a connection.
+
+    :param index: from 1 on, never used twice by the connection.
+    :raises ValueError: when the connection has used up its numbers.
+    """
+    if not 0 < index <= _MOST:
+        raise ValueError(f"a connection has no branch {index}")
+    return -((connection << _BITS) | index)
+
+
+def connection_of(number: int) -> int:
+    """The connection of a branch; a connection's own number is returned as it is."""
+    return number if number >= 0 else -number >> _BITS
+
+
+def index_of(number: int) -> int:
+    """Which of its connection's branches it is; 0 for the connection itself."""
+    return 0 if number >= 0 else -number & _MOST
+
+
+class OpenBranch(SessionCommand):
+    """Make a consumer of the connection known that is told apart from its others.
+
+    A *branch* joins and answers by a number of its own (``branch_number``), so two of them may join
+    one channel and each gets its own deliveries.  In everything else it is its connection: the
+    client it shows, its rights, its limits, whether it reads, and its end.
+
+    Answered by BranchOpened, or by a Reply: 482 when the connection has too many, 503 without
+    memory for it.  A number that is in use, or another connection's, is an error of the door.
+    """
+
+    __slots__ = ("branch", "request")
+
+    def __init__(self, session: int, request: object, branch: int) -> None:
+        super().__init__(session)
+        self.request = request
+        self.branch = branch
+
+
+class CloseBranch(SessionCommand):
+    """End a branch as Disconnect ends a connection: it leaves its channels, and what it has in
+    flight is returned as its terms say.
+
+    Answered by BranchClosed; by a Reply with 404 when there is no such branch.
+    """
+
+    __slots__ = ("branch", "request")
+
+    def __init__(self, session: int, request: object, branch: int) -> None:
+        super().__init__(session)
+        self.request = request
+        self.branch = branch
