@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp_server.shell.connections import READ, WAIT
-from tmqp_server.shell.outbound import BEHIND, FLUSHING, LOST
+from tmqp_server.shell.outbound import BEHIND, FLUSHING, LOST, OPEN
 from tmqp_server.shell.saving import IDLE, LINGERING, PAUSED
 from tmqp_server.shell.world import INTERNAL_ERROR
 from tmqp_sim.host import Guest, Host
@@ -102,7 +102,23 @@ class Promptness:
         """
         server = self._server
         self._dropped = server.hub.commands_dropped
-        for number in server.guests:
+        hub = server.hub
+        outbound = server.turn.outbound
+        late = server.now - self._slack_s
+        for number, session in server.guests.items():
+            out = outbound(number)
+            # Of most there is only a deadline to be looked at.
+            if (
+                out is not None
+                and out.state == OPEN
+                and not out.bytes
+                and not out.blocked
+                and session.step != WAIT
+                and number not in self._waited
+            ):
+                deadline = hub.session_deadline(number)
+                if deadline is None or deadline >= late:
+                    continue
             self._check_session(number)
         saving = server.turn.saving
         if saving is None:

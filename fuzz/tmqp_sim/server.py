@@ -18,7 +18,7 @@ from typing import Any, Final
 from tmqp_server.doors.port import Door
 from tmqp_server.hub.hub import Hub
 from tmqp_server.shell.admitting import Connected
-from tmqp_server.shell.outbound import FLUSHING, Outbound
+from tmqp_server.shell.outbound import FLUSHING, OPEN, Outbound
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import (
     ERROR,
@@ -375,9 +375,14 @@ class Server:
         finally:
             self._attending = False
         self._ballast.even_out()
-        for session in self.sessions.values():
-            out = self.turn.outbound(session.number)
-            if out is not None:
+        outbound = self.turn.outbound
+        is_waiting = self.hub.is_waiting
+        for number, session in self.sessions.items():
+            out = outbound(number)
+            if out is None:
+                continue
+            quiet = out.state == OPEN and not (out.bytes or out.blocked)
+            if not quiet or session.waited or session.blocked or is_waiting(number):
                 self._look_at(session, out)
         if not self._waking:  # who has slept has missed much
             self.promptness.check()
