@@ -136,6 +136,7 @@ def test_acknowledges_of_jetstream_survive_any_cut() -> None:
         assert b"PUB $JS.ACK.S.C.1.8.8.99.0 0\r\n\r\n" in acks
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     ["broadcast", "push-acks", "round-robin", "request-16", "pull-100", "push-4194304"],

@@ -210,6 +210,7 @@ def test_every_cut_of_every_recorded_conversation_gives_the_same(direction: str)
     assert len(conversations) > 60
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", list(Role))
 def test_every_recorded_frame_cut_anywhere_is_torn_at_the_end_of_the_stream(role: Role) -> None:
     """A6: nothing is handed on, the violation says what happened, nothing is answered."""
@@ -234,6 +235,7 @@ def test_every_recorded_frame_cut_anywhere_is_torn_at_the_end_of_the_stream(role
 # --- Bits (A7) -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", list(Role))
 def test_every_bit_of_every_recorded_frame_flipped_hurts_at_worst_that_connection(
     role: Role,

@@ -91,6 +91,7 @@ def hostile_frames(draw: Seeded, recorded: list[bytes]) -> bytes:
     return damage(draw, b"".join(parts))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_hundred_thousand_hostile_streams_against_the_plain_codec(seed: int) -> None:
@@ -131,6 +132,7 @@ def test_a_hundred_thousand_hostile_streams_against_the_plain_codec(seed: int) -
     assert watch.slowest_s < SLOWEST_S
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("part", range(4))

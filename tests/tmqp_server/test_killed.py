@@ -153,6 +153,7 @@ async def kill_again_and_again(folder: Path, cycles: int, seed: int) -> str:
     )
 
 
+@pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -127,6 +127,7 @@ async def commit_again_and_again(folder: Path, epochs: int, seed: int) -> str:
     )
 
 
+@pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

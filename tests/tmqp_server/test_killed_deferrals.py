@@ -100,6 +100,7 @@ async def drain(process: Process, ledger: Ledger) -> None:
                         return
 
 
+@pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -29,6 +29,7 @@ def test_run_tells_how_it_went(capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 run twice, 0 of them differed" in out
 
 
+@pytest.mark.long
 def test_run_shows_a_failure_and_how_to_see_it_again(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["run", "--seeds", "0..5", "--jobs", "1", "--mutant", "always-first", "--minimise"]
     assert main([*arguments, "--enough", "1"]) == 1
@@ -97,6 +98,7 @@ def test_a_bar_shows_how_far_it_is() -> None:
     assert last.endswith("\n")
 
 
+@pytest.mark.long
 def test_without_a_terminal_a_line_comes_from_time_to_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -108,12 +110,14 @@ def test_without_a_terminal_a_line_comes_from_time_to_time(
     assert second == "30 of 30 seeds, 0 failed, 0 s left"
 
 
+@pytest.mark.long
 def test_a_failure_is_told_at_once() -> None:
     out = io.StringIO()
     run_many(range(500), mutant="endless-hops", bar=out, enough=1, twice_of=0)
     assert re.match(r"\rseed \d+ failed: \w+\n", out.getvalue())
 
 
+@pytest.mark.long
 def test_control_c_ends_a_run_and_tells_what_was_done(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -136,6 +140,7 @@ def test_what_is_left_of_a_run_goes_from_one_process_to_another() -> None:
     assert pickle.loads(pickle.dumps(result)).report() == result.report()  # noqa: S301 - our own
 
 
+@pytest.mark.long
 def test_enough_failures_end_a_run() -> None:
     summary = run_many(range(500), mutant="endless-hops", enough=1, twice_of=0)
     assert summary.runs < 500
@@ -150,6 +155,7 @@ def test_a_hunt_ends_empty_handed_when_nothing_is_wrong() -> None:
     assert "told-twice" in MUTANTS
 
 
+@pytest.mark.long
 def test_a_portion_in_a_copy_of_the_process_is_the_same_and_its_end_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

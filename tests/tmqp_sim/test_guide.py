@@ -15,6 +15,7 @@ from tmqp_sim.results import Result
 pytestmark = pytest.mark.cold
 
 
+@pytest.mark.long
 def test_the_handler_of_the_guide_breaks_its_promise_and_nothing_else() -> None:
     (example,) = blocks(page("guides/simulation.md"), "python")
     names: dict[str, Any] = {}

@@ -147,6 +147,7 @@ def test_the_document_counts_them() -> None:
     assert f"Each of {len(MUTANTS)} bugs planted in" in text
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_bug_is_found(name: str) -> None:

@@ -40,6 +40,7 @@ BLAMELESS: Final = {
 RARE: Final = 18
 
 
+@pytest.mark.long
 @pytest.mark.cold
 @pytest.mark.parametrize("share", range(SHARES))
 def test_every_promise_is_kept(share: int) -> None:
@@ -89,6 +90,7 @@ def test_watching_changes_nothing() -> None:
             assert run(seed).digest == run(seed, watched=False).digest, seed
 
 
+@pytest.mark.long
 @pytest.mark.cold
 def test_runs_come_to_the_same_as_their_messages_one_by_one() -> None:
     """Byte for byte, where nothing bounds a step (a run is one effect, its messages are many) and
@@ -155,6 +157,7 @@ def test_a_good_share_pushes_in_bulk() -> None:
     assert all(not plan.divides_runs for plan in plans if plan not in bulk)
 
 
+@pytest.mark.long
 @pytest.mark.cold
 def test_processes_come_to_the_same_as_one() -> None:
     one = run_many(range(60), jobs=1, twice_of=0)

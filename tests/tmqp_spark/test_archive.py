@@ -41,6 +41,7 @@ def expected(channel: str, queue: int, count: int) -> list[tuple[str, int, bytes
     ]
 
 
+@pytest.mark.long
 def test_what_is_kept_is_archived_once_and_then_only_what_is_new(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:

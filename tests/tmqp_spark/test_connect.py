@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _CLIENT_S = 120
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     bool(missing_for_connect()),
     reason=f"pip install 'tmqp[spark-connect]': without {', '.join(missing_for_connect())}",

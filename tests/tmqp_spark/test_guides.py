@@ -40,6 +40,7 @@ def test_a_dashboard_table_in_ten_minutes(
     assert [(row["dish"], row["count"]) for row in table] == expected
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_the_same_without_a_line_of_code(
     spark: SparkSession, own_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

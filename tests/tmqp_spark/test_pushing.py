@@ -143,6 +143,7 @@ def test_a_broker_that_does_not_know_the_queue_says_so(tmp_path: Path, pushing: 
             _push_and_settle(pusher, _numbers(_encoder(pusher, "nowhere"), 10))
 
 
+@pytest.mark.long
 def test_after_a_kill_everything_is_there_and_only_what_was_under_way_twice(
     own_broker: Broker, pushing: Pushing
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_batch_with_a_name_and_number_counts_once(spark: SparkSession, broker:
     assert _numbers(broker, "s-named") == sorted([*range(10), *range(20)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", ["rows", "staged"])
 def test_an_attempt_that_died_is_not_seen(
     spark: SparkSession, broker: Broker, tmp_path: Path, point: str

@@ -68,6 +68,7 @@ def sequence_of(broker: Broker, channel: str, queue: int, group: str) -> int:
         return found.sequence
 
 
+@pytest.mark.long
 def test_a_job_that_is_started_from_time_to_time(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_query_that_stays_sees_what_comes_and_survives_the_broker(
     assert seen.all == [(1, 4), (1, 5), (1, 6), (1, 7)]
 
 
+@pytest.mark.long
 def test_a_query_can_be_stopped_during_an_outage(
     spark: SparkSession, own_broker: Broker, tmp_path: Path
 ) -> None:
@@ -155,6 +157,7 @@ class Crash(Exception):  # noqa: N818 - an end, not an error
     """What the batch function ends with, as a driver that dies would."""
 
 
+@pytest.mark.long
 def test_a_batch_that_was_not_finished_comes_again_the_same(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -177,6 +180,7 @@ def test_a_batch_that_was_not_finished_comes_again_the_same(
     assert [seq for _, seq in seen.all] == [*range(1, 17), *range(9, 26)]
 
 
+@pytest.mark.long
 def test_latest_stays_where_it_was_pinned(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -192,6 +196,7 @@ def test_latest_stays_where_it_was_pinned(
     assert seen.all == [(1, 4), (1, 5)]
 
 
+@pytest.mark.long
 def test_data_loss_ends_the_query_with_what_to_do(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:

@@ -1,7 +1,7 @@
 """Fills a broker's memory with one kind of command, and says what that took.
 
-As a program: one case after another, each in a process of its own that begins where this one is;
-prints a line of JSON for each.  A case prepares a broker and then gives commands without end, until
+As a program: each case in a process of its own that begins where this one is, as many at a time as
+there are processors; prints a line of JSON for each.  A case prepares a broker and then gives commands without end, until
 the broker refuses one or there were enough of them.
 """
 
@@ -148,14 +148,20 @@ def figures(case: str) -> dict[str, object]:
 
 
 def _main() -> None:
+    running = 0
     for case in CASES:
+        if running == (os.cpu_count() or 1):
+            os.wait()
+            running -= 1
+        running += 1
         child = os.fork()
         if child == 0:
             try:
                 print(json.dumps(figures(case)), flush=True)
             finally:
                 os._exit(0)
-        os.waitpid(child, 0)
+    for _ in range(running):
+        os.wait()
 
 
 if __name__ == "__main__":

@@ -364,6 +364,7 @@ def test_the_number_of_queues_is_bounded() -> None:
     assert world.push("m", queue_id=3) == ["p wire of m: 482"]
 
 
+@pytest.mark.long
 def test_a_channel_with_every_queue_it_can_have() -> None:
     """65,536 ids; the default limit is 1,000.  Times and memory: ``tmqp_bench overview``."""
     broker = Broker(EngineLimits(max_queues_per_channel=65_536))

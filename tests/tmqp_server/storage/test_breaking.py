@@ -21,6 +21,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_a_power_cut_anywhere_loses_nothing_confirmed(shim: Path) -> None:
     said = run(shim, "cut", "29")
