@@ -1,8 +1,8 @@
 """Fills a broker's memory with one kind of command, and says what that took.
 
 As a program: each case in a process of its own that begins where this one is, as many at a time as
-there are processors; prints a line of JSON for each.  A case prepares a broker and then gives commands without end, until
-the broker refuses one or there were enough of them.
+there are processors; prints a line of JSON for each.  A case prepares a broker and then gives
+commands without end, until the broker refuses one or there were enough of them.
 """
 
 from __future__ import annotations
