@@ -13,6 +13,7 @@ from tmqp_server.engine.books import (
     OWNER_BYTES,
     PULL_BYTES,
     SUBSCRIPTION_BYTES,
+    TLS_BYTES,
     binding_bytes,
     channel_bytes,
     cursor_bytes,
@@ -176,6 +177,7 @@ def connections_of(hub: Hub) -> int:
     outlets = hub._outlets
     return (
         sum(number > 0 for number in outlets.sessions) * CONNECTION_BYTES  # no branches
+        + len(outlets.secured) * TLS_BYTES
         + sum(outlets.strangers.values())
         + sum(outlets.partial.values())
     )

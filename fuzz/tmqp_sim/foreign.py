@@ -5,8 +5,9 @@ only itself can read.  So what comes in by it and leaves by the TMQP door, or th
 as a letter; and every rule for messages, confirms and restarts holds for those as well.
 
 From time to time it stops its peer for a moment, and it wants to know when its answers have left.
-Every second connection has a branch for each channel that it joins, so all that is promised to a
-consumer is promised to one of several of a connection as well.
+Every third connection changes to TLS when it is accepted, which here is only a while in which
+nothing may be read or sent.  Every second connection has a branch for each channel that it joins,
+so all that is promised to a consumer is promised to one of several of a connection as well.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from tmqp_server.engine.commands import (
     branch_number,
 )
 from tmqp_server.engine.effects import (
+    Accept,
     BranchClosed,
     BranchOpened,
     Deliver,
@@ -136,6 +138,7 @@ class _ForeignSession(DoorSession):
         self._door = door
         self._chunks = 0
         self._goes_on_at = math.inf
+        self.changes_to_tls = False
 
     def _after(self, commands: Sequence[Command]) -> Sequence[Command]:
         inner = self._inner
@@ -161,7 +164,7 @@ class _ForeignSession(DoorSession):
         return found if self._branches is None else self._branches.asked(found)
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
-        if not self.reads:
+        if not self.reads or self.wants_tls:
             raise Violation("stopped", "a peer is read from although its session stopped it")
         self._chunks += 1
         if self._chunks % _CHUNKS == 0:
@@ -175,6 +178,12 @@ class _ForeignSession(DoorSession):
         self._go_on()
         return ()
 
+    def secured(self, now: float) -> Sequence[Command]:
+        """Its peer may go on."""
+        if self.wants_tls:
+            raise Violation("stopped", "its session is told too early that TLS has begun")
+        return ()
+
     def _go_on(self) -> None:
         if not self.reads:
             self.reads = self.hurried = True
@@ -185,6 +194,8 @@ class _ForeignSession(DoorSession):
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
         self._go_on()
+        if isinstance(effect, Accept) and self.changes_to_tls:
+            self.wants_tls = self.wants_written = True
         if isinstance(effect, Reply) and isinstance(effect.request, ForeignWire):
             effect = Reply(effect.session, effect.request.frame, effect.code, effect.body)
         if self._branches is not None:
@@ -271,8 +282,11 @@ class ForeignDoor(Door):
         """A new connection."""
         inner = self._inner.open(session, now)
         if session % 2:
-            return _ForeignSession(inner, None, None)
-        return _ForeignSession(inner, Branches(session), self._branching)
+            opened = _ForeignSession(inner, None, None)
+        else:
+            opened = _ForeignSession(inner, Branches(session), self._branching)
+        opened.changes_to_tls = session % 3 == 0
+        return opened
 
     def letter(self, wire: object) -> Letter:
         """What a message of this door says."""

@@ -71,7 +71,7 @@ class Promptness:
         server = self._server
         dropped = server.hub.commands_dropped
         was = self._dropped
-        if session.end.closed or not server.up:
+        if session.end.closed or session.end.link.gone or not server.up:
             return  # it broke
         now = server.world.now
         marks = server.turn.marks

@@ -33,6 +33,7 @@ from tmqp_server.shell.world import (
     Log,
     ReadBatch,
     Resume,
+    Secure,
     StartWriting,
     Tell,
     Wake,
@@ -57,6 +58,8 @@ _MOST_CONNECTIONS: Final = 40
 _MOST_PER_HOST: Final = 2
 #: How many of the connections are read and written by tasks.
 _BY_TASKS: Final = 0.25
+#: How long it takes at most to change to TLS, in seconds.
+_LONGEST_HANDSHAKE_S: Final = 0.2
 
 
 class Built:
@@ -135,6 +138,7 @@ class Server:
         self._starters: dict[type, Callable[[Any], None]] = {
             StartWriting: self._start_writing,
             Resume: self._resume,
+            Secure: self._secure,
             Close: self._close,
             GoOn: self._go_on,
             Wake: self._wake_up,
@@ -156,6 +160,7 @@ class Server:
         self._web: Door | None = None
         self._foreign: Door | None = None
         self._strangely = world.child(f"{name} foreign")
+        self._handshakes = world.child(f"{name} handshakes")
         #: So many of a thousand connections come in by the door of another kind.
         self.foreign_share = 0
         self._ballast: Ballast
@@ -412,6 +417,12 @@ class Server:
         session = self.sessions.get(effect.session)
         if session is not None:
             session.resume()
+
+    def _secure(self, effect: Secure) -> None:
+        session = self.sessions.get(effect.session)
+        if session is not None:
+            self.world.mark("changed to TLS")
+            session.secure(self._handshakes.uniform(0.0, _LONGEST_HANDSHAKE_S))
 
     def _close(self, effect: Close) -> None:
         session = self.sessions.get(effect.session)

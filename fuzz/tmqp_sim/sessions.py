@@ -68,6 +68,7 @@ class Session(Wire):
         self.by_tasks = False
         self._reading = False
         self._writing = False
+        self._shakes_hands = False
 
     def send(self, data: bytes) -> int:
         """As a socket's: what there is room for.
@@ -75,6 +76,9 @@ class Session(Wire):
         :raises OSError: when the connection is broken.
         """
         self.server.outside.check_sent(self.number)
+        if self._shakes_hands:
+            text = f"session {self.number} is sent something in the middle of a handshake"
+            raise Violation("stopped", text)
         try:
             return self.end.send(data)
         except Broken as error:
@@ -123,6 +127,24 @@ class Session(Wire):
         self.step = READ
         self.server.world.after(0.0, self.readable)
 
+    def secure(self, delay_s: float) -> None:
+        """Change to TLS: so long is it neither read nor written."""
+        self._shakes_hands = True
+        server = self.server
+        server.world.after(delay_s, server.hear_in, server.lives, self._secured)
+
+    def _secured(self) -> None:
+        server = self.server
+        self._shakes_hands = False
+        if self.over:
+            return
+        if self.broke:
+            self.follow(server.turn.broken(self.number, self.broke, server.now))
+            return
+        server.begin_portion()
+        self.follow(server.turn.secured(self.number, server.now))
+        self.writable()
+
     def broken(self, reason: str) -> None:
         """The connection broke: reading finds that out, or writing does."""
         self.broke = self.broke or reason
@@ -133,7 +155,7 @@ class Session(Wire):
         """There is room, or bytes wait for it: send on."""
         server = self.server
         turn = server.turn
-        if server.asleep or self.over or self._writing:
+        if server.asleep or self.over or self._writing or self._shakes_hands:
             return
         while piece := turn.piece(self.number):
             sent = 0

@@ -238,7 +238,7 @@ def what_an_http_binding_does() -> None:
         assert client.take() == []
         (call,) = calls(world.hub)
         assert (call.method, call.url) == ("POST", "http://h/in/x")
-        world.hub.answered(HttpAnswered(call.ticket, status), world.now)
+        world.hub.perform(HttpAnswered(call.ticket, status), world.now)
         world.flush()
         assert [frame.content_type for frame in client.take()] == [0]
     assert queue_information("ch", 0, world)["Messages"] == 1

@@ -236,7 +236,7 @@ def _write(hub: Hub, journal: Journal, store: SqliteStore, writing: Writing | No
         writing = journal.take()
     store.write(writing.batch, 1)
     for answer in journal.answers(writing, True, 1_000):
-        hub.answer(answer, 2.0)
+        hub.perform(answer, 2.0)
 
 
 class _Peer(Transport):

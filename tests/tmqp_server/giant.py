@@ -213,12 +213,12 @@ class Giant:
         if not self.journal.is_empty:
             writing = self.journal.take()
             for synced in self.journal.answers(writing, True, 256):
-                self.timed("a sync", self.hub.answer, synced, self.now)
+                self.timed("a sync", self.hub.perform, synced, self.now)
         for question in asked_of_storage(self.hub):
             answer = self._answer(question)
             if answer is not None:
                 self.timed(
-                    f"an answer to {type(question).__name__}", self.hub.answer, answer, self.now
+                    f"an answer to {type(question).__name__}", self.hub.perform, answer, self.now
                 )
 
     def _answer(self, question: object) -> Command:

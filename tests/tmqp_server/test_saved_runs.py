@@ -111,12 +111,12 @@ class SavedStage(Stage):
         except StoreError:
             ok = False
         if not ok:
-            self.hub.answer(StorageState(False), now)
+            self.hub.perform(StorageState(False), now)
         for answer in self.journal.answers(writing, ok, 1_000):
-            self.hub.answer(answer, now)
+            self.hub.perform(answer, now)
             self.listen()
         if not ok:
-            self.hub.answer(StorageState(True), now)
+            self.hub.perform(StorageState(True), now)
         self.fetch(now)
 
     def fetch(self, now: float) -> None:
@@ -127,7 +127,7 @@ class SavedStage(Stage):
                 return
             for question in questions:
                 assert isinstance(question, Fetch)
-                self.hub.answer(answer_of(self.store, self.journal, question, now), now)
+                self.hub.perform(answer_of(self.store, self.journal, question, now), now)
                 self.listen()
 
     def saved_books(self) -> list[object]:

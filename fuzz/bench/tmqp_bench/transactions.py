@@ -112,7 +112,7 @@ class _Server:
         self.store.write(writing.batch, time.time_ns() // 1_000)
         answer = self.journal.finished(writing, True)
         if answer is not None:
-            self.hub.answer(answer, self.now)
+            self.hub.perform(answer, self.now)
         self.hub.take_outside()
 
 

@@ -39,6 +39,11 @@ class DoorSession:
     waits in its own kernel.  It knows that its answers and deliveries left by ``wants_written``:
     once it is set, :meth:`written` is called when all that was queued is in the kernel's hands.
 
+    A connection that was opened in the clear changes to TLS by ``wants_tls``, set together with
+    ``wants_written``: when what was queued before has left, the handshake begins, and
+    :meth:`secured` is called at its end.  Nothing is read meanwhile, and what is queued waits.
+    Bytes that came in the clear behind the request are not the peer's for certain: refuse them.
+
     A connection with several consumers opens a *branch* for each (``OpenBranch``).  Their effects
     come to this session as its own do, with the branch's number; its door has ``per_session`` set.
     """
@@ -51,6 +56,7 @@ class DoorSession:
         self.hurried = False
         self.reads = True
         self.wants_written = False
+        self.wants_tls = False
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """Turn bytes into commands."""
@@ -77,6 +83,10 @@ class DoorSession:
 
     def written(self, now: float) -> Sequence[Command]:
         """All bytes were handed over, once after ``wants_written`` was set."""
+        return ()
+
+    def secured(self, now: float) -> Sequence[Command]:
+        """All is encrypted from here on, once after ``wants_tls`` was set."""
         return ()
 
     def close(self, reason: str, now: float) -> Sequence[Command]:

@@ -64,10 +64,19 @@ class DoorContext:
     """What a server gives each of its doors.
 
     ``limits`` are those of the door's table in the configuration; ``connection`` are the limits of
-    TMQP connections; ``native`` is the server's own TMQP door, None where it is being made.
+    TMQP connections; ``native`` is the server's own TMQP door, None where it is being made;
+    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``).
     """
 
-    __slots__ = ("connection", "letters", "limits", "native", "new_id", "wall_clock_offset_s")
+    __slots__ = (
+        "connection",
+        "has_tls",
+        "letters",
+        "limits",
+        "native",
+        "new_id",
+        "wall_clock_offset_s",
+    )
 
     def __init__(
         self,
@@ -77,6 +86,8 @@ class DoorContext:
         connection: Limits,
         limits: Mapping[str, Any],
         native: NativeDoor | None = None,
+        *,
+        has_tls: bool = False,
     ) -> None:
         self.new_id = new_id
         self.wall_clock_offset_s = wall_clock_offset_s
@@ -84,6 +95,7 @@ class DoorContext:
         self.connection = connection
         self.limits = limits
         self.native = native
+        self.has_tls = has_tls
 
 
 class DoorKind:

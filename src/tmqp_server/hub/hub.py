@@ -50,7 +50,6 @@ from tmqp_server.engine.commands import (
     Connect,
     Disconnect,
     GroupCommand,
-    HttpAnswered,
     ListChannels,
     ListOffsets,
     PushRun,
@@ -59,7 +58,6 @@ from tmqp_server.engine.commands import (
     connection_of,
 )
 from tmqp_server.engine.effects import (
-    Accept,
     Append,
     AppendRun,
     BranchClosed,
@@ -245,7 +243,31 @@ class Hub:
     def reads(self, number: int) -> bool:
         """Whether the session wants its peer to be read from."""
         session = self._sessions.get(number)
-        return session is None or session.reads
+        return session is None or (session.reads and not session.wants_tls)
+
+    def begins_tls(self, number: int, now: float) -> bool:
+        """Whether the session's connection is to change to TLS, after :meth:`written`."""
+        session = self._sessions.get(number)
+        if session is None or not session.wants_tls:
+            return False
+        if not self._outlets.begin_tls(number):
+            session.wants_tls = False
+            self.close(number, "there is no memory for TLS", now)
+        return session.wants_tls
+
+    def secured(self, number: int, now: float) -> None:
+        """The session's connection has changed to TLS."""
+        session = self._sessions.get(number)
+        if session is not None:
+            session.wants_tls = False
+            self._outlets.touch(number)
+            self._follow_up(number, session.secured(now))
+
+    def _follow_up(self, number: int, commands: Sequence[Command]) -> None:
+        """Have commands worked off in portions, like any chunk, and the peer read from again."""
+        if commands:
+            self._rest.setdefault(number, deque()).extend(commands)
+        self.woken[number] = None
 
     def written(self, number: int, now: float) -> None:
         """All that a session had to send is in the kernel's hands; it is one of ``awaited``."""
@@ -257,8 +279,7 @@ class Hub:
             commands = session.written(now)
             if not session.outbound_bytes:
                 session.wants_written = False  # or it would be called again for ever
-            self._run(number, commands, now)
-            self.woken[number] = None
+            self._follow_up(number, commands)
 
     def close_reason(self, number: int) -> str:
         """Why the session's protocol is closed; empty while it is not."""
@@ -292,10 +313,6 @@ class Hub:
         self._carry_out(self.broker.take_effects(), now)
         self._outlets.flush()
         return found
-
-    def answered(self, answer: HttpAnswered, now: float) -> None:
-        """A call has come to its end."""
-        self._step(answer, now)
 
     # -- time -----------------------------------------------------------------------------------
 
@@ -416,10 +433,6 @@ class Hub:
                 self.outside.append(effect)
             else:
                 self._keep(effect, now)
-
-    def answer(self, command: Command, now: float) -> None:
-        """The storage has something to say."""
-        self._step(command, now)
 
     # -- the machine ----------------------------------------------------------------------------
 
@@ -559,7 +572,8 @@ class Hub:
             self.outside.append(effect)
 
     def perform(self, command: Command, now: float) -> None:
-        """Carry out a command that no session gave: what another server said, or how it is."""
+        """Carry out a command that no session gave: what the storage answered, or the end of a
+        call, or what another server said."""
         self._step(command, now)
 
     def _apply(self, effect: ForOne, now: float) -> None:
@@ -577,10 +591,7 @@ class Hub:
         else:
             # What the client had sent ahead, or what its next request asks for: rights are asked
             # about, and it is worked off in portions, like any chunk.
-            connection = connection_of(number)
-            self._rest.setdefault(connection, deque()).extend(commands)
-            if not isinstance(effect, Accept):
-                self.woken[connection] = None
+            self._follow_up(connection_of(number), commands)
 
     def _take_custom(self, effect: HandOver) -> None:
         """Let a custom message be taken, and its sender's further commands wait until it was."""

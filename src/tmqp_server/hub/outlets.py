@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias, final
 
 from tmqp_server.doors.port import Door, DoorSession
-from tmqp_server.engine.books import CONNECTION_BYTES
+from tmqp_server.engine.books import CONNECTION_BYTES, TLS_BYTES
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.commands import Command, connection_of
 from tmqp_server.engine.effects import (
@@ -109,8 +109,8 @@ class Outlets:
 
     Attributes: ``sessions`` and ``doors`` by the number of a session or of a branch, ``full``,
     ``portion_bytes``, and ``strangers``: what is charged for the bytes of each peer that is not yet
-    accepted; ``partial``: the same for large messages of others that have come in part; ``woken``
-    and ``awaited``: see ``Hub``.
+    accepted; ``partial``: the same for large messages of others that have come in part;
+    ``secured``: those charged for TLS that began later; ``woken`` and ``awaited``: see ``Hub``.
     """
 
     def __init__(self, portion_bytes: int, broker: Broker, faults: list[Any]) -> None:
@@ -131,6 +131,7 @@ class Outlets:
         self._apart: dict[int, None] = {}
         #: By connection: its branches, which have places in the three tables above, too.
         self._branches: dict[int, dict[int, None]] = {}
+        self.secured: dict[int, None] = {}
 
     # -- sessions -------------------------------------------------------------------------------
 
@@ -176,7 +177,19 @@ class Outlets:
         self._apart.pop(number, None)
         self._touched.pop(number, None)
         held = self.strangers.pop(number, 0) + self.partial.pop(number, 0)
+        if number in self.secured:
+            del self.secured[number]
+            held += TLS_BYTES
         self._broker.charge(-held - CONNECTION_BYTES)
+
+    def begin_tls(self, number: int) -> bool:
+        """Charge what TLS takes; False if there is no memory for it."""
+        if number not in self.secured and not self._broker.has_room_for_client(TLS_BYTES):
+            return False
+        if number not in self.secured:
+            self.secured[number] = None
+            self._broker.charge(TLS_BYTES)
+        return True
 
     def weigh(self, number: int, session: DoorSession) -> bool:
         """Charge what is kept of a peer's bytes: all until it is accepted, then the beginning of a

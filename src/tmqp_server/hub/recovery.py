@@ -67,10 +67,10 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
     """
     found = store.recover()
     try:
-        hub.answer(NameStore(found.store_id), now)
-        hub.answer(RestoreKeys(found.last_key), now)
+        hub.perform(NameStore(found.store_id), now)
+        hub.perform(RestoreKeys(found.last_key), now)
         for channel in found.channels:
-            hub.answer(RestoreChannel(channel.name, channel_from_bytes(channel.options)), now)
+            hub.perform(RestoreChannel(channel.name, channel_from_bytes(channel.options)), now)
         for queue in found.queues:
             _restore(hub, journal, queue, found.clean, now)
         places = {each.queue.key: each.queue for each in found.queues}
@@ -79,13 +79,13 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
             if queue_of is not None:
                 channel_name, queue_id = queue_of.channel, queue_of.queue_id
                 restored = RestoreCursor(channel_name, queue_id, cursor.name, cursor.sequence)
-                hub.answer(restored, now)
+                hub.perform(restored, now)
         for mark in found.marks:
             at = journal.monotonic_s(mark.at_us)
-            hub.answer(RestoreMark(mark.application, mark.epoch, at), now)
+            hub.perform(RestoreMark(mark.application, mark.epoch, at), now)
         for router in found.routers:
             method, bindings, enabled = router_from_bytes(router.value)
-            hub.answer(RestoreRouter(router.name, method, bindings, enabled), now)
+            hub.perform(RestoreRouter(router.name, method, bindings, enabled), now)
         for router_name, binding in hub.broker.bindings_left_out():
             logger.warning(
                 "the binding %r of the router %r is left out: what it is bound to is not allowed"
@@ -99,7 +99,7 @@ def recover(store: Store, hub: Hub, journal: Journal, now: float) -> Recovered:
     while wanted := hub.take_outside():
         for each in wanted:
             if isinstance(each, Fetch):
-                hub.answer(answer_of(store, journal, each, now), now)
+                hub.perform(answer_of(store, journal, each, now), now)
             else:
                 for_others.append(each)
     hub.outside.extend(for_others)
@@ -124,7 +124,7 @@ def _restore(hub: Hub, journal: Journal, found: RecoveredQueue, clean: bool, now
         suspect = found.sequence
         # Taken down, for not all of them may have been read again when the server stops next.
         journal.change(StoreQueue(queue.key, queue.channel, queue.queue_id, kept.options, suspect))
-    hub.answer(
+    hub.perform(
         RestoreQueue(
             queue.key,
             queue.channel,

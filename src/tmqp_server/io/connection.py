@@ -10,6 +10,7 @@ no task is woken.  Elsewhere (trio, TLS) a task reads.
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -17,7 +18,8 @@ import anyio
 import anyio.lowlevel
 
 from tmqp_server.doors.port import Door
-from tmqp_server.io.transport import Bytes, Transport
+from tmqp_server.io.tls import TlsTransport, agree
+from tmqp_server.io.transport import Bytes, SocketTransport, Transport
 from tmqp_server.shell.connections import EFFECTS, END, WAIT
 from tmqp_server.shell.turn import Turn
 from tmqp_server.shell.world import why_broken
@@ -78,6 +80,9 @@ class Connection:
         self._writing: anyio.CancelScope | None = None
         #: Set by ``Resume``; only where a task reads.
         self._resumed: anyio.Event | None = None
+        #: Set when there is a ``TlsTransport`` whose handshake is to be gone through.
+        self._upgraded = anyio.Event()
+        self._handshake_timeout_s = 0.0
 
     async def run(self) -> None:
         """Carry bytes until the connection is over; it is closed then, whatever happens."""
@@ -86,7 +91,9 @@ class Connection:
                 step = self._shell.opened(self)
                 if step != END and not self._watch():
                     await self._read(step)
-                await anyio.sleep_forever()  # the last bytes are written; ``close`` ends it
+                await self._upgraded.wait()  # most never are: ``close`` ends it
+                await self._read(await self._shake_hands())
+                await anyio.sleep_forever()  # the last bytes are written
         except Exception as error:  # noqa: BLE001 - a bug; it hurts this connection alone
             self._shell.failed(self, error)
         finally:
@@ -138,6 +145,8 @@ class Connection:
             if step == WAIT:
                 await self._resumed.wait()
                 self._resumed = anyio.Event()
+                if self._upgraded.is_set():
+                    return
             try:
                 data = await self.transport.receive()
             except OSError as error:
@@ -150,6 +159,34 @@ class Connection:
             if not self.transport.waited:
                 # A peer that always has bytes ready must not starve the others.
                 await anyio.lowlevel.checkpoint()
+
+    def upgrade(self, tls: ssl.SSLContext, timeout_s: float) -> None:
+        """Change to TLS; the connection is not read from meanwhile."""
+        transport = self.transport
+        if not isinstance(transport, SocketTransport):
+            self._turn.broken(self.number, "TLS cannot begin here", self._shell.now())
+            return
+        self._handshake_timeout_s = timeout_s
+        self.transport = TlsTransport(transport.detach(), transport.peer, tls)
+        self.transport.acts_as = transport.acts_as
+        self._upgraded.set()
+        if self._resumed is not None:
+            self._resumed.set()
+
+    async def _shake_hands(self) -> int:
+        transport = self.transport
+        assert isinstance(transport, TlsTransport), "it was upgraded"
+        self._upgraded = anyio.Event()
+        shell = self._shell
+        try:
+            await agree(transport, self._handshake_timeout_s)
+        except OSError as error:
+            step = self._turn.broken(self.number, why_broken(error), shell.now())
+        else:
+            step = self._turn.secured(self.number, shell.now())
+        if step & EFFECTS:
+            shell.attend()
+        return step & _STEP
 
     def resume(self) -> None:
         """Read again."""

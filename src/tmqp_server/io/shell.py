@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import ssl
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -50,6 +51,7 @@ from tmqp_server.shell.world import (
     Log,
     ReadBatch,
     Resume,
+    Secure,
     StartWriting,
     Tell,
     Wake,
@@ -75,6 +77,8 @@ class Shell:
     :param teller: tells channels' event handlers; None where there are none.
     :param store: and the journal that is written to it; None where nothing is kept.
     :param masters: where the other servers are, in the order of the turn's links.
+    :param tls: for connections that change to TLS, and the seconds a handshake may take; None where
+        there is no certificate.
     """
 
     def __init__(
@@ -87,6 +91,7 @@ class Shell:
         store: Store | None = None,
         journal: Journal | None = None,
         masters: Sequence[Address] = (),
+        tls: tuple[ssl.SSLContext, float] | None = None,
     ) -> None:
         self.turn = turn
         #: The time, as the event loop tells it.
@@ -98,6 +103,7 @@ class Shell:
         self._store = store
         self._journal = journal
         self._masters = masters
+        self._tls = tls
         self._connections: dict[int, Connection] = {}
         self._node_links: dict[Dial, NodeLink] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -114,6 +120,7 @@ class Shell:
         self._starters: dict[type, Callable[[Any], None]] = {
             StartWriting: self._start_writing,
             Resume: self._resume,
+            Secure: self._secure,
             Drained: self._tell_drained,
             Close: self._close,
             GoOn: self._go_on,
@@ -253,6 +260,15 @@ class Shell:
         connection = self._connections.get(effect.session)
         if connection is not None:
             connection.resume()
+
+    def _secure(self, effect: Secure) -> None:
+        connection = self._connections.get(effect.session)
+        if connection is None:
+            return
+        if self._tls is None:
+            self.turn.broken(effect.session, "the server has no certificate", self.now())
+        else:
+            connection.upgrade(*self._tls)
 
     def _close(self, effect: Close) -> None:
         connection = self._connections.get(effect.session)

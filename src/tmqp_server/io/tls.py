@@ -14,7 +14,7 @@ from tmqp_server.config import ConfigError
 from tmqp_server.io.transport import READ_BYTES, Bytes, ReadBuffer, SocketTransport, Transport
 from tmqp_server.settings.tls import TlsSettings
 
-__all__ = ["TlsTransport", "secure", "server_context"]
+__all__ = ["TlsTransport", "agree", "secure", "server_context"]
 
 #: What a record holds at most, and what it is at most with its head and its seal.
 _RECORD_PAYLOAD_BYTES: Final = 16_384
@@ -96,6 +96,8 @@ class TlsTransport(Transport):
         #: What is encrypted and not sent: if a send is cancelled, the next one goes on with it.
         self._unsent = b""
         self._sending = anyio.Lock()
+        #: There is a key: until then only the handshake sends.
+        self._agreed = anyio.Event()
         self.peer = peer
         self.secure = True
         self.waited = False
@@ -119,6 +121,7 @@ class TlsTransport(Transport):
             else:
                 self.common_name = _common_name(self._tls)
                 await self._flush()
+                self._agreed.set()
                 return
 
     def watch(self, ready: Callable[[], None]) -> bool:
@@ -187,6 +190,7 @@ class TlsTransport(Transport):
 
     async def send_some(self, data: Bytes) -> int:
         """Wait until a record was sent; return how many bytes of ``data`` are in it."""
+        await self._agreed.wait()
         await self._flush()
         try:
             sent = self._tls.write(data[:_RECORD_PAYLOAD_BYTES])
@@ -216,15 +220,24 @@ async def secure(
     """
     transport = TlsTransport(sock, peer, context)
     try:
-        with anyio.fail_after(timeout_s):
-            await transport.handshake()
-    except BaseException as error:
+        await agree(transport, timeout_s)
+    except BaseException:
         with anyio.CancelScope(shield=True):
             await transport.aclose()
-        if isinstance(error, TimeoutError):
-            raise ConnectionAbortedError(f"no TLS handshake within {timeout_s:g} s") from None
-        if isinstance(error, ssl.SSLError):
-            why = (error.reason or str(error)).replace("_", " ").lower()
-            raise ConnectionAbortedError(f"the TLS handshake failed: {why}") from None
         raise
     return transport
+
+
+async def agree(transport: TlsTransport, timeout_s: float) -> None:
+    """Go through the handshake of a transport.
+
+    :raises OSError: as :func:`secure`.
+    """
+    try:
+        with anyio.fail_after(timeout_s):
+            await transport.handshake()
+    except TimeoutError:
+        raise ConnectionAbortedError(f"no TLS handshake within {timeout_s:g} s") from None
+    except ssl.SSLError as error:
+        why = (error.reason or str(error)).replace("_", " ").lower()
+        raise ConnectionAbortedError(f"the TLS handshake failed: {why}") from None

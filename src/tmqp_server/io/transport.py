@@ -183,6 +183,11 @@ class SocketTransport(Transport):
             # ValueError: the socket was closed here while somebody waited for it.
             raise ConnectionAbortedError("closed on this side") from error
 
+    def detach(self) -> socket.socket:
+        """Give the socket up to another transport."""
+        self.unwatch()
+        return self._socket
+
     async def aclose(self) -> None:
         """Close at once."""
         self.unwatch()

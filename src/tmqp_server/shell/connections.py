@@ -44,6 +44,7 @@ from tmqp_server.shell.world import (
     GoOn,
     Log,
     Resume,
+    Secure,
     StartWriting,
     Wake,
     Wire,
@@ -375,9 +376,26 @@ class Connections:
                 continue
             try:
                 self.hub.written(number, now)
+                if out is not None and self.hub.begins_tls(number, now):
+                    out.hold()
+                    self._world.append(Secure(number))
             except Exception as error:  # noqa: BLE001 - a bug; it is logged
                 if out is not None:
                     self._fail(out, error, now)
+
+    def secured(self, number: int, now: float) -> int:
+        """A connection has changed to TLS, after ``Secure``; returns as :meth:`received`."""
+        out = self._outs.get(number)
+        if out is None:
+            return END
+        out.waits = False
+        try:
+            self.hub.secured(number, now)
+        except Exception as error:  # noqa: BLE001 - a bug; it is logged
+            self._fail(out, error, now)
+        self._turn(now)
+        self._note_deadline(number)
+        return self._next(out, self.hub.has_more(number))
 
     def _let_go_on(self) -> None:
         """See to those whose answers have led to further commands, or to nearer deadlines."""

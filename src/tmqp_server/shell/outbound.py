@@ -93,6 +93,15 @@ class Marks:
 
 
 @final
+class _Held(Wire):
+    """Takes nothing at once: all is sent by a writer, when it may be."""
+
+    def send(self, data: bytes) -> int:
+        """None of it."""
+        return 0
+
+
+@final
 class Outbound:
     """What one connection has to send.
 
@@ -159,6 +168,10 @@ class Outbound:
             self.blocked = True
             return BLOCK
         return KEPT
+
+    def hold(self) -> None:
+        """From now on only a writer sends: the connection changes to TLS."""
+        self.wire = _Held()
 
     # -- the writer -----------------------------------------------------------------------------
 

@@ -116,7 +116,7 @@ class Turn(Connections):
     def _answer(self, command: Command, now: float) -> None:
         """The storage answers; an answer that fails (a bug) is logged, and the rest goes on."""
         try:
-            self.hub.answer(command, now)
+            self.hub.perform(command, now)
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
             text = "the broker failed at an answer of the storage"
             self._world.append(Log(ERROR, text, 0, error))
@@ -170,7 +170,7 @@ class Turn(Connections):
 
     def _tell_answer(self, answer: HttpAnswered, now: float) -> None:
         try:
-            self.hub.answered(answer, now)
+            self.hub.perform(answer, now)
         except Exception as error:  # noqa: BLE001 - a bug; it is logged
             self._world.append(Log(ERROR, "the answer to an HTTP call failed", 0, error))
 

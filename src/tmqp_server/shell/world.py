@@ -36,6 +36,7 @@ __all__ = [
     "Log",
     "ReadBatch",
     "Resume",
+    "Secure",
     "StartWriting",
     "Tell",
     "Wake",
@@ -85,6 +86,18 @@ class StartWriting:
 @final
 class Resume:
     """Read again from a session that was told to wait."""
+
+    __slots__ = ("session",)
+
+    def __init__(self, session: int) -> None:
+        self.session = session
+
+
+@final
+class Secure:
+    """Change a session's connection to TLS, with this side as the server; :meth:`Turn.secured`
+    hears when that is done, :meth:`Turn.broken` that it failed.  What waits to be sent is sent
+    encrypted."""
 
     __slots__ = ("session",)
 
@@ -263,6 +276,7 @@ class Log:
 WorldEffect: TypeAlias = (
     StartWriting
     | Resume
+    | Secure
     | Drained
     | Close
     | GoOn

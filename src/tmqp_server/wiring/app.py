@@ -146,6 +146,7 @@ class Server:
             () if self.cluster is None else self.cluster.links,
             config.connection.handshake_timeout_s,
         )
+        tls = server_context(config.tls) if config.tls.certificate else None
         most_bytes = config.connection.max_payload_bytes
         self._shell = Shell(
             self._turn,
@@ -156,8 +157,9 @@ class Server:
             store,
             self._journal,
             () if config.cluster is None else config.cluster.masters,
+            None if tls is None else (tls, config.connection.handshake_timeout_s),
         )
-        self._tls = server_context(config.tls) if config.tls.certificate else None
+        self._tls = tls
         self._tasks: anyio.abc.TaskGroup | None = None
         self._stopping = anyio.Event()
         self._listeners = listeners

@@ -62,6 +62,7 @@ class Doors:
                 config.connection,
                 settings.limits,
                 self.native,
+                has_tls=bool(config.tls.certificate),
             )
             self.further.append(_opened(settings, registry, context))
 

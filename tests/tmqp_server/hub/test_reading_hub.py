@@ -27,13 +27,13 @@ def written(world: World) -> list[object]:
     writing = journal.take()
     synced = journal.finished(writing, True)
     if synced is not None:
-        world.hub.answer(synced, world.now)
+        world.hub.perform(synced, world.now)
     return list(writing.batch.changes)
 
 
 def ready(world: World) -> Peer:
     """A client, and channels ``c`` and ``d`` with queue 1."""
-    world.hub.answer(NameStore("disk"), world.now)
+    world.hub.perform(NameStore("disk"), world.now)
     peer = Peer(world, "me")
     for channel in ("c", "d"):
         peer.say(asks(Operation.CREATE_QUEUE, channel, headers=QUEUE))
@@ -44,7 +44,7 @@ def ready(world: World) -> Peer:
 
 def told(world: World, peer: Peer, command: Command) -> Frame:
     """The storage answers; what the client hears."""
-    world.hub.answer(command, world.now)
+    world.hub.perform(command, world.now)
     (answer,) = peer.take()
     return answer
 
@@ -133,6 +133,6 @@ def test_a_client_that_has_gone_is_not_answered() -> None:
     peer.link.close()
     (asked,) = asked_of_storage(world.hub)
     assert isinstance(asked, ReadStored)
-    world.hub.answer(RangeRead(asked.number, 0, Blocks([b"late"])), world.now)
+    world.hub.perform(RangeRead(asked.number, 0, Blocks([b"late"])), world.now)
     assert faults(world.hub) == {}
     assert list(touched(world.hub)) == []

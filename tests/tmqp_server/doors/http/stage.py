@@ -160,7 +160,7 @@ class Stage:
         assert self.journal is not None, "this stage keeps nothing"
         answer = self.journal.finished(self.journal.take(), good)
         if answer is not None:
-            self.hub.answer(answer, self.now)
+            self.hub.perform(answer, self.now)
         self.settle()
 
     def make_queue(

@@ -170,7 +170,7 @@ def test_a_durable_message_is_confirmed_when_it_is_saved_and_read_again_after_a_
     [[kept]] = writing.batch.appended.values()
     answer = stage.journal.finished(writing, True)
     assert answer is not None
-    stage.hub.answer(answer, stage.now)
+    stage.hub.perform(answer, stage.now)
     stage.settle()
     assert peer.answer("POST").status == 201
     assert kept.body[kept.payload_offset :] == b"kept"

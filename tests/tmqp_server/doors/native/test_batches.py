@@ -31,7 +31,7 @@ def write(world: World, ok: bool = True) -> StoreBatch:
     writing = journal.take()
     synced = journal.finished(writing, ok)
     assert synced is not None
-    world.hub.answer(synced, world.now)
+    world.hub.perform(synced, world.now)
     return writing.batch
 
 
