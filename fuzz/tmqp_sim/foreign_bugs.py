@@ -14,6 +14,7 @@ from tmqp_server.engine.model.message import Message
 from tmqp_server.engine.model.sessions import Session
 from tmqp_server.engine.operations.clients import Clients
 from tmqp_server.hub.hub import Hub
+from tmqp_server.shell.outbound import Outbound
 from tmqp_server.storage.journal import Journal
 
 __all__ = ["FOREIGN_BUGS"]
@@ -71,7 +72,18 @@ def _of_its_client(original: Any) -> Any:
     return joined
 
 
+def _not_held(original: Any) -> Any:
+    def hold(self: Outbound) -> None:
+        pass
+
+    return hold
+
+
 FOREIGN_BUGS: Final = (
+    (
+        "clear-in-a-handshake", "what is sent while a connection changes to TLS is sent at once",
+        Outbound, "hold", _not_held,
+    ),
     (
         "branch-outlives", "branches do not end with their connection",
         Clients, "_let_go", _outlived,

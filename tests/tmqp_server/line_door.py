@@ -64,7 +64,7 @@ class LineDoor(Door):
 
 class LineSession(DoorSession):
     """Understands: connect NAME, takeover NAME, join CHANNEL, push CHANNEL ID, list, bye; and of
-    itself stop (read no more until the next answer or deadline) and tell (when all is written).
+    itself stop (read no more until the next answer or deadline), tell (when all is written), tls.
 
     ``said`` is what it was given to send, ``pieces`` the deliveries as they were handed over.
     ``fault`` names what fails: apply, close, deliver,
@@ -86,6 +86,7 @@ class LineSession(DoorSession):
         self.stubborn = False
         self.told: list[float] = []
         self.parting = b""
+        self.secured_at: list[float] = []
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         self._fail("receive")
@@ -108,9 +109,10 @@ class LineSession(DoorSession):
             return [Push(self._number, words[1], words[0], 0, False, False, size, None)]
         if verb == "list":
             return [ListClients(self._number, verb)]
-        if verb in ("stop", "tell"):
-            self.reads = self.reads and verb == "tell"
-            self.wants_written = self.wants_written or verb == "tell"
+        if verb in ("stop", "tell", "tls"):
+            self.reads = self.reads and verb != "stop"
+            self.wants_written = self.wants_written or verb != "stop"
+            self.wants_tls = self.wants_tls or verb == "tls"
             return []
         assert verb == "bye"
         return [Disconnect(self._number)]
@@ -141,6 +143,11 @@ class LineSession(DoorSession):
             self.deliver(self.parting)
             self.wants_written = True
         return []
+
+    def secured(self, now: float) -> Sequence[Command]:
+        self._fail("secured")
+        self.secured_at.append(now)
+        return [ListClients(self._number, "secured")]
 
     def deliver(self, data: bytes) -> None:
         self._fail("deliver")

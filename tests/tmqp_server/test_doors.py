@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ import anyio
 import anyio.abc
 import httpx
 import pytest
+from anyio.streams.tls import TLSStream
 
 from tests.tmqp_server.toy_door import FIELDS, ToyKind
 from tmqp.address import Address
@@ -89,8 +91,17 @@ class ToyClient:
     ) -> None:
         await self._stream.aclose()
 
+    async def secure(self, context: ssl.SSLContext) -> None:
+        assert not self._buffer, "nothing comes in the clear behind the answer"
+        self._stream = await TLSStream.wrap(
+            self._stream, hostname="localhost", ssl_context=context, standard_compatible=False
+        )
+
+    async def send(self, data: bytes) -> None:
+        await self._stream.send(data)
+
     async def say(self, **asked: Any) -> None:
-        await self._stream.send(json.dumps(asked).encode() + b"\n")
+        await self.send(json.dumps(asked).encode() + b"\n")
 
     async def ask(self, **asked: Any) -> dict[str, Any]:
         await self.say(**asked)

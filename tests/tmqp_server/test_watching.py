@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from tests.tmqp_server.test_reading import KEPT, consume, lines, serving
+from tests.waiting import until
 from tmqp.constants import HeaderName
 from tmqp.extensions import HEADER_TIMESTAMP, HEADER_WAIT, OP_OFFSETS
 from tmqp.models import KnownOffsets, OffsetsInformation, QueueOptions
@@ -17,14 +18,7 @@ from tmqp_client._core.requests import Request
 from tmqp_server.engine.limits import EngineLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Wait for something that tells nobody."""
-    while not is_so():  # noqa: ASYNC110 - there is no event for it
-        await anyio.sleep(0.01)
 
 
 async def test_an_answer_is_held_until_there_is_something_to_read(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 Requests: ``{"do": "connect", "id": ...}``, ``join``, ``leave``, ``push``, ``pull``, ``ack``,
 ``nack`` and ``send`` (to another client); ``open`` and ``close`` for a ``branch``, counted from 1,
-which may then ``join``, ``leave``, ``ack`` and ``nack``.  A message's contents are the keys of
+which may then ``join``, ``leave``, ``ack`` and ``nack``; ``tls`` changes to TLS, after the answer
+and before anything else is said.  A message's contents are the keys of
 :data:`FIELDS`, ``headers``, ``properties`` and ``body`` in base64.  Its wire form is its own:
 nothing of TMQP.
 """
@@ -246,8 +247,18 @@ class ToySession(DoorSession):
             asked = json.loads(line)
             branch = asked.get("branch", 0)
             self._asking = branch_number(self._number, branch) if branch else self._number
-            commands.append(getattr(self, f"_{asked.pop('do')}")(asked))
+            if self.wants_tls:
+                return [*commands, *self.close("something came in the clear behind tls", now)]
+            if asked["do"] == "tls":
+                self.wants_tls = self.wants_written = True
+                self._say({"is": "tls"})
+            else:
+                commands.append(getattr(self, f"_{asked.pop('do')}")(asked))
         return commands
+
+    def secured(self, now: float) -> Sequence[Command]:
+        self._say({"is": "secure"})
+        return []
 
     def _connect(self, asked: dict[str, Any]) -> Command:
         self._client_id = asked["id"]
@@ -335,6 +346,7 @@ class ToySession(DoorSession):
 
     def _say(self, value: dict[str, Any]) -> None:
         self._out += _line(value)
+        self.outbound_bytes = len(self._out)
 
     def deliver(self, data: bytes) -> None:
         self._out += data

@@ -15,13 +15,10 @@ Some commands wait for somebody outside: where a :class:`~tmqp_server.access.gat
 the answer whether the client may do that, and a custom message for the code it is for.  Then there
 is a :class:`~tmqp_server.access.gate.Question` to take (:meth:`Hub.take_outside`), the session's
 further commands wait in their order, and :meth:`Hub.decide` works off the one that was asked about.
-There is one open question a session at most; who reads no further chunk of that session meanwhile
-holds no more than one.  Others go on.
+There is one open question a session at most, and no further chunk of that session is read.
 
 A fault in one session's door must not hurt the session whose command led to it: it is for
 :meth:`Hub.take_outside`, and everybody else's effects are carried out.
-
-It is pure: the driver around it brings bytes and the time.
 """
 
 from __future__ import annotations
@@ -140,7 +137,6 @@ class Hub:
         self._open: dict[int, Question] = {}
         self._last_ticket = 0
         self.relay = relay
-        #: What is for somebody outside, in the order in which it came to be.
         self.outside: list[Outside] = []
         self._outlets = Outlets(portion_bytes, broker, self.outside)
         self._sessions = self._outlets.sessions

@@ -28,6 +28,7 @@ from tmqp_server.shell.outbound import (
     CUT,
     EMPTY,
     FLUSHING,
+    LOST,
     OPEN,
     OVER,
     UNBLOCK,
@@ -341,6 +342,8 @@ class Connections:
         while True:
             outbound = hub.take_outbound()
             if not outbound:
+                if hub.awaited and self._tell_written(now):
+                    continue
                 if hub.woken:
                     self._let_go_on()
                 return
@@ -368,12 +371,15 @@ class Connections:
             if hub.awaited:
                 self._tell_written(now)
 
-    def _tell_written(self, now: float) -> None:
-        """Tell those who want to know it that nothing of theirs waits any more."""
+    def _tell_written(self, now: float) -> bool:
+        """Tell those who want to know it that nothing of theirs waits any more; True if there was
+        one."""
+        told = False
         for number in list(self.hub.awaited):
             out = self._outs.get(number)
-            if out is not None and out.bytes:
+            if out is not None and (out.bytes or out.state == LOST):
                 continue
+            told = True
             try:
                 self.hub.written(number, now)
                 if out is not None and self.hub.begins_tls(number, now):
@@ -382,6 +388,7 @@ class Connections:
             except Exception as error:  # noqa: BLE001 - a bug; it is logged
                 if out is not None:
                     self._fail(out, error, now)
+        return told
 
     def secured(self, number: int, now: float) -> int:
         """A connection has changed to TLS, after ``Secure``; returns as :meth:`received`."""

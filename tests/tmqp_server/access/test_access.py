@@ -12,6 +12,7 @@ import pytest
 
 from tests.tmqp_server.peers import greeting, operation, push
 from tests.tmqp_server.wires import Wire, dial, serving, settled, wire
+from tests.waiting import until
 from tmqp.address import Address
 from tmqp.constants import MessageType, Operation
 from tmqp.frames import Frame
@@ -52,12 +53,6 @@ TABLE = parse_access(
 
 def hello(client_id: str, token: str = "") -> bytes:
     return greeting(payload=ConnectionInformation(client_id, token=token).encode())
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    """Wait for something that no event tells."""
-    while not happened():  # noqa: ASYNC110 - the caller's time is bounded
-        await anyio.sleep(0.001)
 
 
 async def enter(server: Server, client_id: str, token: str) -> Wire:

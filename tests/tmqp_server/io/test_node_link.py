@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.tmqp_server.peers import greeting, push
 from tests.tmqp_server.wires import serving, wire
+from tests.waiting import until
 from tmqp.address import Address
 from tmqp.constants import MessageType, Operation
 from tmqp_server.access.auth import Access, Applicant, Identity
@@ -40,12 +40,6 @@ def cluster(name: str, *masters: Address, **more: Any) -> ClusterConfig:
 def membership(server: Server) -> Membership:
     assert server.cluster is not None
     return server.cluster
-
-
-async def until(fact: Callable[[], bool]) -> None:
-    """Wait until something is so; the caller's time is bounded."""
-    while not fact():  # noqa: ASYNC110 - what is waited for tells nobody
-        await anyio.sleep(0.005)
 
 
 async def test_two_servers_over_tcp_and_a_unix_socket(tmp_path: Path) -> None:

@@ -79,6 +79,13 @@ def test_written_is_said_at_once_where_nothing_waits() -> None:
     assert session.told == [0.0]
 
 
+def test_written_was_not_said_where_there_was_nothing_to_say() -> None:
+    stage = Stage()
+    session = stage.open(1)
+    stage.hear(1, "tell")
+    assert session.told == [0.0]
+
+
 def test_what_is_said_then_is_sent_and_told_again() -> None:
     """And a session that wants it without end, saying nothing, is told once."""
     stage = Stage()

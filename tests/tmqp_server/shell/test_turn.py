@@ -148,7 +148,7 @@ def test_a_fault_at_an_answer_from_outside_ends_nobody(monkeypatch: pytest.Monke
     def fail(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(Hub, "answered", fail)
+    monkeypatch.setattr(Hub, "perform", fail)
     stage.turn._tell_answer(HttpAnswered(1, 200), stage.now)
     stage.attend()
     assert not stage.closed
