@@ -293,6 +293,14 @@ class ForeignDoor(Door):
         assert isinstance(wire, ForeignWire), "nobody else's messages are read here"
         return letter_of_frame(wire.frame)
 
+    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
+        """A message of this door with these headers."""
+        assert isinstance(wire, ForeignWire), "nobody else's messages are written here"
+        letter = letter_of_frame(wire.frame)
+        letter.headers = headers
+        frame = frame_of_letter(letter, high_priority=wire.frame.high_priority)
+        return ForeignWire(frame), len(frame.raw) - len(wire.frame.raw)
+
     def encode_delivery(self, effect: Deliver) -> bytes:
         """Its own messages as they came in, others by their letters."""
         message = effect.message

@@ -16,9 +16,9 @@ from tmqp.limits import Limits
 from tmqp_client.config import ClientLimits
 from tmqp_server.doors.http.door import HttpDoor
 from tmqp_server.doors.http.limits import HttpLimits
-from tmqp_server.doors.keys import LetterKeys
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.events import ALL_EVENTS
 from tmqp_server.engine.limits import EngineLimits
@@ -236,7 +236,7 @@ class Simulation:
         web = HttpDoor(self._new_door_id, self.web_limits, letters=letters)
         foreign = ForeignDoor(self._new_door_id, self.protocol, letters)
         journal = self.disk.new_journal([door, web, foreign])
-        reader = LetterKeys(letters)
+        reader = LetterWires(letters)
         if self.watched:
             from tmqp_sim.watch import WatchedBroker  # noqa: PLC0415 - see WATCHABLE
 
@@ -248,13 +248,13 @@ class Simulation:
             watched.hub = Hub(
                 watched, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True
             )
-            watched.read_keys_by(reader)
+            watched.know_wires(reader)
             watched.ballast = Ballast(watched, len(plan.places) + bool(plan.epochs))
             self.broker = watched
             turn = Turn(watched.hub, self._marks, journal, _CALLS)
             return Built(turn, door, watched.ballast, watched.begin_portion, web, foreign)
         self.broker = Broker(limits, options, self._handlers)
-        self.broker.read_keys_by(reader)
+        self.broker.know_wires(reader)
         ballast = Ballast(self.broker, len(plan.places) + bool(plan.epochs))
         hub = Hub(self.broker, plan.buffers[0], journal, guarded=plan.guarded, takes_custom=True)
         return Built(Turn(hub, self._marks, journal, _CALLS), door, ballast, None, web, foreign)

@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Final
 
 __all__ = [
+    "DEAD_LETTER_HEADERS",
     "EVENT_FORM_SPECIFIED",
     "FILTER_HEADERS",
     "FILTER_PREFIX",
@@ -19,6 +20,9 @@ __all__ = [
     "HEADER_COUNTED",
     "HEADER_CREDIT",
     "HEADER_CURSOR",
+    "HEADER_DEAD_LETTER_ATTEMPTS",
+    "HEADER_DEAD_LETTER_QUEUE",
+    "HEADER_DEAD_LETTER_REASON",
     "HEADER_DELAY",
     "HEADER_DELIVER_AT",
     "HEADER_EPOCH",
@@ -156,6 +160,16 @@ HEADER_ATTEMPT: Final = "Attempt"
 #: A transaction's number, and after how many milliseconds without a push it is given up.
 HEADER_TRANSACTION: Final = "Transaction"
 HEADER_TIMEOUT: Final = "Timeout"
+#: On a dead letter: why it is one, the queue that it was moved from first (``channel;id``), and how
+#: often it had been sent there.
+HEADER_DEAD_LETTER_REASON: Final = "Dead-Letter-Reason"
+HEADER_DEAD_LETTER_QUEUE: Final = "Dead-Letter-Queue"
+HEADER_DEAD_LETTER_ATTEMPTS: Final = "Dead-Letter-Attempts"
+DEAD_LETTER_HEADERS: Final = (
+    HEADER_DEAD_LETTER_REASON,
+    HEADER_DEAD_LETTER_QUEUE,
+    HEADER_DEAD_LETTER_ATTEMPTS,
+)
 #: On a push: the key of the message; see the option GroupKeys of queues.
 HEADER_GROUP_KEY: Final = "Group-Key"
 #: On a push: for how many milliseconds the message is deferred, or until which Unix time in

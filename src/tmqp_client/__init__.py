@@ -42,6 +42,7 @@ from tmqp_client.connection_events import (
 )
 from tmqp_client.consumer import AcknowledgeMode, Consumer, ConsumerIterator, TemporaryQueue
 from tmqp_client.custom import CustomMessage, CustomMessages
+from tmqp_client.dead_letters import DeadLetter
 from tmqp_client.direct import DirectMessage, DirectMessages, Response, to_name, to_type
 from tmqp_client.errors import (
     AlreadyAcknowledged,
@@ -102,6 +103,7 @@ __all__ = [
     "Converter",
     "CustomMessage",
     "CustomMessages",
+    "DeadLetter",
     "DirectMessage",
     "DirectMessages",
     "Disconnected",

@@ -102,6 +102,11 @@ class ToyBodies:
         wire = ToyWire(head, payload)
         return wire, head["id"], head["source"], head["channel"], len(body)
 
+    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
+        assert isinstance(wire, ToyWire), "nobody else's message is written by this door"
+        head = {**wire.head, "headers": [list(pair) for pair in headers]}
+        return ToyWire(head, wire.body), len(json.dumps(head)) - len(json.dumps(wire.head))
+
     def letter(self, wire: object) -> Letter:
         assert isinstance(wire, ToyWire), "nobody else's message is read by this door"
         head = wire.head
@@ -199,6 +204,9 @@ class ToyDoor(Door):
 
     def letter(self, wire: object) -> Letter:
         return self._bodies.letter(wire)
+
+    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
+        return self._bodies.with_headers(wire, headers)
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
         return self._bodies.stored(message)

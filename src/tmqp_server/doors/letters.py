@@ -31,7 +31,7 @@ from tmqp.constants import (
     TYPE_DIRECT_MESSAGE,
     TYPE_QUEUE_MESSAGE,
 )
-from tmqp.extensions import HEADER_GROUP_KEY
+from tmqp.extensions import DEAD_LETTER_HEADERS, HEADER_GROUP_KEY
 from tmqp.frames import Frame
 from tmqp.names import EXACT_MARK
 from tmqp_server.engine.commands import Command, Push
@@ -45,6 +45,7 @@ __all__ = [
     "FLOAT",
     "INT",
     "LONG",
+    "OF_DEAD_LETTERS",
     "REGULAR_PRIORITY",
     "RESERVED_HEADERS",
     "SHORT",
@@ -97,6 +98,8 @@ _PROPERTY_TYPES_KEY: Final = "property-types"
 
 #: Names in lower case that a header of another protocol must not have on the TMQP wire: those of
 #: fields, and those that a TMQP server or client reads.
+#: The server alone writes these, on dead letters.
+OF_DEAD_LETTERS: Final = frozenset([name.lower() for name in DEAD_LETTER_HEADERS])
 RESERVED_HEADERS: Final = frozenset(
     (
         "content-type",
@@ -233,6 +236,10 @@ class LetterOwner(Protocol):
     def letter(self, wire: object) -> Letter:
         """The contents of what the protocol keeps as a message's ``wire``."""
 
+    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
+        """A message's ``wire`` with these text headers in the place of its own, and how many bytes
+        larger it is; as it is, and 0, where the protocol has none."""
+
 
 @final
 class Letters:
@@ -271,6 +278,10 @@ class Letters:
             letter.priority = TOP_PRIORITY
         if not letter.expires_ms and message.expires_at < math.inf:
             letter.expires_ms = max(1, int((message.expires_at + self._offset_s) * 1_000))
+        if letter.headers and not message.readdressed:
+            letter.headers = [
+                pair for pair in letter.headers if pair[0].lower() not in OF_DEAD_LETTERS
+            ]
         letter.message_id = message.message_id
         letter.source = message.source
         letter.channel = channel or message.channel.removeprefix(EXACT_MARK)
@@ -288,6 +299,14 @@ class Letters:
         if owner is None:
             raise LookupError(f"nobody here reads messages of the door {door!r}")
         return owner.letter(wire)
+
+    def with_headers(
+        self, wire: object, door: str, headers: list[tuple[str, str]]
+    ) -> tuple[object, int]:
+        """What came in by the door of this name with these headers in the place of its own, and how
+        many bytes larger it is; as it is where nobody here can write them."""
+        owner = self._owners.get(door)
+        return (wire, 0) if owner is None else owner.with_headers(wire, headers)
 
     def frame_of(self, message: Message, channel: str = "") -> Frame:
         """A message as the TMQP message that it is or that says the same.

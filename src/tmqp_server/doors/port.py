@@ -179,6 +179,11 @@ class Door:
         """
         raise NotImplementedError
 
+    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
+        """A message's wire form with these text headers in the place of its own, and how many bytes
+        larger it is; as it is, and 0, where the protocol has no headers."""
+        return wire, 0
+
     def encode_for_node(self, command: Command) -> bytes | None:
         """What a command of a client asks, in TMQP's own form, for another server of the cluster;
         None for what is not passed on.

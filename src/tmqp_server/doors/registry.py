@@ -58,6 +58,9 @@ class Bodies(Protocol):
     def letter(self, wire: object) -> Letter:
         """See ``Door.letter``."""
 
+    def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
+        """See ``Door.with_headers``."""
+
 
 @final
 class DoorContext:

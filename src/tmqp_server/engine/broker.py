@@ -100,7 +100,7 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.channels import IdleTimer
 from tmqp_server.engine.model.delivery import HandlerRegistry
 from tmqp_server.engine.model.handlers import built_in_handlers
-from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, KeyReader
+from tmqp_server.engine.model.message import MARK_SAVED, MARK_SAVING, Wires
 from tmqp_server.engine.model.queues import Queue, QueueTimer
 from tmqp_server.engine.model.snapshots import BrokerStatistics
 from tmqp_server.engine.model.times import NEVER
@@ -292,9 +292,9 @@ class Broker:
             **self._groups.performers(),
         }
 
-    def read_keys_by(self, reader: KeyReader) -> None:
+    def know_wires(self, reader: Wires) -> None:
         """Have the keys of messages told by this reader from now on; without one, none has any."""
-        self._core.keys = reader
+        self._core.wires = reader
 
     # --- The three ways in -----------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ from tmqp_server.engine.model.channels import Channel, ChannelTable, IdleTimer
 from tmqp_server.engine.model.client import Client, Origin
 from tmqp_server.engine.model.counters import BrokerCounters
 from tmqp_server.engine.model.delivery import HandlerRegistry, QueueFacts
-from tmqp_server.engine.model.message import KeyReader, Message
+from tmqp_server.engine.model.message import Message, Wires
 from tmqp_server.engine.model.queues import Queue, Trash
 from tmqp_server.engine.model.sessions import Audience, Pulling, Session
 from tmqp_server.engine.model.tails import Tail
@@ -218,7 +218,7 @@ class Core(Books):
         "takes_nodes",
         "shares_decisions",
         "masters",
-        "keys",
+        "wires",
     )
 
     def __init__(
@@ -275,8 +275,8 @@ class Core(Books):
         self.shares_decisions = False
         #: The masters of this server, by the name it has for them.
         self.masters: dict[str, Master] = {}
-        #: Tells the keys of messages.
-        self.keys = KeyReader()
+        #: Knows what messages say.
+        self.wires = Wires()
 
     def charge_names(self, count: int) -> None:
         """Count the work of comparing so many names with a filter.

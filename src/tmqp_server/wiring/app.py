@@ -32,8 +32,8 @@ from tmqp_server.access.channel_hooks import (
 )
 from tmqp_server.access.custom import MessageHook, load_hook
 from tmqp_server.config import ConfigError, OutboundLimits, ServerConfig
-from tmqp_server.doors.keys import LetterKeys
 from tmqp_server.doors.registry import DoorKind, DoorRegistry, HttpKind
+from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.books import TLS_BYTES
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.model.delivery import DeliveryHandler
@@ -119,7 +119,7 @@ class Server:
         registry = DoorRegistry() if registry is None else registry
         #: Its doors beside TMQP's are ``doors.further``.
         self.doors = Doors(config, registry, _new_id, offset_s)
-        broker.read_keys_by(LetterKeys(self.doors.native.letters))
+        broker.know_wires(LetterWires(self.doors.native.letters))
         self._store = store
         self._journal = None if store is None else Journal(self.doors.bodies, offset_s)
         hooks = ChannelHooks({}, {}) if hooks is None else hooks

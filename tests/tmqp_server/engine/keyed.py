@@ -6,12 +6,12 @@ from tests.tmqp_server.engine.world import World, queue_defaults
 from tmqp.constants import STATUS_ROUND_ROBIN
 from tmqp_server.engine.commands import Block
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.engine.model.message import KeyReader, Message
+from tmqp_server.engine.model.message import Message, Wires
 
 __all__ = ["BeforeDash", "busy", "keyed", "sent"]
 
 
-class BeforeDash(KeyReader):
+class BeforeDash(Wires):
     """The key is what stands before the dash in a message's id."""
 
     def key_of(self, message: Message) -> str:
@@ -31,7 +31,7 @@ def keyed(keys: str, **more: object) -> World:
     handlers = more.pop("handlers", None)
     assert limits is None or isinstance(limits, EngineLimits)
     world = World(limits, queue_defaults(**{**options, **more}), handlers)  # type: ignore[arg-type]
-    world.broker.read_keys_by(BeforeDash())
+    world.broker.know_wires(BeforeDash())
     world.create()
     return world
 

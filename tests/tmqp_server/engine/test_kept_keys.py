@@ -13,7 +13,7 @@ from tmqp_server.engine.options import STICKY, STRICT, QueueChanges
 
 def kept(keys: str, **more: object) -> KeptWorld:
     world = KeptWorld()
-    world.broker.read_keys_by(BeforeDash())
+    world.broker.know_wires(BeforeDash())
     options: dict[str, object] = {"durable": True, "delivery_handler": "putback-end", **more}
     changes = QueueChanges(status=STATUS_ROUND_ROBIN, **options)  # type: ignore[arg-type]
     changes.group_keys = keys
@@ -25,7 +25,7 @@ def kept(keys: str, **more: object) -> KeptWorld:
 def crash(world: KeptWorld) -> None:
     world.sync()
     world.crash()
-    world.broker.read_keys_by(BeforeDash())
+    world.broker.know_wires(BeforeDash())
 
 
 def drain(world: KeptWorld, name: str, words: list[str]) -> list[str]:

@@ -27,7 +27,7 @@ from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.delivery import ALLOW, Decision, DeliveryHandler, QueueFacts
 from tmqp_server.engine.model.keyed import KeyedList
 from tmqp_server.engine.model.keys import BUCKETS, Owner, bucket_of
-from tmqp_server.engine.model.message import MARK_GONE, KeyReader, Message
+from tmqp_server.engine.model.message import MARK_GONE, Message, Wires
 from tmqp_server.engine.model.terms import Terms
 from tmqp_server.engine.options import NO_KEYS, STICKY, STRICT, QueueChanges
 
@@ -456,14 +456,14 @@ def test_a_queue_that_is_removed_gives_everything_back(keys: str) -> None:
     assert world.broker._core.message_bytes == 0
 
 
-class Unreadable(KeyReader):
+class Unreadable(Wires):
     def key_of(self, message: Message) -> str:
         raise LookupError
 
 
 def test_what_cannot_be_read_has_no_key() -> None:
     world = keyed(STRICT)
-    world.broker.read_keys_by(Unreadable())
+    world.broker.know_wires(Unreadable())
     world.join("a")
     assert sent(world.push("k-1")) == ["a <- k-1"]
     assert sent(world.push("k-2")) == ["a <- k-2"]

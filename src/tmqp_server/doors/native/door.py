@@ -62,7 +62,7 @@ from tmqp_server.doors.native.pulls import (
     problem_of_id,
     pull_of,
 )
-from tmqp_server.doors.native.rewriting import without_request_id
+from tmqp_server.doors.native.rewriting import without_ours
 from tmqp_server.doors.native.runs import NativeRun, run_bytes, run_command
 from tmqp_server.doors.native.terms import release_of
 from tmqp_server.doors.native.transactions import (
@@ -164,7 +164,7 @@ class NativeDoor(Door):
             frame = self.letters.frame_of(message, effect.channel)
         ttl = frame.ttl - 1  # one hop less than received, however often it is sent (F11, F12)
         if frame.has_header:
-            frame = without_request_id(frame)
+            frame = without_ours(frame, is_dead_letter=message.readdressed)
         if effect.hide_source or message.readdressed:
             frame = frame.replace(
                 source="" if effect.hide_source else None,

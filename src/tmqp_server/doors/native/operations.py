@@ -39,6 +39,7 @@ from tmqp.constants import (
     queue_status_from_word,
 )
 from tmqp.extensions import (
+    DEAD_LETTER_HEADERS,
     HEADER_DELAY,
     HEADER_DELIVER_AT,
     HEADER_FILTER,
@@ -184,6 +185,7 @@ PUSH_HEADERS: Final = HeaderNames(
         HEADER_RECEIVERS,
         HeaderName.CC.value,
         HeaderName.REQUEST_ID.value,
+        *DEAD_LETTER_HEADERS,
     )
 )
 

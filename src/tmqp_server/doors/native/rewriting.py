@@ -7,24 +7,32 @@ from typing import Final
 
 from tmqp.constants import HEADER_REQUEST_ID
 from tmqp.frames import Frame
+from tmqp_server.doors.letters import OF_DEAD_LETTERS
 
-__all__ = ["rewritten", "with_header", "without_request_id", "writable_headers"]
+__all__ = ["rewritten", "with_header", "without_ours", "writable_headers"]
 
 _REQUEST_ID: Final = HEADER_REQUEST_ID.lower()
 _REQUEST_ID_BYTES: Final = _REQUEST_ID.encode()
+#: As their names begin.
+_DEAD_LETTER_BYTES: Final = b"dead-letter-"
 
 
-def without_request_id(frame: Frame) -> Frame:
-    """The frame without the header that marks the results of a pull (F107).
+def without_ours(frame: Frame, *, is_dead_letter: bool) -> Frame:
+    """The frame without what only this server may say: the header that marks the results of a pull
+    (F107), and those of dead letters on what is none.
 
-    A producer may write it too; a client that pulls would take the message for a result.
+    A producer may write them too; a client that pulls would take the message for a result.
     """
-    if frame.header_block.lower().find(_REQUEST_ID_BYTES) < 0:
+    block = frame.header_block.lower()
+    if block.find(_REQUEST_ID_BYTES) < 0 and (is_dead_letter or block.find(_DEAD_LETTER_BYTES) < 0):
         return frame
-    if frame.header(_REQUEST_ID) is None:
-        return frame  # a value reads so
-    headers = [pair for pair in writable_headers(frame) if pair[0].lower() != _REQUEST_ID]
-    return rewritten(frame, headers)
+    said = writable_headers(frame)
+    kept = [pair for pair in said if not _is_ours(pair[0].lower(), is_dead_letter)]
+    return frame if len(kept) == len(frame.headers) else rewritten(frame, kept)
+
+
+def _is_ours(name: str, is_dead_letter: bool) -> bool:
+    return name == _REQUEST_ID or (not is_dead_letter and name in OF_DEAD_LETTERS)
 
 
 def with_header(frame: Frame, name: str, value: str) -> Frame:

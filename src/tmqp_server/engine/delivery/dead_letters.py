@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from tmqp_server.engine.model.message import MARK_CONFIRMED, MARK_HIGH, MARK_WANTS, Message
+from tmqp.names import EXACT_MARK
+from tmqp_server.engine.model.message import (
+    MARK_CONFIRMED,
+    MARK_HIGH,
+    MARK_WANTS,
+    Message,
+    Wires,
+)
 from tmqp_server.engine.model.queues import Queue
 
 __all__ = ["dead_letter"]
 
 
-def dead_letter(message: Message, target: Queue) -> Message:
-    """A copy of *message* for another queue, with nobody left to tell."""
+def dead_letter(
+    message: Message, reason: str, queue: Queue, target: Queue, wires: Wires
+) -> Message:
+    """A copy of *message*, which leaves *queue*, for another one, with nobody left to tell.
+
+    :param reason: ``put-backs``, ``expired`` or ``full``; the copy says so.
+    """
+    place = f"{queue.channel_name.removeprefix(EXACT_MARK)};{queue.queue_id}"
+    wire, more_bytes = wires.dead_letter(message, reason, place)
     target.sequence += 1
     if not message.message_id:
         target.expect_nameless()
@@ -18,8 +32,8 @@ def dead_letter(message: Message, target: Queue) -> Message:
         message.producer,
         target.channel_name,
         target.queue_id,
-        message.size,
-        message.wire,
+        message.size + more_bytes,
+        wire,
         (message.marks & (MARK_HIGH | MARK_WANTS)) | MARK_CONFIRMED,
         target.sequence,
     )

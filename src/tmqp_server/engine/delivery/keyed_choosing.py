@@ -118,7 +118,7 @@ class KeyChooser:
 
     def _key_of(self, queue: Queue, message: Message) -> str:
         try:
-            return self._core.keys.key_of(message)
+            return self._core.wires.key_of(message)
         except Exception:  # noqa: BLE001 - what a door cannot read has no key
             self._outcomes.count_error(queue)
             return ""

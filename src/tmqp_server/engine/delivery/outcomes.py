@@ -339,7 +339,7 @@ class Outcomes:
         self._core.budget -= 1
         queue.counters.displaced += 1
         if queue.options.when_full == DEAD_LETTER:
-            self._give_up(queue, message)
+            self._give_up(queue, message, "full")
             return
         if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
             self.confirm(message, False, _NO_ROOM, "", None)
@@ -465,7 +465,7 @@ class Outcomes:
                 queue.counters.requeued += 1
                 return False
         if queue.options.expired_to_dead_letter:
-            self._give_up(queue, message)
+            self._give_up(queue, message, "expired")
         else:
             queue.counters.expired += 1
             self.settle(queue, message)
@@ -484,7 +484,7 @@ class Outcomes:
         message.marks &= ~(MARK_BACK | MARK_ANSWERED | MARK_NEGATIVE | MARK_UNCOUNTED)
         rare = message.rarely()
         if counts and rare.put_backs >= queue.put_back_limit:
-            self._give_up(queue, message)
+            self._give_up(queue, message, "put-backs")
             return
         if queue.discipline.replaces:
             latest = queue.latest()
@@ -560,7 +560,7 @@ class Outcomes:
             mark = MARK_BACK_START if put_back == PUT_BACK_START else MARK_BACK_END
             message.marks |= mark
 
-    def _give_up(self, queue: Queue, message: Message) -> None:
+    def _give_up(self, queue: Queue, message: Message, reason: str) -> None:
         """Move a message to the queue's dead letters, or drop it when that cannot be.
 
         No handler is asked, so a producer that asked and has not heard is told here.
@@ -581,7 +581,7 @@ class Outcomes:
             return
         queue.counters.dead += 1
         self._core.counters.dead_lettered += 1
-        letter = dead_letter(message, target)
+        letter = dead_letter(message, reason, queue, target, self._core.wires)
         letter.rarely().hops = hops
         self._flights.admit(target, letter)
         if target.temporary:

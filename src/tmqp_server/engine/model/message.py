@@ -41,11 +41,11 @@ __all__ = [
     "MARK_TOGETHER",
     "MARK_UNCOUNTED",
     "MARK_WANTS",
-    "KeyReader",
     "Message",
     "Rare",
     "SubscriptionFilter",
     "Timing",
+    "Wires",
 ]
 
 #: It stands in the high-priority list (F85).
@@ -346,9 +346,18 @@ class SubscriptionFilter:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class KeyReader:
-    """Tells the keys of messages; made by the doors, who alone know what a message says."""
+class Wires:
+    """What the engine needs of the wire forms of messages; made by the doors, who alone know what a
+    message says.  This base knows nothing."""
 
     def key_of(self, message: Message) -> str:
-        """The key of *message*, the same each time; empty if it has none, as this base says."""
+        """The key of *message*, the same each time; empty if it has none."""
         return ""
+
+    def dead_letter(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
+        """The wire form that *message* has as a dead letter, and how many bytes larger it is.
+
+        :param reason: why it is one: ``put-backs``, ``expired`` or ``full``.
+        :param queue_name: the queue that it leaves, ``channel;id``.
+        """
+        return message.wire, 0

@@ -6,8 +6,8 @@ import pytest
 
 from tmqp.constants import TYPE_QUEUE_MESSAGE
 from tmqp.frames import Frame
-from tmqp_server.doors.keys import LetterKeys
 from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.model.client import Origin
 from tmqp_server.engine.model.message import Message
 
@@ -24,7 +24,7 @@ class Owner:
 
 def key_of(wire: object, door: str = "tmqp") -> str:
     message = Message("m", Origin(1, "p", None, None, door), "c", 1, 10, wire, 0, 1)
-    return LetterKeys(Letters([Owner()])).key_of(message)
+    return LetterWires(Letters([Owner()])).key_of(message)
 
 
 def pushed(*headers: tuple[str, str]) -> Frame:

@@ -1,0 +1,95 @@
+"""What the engine needs of messages: their keys, and what they say as dead letters.
+
+The key of a TMQP message is its header ``Group-Key``; that of a message of another protocol is the
+group key of its letter (``letters.py``).  A dead letter has headers that say why it is one; where a
+protocol has no headers it says nothing.  It is pure.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tmqp.constants import MAX_HEADER_BLOCK_BYTES
+from tmqp.extensions import (
+    HEADER_DEAD_LETTER_ATTEMPTS,
+    HEADER_DEAD_LETTER_QUEUE,
+    HEADER_DEAD_LETTER_REASON,
+    HEADER_GROUP_KEY,
+)
+from tmqp.frames import Frame, encode_headers
+from tmqp_server.doors.letters import OF_DEAD_LETTERS, Letters
+from tmqp_server.engine.model.message import Message, Wires
+
+__all__ = ["LetterWires"]
+
+
+#: Half a line end in a header, which cannot be written anew.
+_LINE_ENDS: Final = frozenset("\r\n")
+
+
+class LetterWires(Wires):
+    """Knows what messages say.
+
+    :param letters: reads what came in by doors of other kinds.
+    """
+
+    def __init__(self, letters: Letters) -> None:
+        self._letters = letters
+
+    def key_of(self, message: Message) -> str:
+        """The key of *message*, empty if it has none.
+
+        :raises LookupError: for a message of another protocol that nobody reads.
+        """
+        wire = message.wire
+        if not isinstance(wire, Frame):
+            return self._letters.of_wire(wire, message.producer.door).group_key
+        if not wire.has_header:
+            return ""
+        return wire.header(HEADER_GROUP_KEY) or ""
+
+    def dead_letter(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
+        """The wire form with the headers of a dead letter, and how many bytes larger it is.
+
+        They say what happened first: those of one that is moved on stay.  What a producer has
+        written under their names does not.
+        """
+        headers = [
+            (HEADER_DEAD_LETTER_REASON, reason),
+            (HEADER_DEAD_LETTER_QUEUE, queue_name),
+            (HEADER_DEAD_LETTER_ATTEMPTS, str(message.attempts)),
+        ]
+        wire = message.wire
+        if isinstance(wire, Frame):
+            said = wire.headers if wire.has_header else []
+        else:
+            said = self._letters.of_wire(wire, message.producer.door).headers
+        others = [pair for pair in said if pair[0].lower() not in OF_DEAD_LETTERS]
+        if message.readdressed and len(others) < len(said):
+            return wire, 0
+        if not isinstance(wire, Frame):
+            return self._letters.with_headers(wire, message.producer.door, [*others, *headers])
+        frame = _rewritten(wire, others, headers)
+        return frame, len(frame.raw) - len(wire.raw)
+
+
+def _rewritten(
+    frame: Frame, others: list[tuple[str, str]], headers: list[tuple[str, str]]
+) -> Frame:
+    """The frame with its own headers and these, or without these where they do not fit."""
+    kept = [(key, value) for key, value in others if not _LINE_ENDS.intersection(key + value)]
+    if len(encode_headers([*kept, *headers])) <= MAX_HEADER_BLOCK_BYTES:
+        kept += headers
+    return Frame.build(
+        frame.type,
+        frame.target,
+        frame.content_type,
+        frame.payload,
+        message_id=frame.message_id,
+        source=frame.source,
+        headers=kept,
+        high_priority=frame.high_priority,
+        pending_response=frame.pending_response,
+        pending_acknowledge=frame.pending_acknowledge,
+        ttl=frame.ttl,
+    )

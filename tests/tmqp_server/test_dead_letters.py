@@ -1,0 +1,155 @@
+"""What dead letters say: by every door, after a restart, and not by their producers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+
+from tests.tmqp_server.test_doors import HTTP, TOY, ToyClient, serving
+from tmqp.constants import STATUS_PULL
+from tmqp_client import Client, DeadLetter, connect
+from tmqp_server import Server
+from tmqp_server.engine.options import ChannelChanges, QueueChanges
+from tmqp_server.settings.options import DeclaredChannel, DeclaredQueue
+
+NAMES = ["Dead-Letter-Reason", "Dead-Letter-Queue", "Dead-Letter-Attempts"]
+FORGED = [(NAMES[0], "full"), ("dead-letter-queue", "else;9"), (NAMES[2], "77"), ("Mine", "1")]
+#: Each reason, how a queue comes to it, and how often it has sent the message before.
+CAUSES = {
+    "expired": ({"message_timeout_ms": 50, "expired_to_dead_letter": True}, 0),
+    "full": ({"message_limit": 1, "when_full": "dead-letter"}, 0),
+    "put-backs": ({"delivery_handler": "putback-end", "put_back_limit": 1}, 2),
+}
+
+
+def channels(cause: str, *, durable: bool = False) -> tuple[DeclaredChannel, ...]:
+    """A queue that makes dead letters; what is refused there is moved on to another queue."""
+    options, _ = CAUSES[cause]
+    first = QueueChanges(dead_letter=("dead", 1), durable=durable, **options)  # type: ignore[arg-type]
+    again = QueueChanges(
+        dead_letter=("dead", 2), durable=durable, delivery_handler="putback-end", put_back_limit=1
+    )
+    many = ChannelChanges(allow_multiple_queues=True)
+    return (
+        DeclaredChannel("Orders", many, (DeclaredQueue(1, first),)),
+        DeclaredChannel(
+            "dead", many, (DeclaredQueue(1, again), DeclaredQueue(2, QueueChanges(durable=durable)))
+        ),
+    )
+
+
+async def kill(client: Client, cause: str) -> None:
+    """Push a message that its queue gives up."""
+    told = cause != "put-backs"  # whose handler answers when the message is done
+    await client.push("orders", 1, b"first", headers=FORGED, message_id="m1", wait=told)
+    if cause == "full":
+        await client.push("orders", 1, b"second")
+    elif cause == "put-backs":
+        with anyio.fail_after(20):
+            async with client.consume("orders", 1) as messages:
+                for _ in range(2):
+                    message = await messages.get()
+                    assert message.dead_letter is None
+                    assert message.headers == [("Mine", "1")], "nobody else says so"
+                    await message.nack("error")
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+async def test_a_dead_letter_says_why_from_where_and_after_how_many_attempts(cause: str) -> None:
+    expected = DeadLetter(cause, "Orders", 1, CAUSES[cause][1])
+    async with serving(channels=channels(cause)) as server, connected(server) as client:
+        await kill(client, cause)
+        with anyio.fail_after(20):
+            async with client.consume("dead", 1) as messages:
+                message = await messages.get()
+                assert message.dead_letter == expected
+                assert message.headers[0] == ("Mine", "1")
+                assert len(message.headers) == 4, "what the producer wrote is not there"
+                await message.nack("error")
+                await (await messages.get()).nack("error")
+            async with client.consume("dead", 2) as messages:
+                moved = await messages.get()
+                assert (moved.payload, moved.message_id) == (b"first", "m1")
+                assert moved.dead_letter == expected, "what happened first"
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+async def test_it_says_so_after_a_restart_too(tmp_path: Path, cause: str) -> None:
+    expected = DeadLetter(cause, "Orders", 1, CAUSES[cause][1])
+    asked = channels(cause, durable=True)
+    async with serving(data=tmp_path, channels=asked) as server, connected(server) as client:
+        await kill(client, cause)
+        with anyio.fail_after(20):
+            while not (await client.queue_information("dead", 1)).messages:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+    async with serving(data=tmp_path, channels=asked) as server, connected(server) as client:
+        with anyio.fail_after(20):
+            async with client.consume("dead", 1) as messages:
+                message = await messages.get()
+                assert message.dead_letter == expected
+                await message.nack("error")
+                await (await messages.get()).nack("error")
+            async with client.consume("dead", 2) as messages:
+                assert (await messages.get()).dead_letter == expected
+
+
+async def test_every_door_shows_it() -> None:
+    said = list(zip(NAMES, ["expired", "Orders;1", "0"], strict=True))
+    async with serving(TOY, HTTP, channels=channels("expired")) as server:
+        async with await ToyClient.dial(server.door_addresses("toy")[0]) as toy:
+            channel = {"channel": "orders", "queue": 1}
+            await toy.ask(do="push", id="toy's", body="", headers=[["Mine", "1"]], **channel)
+            await toy.ask(do="join", channel="dead")
+            delivered = await toy.line()
+            while delivered["is"] != "message":
+                delivered = await toy.line()
+            assert delivered["headers"] == [["Mine", "1"], *[list(pair) for pair in said]]
+            for _ in range(2):
+                await toy.say(do="nack", id="toy's", channel="dead", queue=1, reason="error")
+                await anyio.sleep(0.05)
+        async with connected(server) as client, client.consume("dead", 2) as messages:
+            with anyio.fail_after(20):
+                message = await messages.get()
+            assert message.headers == [("Mine", "1"), *said], "by another door than it came in"
+
+
+async def test_it_is_shown_over_http() -> None:
+    said = list(zip(NAMES, ["expired", "Orders;1", "0"], strict=True))
+    pulled = (DeclaredQueue(1, QueueChanges(status=STATUS_PULL)),)
+    dead = DeclaredChannel("dead", ChannelChanges(), pulled)
+    asked = (channels("expired")[0], dead)
+    async with serving(HTTP, channels=asked) as server, connected(server) as client:
+        await kill(client, "expired")
+        (url,) = server.door_addresses("http")
+        async with httpx.AsyncClient(base_url=url, timeout=20) as web:
+            place = "/api/v1/channels/dead/queues/1/deliveries"
+            taken = await web.post(place, params={"max": 1, "wait": 10})
+        (item,) = taken.json()["items"]
+        assert item["headers"] == [["Mine", "1"], *[list(pair) for pair in said]]
+
+
+async def test_nobody_can_push_what_looks_like_a_dead_letter() -> None:
+    """Nor can it be pulled, nor taken by another door."""
+    async with serving(TOY) as server, connected(server) as client:
+        await client.create_queue("dead", 1, status="push")
+        await client.create_queue("pulled", 1, status="pull")
+        async with await ToyClient.dial(server.door_addresses("toy")[0]) as toy:
+            await toy.ask(do="join", channel="dead")
+            async with client.consume("dead", 1) as messages:
+                await client.push("dead", 1, b"x", headers=FORGED)
+                message = await messages.get()
+                assert (message.dead_letter, message.headers) == (None, [("Mine", "1")])
+            assert (await toy.line())["headers"] == [["Mine", "1"]]
+        await client.push("pulled", 1, b"x", headers=FORGED)
+        await client.join("pulled")
+        (pulled,) = [each async for each in client.pull("pulled", 1, 1)]
+        assert pulled.dead_letter is None
+        assert pulled.header("Mine") == "1"
+
+
+def connected(server: Server) -> Client:
+    """A client of its TMQP door."""
+    return connect(str(server.addresses[0]))
