@@ -30,14 +30,16 @@ def channels(cause: str, *, durable: bool = False) -> tuple[DeclaredChannel, ...
     options, _ = CAUSES[cause]
     first = QueueChanges(dead_letter=("dead", 1), durable=durable, **options)  # type: ignore[arg-type]
     again = QueueChanges(
-        dead_letter=("dead", 2), durable=durable, delivery_handler="putback-end", put_back_limit=1
+        dead_letter=("graves", 2), durable=durable, delivery_handler="putback-end", put_back_limit=1
     )
-    many = ChannelChanges(allow_multiple_queues=True)
-    return (
-        DeclaredChannel("Orders", many, (DeclaredQueue(1, first),)),
-        DeclaredChannel(
-            "dead", many, (DeclaredQueue(1, again), DeclaredQueue(2, QueueChanges(durable=durable)))
-        ),
+    places = (
+        ("Orders", 1, first),
+        ("dead", 1, again),
+        ("graves", 2, QueueChanges(durable=durable)),
+    )
+    return tuple(
+        DeclaredChannel(name, ChannelChanges(), (DeclaredQueue(queue_id, changes),))
+        for name, queue_id, changes in places
     )
 
 
@@ -70,7 +72,7 @@ async def test_a_dead_letter_says_why_from_where_and_after_how_many_attempts(cau
                 assert len(message.headers) == 4, "what the producer wrote is not there"
                 await message.nack("error")
                 await (await messages.get()).nack("error")
-            async with client.consume("dead", 2) as messages:
+            async with client.consume("graves", 2) as messages:
                 moved = await messages.get()
                 assert (moved.payload, moved.message_id) == (b"first", "m1")
                 assert moved.dead_letter == expected, "what happened first"
@@ -92,26 +94,29 @@ async def test_it_says_so_after_a_restart_too(tmp_path: Path, cause: str) -> Non
                 assert message.dead_letter == expected
                 await message.nack("error")
                 await (await messages.get()).nack("error")
-            async with client.consume("dead", 2) as messages:
+            async with client.consume("graves", 2) as messages:
                 assert (await messages.get()).dead_letter == expected
 
 
 async def test_every_door_shows_it() -> None:
     said = list(zip(NAMES, ["expired", "Orders;1", "0"], strict=True))
-    async with serving(TOY, HTTP, channels=channels("expired")) as server:
-        async with await ToyClient.dial(server.door_addresses("toy")[0]) as toy:
-            channel = {"channel": "orders", "queue": 1}
-            await toy.ask(do="push", id="toy's", body="", headers=[["Mine", "1"]], **channel)
-            await toy.say(do="join", channel="dead")
-            for _ in range(2):
-                while (delivered := await toy.line())["is"] != "message":
-                    pass
-                assert delivered["headers"] == [["Mine", "1"], *[list(pair) for pair in said]]
-                await toy.say(do="nack", id="toy's", channel="dead", queue=1, reason="error")
-            async with connected(server) as client, client.consume("dead", 2) as messages:
-                with anyio.fail_after(20):
-                    message = await messages.get()
-                assert message.headers == [("Mine", "1"), *said], "by another door than it came in"
+    async with (
+        serving(TOY, channels=channels("expired")) as server,
+        await ToyClient.dial(server.door_addresses("toy")[0]) as toy,
+        connected(server) as client,
+    ):
+        channel = {"channel": "orders", "queue": 1}
+        await toy.ask(do="push", id="toy's", body="", headers=[["Mine", "1"]], **channel)
+        await toy.say(do="join", channel="dead")
+        for _ in range(2):
+            while (delivered := await toy.line())["is"] != "message":
+                pass
+            assert delivered["headers"] == [["Mine", "1"], *[list(pair) for pair in said]]
+            await toy.say(do="nack", id="toy's", channel="dead", queue=1, reason="error")
+        async with client.consume("graves", 2) as messages:
+            with anyio.fail_after(20):
+                message = await messages.get()
+            assert message.headers == [("Mine", "1"), *said], "by another door than it came in"
 
 
 async def test_it_is_shown_over_http() -> None:
