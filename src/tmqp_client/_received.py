@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from tmqp.frames import Frame
-from tmqp_client.dead_letters import DeadLetter, dead_letter_of
 from tmqp_client.parts import parts_of
 
 if TYPE_CHECKING:
@@ -50,11 +49,6 @@ class ReceivedMessage:
         :raises MalformedParts: when what the sender named does not fit the payload.
         """
         return parts_of(self.frame)
-
-    @property
-    def dead_letter(self) -> DeadLetter | None:
-        """Why it was moved to a queue of dead letters; None where it was not."""
-        return dead_letter_of(self.frame)
 
     @property
     def headers(self) -> list[tuple[str, str]]:

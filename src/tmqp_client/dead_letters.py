@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import attrs
+from typing import NamedTuple, Protocol
 
 from tmqp.extensions import (
     HEADER_DEAD_LETTER_ATTEMPTS,
     HEADER_DEAD_LETTER_QUEUE,
     HEADER_DEAD_LETTER_REASON,
 )
-from tmqp.frames import Frame
 
-__all__ = ["DeadLetter", "dead_letter_of"]
+__all__ = ["DeadLetter"]
 
 
-@attrs.frozen
-class DeadLetter:
+class _HasHeaders(Protocol):
+    """A message, of the async client or the blocking one, or a frame."""
+
+    def header(self, name: str) -> str | None: ...
+
+
+class DeadLetter(NamedTuple):
     """Why a message was moved to a queue of dead letters, when that happened first.
 
-    Attributes: ``reason`` is ``put-backs`` (it was put back too often), ``expired`` or ``full`` (it
-    made way in a full queue); ``channel`` and ``queue_id`` name the queue that it was moved from;
-    ``attempts`` is how often that queue had sent it.
+    :ivar reason: ``put-backs`` (it was put back too often), ``expired`` or ``full`` (it made way in
+        a full queue).
+    :ivar channel: the channel of the queue that it was moved from.
+    :ivar queue_id: that queue.
+    :ivar attempts: how often that queue had sent it.
     """
 
     reason: str
@@ -28,15 +34,15 @@ class DeadLetter:
     queue_id: int
     attempts: int
 
-
-def dead_letter_of(frame: Frame) -> DeadLetter | None:
-    """What the headers of a message say; None for one that is no dead letter."""
-    reason = frame.header(HEADER_DEAD_LETTER_REASON)
-    channel, _, queue_id = (frame.header(HEADER_DEAD_LETTER_QUEUE) or "").rpartition(";")
-    attempts = frame.header(HEADER_DEAD_LETTER_ATTEMPTS) or ""
-    if reason is None or not _is_number(queue_id) or not _is_number(attempts):
-        return None
-    return DeadLetter(reason, channel, int(queue_id), int(attempts))
+    @classmethod
+    def of(cls, message: _HasHeaders) -> DeadLetter | None:
+        """What the headers of a message say; None for one that is no dead letter."""
+        reason = message.header(HEADER_DEAD_LETTER_REASON)
+        channel, _, queue_id = (message.header(HEADER_DEAD_LETTER_QUEUE) or "").rpartition(";")
+        attempts = message.header(HEADER_DEAD_LETTER_ATTEMPTS) or ""
+        if reason is None or not _is_number(queue_id) or not _is_number(attempts):
+            return None
+        return cls(reason, channel, int(queue_id), int(attempts))
 
 
 def _is_number(text: str) -> bool:

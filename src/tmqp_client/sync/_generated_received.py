@@ -19,7 +19,6 @@ from tmqp_client.consumer import ConsumerIterator as AsyncConsumerIterator
 from tmqp_client.consumer import TemporaryQueue as AsyncTemporaryQueue
 from tmqp_client.custom import CustomMessage as AsyncCustomMessage
 from tmqp_client.custom import CustomMessages as AsyncCustomMessages
-from tmqp_client.dead_letters import DeadLetter
 from tmqp_client.direct import DirectMessage as AsyncDirectMessage
 from tmqp_client.direct import DirectMessages as AsyncDirectMessages
 from tmqp_client.events import AnyEvent
@@ -154,11 +153,6 @@ class Message(Blocking[AsyncMessage]):
         return self._wrapped.parts
 
     @property
-    def dead_letter(self) -> DeadLetter | None:
-        """As :attr:`tmqp_client.Message.dead_letter`."""
-        return self._wrapped.dead_letter
-
-    @property
     def headers(self) -> list[tuple[str, str]]:
         """As :attr:`tmqp_client.Message.headers`."""
         return self._wrapped.headers
@@ -244,11 +238,6 @@ class DirectMessage(Blocking[AsyncDirectMessage]):
     def parts(self) -> list[bytes]:
         """As :attr:`tmqp_client.DirectMessage.parts`."""
         return self._wrapped.parts
-
-    @property
-    def dead_letter(self) -> DeadLetter | None:
-        """As :attr:`tmqp_client.DirectMessage.dead_letter`."""
-        return self._wrapped.dead_letter
 
     @property
     def headers(self) -> list[tuple[str, str]]:
@@ -483,11 +472,6 @@ class CustomMessage(Blocking[AsyncCustomMessage]):
     def parts(self) -> list[bytes]:
         """As :attr:`tmqp_client.CustomMessage.parts`."""
         return self._wrapped.parts
-
-    @property
-    def dead_letter(self) -> DeadLetter | None:
-        """As :attr:`tmqp_client.CustomMessage.dead_letter`."""
-        return self._wrapped.dead_letter
 
     @property
     def headers(self) -> list[tuple[str, str]]:

@@ -129,6 +129,9 @@ def test_a_message_of_another_protocol_is_read_in_its_tmqp_form() -> None:
             letter.headers.append(("Sort", "order"))
             return letter
 
+        def with_headers(self, wire: object, headers: list[tuple[str, str]]) -> tuple[object, int]:
+            return wire, 0
+
     strange = Message("m", Origin(1, "p", None, None, "other"), "c", 1, 3, b"raw", 0, 1)
     for found in (filter_of("headers", "sort=order"), filter_of("prefix", "hell")):
         read_by(found, Letters([Owner()]))

@@ -17,7 +17,11 @@ from tmqp.constants import (
 from tmqp.frames import Frame, encode_headers
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.native.answers import response_frame
-from tmqp_server.doors.native.rewriting import rewritten, without_ours, writable_headers
+from tmqp_server.doors.native.rewriting import (
+    rewritten,
+    without_dead_letter_headers,
+    writable_headers,
+)
 from tmqp_server.engine.commands import Pull
 from tmqp_server.engine.effects import AnswerPull, DeliverPulled
 
@@ -101,8 +105,8 @@ def pulled_message(effect: DeliverPulled, letters: Letters) -> bytes:
     message = effect.message
     assert isinstance(request, Frame), "the token of every request is its frame"
     frame = letters.frame_of(message, effect.channel)
-    if frame.has_header:
-        frame = without_ours(frame, is_dead_letter=message.readdressed)
+    if frame.has_header and not message.readdressed:
+        frame = without_dead_letter_headers(frame)
     headers = [
         (_REQUEST_ID, request.message_id),
         (_COUNT, str(effect.count)),

@@ -9,7 +9,13 @@ from tmqp.constants import HEADER_REQUEST_ID
 from tmqp.frames import Frame
 from tmqp_server.doors.letters import OF_DEAD_LETTERS
 
-__all__ = ["rewritten", "with_header", "without_ours", "writable_headers"]
+__all__ = [
+    "rewritten",
+    "with_header",
+    "without_dead_letter_headers",
+    "without_ours",
+    "writable_headers",
+]
 
 _REQUEST_ID: Final = HEADER_REQUEST_ID.lower()
 _REQUEST_ID_BYTES: Final = _REQUEST_ID.encode()
@@ -29,6 +35,14 @@ def without_ours(frame: Frame, *, is_dead_letter: bool) -> Frame:
     said = writable_headers(frame)
     kept = [pair for pair in said if not _is_ours(pair[0].lower(), is_dead_letter)]
     return frame if len(kept) == len(frame.headers) else rewritten(frame, kept)
+
+
+def without_dead_letter_headers(frame: Frame) -> Frame:
+    """The frame without the headers that only the server writes, and on dead letters only."""
+    if frame.header_block.lower().find(_DEAD_LETTER_BYTES) < 0:
+        return frame
+    said = writable_headers(frame)
+    return rewritten(frame, [pair for pair in said if pair[0].lower() not in OF_DEAD_LETTERS])
 
 
 def _is_ours(name: str, is_dead_letter: bool) -> bool:
