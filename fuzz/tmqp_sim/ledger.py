@@ -130,6 +130,9 @@ class Ledger:
         self.sendings: dict[tuple[tuple[str, int], str], int] = {}
         self._correspondence = Correspondence(world)
         self._promises = Promises(world, max_in_flight)
+        #: Whether a queue has messages on disk only.  Where consumers choose, those are examined
+        #: when they are fetched, and others may go before them (seed 103784).
+        self.has_spilled: Callable[[tuple[str, int]], bool] = _never
         #: The server passes every answer on.
         self.trusting = False
         self._passes: list[Hand] = []
@@ -473,6 +476,7 @@ class Ledger:
             and self.wishes.of_kind(place, key, waiting, kind)
             and not place.expiry_s
             and place.kind != "fan"
+            and not (place.kinds and self.has_spilled(key))
         ):
             raise Violation("order", f"{uid} of {place} overtakes high-priority {waiting}")
         order = (key[0], key[1], high, kind)
@@ -588,3 +592,7 @@ class Ledger:
         """What waits in a queue is removed on purpose."""
         assert isinstance(command, ClearMessages)
         self.high_waiting.pop((command.channel, command.queue_id), None)
+
+
+def _never(_key: tuple[str, int]) -> bool:
+    return False

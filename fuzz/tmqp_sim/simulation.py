@@ -153,7 +153,7 @@ class Simulation:
             self.movers.append(mover)
             self.good.append(mover)
             self.world.at(0.007, mover.connect)
-        self.tenants = Tenants(self, plan.memory_bytes)
+        self.tenants = Tenants(self, plan.memory_bytes, fails=plan.fails)
         self.bad: list[
             Consumer | Forger | Stranger | Meddler | Raw | Crowd | WebPuller | Viewer | Tenant
         ] = []

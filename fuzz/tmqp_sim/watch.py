@@ -96,6 +96,7 @@ class WatchedBroker(Broker):
     ) -> None:
         super().__init__(limits, options, handlers)
         self.ledger = ledger
+        ledger.has_spilled = self._has_spilled
         self._outside = outside
         #: It has a bug at its deadlines.
         self._fails = world.child("broker") if fails else None
@@ -408,6 +409,10 @@ class WatchedBroker(Broker):
             raise Violation("memory", f"{push!r}: {core.total_bytes} bytes, {most} allowed")
         if before + size + MESSAGE_OVERHEAD_BYTES > most:
             self._world.mark("memory full")
+
+    def _has_spilled(self, key: tuple[str, int]) -> bool:
+        there = [each for each in self.queues() if (each.channel_name, each.queue_id) == key]
+        return any(each.spilled for each in there)
 
     def _check_overtaken(self, key: tuple[str, int]) -> None:
         count = self.ledger.overtaken.pop(key, 0)
