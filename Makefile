@@ -69,7 +69,7 @@ demo: $(RUNS) ## watch real messages go through a real broker (under a minute)
 test: $(READY) ## run the tests, but for the long ones (minutes)
 	$(call run_tests,src,interpreted,not long)
 
-test-long: $(READY) ## run the tests that kill processes and start clusters for minutes
+test-long: $(READY) ## run the tests that take long: floods, kills, clusters (eight minutes)
 	$(call run_tests,src,interpreted,long)
 
 quick: $(READY) ## run the tests that need no broker and no Spark: for work (under a minute)
