@@ -131,7 +131,7 @@ class Ledger:
         self._correspondence = Correspondence(world)
         self._promises = Promises(world, max_in_flight)
         #: Whether a queue has messages on disk only.  Where consumers choose, those are examined
-        #: when they are fetched, and others may go before them (seed 103784).
+        #: when they are fetched, and others may go before them (seeds 103784, 129643).
         self.has_spilled: Callable[[tuple[str, int]], bool] = _never
         #: The server passes every answer on.
         self.trusting = False
@@ -476,7 +476,7 @@ class Ledger:
             and self.wishes.of_kind(place, key, waiting, kind)
             and not place.expiry_s
             and place.kind != "fan"
-            and not (place.kinds and self.has_spilled(key))
+            and not ((place.kinds or place.groups) and self.has_spilled(key))
         ):
             raise Violation("order", f"{uid} of {place} overtakes high-priority {waiting}")
         order = (key[0], key[1], high, kind)
