@@ -96,10 +96,10 @@ _TRACESTATE: Final = "tracestate"
 _PROPERTY_TYPES: Final = "Property-Types"
 _PROPERTY_TYPES_KEY: Final = "property-types"
 
+#: Names in lower case of the headers that the server alone writes, on dead letters.
+OF_DEAD_LETTERS: Final = frozenset([name.lower() for name in DEAD_LETTER_HEADERS])
 #: Names in lower case that a header of another protocol must not have on the TMQP wire: those of
 #: fields, and those that a TMQP server or client reads.
-#: The server alone writes these, on dead letters.
-OF_DEAD_LETTERS: Final = frozenset([name.lower() for name in DEAD_LETTER_HEADERS])
 RESERVED_HEADERS: Final = frozenset(
     (
         "content-type",

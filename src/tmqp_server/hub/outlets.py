@@ -184,11 +184,12 @@ class Outlets:
 
     def begin_tls(self, number: int) -> bool:
         """Charge what TLS takes; False if there is no memory for it."""
-        if number not in self.secured and not self._broker.has_room_for_client(TLS_BYTES):
+        if number in self.secured:
+            return True
+        if not self._broker.has_room_for_client(TLS_BYTES):
             return False
-        if number not in self.secured:
-            self.secured[number] = None
-            self._broker.charge(TLS_BYTES)
+        self.secured[number] = None
+        self._broker.charge(TLS_BYTES)
         return True
 
     def weigh(self, number: int, session: DoorSession) -> bool:

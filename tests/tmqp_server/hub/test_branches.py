@@ -268,7 +268,7 @@ def test_a_removed_channel_is_told_to_each_branch() -> None:
     assert toy.take() == [{"is": "left", "branch": 1}, {"is": "left", "branch": 2}]
 
 
-def test_a_connection_that_comes_back_takes_over_from_the_one_with_branches() -> None:
+def test_what_comes_late_for_a_branch_of_a_closed_connection_is_counted() -> None:
     world = World()
     admin = Peer(world, "admin")
     round_robin(world, admin)

@@ -21,6 +21,8 @@ _REQUEST_ID: Final = HEADER_REQUEST_ID.lower()
 _REQUEST_ID_BYTES: Final = _REQUEST_ID.encode()
 #: As their names begin.
 _DEAD_LETTER_BYTES: Final = b"dead-letter-"
+_THE_REQUEST_ID: Final = frozenset([_REQUEST_ID])
+_OURS: Final = _THE_REQUEST_ID | OF_DEAD_LETTERS
 
 
 def without_ours(frame: Frame, *, is_dead_letter: bool) -> Frame:
@@ -32,21 +34,21 @@ def without_ours(frame: Frame, *, is_dead_letter: bool) -> Frame:
     block = frame.header_block.lower()
     if block.find(_REQUEST_ID_BYTES) < 0 and (is_dead_letter or block.find(_DEAD_LETTER_BYTES) < 0):
         return frame
-    said = writable_headers(frame)
-    kept = [pair for pair in said if not _is_ours(pair[0].lower(), is_dead_letter)]
-    return frame if len(kept) == len(frame.headers) else rewritten(frame, kept)
+    return _without(frame, _THE_REQUEST_ID if is_dead_letter else _OURS)
 
 
 def without_dead_letter_headers(frame: Frame) -> Frame:
     """The frame without the headers that only the server writes, and on dead letters only."""
     if frame.header_block.lower().find(_DEAD_LETTER_BYTES) < 0:
         return frame
+    return _without(frame, OF_DEAD_LETTERS)
+
+
+def _without(frame: Frame, names: frozenset[str]) -> Frame:
+    """The frame without the headers of these names; as it is where only a value reads so."""
     said = writable_headers(frame)
-    return rewritten(frame, [pair for pair in said if pair[0].lower() not in OF_DEAD_LETTERS])
-
-
-def _is_ours(name: str, is_dead_letter: bool) -> bool:
-    return name == _REQUEST_ID or (not is_dead_letter and name in OF_DEAD_LETTERS)
+    kept = [pair for pair in said if pair[0].lower() not in names]
+    return frame if len(kept) == len(said) else rewritten(frame, kept)
 
 
 def with_header(frame: Frame, name: str, value: str) -> Frame:
