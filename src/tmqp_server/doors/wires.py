@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from tmqp.constants import MAX_HEADER_BLOCK_BYTES
+from tmqp.errors import LocalProtocolError
 from tmqp.extensions import (
     HEADER_DEAD_LETTER_ATTEMPTS,
     HEADER_DEAD_LETTER_QUEUE,
     HEADER_DEAD_LETTER_REASON,
     HEADER_GROUP_KEY,
 )
-from tmqp.frames import Frame, encode_headers
+from tmqp.frames import Frame
 from tmqp_server.doors.letters import OF_DEAD_LETTERS, Letters
 from tmqp_server.engine.model.message import Message, Wires
 
@@ -52,8 +52,15 @@ class LetterWires(Wires):
         """The wire form with the headers of a dead letter, and how many bytes larger it is.
 
         They say what happened first: those of one that is moved on stay.  What a producer has
-        written under their names does not.
+        written under their names does not.  A message that nobody reads, or that cannot be written
+        anew, stays as it is: its move must not fail for that.
         """
+        try:
+            return self._headed(message, reason, queue_name)
+        except (LookupError, LocalProtocolError):
+            return message.wire, 0
+
+    def _headed(self, message: Message, reason: str, queue_name: str) -> tuple[object, int]:
         headers = [
             (HEADER_DEAD_LETTER_REASON, reason),
             (HEADER_DEAD_LETTER_QUEUE, queue_name),
@@ -69,17 +76,15 @@ class LetterWires(Wires):
             return wire, 0
         if not isinstance(wire, Frame):
             return self._letters.with_headers(wire, message.producer.door, [*others, *headers])
-        frame = _rewritten(wire, others, headers)
+        try:
+            frame = _rewritten(wire, [*others, *headers])
+        except LocalProtocolError:  # there is no room for more
+            frame = _rewritten(wire, others)
         return frame, len(frame.raw) - len(wire.raw)
 
 
-def _rewritten(
-    frame: Frame, others: list[tuple[str, str]], headers: list[tuple[str, str]]
-) -> Frame:
-    """The frame with its own headers and these, or without these where they do not fit."""
-    kept = [(key, value) for key, value in others if not _LINE_ENDS.intersection(key + value)]
-    if len(encode_headers([*kept, *headers])) <= MAX_HEADER_BLOCK_BYTES:
-        kept += headers
+def _rewritten(frame: Frame, headers: list[tuple[str, str]]) -> Frame:
+    """The frame with these headers for its own, but for those that cannot be written."""
     return Frame.build(
         frame.type,
         frame.target,
@@ -87,7 +92,7 @@ def _rewritten(
         frame.payload,
         message_id=frame.message_id,
         source=frame.source,
-        headers=kept,
+        headers=[pair for pair in headers if not _LINE_ENDS.intersection(pair[0] + pair[1])],
         high_priority=frame.high_priority,
         pending_response=frame.pending_response,
         pending_acknowledge=frame.pending_acknowledge,

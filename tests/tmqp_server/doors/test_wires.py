@@ -1,11 +1,13 @@
-"""The keys of messages, as doors read them."""
+"""What doors know of messages for the engine: their keys, and what they say as dead letters."""
 
 from __future__ import annotations
 
 import pytest
 
-from tmqp.constants import TYPE_QUEUE_MESSAGE
+from tmqp.codec import FrameDecoder
+from tmqp.constants import MAX_HEADER_BLOCK_BYTES, TYPE_QUEUE_MESSAGE
 from tmqp.frames import Frame
+from tmqp.testing import write_frame
 from tmqp_server.doors.letters import Letter, Letters
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.model.client import Origin
@@ -53,3 +55,33 @@ def test_a_message_of_another_protocol() -> None:
     assert key_of(letter, "letters") == "customer-7"
     with pytest.raises(LookupError):
         key_of(letter, "nobody")
+
+
+def as_dead_letter(wire: object, door: str = "tmqp") -> tuple[object, int]:
+    message = Message("m", Origin(1, "p", None, None, door), "c", 1, 10, wire, 0, 1)
+    return LetterWires(Letters([Owner()])).dead_letter(message, "expired", "c;1")
+
+
+@pytest.mark.parametrize("spare", [0, 1, 2, 60])
+def test_a_full_header_block_without_its_last_line_end_failed_at_every_deadline(spare: int) -> None:
+    """Written anew it ends with one, which is too much: such a message says nothing more."""
+    block = b"k:" + b"v" * (MAX_HEADER_BLOCK_BYTES - 2 - spare)
+    (frame,) = FrameDecoder().feed(write_frame(message_id=b"m", header_block=block))
+    wire, more = as_dead_letter(frame)
+    assert isinstance(wire, Frame)
+    assert wire.headers == frame.headers
+    assert len(wire.raw) == len(frame.raw) + more
+
+
+def test_a_full_header_block_does_not_keep_what_a_producer_forged() -> None:
+    forged = b"Dead-Letter-Reason:full\r\n"
+    block = forged + b"k:" + b"v" * (MAX_HEADER_BLOCK_BYTES - len(forged) - 2)
+    (frame,) = FrameDecoder().feed(write_frame(message_id=b"m", header_block=block))
+    wire, _ = as_dead_letter(frame)
+    assert isinstance(wire, Frame)
+    assert [key for key, _ in wire.headers] == ["k"]
+
+
+def test_a_dead_letter_that_nobody_reads_stays_as_it_is() -> None:
+    letter = Letter(b"x")
+    assert as_dead_letter(letter, "nobody") == (letter, 0)
