@@ -128,7 +128,7 @@ class Connections:
         out = Outbound(number, wire, host, self.marks)
         self._outs[number] = out
         try:
-            self.hub.open(number, door, now)
+            self.hub.open(number, door, now, wire.peer)
             self._watch(out, now)
             if self._closing:
                 self.hub.close(number, self._closing, now)
