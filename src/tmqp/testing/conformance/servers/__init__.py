@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.testing.conformance.cases import Case
-from tmqp.testing.conformance.servers import discipline, preamble
+from tmqp.testing.conformance.servers import ack, direct, discipline, event, preamble, pull, router
 
 __all__ = ["SERVER_CASES"]
 
 #: Every case for servers, in the order of the groups.
-SERVER_CASES: Final[tuple[Case, ...]] = (*preamble.CASES, *discipline.CASES)
+SERVER_CASES: Final[tuple[Case, ...]] = (
+    *preamble.CASES,
+    *discipline.CASES,
+    *ack.CASES,
+    *pull.CASES,
+    *direct.CASES,
+    *router.CASES,
+    *event.CASES,
+)

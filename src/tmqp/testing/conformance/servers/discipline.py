@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from tmqp.constants import Operation
 from tmqp.testing.conformance.cases import Case, case
@@ -38,7 +38,7 @@ def _queue(status: str, body: bytes = _NO_ACKNOWLEDGE, line: str = "p", **more: 
     return create_queue(line, "$ch", 1, body, Queue_Status=status, **more)
 
 
-def _messages(*texts: str, **fields: str) -> list[Message]:
+def _messages(*texts: str, **fields: Any) -> list[Message]:
     return [
         queue_message("$ch", 1, text.encode(), message_id=f"id-{text}", **fields) for text in texts
     ]
