@@ -5,9 +5,37 @@ from __future__ import annotations
 from typing import Final
 
 from tmqp.testing.conformance.cases import Case
-from tmqp.testing.conformance.servers import frame, hello, preamble
+from tmqp.testing.conformance.servers import (
+    channel,
+    chop,
+    durability,
+    error,
+    frame,
+    hello,
+    keepalive,
+    limits,
+    perf,
+    preamble,
+    queue,
+    queue_options,
+    security,
+)
 
 __all__ = ["SERVER_CASES"]
 
 #: Every case for servers, in the order of the groups.
-SERVER_CASES: Final[tuple[Case, ...]] = (*preamble.CASES, *hello.CASES, *frame.CASES)
+SERVER_CASES: Final[tuple[Case, ...]] = (
+    *preamble.CASES,
+    *hello.CASES,
+    *frame.CASES,
+    *chop.CASES,
+    *keepalive.CASES,
+    *channel.CASES,
+    *queue.CASES,
+    *queue_options.CASES,
+    *error.CASES,
+    *limits.CASES,
+    *durability.CASES,
+    *security.CASES,
+    *perf.CASES,
+)
