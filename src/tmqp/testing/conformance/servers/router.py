@@ -77,7 +77,7 @@ def _unreached(slug: str, title: str, *steps: list[Step]) -> tuple[Case, ...]:
     return (
         case(
             f"server.router.{slug}-acknowledge",
-            f"{title}: a publisher that waits for an acknowledgement gets a negative one",
+            f"{title}: the publisher's acknowledgement is negative",
             why,
             "F123",
             *connect("a"),
@@ -91,7 +91,7 @@ def _unreached(slug: str, title: str, *steps: list[Step]) -> tuple[Case, ...]:
         ),
         case(
             f"server.router.{slug}-response",
-            f"{title}: a publisher that waits for a response gets 404",
+            f"{title}: the publisher's response is 404",
             why,
             "F123",
             *connect("a"),
@@ -102,7 +102,7 @@ def _unreached(slug: str, title: str, *steps: list[Step]) -> tuple[Case, ...]:
         ),
         case(
             f"server.router.{slug}-silent",
-            f"{title}: a publisher that waits for nothing gets nothing",
+            f"{title}: a publisher that asked for nothing gets nothing",
             "An answer that nobody waits for is noise.",
             "F123",
             *connect("a"),
@@ -438,7 +438,7 @@ _BINDINGS: Final = (
     ),
     case(
         "server.router.delivered-acknowledge",
-        "A publisher that waits for an acknowledgement gets one when it was delivered",
+        "A publisher that asks for an acknowledgement gets it after the delivery",
         "A publisher may want to know that somebody got its message.",
         "F123",
         *connect("a"),
@@ -452,7 +452,7 @@ _BINDINGS: Final = (
     ),
     case(
         "server.router.delivered-response",
-        "A publisher that waits for a response gets 0 when it was delivered",
+        "A publisher that asks for a response gets 0 after the delivery",
         "A publisher may want to know that somebody got its message.",
         "F123",
         *connect("a"),
