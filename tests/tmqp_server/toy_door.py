@@ -3,7 +3,8 @@
 Requests: ``{"do": "connect", "id": ...}``, ``join``, ``leave``, ``push``, ``pull``, ``ack``,
 ``nack`` and ``send`` (to another client); ``open`` and ``close`` for a ``branch``, counted from 1,
 which may then ``join``, ``leave``, ``ack`` and ``nack``; ``tls`` changes to TLS, after the answer
-and before anything else is said.  A message's contents are the keys of
+and before anything else is said.  Over UDP each datagram is whole lines, and each line that is sent
+is one datagram.  A message's contents are the keys of
 :data:`FIELDS`, ``headers``, ``properties`` and ``body`` in base64.  Its wire form is its own:
 nothing of TMQP.
 """
@@ -159,8 +160,16 @@ class ToyDoor(Door):
     name = ToyBodies.name
     number = ToyBodies.number
 
-    def __init__(self, letters: Letters, mark: str = "", *, per_session: bool = False) -> None:
+    def __init__(
+        self,
+        letters: Letters,
+        mark: str = "",
+        *,
+        per_session: bool = False,
+        datagrams: bool = False,
+    ) -> None:
         self.per_session = per_session
+        self.datagrams = datagrams
         self.letters = letters
         self.mark = mark
         self.encoded = 0
@@ -168,7 +177,7 @@ class ToyDoor(Door):
         self._bodies = ToyBodies()
 
     def open(self, session: int, now: float) -> ToySession:
-        return ToySession(self, session)
+        return ToyDatagrams(self, session) if self.datagrams else ToySession(self, session)
 
     def letter_of(self, message: Message) -> Letter:
         """Its own messages are read without anybody's help."""
@@ -224,6 +233,7 @@ class ToyKind(DoorKind):
     name = ToyBodies.name
     number = ToyBodies.number
     default_port = 0
+    has_datagrams = True
 
     def bodies(self) -> ToyBodies:
         return ToyBodies()
@@ -231,7 +241,7 @@ class ToyKind(DoorKind):
     def open(self, context: DoorContext) -> ToyDoor:
         if context.limits:
             raise ValueError("it has no limits")
-        return ToyDoor(context.letters)
+        return ToyDoor(context.letters, datagrams=context.datagrams)
 
 
 class ToySession(DoorSession):
@@ -379,3 +389,26 @@ class ToySession(DoorSession):
 
     def on_deadline(self, now: float) -> Sequence[Command]:
         return []
+
+
+class ToyDatagrams(ToySession):
+    """One source of datagrams; the first one that makes no sense ends its session."""
+
+    def receive(self, data: bytes, now: float) -> Sequence[Command]:
+        try:
+            for line in data.splitlines():
+                json.loads(line)
+        except ValueError:
+            return self.close("no line of JSON", now)
+        return super().receive(data.rstrip(b"\n") + b"\n", now)
+
+    def next_to_send(self) -> bytes:
+        line, newline, rest = bytes(self._out).partition(b"\n")
+        self._out = bytearray(rest)
+        self.outbound_bytes = len(rest)
+        return line + newline
+
+    def close(self, reason: str, now: float) -> Sequence[Command]:
+        if self._connected:
+            self._say({"is": "bye", "reason": reason})
+        return super().close(reason, now)

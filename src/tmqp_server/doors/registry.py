@@ -68,11 +68,14 @@ class DoorContext:
 
     ``limits`` are those of the door's table in the configuration; ``connection`` are the limits of
     TMQP connections; ``native`` is the server's own TMQP door, None where it is being made;
-    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``).
+    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``); ``datagrams``
+    that the door is for the peers of a UDP socket: each chunk is one datagram then, and each
+    portion of ``DoorSession.next_to_send`` leaves as one, or is lost.
     """
 
     __slots__ = (
         "connection",
+        "datagrams",
         "has_tls",
         "letters",
         "limits",
@@ -91,6 +94,7 @@ class DoorContext:
         native: NativeDoor | None = None,
         *,
         has_tls: bool = False,
+        datagrams: bool = False,
     ) -> None:
         self.new_id = new_id
         self.wall_clock_offset_s = wall_clock_offset_s
@@ -99,18 +103,21 @@ class DoorContext:
         self.limits = limits
         self.native = native
         self.has_tls = has_tls
+        self.datagrams = datagrams
 
 
 class DoorKind:
     """One protocol.
 
     Attributes: ``name``, also that of its doors; ``number``, kept with its messages and never given
-    to another protocol; ``default_port``, where it listens if nothing else is said.
+    to another protocol; ``default_port``, where it listens if nothing else is said;
+    ``has_datagrams``, it is also spoken over UDP (``DoorContext.datagrams``).
     """
 
     name = ""
     number = 0
     default_port = 0
+    has_datagrams = False
 
     def bodies(self) -> Bodies:
         """Reads what is kept of its messages."""

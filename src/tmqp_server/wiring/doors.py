@@ -19,13 +19,21 @@ __all__ = ["Doors", "OpenDoor", "door_name", "further_doors"]
 
 @final
 class OpenDoor:
-    """A door, and where it is to listen."""
+    """A door, and where it is to listen; ``by_datagrams`` is the same protocol's over UDP, None
+    where it is not spoken."""
 
-    def __init__(self, settings: DoorSettings, door: Door, addresses: tuple[Address, ...]) -> None:
+    def __init__(
+        self,
+        settings: DoorSettings,
+        door: Door,
+        addresses: tuple[Address, ...],
+        by_datagrams: Door | None,
+    ) -> None:
         self.settings = settings
         self.protocol = settings.protocol
         self.door = door
         self.addresses = addresses
+        self.by_datagrams = by_datagrams
 
 
 @final
@@ -55,16 +63,20 @@ class Doors:
             letters.add(bodies)
         self.further: list[OpenDoor] = []
         for settings in further_doors(config):
-            context = DoorContext(
-                new_id,
-                wall_clock_offset_s,
-                letters,
-                config.connection,
-                settings.limits,
-                self.native,
-                has_tls=bool(config.tls.certificate),
-            )
-            self.further.append(_opened(settings, registry, context))
+            context, for_datagrams = [
+                DoorContext(
+                    new_id,
+                    wall_clock_offset_s,
+                    letters,
+                    config.connection,
+                    settings.limits,
+                    self.native,
+                    has_tls=bool(config.tls.certificate) and not datagrams,
+                    datagrams=datagrams,
+                )
+                for datagrams in (False, True)
+            ]
+            self.further.append(_opened(settings, registry, context, for_datagrams))
 
 
 def further_doors(config: ServerConfig) -> list[DoorSettings]:
@@ -76,12 +88,28 @@ def further_doors(config: ServerConfig) -> list[DoorSettings]:
     return [*found, *config.doors]
 
 
-def _opened(settings: DoorSettings, registry: DoorRegistry, context: DoorContext) -> OpenDoor:
+def _opened(
+    settings: DoorSettings,
+    registry: DoorRegistry,
+    context: DoorContext,
+    for_datagrams: DoorContext,
+) -> OpenDoor:
     name = settings.protocol
     try:
         kind = registry.find(name)
-        addresses = settings.listen or (Address(port=kind.default_port, tls=settings.tls),)
-        return OpenDoor(settings, kind.open(context), addresses)
+        addresses = settings.listen
+        by_datagrams: Door | None = None
+        if settings.datagrams:
+            address = settings.datagrams[0]
+            if not kind.has_datagrams:
+                raise ConfigError(
+                    f"doors: {name}: udp://{address.host}:{address.port}: this protocol is not"
+                    " spoken over UDP; write HOST:PORT"
+                )
+            by_datagrams = kind.open(for_datagrams)
+        elif not addresses:
+            addresses = (Address(port=kind.default_port, tls=settings.tls),)
+        return OpenDoor(settings, kind.open(context), addresses, by_datagrams)
     except (LocalProtocolError, ValueError) as error:
         raise ConfigError(f"doors: {name}: {error}") from error
     except ModuleNotFoundError as error:
