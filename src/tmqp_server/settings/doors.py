@@ -26,7 +26,7 @@ __all__ = ["DoorSettings", "Network", "UdpSettings", "door_option", "door_settin
 
 Network: TypeAlias = IPv4Network | IPv6Network
 
-
+_KEYS: Final = ("protocol", "listen", "tls", "limits", "as", "allow", "options", "udp")
 _UDP: Final = "udp://"
 
 
@@ -71,6 +71,9 @@ class DoorSettings:
     allow: tuple[Network, ...] = ()
     """From where clients may connect; from everywhere if it is empty."""
 
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    """What else the protocol can be told; each protocol has its own options."""
+
     datagrams: tuple[Address, ...] = ()
     """Where it listens for datagrams; in the file ``udp://HOST:PORT`` in ``listen``."""
 
@@ -96,8 +99,7 @@ def door_settings(value: object) -> tuple[DoorSettings, ...]:
 
 
 def _door(table: Mapping[str, Any]) -> DoorSettings:
-    keys = ("protocol", "listen", "tls", "limits", "as", "allow", "udp")
-    given = known(table, keys, "doors.")
+    given = known(table, _KEYS, "doors.")
     if "protocol" not in given:
         raise ConfigError("doors.protocol is missing: each [[doors]] names its protocol")
     protocol = text_of(given["protocol"], "doors.protocol")
@@ -111,10 +113,11 @@ def _door(table: Mapping[str, Any]) -> DoorSettings:
     limits = table_of(given.get("limits", {}), "doors.limits")
     acts_as = text_of(given["as"], "doors.as") if "as" in given else ""
     allow = tuple(_network(each) for each in texts_of(given.get("allow", []), "doors.allow"))
+    options = table_of(given.get("options", {}), "doors.options")
     udp = _udp_settings(table_of(given.get("udp", {}), "doors.udp"))
     if "udp" in given and not datagrams:
         raise ConfigError("doors.udp has no meaning without an address udp://HOST:PORT in listen")
-    return DoorSettings(protocol, addresses, limits, tls, acts_as, allow, datagrams, udp)
+    return DoorSettings(protocol, addresses, limits, tls, acts_as, allow, options, datagrams, udp)
 
 
 def _udp_settings(table: Mapping[str, Any]) -> UdpSettings:
