@@ -26,7 +26,7 @@ __all__ = ["DoorSettings", "Network", "UdpSettings", "door_option", "door_settin
 
 Network: TypeAlias = IPv4Network | IPv6Network
 
-_KEYS: Final = ("protocol", "listen", "tls", "limits", "as", "allow", "options", "udp")
+_KEYS: Final = ("protocol", "listen", "tls", "limits", "as", "allow", "options", "udp", "aliases")
 _UDP: Final = "udp://"
 
 
@@ -80,6 +80,9 @@ class DoorSettings:
     udp: UdpSettings = attrs.field(factory=UdpSettings)
     """What those may cost who send them."""
 
+    aliases: Mapping[str, str] = attrs.field(factory=dict)
+    """Names of the protocol that stand for other channels than they would by themselves."""
+
     def allows(self, host: str) -> bool:
         """Whether clients may connect from there; an empty *host* is this machine."""
         if not self.allow or not host:
@@ -117,7 +120,22 @@ def _door(table: Mapping[str, Any]) -> DoorSettings:
     udp = _udp_settings(table_of(given.get("udp", {}), "doors.udp"))
     if "udp" in given and not datagrams:
         raise ConfigError("doors.udp has no meaning without an address udp://HOST:PORT in listen")
-    return DoorSettings(protocol, addresses, limits, tls, acts_as, allow, options, datagrams, udp)
+    aliases = {
+        name: text_of(channel, f"doors.aliases.{name}")
+        for name, channel in table_of(given.get("aliases", {}), "doors.aliases").items()
+    }
+    return DoorSettings(
+        protocol,
+        addresses,
+        limits,
+        tls,
+        acts_as,
+        allow,
+        options,
+        datagrams,
+        udp,
+        aliases,
+    )
 
 
 def _udp_settings(table: Mapping[str, Any]) -> UdpSettings:

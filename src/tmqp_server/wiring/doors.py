@@ -9,6 +9,7 @@ from tmqp.address import Address
 from tmqp.errors import LocalProtocolError
 from tmqp_server.config import ConfigError, ServerConfig
 from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.doors.registry import Bodies, DoorContext, DoorRegistry, HttpKind
@@ -65,6 +66,7 @@ class Doors:
             letters.add(bodies)
         self.further: list[OpenDoor] = []
         for settings in further_doors(config):
+            names = _names(settings, config.broker.max_name_bytes)
             context, for_datagrams = [
                 DoorContext(
                     new_id,
@@ -77,6 +79,7 @@ class Doors:
                     options=settings.options,
                     addresses=settings.datagrams if datagrams else settings.listen,
                     datagrams=datagrams,
+                    names=names,
                 )
                 for datagrams in (False, True)
             ]
@@ -92,6 +95,18 @@ def further_doors(config: ServerConfig) -> list[DoorSettings]:
     return [*found, *config.doors]
 
 
+def _names(settings: DoorSettings, max_bytes: int) -> DoorNames:
+    """How names become channels at a door."""
+    where = f"doors: {settings.protocol}: aliases"
+    for channel in settings.aliases.values():
+        if len(channel.encode()) > max_bytes:
+            raise ConfigError(f"{where}: {channel!r} has more than {max_bytes} bytes")
+    try:
+        return DoorNames(settings.aliases)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
 def _opened(
     settings: DoorSettings,
     registry: DoorRegistry,
@@ -101,6 +116,11 @@ def _opened(
     name = settings.protocol
     try:
         kind = registry.find(name)
+        if settings.aliases and not kind.has_names:
+            raise ConfigError(
+                f"doors: {name}: aliases: this protocol's names are those of channels; aliases"
+                " are for protocols with names of their own"
+            )
         addresses = settings.listen
         by_datagrams: Door | None = None
         if settings.datagrams:
