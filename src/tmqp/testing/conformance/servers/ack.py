@@ -48,15 +48,18 @@ def stage(handler: str = "", body: bytes = _LONG, consumers: str = "c") -> list[
 
 
 def message(message_id: str = "m1", payload: bytes = b"x", **fields: Any) -> Message:
+    """A message for the stage's queue, whose producer asks for an acknowledgement."""
     fields.setdefault("flags", "A")
     return queue_message("$ch", 1, payload, message_id=message_id, **fields)
 
 
 def got(message_id: str = "m1", **fields: Any) -> Answer:
+    """The delivery of that message, and nothing else."""
     return Answer(delivery("$ch", 1, message_id=message_id, **fields))
 
 
 def counted(**properties: Any) -> list[Step]:
+    """Ask for the queue's information, and expect these counters."""
     answer = Answer(response(0, payload=Properties(properties)))
     return ask("p", Operation.QUEUE_INFORMATION, "$ch", headers=_ID, code=answer)
 
