@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar, final
 
+from tmqp.address import Address
 from tmqp.limits import Limits
 from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.http.limits import HttpLimits
@@ -66,18 +67,21 @@ class Bodies(Protocol):
 class DoorContext:
     """What a server gives each of its doors.
 
-    ``limits`` are those of the door's table in the configuration; ``connection`` are the limits of
+    ``limits`` and ``options`` are those of the door's table in the configuration, ``addresses``
+    where it listens, whose port may be 0 for any; ``connection`` are the limits of
     TMQP connections; ``native`` is the server's own TMQP door, None where it is being made;
     ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``).
     """
 
     __slots__ = (
+        "addresses",
         "connection",
         "has_tls",
         "letters",
         "limits",
         "native",
         "new_id",
+        "options",
         "wall_clock_offset_s",
     )
 
@@ -91,7 +95,11 @@ class DoorContext:
         native: NativeDoor | None = None,
         *,
         has_tls: bool = False,
+        options: Mapping[str, Any] | None = None,
+        addresses: Sequence[Address] = (),
     ) -> None:
+        self.options: Mapping[str, Any] = {} if options is None else options
+        self.addresses = addresses
         self.new_id = new_id
         self.wall_clock_offset_s = wall_clock_offset_s
         self.letters = letters
@@ -105,7 +113,8 @@ class DoorKind:
     """One protocol.
 
     Attributes: ``name``, also that of its doors; ``number``, kept with its messages and never given
-    to another protocol; ``default_port``, where it listens if nothing else is said.
+    to another protocol, 0 for one that has no messages of its own; ``default_port``, where it
+    listens if nothing else is said.
     """
 
     name = ""
@@ -113,7 +122,7 @@ class DoorKind:
     default_port = 0
 
     def bodies(self) -> Bodies:
-        """Reads what is kept of its messages."""
+        """Reads what is kept of its messages; not asked of a kind without a number."""
         raise NotImplementedError
 
     def open(self, context: DoorContext) -> Door:
@@ -211,15 +220,15 @@ class DoorRegistry:
             self._add(kind)
 
     def _add(self, kind: DoorKind) -> None:
-        if not kind.name or not 0 < kind.number <= LAST_NUMBER:
+        if not kind.name or not 0 <= kind.number <= LAST_NUMBER:
             raise ValueError(
                 f"the door {kind.name!r} needs a name, and a number from 1 to {LAST_NUMBER},"
-                f" not {kind.number}"
+                f" or 0 if it has no messages, not {kind.number}"
             )
         for other in self._kinds.values():
             if other.name == kind.name:
                 raise ValueError(f"there is a door {kind.name!r} already")
-            if other.number == kind.number:
+            if other.number == kind.number != 0:
                 raise ValueError(
                     f"the doors {other.name!r} and {kind.name!r} have one number, {kind.number}"
                 )

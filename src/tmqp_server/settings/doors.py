@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -23,6 +23,8 @@ from tmqp_server.settings.checks import (
 __all__ = ["DoorSettings", "Network", "door_option", "door_settings"]
 
 Network: TypeAlias = IPv4Network | IPv6Network
+
+_KEYS: Final = ("protocol", "listen", "tls", "limits", "as", "allow", "options")
 
 
 @attrs.frozen
@@ -47,6 +49,9 @@ class DoorSettings:
     allow: tuple[Network, ...] = ()
     """From where clients may connect; from everywhere if it is empty."""
 
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    """What else the protocol can be told; each protocol has its own options."""
+
     def allows(self, host: str) -> bool:
         """Whether clients may connect from there; an empty *host* is this machine."""
         if not self.allow or not host:
@@ -66,7 +71,7 @@ def door_settings(value: object) -> tuple[DoorSettings, ...]:
 
 
 def _door(table: Mapping[str, Any]) -> DoorSettings:
-    given = known(table, ("protocol", "listen", "tls", "limits", "as", "allow"), "doors.")
+    given = known(table, _KEYS, "doors.")
     if "protocol" not in given:
         raise ConfigError("doors.protocol is missing: each [[doors]] names its protocol")
     protocol = text_of(given["protocol"], "doors.protocol")
@@ -80,7 +85,8 @@ def _door(table: Mapping[str, Any]) -> DoorSettings:
     limits = table_of(given.get("limits", {}), "doors.limits")
     acts_as = text_of(given["as"], "doors.as") if "as" in given else ""
     allow = tuple(_network(each) for each in texts_of(given.get("allow", []), "doors.allow"))
-    return DoorSettings(protocol, addresses, limits, tls, acts_as, allow)
+    options = table_of(given.get("options", {}), "doors.options")
+    return DoorSettings(protocol, addresses, limits, tls, acts_as, allow, options)
 
 
 def _network(text: str) -> Network:

@@ -81,7 +81,7 @@ _BUSY_RECHECK_S: Final = 1.0
 
 
 class Connections:
-    """Owns the hub and an :class:`Outbound` for each connection; ``Turn`` completes it.
+    """The hub and an :class:`Outbound` for each connection; ``Turn`` completes it.
 
     :param hub: broker and door sessions.
     :param marks: what a peer that reads slowly may cost.
@@ -128,7 +128,7 @@ class Connections:
         out = Outbound(number, wire, host, self.marks)
         self._outs[number] = out
         try:
-            self.hub.open(number, door, now)
+            self.hub.open(number, door, now, wire.peer)
             self._watch(out, now)
             if self._closing:
                 self.hub.close(number, self._closing, now)

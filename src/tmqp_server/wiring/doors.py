@@ -50,6 +50,8 @@ class Doors:
         self.native = NativeDoor(new_id, config.connection, wall_clock_offset_s, letters)
         self.bodies: list[Bodies] = []
         for kind in registry:
+            if not kind.number:
+                continue
             bodies = self.native if kind.name == self.native.name else kind.bodies()
             self.bodies.append(bodies)
             letters.add(bodies)
@@ -63,6 +65,8 @@ class Doors:
                 settings.limits,
                 self.native,
                 has_tls=bool(config.tls.certificate),
+                options=settings.options,
+                addresses=settings.listen,
             )
             self.further.append(_opened(settings, registry, context))
 
