@@ -10,21 +10,21 @@ import anyio
 from tmqp_nsq.addresses import parse_address
 from tmqp_nsq.admin.actions import Notifier, Permissions
 from tmqp_nsq.admin.api import AdminSite
-from tmqp_nsq.admin.cluster import Cluster
 from tmqp_nsq.admin.graphite import Graphite
-from tmqp_nsq.admin.upstream import ClientSettings, Upstream, tls_context
 from tmqp_nsq.flags import FlagError, FlagValues
 from tmqp_nsq.listening import serve_web
+from tmqp_nsq.nodes.cluster import Cluster
+from tmqp_nsq.nodes.upstream import ClientSettings, Upstream, tls_context
 from tmqp_nsq.starting import hostname, run_program, stop_signals
 from tmqp_nsq.tool_flags import NSQADMIN
 from tmqp_nsq.web import WebServer
 
-__all__ = ["admin_site", "main"]
+__all__ = ["admin_site", "main", "run"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run ``nsqadmin``; ends the process with its exit status."""
-    run_program(NSQADMIN, _run, arguments)
+    run_program(NSQADMIN, run, arguments)
 
 
 def _nodes(values: FlagValues) -> tuple[list[str], list[str]]:
@@ -72,7 +72,11 @@ async def admin_site(values: FlagValues) -> AsyncIterator[AdminSite]:
             group.cancel_scope.cancel()
 
 
-async def _run(values: FlagValues) -> None:
+async def run(values: FlagValues) -> None:
+    """Run until SIGTERM or SIGINT.
+
+    :raises FlagError: if the flags do not fit together.
+    """
     address = parse_address(values.text("http-address"), "http-address", listening=True)
     async with (
         admin_site(values) as site,

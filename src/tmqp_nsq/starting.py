@@ -20,10 +20,19 @@ import anyio
 
 import tmqp
 from tmqp_nsq import NSQ_VERSION
-from tmqp_nsq.flags import FlagError, FlagTable, FlagValues, HelpRequestError, load_config, parse
+from tmqp_nsq.flags import (
+    Flag,
+    FlagError,
+    FlagTable,
+    FlagValues,
+    HelpRequestError,
+    load_config,
+    parse,
+)
 
 __all__ = [
     "ProgramError",
+    "guarded",
     "help_text",
     "hostname",
     "run_program",
@@ -79,11 +88,18 @@ def help_text(table: FlagTable) -> str:
         "One dash or two, '--flag value' or '--flag=value'; a duration is 1500ms, 30s, 2m30s.",
     ]
     if table.find("config") is not None:
-        lines.append(
-            "Keys of the configuration file: the flags with '_' for '-'; lists have other names,"
-            " see the page about these programs."
+        lines += textwrap.wrap(
+            "Keys of the configuration file: the flags with '_' for '-', and "
+            + ", ".join(each.config_key for each in table.flags if _has_own_key(each))
+            + ".",
+            _WIDTH,
+            break_on_hyphens=False,
         )
     return "\n".join(lines)
+
+
+def _has_own_key(flag: Flag) -> bool:
+    return bool(flag.key) and flag.key != flag.name.replace("-", "_")
 
 
 class _Format(logging.Formatter):
@@ -133,7 +149,7 @@ def run_program(
     for line in values.ignored():
         logger.warning("%s", line)
     try:
-        anyio.run(_guarded, run, values)
+        anyio.run(guarded, run, values)
     except FlagError as error:
         _fail(table, str(error), 2)
     except ProgramError as error:
@@ -142,8 +158,8 @@ def run_program(
         sys.exit(130)
 
 
-async def _guarded(run: Callable[[FlagValues], Awaitable[None]], values: FlagValues) -> None:
-    """Run; the first expected error of a group of tasks ends the program with its text."""
+async def guarded(run: Callable[[FlagValues], Awaitable[None]], values: FlagValues) -> None:
+    """Run; of a group of errors, the first that is expected is raised alone."""
     try:
         await run(values)
     except BaseExceptionGroup as group:

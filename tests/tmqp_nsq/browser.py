@@ -19,7 +19,11 @@ __all__ = ["CHROMIUM", "Browser", "browser"]
 
 #: The program; None if it is not installed.
 CHROMIUM: Final = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))),
+    (
+        found
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (found := shutil.which(name))
+    ),
     None,
 )
 _FLAGS: Final = (
@@ -91,7 +95,9 @@ class Browser:
         parameters = event.get("params", {})
         if event["method"] == "Runtime.exceptionThrown":
             details = parameters["exceptionDetails"]
-            self.complaints.append(str(details.get("exception", details).get("description", details)))
+            self.complaints.append(
+                str(details.get("exception", details).get("description", details))
+            )
         elif event["method"] == "Log.entryAdded":
             entry = parameters["entry"]
             self.complaints.append(f"{entry['level']}: {entry['text']} {entry.get('url', '')}")
@@ -129,7 +135,8 @@ class Browser:
         """Click what has these words: a link or a button that is to be seen."""
         script = f"""(() => {{
           const found = [...document.querySelectorAll('a, button')].filter(
-            (each) => each.textContent.trim() === {json.dumps(words)} && each.getClientRects().length);
+            (each) => each.textContent.trim() === {json.dumps(words)}
+              && each.getClientRects().length);
           if (found.length) found.at(-1).click();
           return found.length; }})()"""
         self.until(script)

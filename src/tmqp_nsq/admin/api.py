@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 from tmqp_nsq import NSQ_VERSION
 from tmqp_nsq.addresses import parse_address
 from tmqp_nsq.admin.actions import Notifier, Permissions, is_same_origin
-from tmqp_nsq.admin.aggregates import add_topic, topic_of
-from tmqp_nsq.admin.cluster import Answer, Cluster, Node, version_key
 from tmqp_nsq.admin.graphite import Graphite
-from tmqp_nsq.admin.upstream import UpstreamError
 from tmqp_nsq.flags import FlagError
+from tmqp_nsq.nodes.aggregates import add_topic, topic_of
+from tmqp_nsq.nodes.cluster import Answer, Cluster, Node, version_key
+from tmqp_nsq.nodes.upstream import UpstreamError
 from tmqp_nsq.web import Request, Response, json_response
 
 __all__ = ["AdminSite"]

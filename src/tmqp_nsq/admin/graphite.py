@@ -6,8 +6,8 @@ import json
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from tmqp_nsq.admin.upstream import Upstream, UpstreamError
 from tmqp_nsq.flags import FlagError, FlagValues
+from tmqp_nsq.nodes.upstream import Upstream, UpstreamError
 from tmqp_nsq.web import Request, Response, json_response
 
 __all__ = ["Graphite"]

@@ -14,8 +14,8 @@ from urllib.parse import quote, urlencode
 
 import anyio
 
-from tmqp_nsq.admin.aggregates import add_channel, add_topic, topic_of
-from tmqp_nsq.admin.upstream import Upstream, UpstreamError
+from tmqp_nsq.nodes.aggregates import add_channel, add_topic, topic_of
+from tmqp_nsq.nodes.upstream import Upstream, UpstreamError
 
 __all__ = ["Answer", "Cluster", "Node", "version_key"]
 
@@ -223,6 +223,17 @@ class Cluster:
                     found.setdefault(node.name, node)
         # That one lookupd does not know what another knows is no failure.
         return Answer(list(found.values()), [each for each in errors if _UNKNOWN not in each])
+
+    async def consumer_addresses(self, topic: str) -> Answer:
+        """Hosts and TCP ports of the nsqds with a topic, for consumers: HTTP may be off there."""
+        answers, errors = await self._lookups(f"/lookup?{urlencode({'topic': topic})}")
+        found = set()
+        for _, value in answers:
+            for row in _rows(value, "producers"):
+                host, port = row.get("broadcast_address"), _port(row.get("tcp_port"))
+                if isinstance(host, str) and _HOST.fullmatch(host) and port:
+                    found.add((host, port))
+        return Answer(sorted(found), [each for each in errors if _UNKNOWN not in each])
 
     # --- Statistics -------------------------------------------------------------------------
 
