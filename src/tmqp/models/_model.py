@@ -287,11 +287,15 @@ class OptionFacts:
     :ivar meaning: what it does, as the end of the sentence "this option says ...".
     :ivar own: a server's name of it, in its configuration too.
     :ivar older: the name under which stores keep it, and which a configuration may still use.
+    :ivar words: the texts that it may be; empty for any.
     """
 
-    __slots__ = ("initial", "meaning", "older", "own")
+    __slots__ = ("initial", "meaning", "older", "own", "words")
 
-    def __init__(self, initial: object, meaning: str, own: str, older: str) -> None:
+    def __init__(
+        self, initial: object, meaning: str, own: str, older: str, words: tuple[str, ...]
+    ) -> None:
+        self.words = words
         self.initial = initial
         self.meaning = meaning
         self.own = own
@@ -394,15 +398,22 @@ def status_word(name: str, words: tuple[str, ...]) -> _Metadata:
 
 
 def option(
-    metadata: _Metadata, initial: object, meaning: str, *, own: str = "", older: str = ""
+    metadata: _Metadata,
+    initial: object,
+    meaning: str,
+    *,
+    own: str = "",
+    older: str = "",
+    words: tuple[str, ...] = (),
 ) -> _Metadata:
     """Declare that a property is an option of a queue or a channel; see :class:`OptionFacts`.
 
     :param own: empty for the attribute's name.
     :param older: empty for *own*.
+    :param words: the texts that it may be; empty for any.
     """
     (declared,) = metadata.values()
-    declared.option = OptionFacts(initial, meaning, own, older)
+    declared.option = OptionFacts(initial, meaning, own, older, words)
     return metadata
 
 
