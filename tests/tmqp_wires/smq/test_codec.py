@@ -17,7 +17,6 @@ from tmqp_wires.smq.codec import (
     publish_line,
     stats_line,
 )
-from tmqp_wires.smq.stored import read, stored_head
 
 MOST = 1_000
 NAMES = st.binary(max_size=20).filter(lambda name: not {58, 10} & set(name))
@@ -150,20 +149,3 @@ def test_a_client_writes_no_name_that_would_be_read_otherwise(name: bytes) -> No
             write(name)
     with pytest.raises(ValueError, match="no newline"):
         message_line(b"a\nb")
-
-
-@given(NAMES, NAMES, NAMES, st.binary(max_size=50))
-def test_what_is_kept_is_read_again(name: bytes, source: bytes, queue: bytes, body: bytes) -> None:
-    found = read(stored_head(name, source, queue) + body)
-    assert (found.message_id, found.source, found.queue, found.body) == (name, source, queue, body)
-
-
-@pytest.mark.parametrize("data", [b"", b"\x02" + b"\0" * 6, b"\x01\xff\xff" + b"\0" * 4])
-def test_what_cannot_be_read_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match="Simple MQ"):
-        read(data)
-
-
-def test_a_head_has_room_for_no_more_than_its_sizes_say() -> None:
-    with pytest.raises(ValueError, match="65,535"):
-        stored_head(b"x" * 65_536, b"", b"")

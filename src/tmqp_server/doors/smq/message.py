@@ -9,7 +9,7 @@ from tmqp_server.doors.letters import Letter
 from tmqp_server.doors.names import exact_channel, foreign_name
 from tmqp_server.engine.commands import Acknowledge, AcknowledgeRun, Push, PushRun, RunWire
 from tmqp_server.engine.model.message import Message
-from tmqp_wires.smq import stored
+from tmqp_wires.common import kept
 
 __all__ = [
     "DOOR",
@@ -133,10 +133,10 @@ class SmqBodies:
     number = NUMBER
 
     def stored(self, message: Message) -> tuple[bytes, int, int]:
-        """What is kept of a message: ``tmqp_wires.smq.stored``."""
+        """What is kept of a message: ``tmqp_wires.common.kept``."""
         wire = message.wire
         assert isinstance(wire, SmqMessage), "this door keeps its own messages"
-        head = stored.stored_head(
+        head = kept.stored_head(
             message.message_id.encode(), message.source.encode(), foreign_name(message.channel)
         )
         body = wire.line[:-1]
@@ -154,9 +154,9 @@ class SmqBodies:
 
         :raises ValueError: when it cannot be read.
         """
-        found = stored.read(body)
+        found = kept.read(body)
         name = found.message_id.decode("utf-8", "replace")
-        wire = SmqMessage(name, exact_channel(found.queue), found.body + b"\n")
+        wire = SmqMessage(name, exact_channel(found.place), found.body + b"\n")
         source = found.source.decode("utf-8", "replace")
         return wire, name, source, wire.channel, wire.size
 

@@ -2,96 +2,31 @@
 
 from __future__ import annotations
 
-from itertools import count
-
 import pytest
 
-from tests.tmqp_server.outputs import sent
-from tests.tmqp_server.world import BEGAN
-from tmqp.limits import Limits
-from tmqp_server.doors.letters import Letters
-from tmqp_server.doors.native.door import NativeDoor
+from tests.tmqp_server.doors.door_world import DoorWorld
 from tmqp_server.doors.smq.door import SmqDoor
 from tmqp_server.doors.smq.message import SmqBodies, line_of
 from tmqp_server.doors.smq.options import SmqLimits, SmqOptions
 from tmqp_server.doors.smq.session import SmqSession
-from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.limits import EngineLimits
-from tmqp_server.hub.hub import Hub
 
 
-class World:
-    """A server with the doors of Simple MQ and TMQP, without sockets."""
-
-    def __init__(
-        self,
-        options: SmqOptions | None = None,
-        limits: SmqLimits | None = None,
-        engine_limits: EngineLimits | None = None,
-    ) -> None:
-        numbers = count(1)
-        self.now = BEGAN
-        self.broker = Broker(engine_limits)
-        self.hub = Hub(self.broker, 0)
-
-        def new_id() -> str:
-            return f"{next(numbers):012x}".ljust(32, "0")
-
-        letters = Letters()
-        self.native = NativeDoor(new_id, Limits(), 0.0, letters)
-        letters.add(self.native)
-        letters.add(SmqBodies())
-        self.door = SmqDoor(new_id, limits, options, letters)
-        self._sessions = 0
-
-    def client(self) -> Client:
-        self._sessions += 1
-        self.hub.open(self._sessions, self.door, self.now, "127.0.0.1:5000")
-        return Client(self, self._sessions)
-
-    def settle(self, until: float | None = None) -> None:
-        """Let happen what is due, until so many seconds after the beginning."""
-        end = self.now if until is None else BEGAN + until
-        while True:
-            dues = [self.hub.session_deadline(each) for each in range(1, self._sessions + 1)]
-            dues.append(self.hub.broker_deadline())
-            due = min((each for each in dues if each is not None), default=None)
-            if due is None or due > end:
-                break
-            self.now = max(self.now, due)
-            self.hub.on_broker_deadline(self.now)
-            for number in range(1, self._sessions + 1):
-                self.hub.on_session_deadline(number, self.now)
-        self.now = end
-
-
-class Client:
-    """One connection."""
-
-    def __init__(self, world: World, number: int) -> None:
-        self.world = world
-        self.number = number
-
-    def say(self, *pieces: bytes) -> None:
-        for piece in pieces:
-            self.world.hub.receive(self.number, piece, self.world.now)
-        self.world.settle()
-
-    def hear(self) -> bytes:
-        return sent(self.world.hub, self.number)
-
-    def leave(self) -> None:
-        self.world.hub.receive_eof(self.number, self.world.now)
-        self.world.hub.forget(self.number, self.world.now)
-        self.world.settle()
-
-    @property
-    def closed(self) -> str:
-        return self.world.hub.close_reason(self.number)
+def world_with(
+    options: SmqOptions | None = None,
+    limits: SmqLimits | None = None,
+    engine_limits: EngineLimits | None = None,
+) -> DoorWorld:
+    """A server with a door of Simple MQ."""
+    return DoorWorld(
+        lambda new_id, letters: SmqDoor(new_id, limits, options, letters),
+        SmqBodies(),
+        engine_limits,
+    )
 
 
 def test_the_documents_example() -> None:
-    world = World()
+    world = world_with()
     producer, consumer = world.client(), world.client()
     producer.say(b'M:users:{"id":1,"name":"Vagner"}\n')
     assert producer.hear() == b""
@@ -105,19 +40,19 @@ def test_the_documents_example() -> None:
 
 
 def test_statistics_of_nothing_are_an_empty_object() -> None:
-    client = World().client()
+    client = world_with().client()
     client.say(b"S:\n")
     assert client.hear() == b"{}\n"
 
 
 def test_an_unknown_letter_is_answered_and_hurts_nothing() -> None:
-    client = World().client()
+    client = world_with().client()
     client.say(b"X:users\nM:q:1\nS\n")
     assert client.hear() == b'UNKNOWN_TYPE\n{"q":1}\n'
 
 
 def test_each_consumer_receives_different_messages() -> None:
-    world = World()
+    world = world_with()
     producer, first, second = world.client(), world.client(), world.client()
     first.say(b"C:q:\n")
     second.say(b"C:q:\n")
@@ -126,7 +61,7 @@ def test_each_consumer_receives_different_messages() -> None:
 
 
 def test_ten_thousand_pipelined_messages_arrive_whole_and_in_order() -> None:
-    world = World()
+    world = world_with()
     producer, consumer = world.client(), world.client()
     consumer.say(b"C:q\n")
     data = b"".join([b'M:q:{"number":%d}\n' % number for number in range(10_000)])
@@ -140,7 +75,7 @@ def test_ten_thousand_pipelined_messages_arrive_whole_and_in_order() -> None:
 
 @pytest.mark.parametrize(("loses", "left"), [(False, 1), (True, 0)])
 def test_what_a_leaving_consumer_had_not_done(loses: bool, left: int) -> None:
-    world = World(SmqOptions(lose_unfinished=loses))
+    world = world_with(SmqOptions(lose_unfinished=loses))
     producer, consumer, other = world.client(), world.client(), world.client()
     consumer.say(b"C:q\n")
     producer.say(b"M:q:1\nM:q:2\n")
@@ -152,7 +87,7 @@ def test_what_a_leaving_consumer_had_not_done(loses: bool, left: int) -> None:
 
 
 def test_the_oldest_are_done_first_and_never_more_than_there_are() -> None:
-    world = World()
+    world = world_with()
     producer, consumer, other = world.client(), world.client(), world.client()
     consumer.say(b"C:q\n")
     producer.say(b"M:q:1\nM:q:2\nM:q:3\n")
@@ -164,7 +99,7 @@ def test_the_oldest_are_done_first_and_never_more_than_there_are() -> None:
 
 
 def test_a_client_may_count_for_all_its_queues() -> None:
-    world = World()
+    world = world_with()
     producer, consumer = world.client(), world.client()
     consumer.say(b"C:one\nC:two\n")
     producer.say(b"M:one:1\nM:two:2\nM:one:3\n")
@@ -174,7 +109,7 @@ def test_a_client_may_count_for_all_its_queues() -> None:
 
 
 def test_who_consumes_nothing_counts_for_nobody() -> None:
-    world = World()
+    world = world_with()
     producer, consumer = world.client(), world.client()
     consumer.say(b"C:q\n")
     producer.say(b"M:q:1\nD:q:1\nS\n")
@@ -182,7 +117,7 @@ def test_who_consumes_nothing_counts_for_nobody() -> None:
 
 
 def test_a_queue_consumed_twice_gives_each_message_once() -> None:
-    world = World()
+    world = world_with()
     producer, consumer = world.client(), world.client()
     consumer.say(b"C:q\nC:q:\n")
     producer.say(b"M:q:1\n")
@@ -190,7 +125,7 @@ def test_a_queue_consumed_twice_gives_each_message_once() -> None:
 
 
 def test_names_of_queues_differ_by_case_and_may_be_odd() -> None:
-    world = World()
+    world = world_with()
     client = world.client()
     client.say(b"M:Jobs:1\nM:jobs:2\nM::3\nM:a b@c;d*:4\nM:\xc3\xa9\xff:5\nS\n")
     assert (
@@ -202,8 +137,8 @@ def test_names_of_queues_differ_by_case_and_may_be_odd() -> None:
 
 
 def test_statistics_come_alone_in_their_piece() -> None:
-    world = World()
-    session = SmqSession(world.door.context, 1)
+    door = SmqDoor(lambda: "0" * 32)
+    session = SmqSession(door.context, 1)
     session.deliver(b"1\n")
     session._answers.finish(session._answers.open(), b"{}\n")
     assert [session.next_to_send(), session.next_to_send(), session.next_to_send()] == [
@@ -214,7 +149,7 @@ def test_statistics_come_alone_in_their_piece() -> None:
 
 
 def test_unended_lines_of_the_document_count_after_a_silence() -> None:
-    world = World()
+    world = world_with()
     producer, consumer, collector = world.client(), world.client(), world.client()
     producer.say(b"M:users:1\n")
     consumer.say(b"C:users")
@@ -226,17 +161,17 @@ def test_unended_lines_of_the_document_count_after_a_silence() -> None:
 
 
 def test_a_line_that_is_too_long_ends_the_connection_and_says_why() -> None:
-    world = World(limits=SmqLimits(max_line_bytes=100))
+    world = world_with(limits=SmqLimits(max_line_bytes=100))
     client = world.client()
     client.say(b"M:q:1\n" + b"GET /" + b"x" * 200)
     assert "more than 100 bytes" in client.closed
 
 
 def test_what_a_full_queue_does_not_take_waits_for_room() -> None:
-    world = World(engine_limits=EngineLimits(max_messages_per_queue=3))
+    world = world_with(engine_limits=EngineLimits(max_messages_per_queue=3))
     producer, consumer = world.client(), world.client()
     producer.say(b"".join([b"M:q:%d\n" % number for number in range(10)]))
-    assert not world.hub.reads(producer.number)
+    assert not producer.reads
     consumer.say(b"C:q\n")
     heard = consumer.hear()
     for step in range(1, 12):
@@ -244,11 +179,11 @@ def test_what_a_full_queue_does_not_take_waits_for_room() -> None:
         world.settle(step * 0.1)
         heard += consumer.hear()
     assert heard == b"".join([b"%d\n" % number for number in range(10)])
-    assert world.hub.reads(producer.number)
+    assert producer.reads
 
 
 def test_a_producer_that_waits_too_long_for_room_is_told_by_the_end() -> None:
-    world = World(
+    world = world_with(
         limits=SmqLimits(max_wait_s=2.0), engine_limits=EngineLimits(max_messages_per_queue=1)
     )
     producer = world.client()
@@ -260,7 +195,7 @@ def test_a_producer_that_waits_too_long_for_room_is_told_by_the_end() -> None:
 
 
 def test_a_consumer_that_counts_nothing_has_an_end() -> None:
-    world = World(limits=SmqLimits(max_in_hand=2))
+    world = world_with(limits=SmqLimits(max_in_hand=2))
     producer, consumer = world.client(), world.client()
     consumer.say(b"C:q\n")
     producer.say(b"M:q:1\nM:q:2\nM:q:3\n")
@@ -270,14 +205,14 @@ def test_a_consumer_that_counts_nothing_has_an_end() -> None:
 
 
 def test_statistics_name_no_more_queues_than_are_remembered() -> None:
-    world = World(limits=SmqLimits(max_queues=2))
+    world = world_with(limits=SmqLimits(max_queues=2))
     client = world.client()
     client.say(b"M:a:1\nM:b:1\nM:c:1\nS\nC:c\n")
     assert client.hear() == b'1\n{"a":1,"b":1}\n'
 
 
 def test_half_a_line_at_the_end_is_none() -> None:
-    world = World()
+    world = world_with()
     producer, collector = world.client(), world.client()
     producer.say(b"M:q:1\nM:q:2")
     producer.leave()
