@@ -20,6 +20,7 @@ from tmqp.limits import Limits
 from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letter, Letters
+from tmqp_server.doors.names import DoorNames
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.engine.model.message import Message
@@ -70,15 +71,20 @@ class DoorContext:
     ``limits`` and ``options`` are those of the door's table in the configuration, ``addresses``
     where it listens, whose port may be 0 for any; ``connection`` are the limits of
     TMQP connections; ``native`` is the server's own TMQP door, None where it is being made;
-    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``).
+    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``); ``names`` turns
+    the protocol's names into channels and back, with the aliases of the door's table; ``datagrams``
+    that the door is for the peers of a UDP socket: each chunk is one datagram then, and each
+    portion of ``DoorSession.next_to_send`` leaves as one, or is lost.
     """
 
     __slots__ = (
         "addresses",
         "connection",
+        "datagrams",
         "has_tls",
         "letters",
         "limits",
+        "names",
         "native",
         "new_id",
         "options",
@@ -95,6 +101,8 @@ class DoorContext:
         native: NativeDoor | None = None,
         *,
         has_tls: bool = False,
+        datagrams: bool = False,
+        names: DoorNames | None = None,
         options: Mapping[str, Any] | None = None,
         addresses: Sequence[Address] = (),
     ) -> None:
@@ -107,6 +115,8 @@ class DoorContext:
         self.limits = limits
         self.native = native
         self.has_tls = has_tls
+        self.datagrams = datagrams
+        self.names = DoorNames() if names is None else names
 
 
 class DoorKind:
@@ -114,12 +124,16 @@ class DoorKind:
 
     Attributes: ``name``, also that of its doors; ``number``, kept with its messages and never given
     to another protocol, 0 for one that has no messages of its own; ``default_port``, where it
-    listens if nothing else is said.
+    listens if nothing else is said; ``has_datagrams``, it is also spoken over UDP
+    (``DoorContext.datagrams``); ``has_names``, its names are not those of channels
+    (``DoorContext.names``).
     """
 
     name = ""
     number = 0
     default_port = 0
+    has_datagrams = False
+    has_names = True
 
     def bodies(self) -> Bodies:
         """Reads what is kept of its messages; not asked of a kind without a number."""
@@ -142,6 +156,7 @@ class TmqpKind(DoorKind):
     name = "tmqp"
     number = 1
     default_port = 2622
+    has_names = False
 
     def bodies(self) -> Bodies:
         """A door nobody connects to."""
@@ -164,6 +179,7 @@ class HttpKind(DoorKind):
     name = HttpBodies.name
     number = HttpBodies.number
     default_port = 8080
+    has_names = False
 
     def bodies(self) -> Bodies:
         """Read without the packages that the door needs."""

@@ -57,6 +57,7 @@ from tmqp_server.storage.port import Store
 from tmqp_server.storage.sqlite import SqliteStore, exposed
 from tmqp_server.wiring.assembly import build_broker, declare
 from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
+from tmqp_server.wiring.datagrams import UdpSockets
 from tmqp_server.wiring.doors import Doors, OpenDoor, door_name
 
 if TYPE_CHECKING:
@@ -176,6 +177,7 @@ class Server:
         self._listeners = listeners
         #: Those of the doors beside TMQP's, as many lists as there are such doors.
         self.door_listeners: list[list[Listener]] = [[] for _ in self.doors.further]
+        self._udp = UdpSockets(self.doors.further)
         self._last_number = 0
         # Counted here and not by the turn, which hears of a session only when its task runs.
         self._connected_now = Connected(config.max_connections, config.max_connections_per_address)
@@ -198,7 +200,7 @@ class Server:
             for each, listeners in zip(self.doors.further, self.door_listeners, strict=True)
             for listener in listeners
             if protocol in ("", each.protocol)
-        ]
+        ] + self._udp.addresses(protocol)
 
     async def listen(self) -> None:
         """Open the listeners of all doors.
@@ -210,6 +212,7 @@ class Server:
         for each, listeners in zip(self.doors.further, self.door_listeners, strict=True):
             for address in each.addresses:
                 listeners.append(await open_listener(address))
+        await self._udp.listen()
 
     def close_listeners(self) -> None:
         """Accept no more."""
@@ -218,11 +221,16 @@ class Server:
         for listeners in self.door_listeners:
             for listener in listeners:
                 listener.close()
+        self._udp.close()
+
+    def shut_sockets(self) -> None:
+        """Give back the sockets by which sessions without a connection said goodbye."""
+        self._udp.shut()
 
     @property
     def sessions(self) -> int:
-        """Connections at this moment."""
-        return self._connected_now.count
+        """Connections, and sources of datagrams that have a session, at this moment."""
+        return self._connected_now.count + self._udp.sessions
 
     async def begin(self) -> None:
         """Bring back what the store holds and create what is declared; before :meth:`run`.
@@ -264,6 +272,7 @@ class Server:
                         self._serve(tasks, listener, opened)
                         name = door_name(opened.protocol, listener.address)
                         logger.info("listening on %s", name)
+                self._udp.serve(tasks, self._shell, self._new_number)
                 await self._stopping.wait()
                 await self._close_all()
                 await self._finish_storage()
@@ -330,6 +339,11 @@ class Server:
         self.broker.charge(memory)
         self._tasks.start_soon(self._run_session, sock, name, host, secure, door)
 
+    def _new_number(self) -> int:
+        """The number of a session, never used before."""
+        self._last_number += 1
+        return self._last_number
+
     async def _transport(self, sock: socket.socket, name: str, secure: bool) -> Transport | None:
         """What the connection is spoken over; None when there is nothing to be spoken."""
         if not secure:
@@ -353,8 +367,7 @@ class Server:
         try:
             transport = await self._transport(sock, name, secure)
             if transport is not None:
-                self._last_number += 1
-                number = self._last_number
+                number = self._new_number()
                 spoken = None
                 if door is not None:
                     spoken = door.door
@@ -457,6 +470,7 @@ async def running(
     finally:
         if server is not None:
             server.close_listeners()
+            server.shut_sockets()
 
 
 def _check_reach(config: ServerConfig, access: Access | None) -> None:

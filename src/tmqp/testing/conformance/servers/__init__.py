@@ -6,18 +6,24 @@ from typing import Final
 
 from tmqp.testing.conformance.cases import Case
 from tmqp.testing.conformance.servers import (
+    ack,
     channel,
     chop,
+    direct,
+    discipline,
     durability,
     error,
+    event,
     frame,
     hello,
     keepalive,
     limits,
     perf,
     preamble,
+    pull,
     queue,
     queue_options,
+    router,
     security,
 )
 
@@ -33,6 +39,12 @@ SERVER_CASES: Final[tuple[Case, ...]] = (
     *channel.CASES,
     *queue.CASES,
     *queue_options.CASES,
+    *discipline.CASES,
+    *ack.CASES,
+    *pull.CASES,
+    *direct.CASES,
+    *router.CASES,
+    *event.CASES,
     *error.CASES,
     *limits.CASES,
     *durability.CASES,
