@@ -23,6 +23,7 @@ from tmqp.testing.conformance.servers import (
     pull,
     queue,
     queue_options,
+    redelivery,
     router,
     security,
 )
@@ -41,6 +42,7 @@ SERVER_CASES: Final[tuple[Case, ...]] = (
     *queue_options.CASES,
     *discipline.CASES,
     *ack.CASES,
+    *redelivery.CASES,
     *pull.CASES,
     *direct.CASES,
     *router.CASES,

@@ -5,11 +5,11 @@ The duration of a case in the report is the figure.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from tmqp.constants import PING_BYTES, Operation
 from tmqp.testing.conformance.cases import Bounds, Case, case
-from tmqp.testing.conformance.steps import Answer, Fence
+from tmqp.testing.conformance.steps import Answer, Expected, Fence, Step
 from tmqp.testing.conformance.talk import (
     ask,
     connect,
@@ -33,21 +33,23 @@ _MESSAGES: Final = 200
 _CONSUMERS: Final = 5
 
 
-def _figure(slug: str, title: str, rules: str, *script: object, pongs: bool = True) -> Case:
+def _figure(
+    slug: str, title: str, rules: str, *script: Step | list[Step], pongs: bool = True
+) -> Case:
     return case(
         f"server.perf.{slug}",
         title,
         "Figures of several servers can be compared.",
         rules,
-        *script,  # type: ignore[arg-type]  # steps and lists of steps
+        *script,
         level=Level.MAY,
         bounds=_BOUNDS,
         pongs=pongs,
     )
 
 
-def _fact(*expected: object, **how: object) -> Answer:
-    return Answer(*expected, verdict=Verdict.INFORMATIONAL, message=_FIGURE, **how)  # type: ignore[arg-type]
+def _fact(*expected: Expected, **how: Any) -> Answer:
+    return Answer(*expected, verdict=Verdict.INFORMATIONAL, message=_FIGURE, **how)
 
 
 CASES: Final[tuple[Case, ...]] = (
