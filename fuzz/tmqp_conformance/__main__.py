@@ -9,10 +9,12 @@ from typing import Any
 import click
 
 import tmqp
+from tmqp_conformance.commands.clients import client
 from tmqp_conformance.commands.common import WRONG_USE
 from tmqp_conformance.commands.listing import explain, list_cases
 from tmqp_conformance.commands.replaying import replay
 from tmqp_conformance.commands.reporting import compare, report
+from tmqp_conformance.commands.selftest import self_test
 from tmqp_conformance.commands.testing import server
 
 __all__ = ["main"]
@@ -57,7 +59,7 @@ def main() -> None:
     """
 
 
-for _command in (server, list_cases, explain, replay, report, compare):
+for _command in (server, client, list_cases, explain, replay, report, compare, self_test):
     main.add_command(_command)
 
 if __name__ == "__main__":

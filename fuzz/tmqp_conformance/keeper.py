@@ -12,10 +12,10 @@ from tmqp.testing.conformance.lines import Line, Log
 from tmqp.testing.conformance.steps import Answer
 from tmqp.testing.conformance.talk import PREAMBLE_ANSWER, connect, hear
 
-__all__ = ["Keeper"]
+__all__ = ["PROBE", "Keeper"]
 
 #: What a stage is told about the keeper's connection.
-_CASE: Final[Case] = case(
+PROBE: Final[Case] = case(
     "server.keeper.probe",
     "Takes a new client",
     "A server that does not take a new client has crashed.",
@@ -37,7 +37,7 @@ class Keeper:
         self._stage = stage
         self._patience = patience
         self._requests = 0
-        self._line = Line("keeper", stage.open("keeper", _CASE), Log(stage), pongs=True)
+        self._line = Line("keeper", stage.open("keeper", PROBE), Log(stage), pongs=True)
         information = ConnectionInformation(f"keeper-{suffix}", token=token)
         hello = Frame.build(MessageType.SERVER, "", 101, information.encode())
         self._line.send(PREAMBLE_ANSWER.data + hello.raw, hello)

@@ -22,16 +22,20 @@ from tmqp.testing.conformance import (
     Verdict,
     play,
 )
-from tmqp_conformance.keeper import Keeper
+from tmqp_conformance.keeper import PROBE, Keeper
 from tmqp_conformance.settings import Deviation
 
 __all__ = ["ALONE", "Plan", "Runner", "detect"]
 
 #: Groups whose cases see, or disturb, what others do at the same time.
 ALONE: Final = frozenset({"durability", "event", "keepalive", "perf"})
+_DESCRIBE_SERVER: Final = 703
 #: Capabilities that a server is taken to have: where it has not, its answers show it.
 _USUAL: Final = ("events", "router", "small-limits", "timeouts")
-_RESPONSES_THAT_REFUSE: Final = (400, 401, 501)
+_REFUSALS: Final = (400, 401, 501)
+#: How well a peer is.
+_TAKES_CLIENTS: Final = 1
+_ANSWERS_PINGS: Final = 2
 
 
 @dataclass(slots=True)
@@ -60,11 +64,15 @@ class Runner:
     def __init__(self, plan: Plan, make_stage: Callable[[], Stage]) -> None:
         self.plan = plan
         self.crashed = False
+        self._health = 0
         self._make_stage = make_stage
 
     def results(self) -> Iterator[tuple[Result, str]]:
         """Run all cases; each result as soon as it is there, with its excuse or an empty text."""
         plan = self.plan
+        if plan.probe:
+            # What the peer cannot do before the first case is no crash after it.
+            self._health = self._examine(self._make_stage(), f"{plan.run_id}h")[0]
         numbered = list(enumerate(plan.cases))
         if plan.jobs > 1:
             shared = [pair for pair in numbered if pair[1].group not in ALONE]
@@ -96,23 +104,31 @@ class Runner:
         return result
 
     def _probe(self, stage: Stage, result: Result) -> None:
+        before = self._health
+        now, left, why = self._examine(stage, result.suffix)
+        if now < before:
+            self.crashed = now < _TAKES_CLIENTS
+            result.behaviour = Verdict.CRASH
+            result.message = f"afterwards the peer does not serve a new client: {why}"
+        elif left and result.verdict is Verdict.PASS:
+            result.closing = Verdict.UNCLEAN
+            result.message = f"could not be removed afterwards: {left}"
+
+    def _examine(self, stage: Stage, suffix: str) -> tuple[int, str, str]:
+        """How well the peer is, what could not be removed, and what is wrong with it."""
+        health = 0
         try:
-            keeper = Keeper(stage, result.suffix, self.plan.patience, self.plan.admin_token)
+            keeper = Keeper(stage, suffix, self.plan.patience, self.plan.admin_token)
             try:
+                health = _TAKES_CLIENTS
                 keeper.ping()
-                left = ""
-                if "admin" in self.plan.capabilities:
-                    left = keeper.clean_up(result.suffix)
+                health = _ANSWERS_PINGS
+                left = keeper.clean_up(suffix) if "admin" in self.plan.capabilities else ""
             finally:
                 keeper.close()
         except UnreachableError as error:
-            self.crashed = True
-            result.behaviour = Verdict.CRASH
-            result.message = f"afterwards the peer does not serve a new client: {error}"
-            return
-        if left and result.verdict is Verdict.PASS:
-            result.closing = Verdict.UNCLEAN
-            result.message = f"could not be removed afterwards: {left}"
+            return health, "", str(error)
+        return health, left, ""
 
     def _excuse(self, result: Result) -> str:
         """Excuse a failure that the implementer explains; returns the explanation."""
@@ -130,36 +146,44 @@ class Runner:
 def detect(stage: Stage, run_id: str, patience: Patience, token: str = "") -> frozenset[str]:
     """Find out what a server has, by asking it.
 
-    :raises UnreachableError: when it does not take a client, so that nothing can be tested.
+    :raises UnreachableError: when nobody listens, so that nothing can be tested.
     """
+    stage.open("detect", PROBE).close("end")
     found = {*_USUAL}
-    channel = f"detect-{run_id}d"
-    keeper = Keeper(stage, f"{run_id}d", patience, token)
     try:
-        keeper.ping()
-        code, _ = keeper.ask(Operation.CHANNEL_LIST, headers=(("Channel-Name", channel),))
-        if code == 0:
-            found.add("admin")
-        for word, queue, body in (
-            ("durability", 1, b'{"Durable":true}'),
-            ("pull", 2, b'{"Status":3}'),
-            ("cache", 3, b'{"Status":4}'),
-        ):
-            headers = (("Queue-Id", str(queue)),)
-            code, _ = keeper.ask(Operation.CREATE_QUEUE, channel, body, headers)
-            if code == 0:
-                found.add(word)
-        code, _ = keeper.ask(703)
-        if code == 0:
-            found.add("extensions")
-        code, _ = keeper.ask(Operation.LIST_ROUTERS)
-        if code in _RESPONSES_THAT_REFUSE:
-            found.discard("router")
-        if "extensions" not in found:
-            # Who ignores the option has not refused it either.
-            found.discard("durability")
-        if "admin" in found:
-            keeper.clean_up(f"{run_id}d")
+        keeper = Keeper(stage, f"{run_id}d", patience, token)
+    except UnreachableError:
+        return frozenset(found)
+    try:
+        _ask_about(keeper, f"{run_id}d", found)
+    except UnreachableError:
+        pass  # the cases will tell what is wrong
     finally:
         keeper.close()
     return frozenset(found)
+
+
+def _ask_about(keeper: Keeper, suffix: str, found: set[str]) -> None:
+    """Add what the server shows that it has."""
+    channel = f"detect-{suffix}"
+    code, _ = keeper.ask(Operation.CHANNEL_LIST, headers=(("Channel-Name", channel),))
+    if code == 0:
+        found.add("admin")
+    code, _ = keeper.ask(_DESCRIBE_SERVER)
+    if code == 0:
+        found.add("extensions")
+    code, _ = keeper.ask(Operation.LIST_ROUTERS)
+    if code in _REFUSALS:
+        found.discard("router")
+    for word, queue, body in (
+        ("durability", 1, b'{"Durable":true}'),
+        ("pull", 2, b'{"Status":3}'),
+        ("cache", 3, b'{"Status":4}'),
+    ):
+        headers = (("Queue-Id", str(queue)),)
+        code, _ = keeper.ask(Operation.CREATE_QUEUE, channel, body, headers)
+        # Who does not know the option ignores it, and has not refused it.
+        if code == 0 and (word != "durability" or "extensions" in found):
+            found.add(word)
+    if "admin" in found:
+        keeper.clean_up(suffix)

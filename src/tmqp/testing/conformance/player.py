@@ -336,7 +336,10 @@ class _Player:
                 difference = _difference(answer, seen, self._names, line.last)
                 return _Over(Verdict.WRONG_CODE, difference)
         if not seen and not line.ended and fence in (Fence.QUIET, Fence.FIRST, Fence.END):
-            return _Over(Verdict.HANG, "the peer did not answer")
+            if not line.accepted:
+                return _Over(Verdict.HANG, "the peer did not answer")
+            # Silence where an answer is due: a ping tells whether the peer lives.
+            self._pass_fence(line, Fence.PING, self._stage.now() + self._patience.answer)
         return _Over(
             Verdict.FAIL, _difference(step.answers[0], seen, self._names, line.last, line.ended)
         )
