@@ -56,6 +56,8 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_client.client": ("tmqp_client._core.machine", "anyio"),
     "tmqp_conformance": ("tmqp", "tmqp.testing", "anyio"),
     "tmqp_conformance.peer": ("tmqp.address", "tmqp.constants", "tmqp.models"),
+    "tmqp_nsq": (),
+    "tmqp_nsq.web": ("tmqp_server", "tmqp_wires.nsq.codec", "anyio"),
     "tmqp_server": (),
     "tmqp_server.__main__": ("tmqp_server.wiring.app", "tmqp_server.commands"),
     "tmqp_server.access": (),
@@ -205,6 +207,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
 }
 
 PACKAGES: Final = "Packages stand on the protocol and not on each other"
+PROGRAMS: Final = "Programs use the public face of the server, and codecs"
 WIRES: Final = "A wire format knows no other"
 SPARK: Final = "Spark is a client and nothing else"
 PURE: Final = "The pure set does no I/O, reads no clock and draws no random numbers"
@@ -246,6 +249,9 @@ FORBIDDEN: Final[list[tuple[str, str, str]]] = [
     (PACKAGES, "tmqp.codec", "tmqp_wires.nsq.codec"),
     (WIRES, "tmqp_wires.nsq.codec", "tmqp_wires.stomp.codec"),
     (WIRES, "tmqp_wires.common.cursor", "tmqp_wires.nsq.codec"),
+    (PACKAGES, "tmqp_server.config", "tmqp_nsq.web"),
+    (PROGRAMS, "tmqp_nsq.web", "tmqp_server.config"),
+    (PROGRAMS, "tmqp_nsq.web", "tmqp_client.client"),
     (SPARK, "tmqp_spark", "tmqp_server.config"),
     *[(PURE, "tmqp.codec", name) for name in AMBIENT],
     (PURE, "tmqp.models.options", "time"),

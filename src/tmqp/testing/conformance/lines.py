@@ -70,6 +70,12 @@ class Stage(Protocol):
     def wait(self, seconds: float) -> None:
         """Let time pass."""
 
+    def restart(self) -> None:
+        """Kill the server and start it again.
+
+        :raises UnreachableError: when it does not come back, or nobody can restart it.
+        """
+
 
 class Kind(StrEnum):
     """What an entry of a log is."""

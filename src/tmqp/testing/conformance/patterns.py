@@ -29,6 +29,7 @@ __all__ = [
     "Pattern",
     "Preamble",
     "Properties",
+    "Without",
     "describe_value",
     "type_name",
 ]
@@ -173,6 +174,21 @@ class Part(Matcher):
     def describe(self) -> str:
         """See :meth:`Matcher.describe`."""
         return f"contains {self.part!r}"
+
+
+class Without(Matcher):
+    """A payload that does not contain these bytes."""
+
+    def __init__(self, part: bytes) -> None:
+        self.part = part
+
+    def matches(self, value: object, names: Names, sent: object) -> bool:
+        """See :meth:`Matcher.matches`."""
+        return isinstance(value, bytes) and names.data(self.part) not in value
+
+    def describe(self) -> str:
+        """See :meth:`Matcher.describe`."""
+        return f"does not contain {self.part!r}"
 
 
 class NoHeader(Matcher):

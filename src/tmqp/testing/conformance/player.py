@@ -32,6 +32,7 @@ from tmqp.testing.conformance.steps import (
     Hear,
     Message,
     Open,
+    Restart,
     Say,
     Step,
     Wait,
@@ -171,6 +172,12 @@ class _Player:
             self._stage.wait(step.seconds)
         elif isinstance(step, Open):
             self._open(step)
+        elif isinstance(step, Restart):
+            self._log.add("", Kind.NOTE, note="restart")
+            for line in self._lines.values():
+                line.release()
+                line.ended = True
+            self._stage.restart()
         else:
             line = self._lines[step.line]
             if isinstance(step, Say):

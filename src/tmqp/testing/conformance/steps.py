@@ -31,6 +31,7 @@ __all__ = [
     "Message",
     "Open",
     "Pairs",
+    "Restart",
     "Say",
     "Step",
     "Wait",
@@ -325,4 +326,14 @@ class Wait:
         return f"wait {self.seconds:g} s"
 
 
-Step: TypeAlias = "Open | Say | Hear | Close | Wait"
+class Restart:
+    """Kill the server and start it again; all lines are gone."""
+
+    __slots__ = ()
+
+    def describe(self) -> str:
+        """The step in one line."""
+        return "kill the server and start it again"
+
+
+Step: TypeAlias = "Open | Say | Hear | Close | Wait | Restart"
