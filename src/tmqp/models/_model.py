@@ -19,9 +19,10 @@ from dataclasses import MISSING, Field, dataclass, fields
 from enum import IntEnum
 from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 
-from tmqp.constants import QueueStatus, queue_status_from_word
+from tmqp.constants import MAX_QUEUE_ID, QueueStatus, queue_status_from_word
 from tmqp.errors import TmqpError
 from tmqp.models._json import JsonRefusedError, dump, load
+from tmqp.names import fault_of_name
 
 __all__ = [
     "INT32",
@@ -33,10 +34,12 @@ __all__ = [
     "UINT16",
     "UINT31",
     "UINT63",
+    "AddressKind",
     "Model",
     "ModelError",
     "OptionFacts",
     "Property",
+    "address",
     "dump_list",
     "extension",
     "flag",
@@ -145,6 +148,30 @@ class _Text:
             except UnicodeEncodeError:  # "\ud800" is JSON, but no text that a frame could carry
                 return _UNFIT
         return str(value)  # a StrEnum member becomes what will be read back
+
+    def write(self, value: str) -> object:
+        return value
+
+
+class AddressKind:
+    """A queue: the channel, a semicolon and the queue's id; empty for none."""
+
+    __slots__ = ()
+
+    expected = "the name of a channel, a semicolon and the id of a queue, or empty for none"
+
+    def read(self, value: object) -> object:
+        if not isinstance(value, str):
+            return _UNFIT
+        if not value:
+            return value
+        channel, _, queue_id = value.rpartition(";")
+        digits = queue_id.isascii() and queue_id.isdigit() and len(queue_id) <= 5
+        if not channel or len(channel) > MAX_TEXT_CHARACTERS or not digits:
+            return _UNFIT
+        if int(queue_id) > MAX_QUEUE_ID or fault_of_name(channel):
+            return _UNFIT
+        return str(value)
 
     def write(self, value: str) -> object:
         return value
@@ -361,6 +388,11 @@ _KEY: Final = "tmqp"
 def text(name: str, *also: str) -> _Metadata:
     """Declare a property that holds text."""
     return {_KEY: Property(name, _Text(), also)}
+
+
+def address(name: str) -> _Metadata:
+    """Declare a property that holds the address of a queue."""
+    return {_KEY: Property(name, AddressKind())}
 
 
 def flag(name: str) -> _Metadata:

@@ -16,7 +16,7 @@ import click
 
 from tmqp import QueueStatus
 from tmqp.models import QueueOptions
-from tmqp.models._model import properties_of
+from tmqp.models._model import AddressKind, properties_of
 
 __all__ = ["MOMENT", "STATUS_WORDS", "model_options", "split"]
 
@@ -64,8 +64,11 @@ class _Moment(click.ParamType):  # type: ignore[type-arg] # not generic in older
 MOMENT: Final = _Moment()
 
 
-def _option(name: str, kind: object, help_text: str, least: int | None) -> Callable[[_C], _C]:
-    """The option of one field; *least* is the least integer that it may be."""
+def _option(
+    name: str, kind: object, help_text: str, least: int | None, metavar: str
+) -> Callable[[_C], _C]:
+    """The option of one field; *least* is the least integer that it may be, *metavar* stands for a
+    text."""
     plain = name.removesuffix(_MILLISECONDS)
     word = _SHORT.get(plain, plain).replace("_", "-")
     types = {*get_args(kind)} - {type(None)} or {kind}
@@ -79,7 +82,7 @@ def _option(name: str, kind: object, help_text: str, least: int | None) -> Calla
     if int in types:
         return click.option(f"--{word}", name, type=click.IntRange(least), help=help_text)
     if str in types:
-        return click.option(f"--{word}", name, metavar="NAME", help=help_text)
+        return click.option(f"--{word}", name, metavar=metavar, help=help_text)
     help_text += " Separate them by commas."
     return click.option(f"--{word}", name, type=_Ids(), metavar="IDS", help=help_text)
 
@@ -90,7 +93,13 @@ def model_options(model: type[_M]) -> Callable[[_C], _C]:
     declared = {each.attribute: each for each in properties_of(model)}
     by_field = [declared[field.name] for field in dataclasses.fields(model)]
     options = [
-        _option(each.attribute, kinds[each.attribute], each.option.meaning, each.least)
+        _option(
+            each.attribute,
+            kinds[each.attribute],
+            each.option.meaning,
+            each.least,
+            "CHANNEL;ID" if isinstance(each.kind, AddressKind) else "NAME",
+        )
         for each in by_field
         if each.option is not None
     ]

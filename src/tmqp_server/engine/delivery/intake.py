@@ -144,7 +144,10 @@ class Intake:
         if (
             size > queue.size_cap
             or queue.count + queue.spilled >= queue.count_cap
-            or ((queue.saves or queue.bounded) and not core.has_room_to_save(size))
+            or (
+                (queue.saves or queue.bounded)
+                and (queue.disk_bytes + size > queue.disk_cap or not core.has_room_to_save(size))
+            )
             or queue.bytes + size > queue.byte_cap
             or core.message_bytes + core.state_bytes + size + MESSAGE_OVERHEAD_BYTES
             > self._max_total_bytes

@@ -32,7 +32,7 @@ from tmqp.constants import (
 )
 from tmqp_server.engine.commands import Acknowledge
 from tmqp_server.engine.core import Core
-from tmqp_server.engine.delivery.dead_letters import dead_letter
+from tmqp_server.engine.delivery.dead_letters import moved_letter
 from tmqp_server.engine.delivery.saving import Saver
 from tmqp_server.engine.delivery.sharing import forget, reindex, tell
 from tmqp_server.engine.directory import Directory
@@ -265,7 +265,8 @@ class Outcomes:
     def _save(self, queue: Queue, message: Message) -> bool:
         """Ask the storage to keep a message, once; a queue that stores nothing saves nothing.
 
-        False when the storage cannot take it now: it fails, or has too much to do already.
+        False when the storage cannot take it now: it fails, has too much to do already, or the
+        queue has as much there as it may.
         """
         if message.marks & (MARK_SAVED | MARK_SAVING) or not queue.discipline.stores:
             return True
@@ -278,7 +279,10 @@ class Outcomes:
                 return True
         if queue.options.ephemeral or queue.temporary:
             return True
-        if not self._core.has_room_to_save(message.size):
+        if (
+            not self._core.has_room_to_save(message.size)
+            or queue.disk_bytes + message.size > queue.disk_cap
+        ):
             return False
         self.saver.save(queue, message)
         return True
@@ -299,14 +303,14 @@ class Outcomes:
 
     # --- Entering and leaving the queue ----------------------------------------------------------
 
-    def problem_of_push(self, queue: Queue, size: int, more: int = 0, more_bytes: int = 0) -> int:
+    def problem_of_push(self, queue: Queue, size: int, has_disk: bool = False) -> int:
         """0 when a message of *size* bytes can enter, else the result code to answer (F75).
 
-        *more* messages of *more_bytes* bytes are to enter before it.
+        With *has_disk* it may go to disk though the queue has as much there as it may.
         """
-        problem = self.problem_of_queue(queue, size, more, more_bytes)
+        problem = self.problem_of_queue(queue, size, 0, 0, has_disk)
         if problem == RESULT_OK:
-            memory = size + more_bytes + (more + 1) * MESSAGE_OVERHEAD_BYTES
+            memory = size + MESSAGE_OVERHEAD_BYTES
             if self._core.total_bytes + memory > self._limits.max_total_bytes:
                 problem = RESULT_BUSY
         return problem
@@ -316,18 +320,23 @@ class Outcomes:
 
         A message that fits no empty queue displaces nothing, nor does one that is refused because
         the server is full: others need that room.
+
+        What is only in memory makes room on disk, too: as much comes back from there.
         """
         problem = self.problem_of_push(queue, size)
         if problem != RESULT_LIMIT_EXCEEDED or queue.options.when_full == REFUSE:
             return problem
-        if size > queue.size_cap or size > queue.byte_cap:
+        if size > queue.size_cap or size > queue.byte_cap or size > queue.disk_cap:
             return problem
+        made = 0
         for _ in range(_MOST_DISPLACED):
             oldest = queue.take_oldest()
             if oldest is None:
                 break
+            if not oldest.marks & (MARK_SAVED | MARK_SAVING):
+                made += oldest.size
             self._displace(queue, oldest)
-            problem = self.problem_of_push(queue, size)
+            problem = self.problem_of_push(queue, size, has_disk=made >= size)
             if problem != RESULT_LIMIT_EXCEEDED:
                 break
         if queue.spilled:
@@ -345,9 +354,14 @@ class Outcomes:
             self.confirm(message, False, _NO_ROOM, "", None)
         self.drop(queue, message)
 
-    def problem_of_queue(self, queue: Queue, size: int, more: int, more_bytes: int) -> int:
+    def problem_of_queue(
+        self, queue: Queue, size: int, more: int, more_bytes: int, has_disk: bool = False
+    ) -> int:
         """The same as far as this queue is concerned: for a message that moves memory is taken
-        already, and for a batch it is counted as a whole."""
+        already, and for a batch it is counted as a whole.
+
+        *more* messages of *more_bytes* bytes are to enter before it.
+        """
         limits = self._limits
         if queue.discipline.refuses:
             return RESULT_UNAUTHORIZED
@@ -364,15 +378,18 @@ class Outcomes:
         size += more_bytes
         if queue.bytes + size > queue.byte_cap:
             return RESULT_LIMIT_EXCEEDED
-        return self._problem_of_storage(queue, size)
+        return self._problem_of_storage(queue, size, has_disk)
 
-    def _problem_of_storage(self, queue: Queue, size: int) -> int:
-        """503 when a message must go to the storage, which fails or has too much to do already."""
-        if not queue.saves:
-            goes_to_disk = queue.bounded and not queue.options.ephemeral and queue.is_full()
-            if not goes_to_disk:
-                return RESULT_OK
-        return RESULT_OK if self._core.has_room_to_save(size) else RESULT_BUSY
+    def _problem_of_storage(self, queue: Queue, size: int, has_disk: bool) -> int:
+        """503 when a message must go to the storage, which fails or has too much to do already; 482
+        when its queue has as much there as it may."""
+        if not queue.must_save():
+            return RESULT_OK
+        if not self._core.has_room_to_save(size):
+            return RESULT_BUSY
+        if has_disk or queue.disk_bytes + size <= queue.disk_cap:
+            return RESULT_OK
+        return RESULT_LIMIT_EXCEEDED
 
     def settle(self, queue: Queue, message: Message) -> None:
         """Close the books on a message; the caller has counted what became of it."""
@@ -400,6 +417,7 @@ class Outcomes:
             if marks & MARK_KEYED:
                 freed = let_go(self._core, queue, message, True)
         if marks & (MARK_SAVED | MARK_SAVING):
+            self._flights.unstore(queue, message.size)
             self.saver.erase(queue, message)
         return freed
 
@@ -448,6 +466,7 @@ class Outcomes:
         """Close the books on a message that never entered: only the storage may know it."""
         message.marks |= MARK_GONE
         if message.marks & (MARK_SAVED | MARK_SAVING):
+            self._flights.unstore(queue, message.size)
             self.saver.erase(queue, message)
 
     def expire(self, queue: Queue, message: Message) -> bool:
@@ -576,18 +595,21 @@ class Outcomes:
         if target is None or target is queue or not target.discipline.stores:
             self.drop(queue, message)
             return
-        if self.problem_of_queue(target, message.size, 0, 0) != RESULT_OK:
+        if self.problem_of_queue(target, message.size, 0, 0) != RESULT_OK or (
+            message.marks & (MARK_SAVED | MARK_SAVING)
+            and target.disk_bytes + message.size > target.disk_cap
+        ):
             self.drop(queue, message)
             return
         queue.counters.dead += 1
         self._core.counters.dead_lettered += 1
-        letter = dead_letter(message, reason, queue, target, self._core.wires)
+        letter = moved_letter(message, reason, queue, target, self._core.wires)
         letter.rarely().hops = hops
         self._flights.admit(target, letter)
         if target.temporary:
             pass  # the storage does not know it
         elif message.marks & (MARK_SAVED | MARK_SAVING):
-            self.saver.move(queue, message, letter)
+            self.saver.move(queue, message, target, letter)
             self.saver.save(target, letter)
         elif target.saves:
             self.saver.save(target, letter)

@@ -50,7 +50,7 @@ from tmqp_server.engine.options import NO_KEYS, QueueOptions
 
 __all__ = ["Queue", "QueueTimer", "Trash"]
 
-#: More put-backs than anything can have.
+#: More put-backs, and bytes, than anything can have.
 _NO_LIMIT: Final = 2**62
 
 
@@ -132,6 +132,7 @@ class Queue(QueueFacts):
         "size_cap",
         "count_cap",
         "byte_cap",
+        "disk_cap",
         "turn",
         "high",
         "regular",
@@ -163,6 +164,7 @@ class Queue(QueueFacts):
         "sequence",
         "count",
         "bytes",
+        "disk_bytes",
         "ack_timeout_s",
         "message_timeout_s",
         "put_back_limit",
@@ -234,6 +236,9 @@ class Queue(QueueFacts):
         #: Messages in memory: not settled, or cleared and not yet disposed of; and their bytes.
         self.count = 0
         self.bytes = 0
+        #: Bytes of messages that the storage has or was asked to keep: those in memory that are
+        #: marked so, and those in the tails.
+        self.disk_bytes = 0
         #: A message without an id has been here (F41).
         self.nameless = False
         self.keys: KeyTable | None = None  # as long as keys have made no difference
@@ -295,6 +300,7 @@ class Queue(QueueFacts):
         self.byte_cap = limits.max_queue_bytes
         if options.bytes_limit:
             self.byte_cap = min(self.byte_cap, options.bytes_limit)
+        self.disk_cap = options.disk_limit_bytes or _NO_LIMIT
         self.count_cap = limits.max_messages_per_queue
         if options.message_limit:
             self.count_cap = min(self.count_cap, options.message_limit)
@@ -372,6 +378,10 @@ class Queue(QueueFacts):
         if tail.count == 0:
             self.set_tail(high_priority, None)
         return lost
+
+    def must_save(self) -> bool:
+        """Whether a message that comes in goes to the storage, because all do or memory is full."""
+        return self.saves or (self.bounded and not self.options.ephemeral and self.is_full())
 
     def high_in_all(self) -> int:
         """High-priority messages waiting, those on disk included."""
