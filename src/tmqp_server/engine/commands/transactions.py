@@ -73,6 +73,7 @@ class MessageSet(Record):
         changes: QueueChanges | None = None,
         sizes: bytes = b"",
         offsets: bytes = b"",
+        *,
         high_size: int = 0,
     ) -> None:
         self.door = door

@@ -279,11 +279,10 @@ class Outcomes:
                 return True
         if queue.options.ephemeral or queue.temporary:
             return True
-        if (
-            not self._core.has_room_to_save(message.size)
-            or queue.disk_bytes + message.size > queue.disk_cap
-        ):
+        if not self._core.has_room_to_save(message.size):
             return False
+        if not queue.saves and queue.disk_bytes + message.size > queue.disk_cap:
+            return False  # where all are saved that was looked at when it came
         self.saver.save(queue, message)
         return True
 
@@ -303,27 +302,45 @@ class Outcomes:
 
     # --- Entering and leaving the queue ----------------------------------------------------------
 
-    def problem_of_push(self, queue: Queue, size: int, has_disk: bool = False) -> int:
+    def _problem_of_push(
+        self, queue: Queue, size: int, has_disk: bool, replaced: Message | None
+    ) -> int:
         """0 when a message of *size* bytes can enter, else the result code to answer (F75).
 
-        With *has_disk* it may go to disk though the queue has as much there as it may.
+        With *has_disk* it may go to disk though the queue has as much there as it may.  *replaced*
+        makes way for it.
         """
-        problem = self.problem_of_queue(queue, size, 0, 0, has_disk)
+        more = more_bytes = 0
+        if replaced is not None:
+            more, more_bytes = -1, -replaced.size
+        problem = self.problem_of_queue(queue, size, more, more_bytes, has_disk)
         if problem == RESULT_OK:
-            memory = size + MESSAGE_OVERHEAD_BYTES
+            memory = size + more_bytes + (more + 1) * MESSAGE_OVERHEAD_BYTES
             if self._core.total_bytes + memory > self._limits.max_total_bytes:
                 problem = RESULT_BUSY
         return problem
 
-    def make_room(self, queue: Queue, size: int) -> int:
-        """As ``problem_of_push``; but what has waited longest makes way if the queue wants that.
+    def _replaced_in(self, queue: Queue) -> Message | None:
+        """The message of a cache that makes way for the next one, in the same step; None if there
+        is none, or if its room is no room for the next one."""
+        if not queue.discipline.replaces or queue.waiting_count() != 1 or queue.spilled:
+            return None
+        latest = queue.latest()
+        assert latest is not None, "one waits"
+        kept = latest.marks & (MARK_SAVED | MARK_SAVING)
+        return latest if kept or not queue.saves else None
 
-        A message that fits no empty queue displaces nothing, nor does one that is refused because
-        the server is full: others need that room.
+    def make_room(self, queue: Queue, size: int, deferred: bool) -> int:
+        """0 when a message of *size* bytes can enter, else the result code to answer (F75).
+
+        What has waited longest makes way if the queue wants that; what waits in a cache makes way
+        for a message that is not *deferred*.  One that fits no empty queue displaces nothing, nor
+        does one that is refused because the server is full: others need that room.
 
         What is only in memory makes room on disk, too: as much comes back from there.
         """
-        problem = self.problem_of_push(queue, size)
+        replaced = None if deferred else self._replaced_in(queue)
+        problem = self._problem_of_push(queue, size, False, replaced)
         if problem != RESULT_LIMIT_EXCEEDED or queue.options.when_full == REFUSE:
             return problem
         if size > queue.size_cap or size > queue.byte_cap or size > queue.disk_cap:
@@ -336,7 +353,7 @@ class Outcomes:
             if not oldest.marks & (MARK_SAVED | MARK_SAVING):
                 made += oldest.size
             self._displace(queue, oldest)
-            problem = self.problem_of_push(queue, size, has_disk=made >= size)
+            problem = self._problem_of_push(queue, size, made >= size, None)
             if problem != RESULT_LIMIT_EXCEEDED:
                 break
         if queue.spilled:
@@ -595,9 +612,12 @@ class Outcomes:
         if target is None or target is queue or not target.discipline.stores:
             self.drop(queue, message)
             return
-        if self.problem_of_queue(target, message.size, 0, 0) != RESULT_OK or (
+        replaced = self._replaced_in(target)
+        more = 0 if replaced is None else -1
+        more_bytes = 0 if replaced is None else -replaced.size
+        if self.problem_of_queue(target, message.size, more, more_bytes) != RESULT_OK or (
             message.marks & (MARK_SAVED | MARK_SAVING)
-            and target.disk_bytes + message.size > target.disk_cap
+            and target.disk_bytes + message.size + more_bytes > target.disk_cap
         ):
             self.drop(queue, message)
             return

@@ -236,11 +236,8 @@ class Queue(QueueFacts):
         #: Messages in memory: not settled, or cleared and not yet disposed of; and their bytes.
         self.count = 0
         self.bytes = 0
-        #: Bytes of messages that the storage has or was asked to keep: those in memory that are
-        #: marked so, and those in the tails.
-        self.disk_bytes = 0
-        #: A message without an id has been here (F41).
-        self.nameless = False
+        self.disk_bytes = 0  # of messages that the storage has or was asked to keep
+        self.nameless = False  # a message without an id has been here (F41)
         self.keys: KeyTable | None = None  # as long as keys have made no difference
         self.counters = QueueCounters()
         self.configure(options, discipline, handler, limits)
@@ -291,7 +288,7 @@ class Queue(QueueFacts):
         ) or self.spilled > 0
         self.memory_limit = options.memory_limit or limits.max_messages_in_memory
         self.memory_bytes = limits.max_queue_bytes // 2
-        # Within these a push fits without another look (Outcomes.problem_of_push looks closely).
+        # Within these a push fits without another look (Outcomes.make_room looks closely).
         self.size_cap = limits.max_message_bytes
         if options.message_size_limit:
             self.size_cap = min(self.size_cap, options.message_size_limit)
