@@ -49,6 +49,7 @@ from tmqp_server.engine.model.snapshots import BrowseSnapshot
 from tmqp_server.engine.model.times import NEVER
 from tmqp_server.engine.options import ASKS_ACKNOWLEDGE, BrokerOptions
 from tmqp_server.hub.hub import Hub
+from tmqp_server.shell.datagrams import Datagrams
 from tmqp_sim.audit import Audit
 from tmqp_sim.books import Ballast, audience_problem, connections_of, state_of, unrefused_of
 from tmqp_sim.cursed import Cursed
@@ -108,6 +109,7 @@ class WatchedBroker(Broker):
         self.hub: Hub | None = None
         #: What is charged so that messages always have the same room.
         self.ballast: Ballast | None = None
+        self.datagrams: Datagrams | None = None
         #: Units of work in this portion.
         self._work = 0
         self._timeouts: dict[int, int] = {}
@@ -423,7 +425,7 @@ class WatchedBroker(Broker):
         count = self.ledger.overtaken.pop(key, 0)
         if count:
             raise Violation(
-                "exclusivity", f"{key}: sent again without a time-out: {count} still have it"
+                "exclusivity", f"{key}: sent again without a timeout: {count} still have it"
             )
 
     def _check_sessions(self, queues: list[Queue]) -> None:
@@ -466,6 +468,8 @@ class WatchedBroker(Broker):
             state += connections_of(self.hub)
         if self.ballast is not None:
             state += self.ballast.held
+        if self.datagrams is not None:
+            state += self.datagrams.held_bytes
         if state != core.state_bytes:
             raise Violation(
                 "conservation", f"{core.state_bytes} bytes besides messages, {state} are there"

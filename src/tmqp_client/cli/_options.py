@@ -16,7 +16,8 @@ import click
 
 from tmqp import QueueStatus
 from tmqp.models import QueueOptions
-from tmqp.models._model import AddressKind, properties_of
+from tmqp.models._address import AddressKind
+from tmqp.models._model import properties_of
 
 __all__ = ["MOMENT", "STATUS_WORDS", "model_options", "split"]
 
@@ -65,10 +66,19 @@ MOMENT: Final = _Moment()
 
 
 def _option(
-    name: str, kind: object, help_text: str, least: int | None, metavar: str
+    name: str,
+    kind: object,
+    help_text: str,
+    least: int | None,
+    words: tuple[str, ...],
+    metavar: str,
 ) -> Callable[[_C], _C]:
-    """The option of one field; *least* is the least integer that it may be, *metavar* stands for a
-    text."""
+    """The option of one field.
+
+    :param least: the least integer that it may be.
+    :param words: the texts that it may be; empty for any.
+    :param metavar: what stands for such a text.
+    """
     plain = name.removesuffix(_MILLISECONDS)
     word = _SHORT.get(plain, plain).replace("_", "-")
     types = {*get_args(kind)} - {type(None)} or {kind}
@@ -81,6 +91,8 @@ def _option(
         return click.option(f"--{word}", name, type=seconds, metavar="SECONDS", help=help_text)
     if int in types:
         return click.option(f"--{word}", name, type=click.IntRange(least), help=help_text)
+    if words:
+        return click.option(f"--{word}", name, type=click.Choice(words), help=help_text)
     if str in types:
         return click.option(f"--{word}", name, metavar=metavar, help=help_text)
     help_text += " Separate them by commas."
@@ -98,6 +110,7 @@ def model_options(model: type[_M]) -> Callable[[_C], _C]:
             kinds[each.attribute],
             each.option.meaning,
             each.least,
+            each.option.words,
             "CHANNEL;ID" if isinstance(each.kind, AddressKind) else "NAME",
         )
         for each in by_field

@@ -33,7 +33,8 @@ class DoorSession:
     about how much has been queued since the last :meth:`data_to_send`: all that answers and
     deliveries are, at least; ``work``, units (``Broker.take_work``) that reading the last bytes
     took beyond what all bytes take; ``hurried``, :meth:`apply` has made its deadline nearer, or
-    lets the peer be read again.
+    lets the peer be read again; ``peer``, where the connection comes from (``127.0.0.1:40000``),
+    empty if that is not known: set after the session was opened, before it gets any bytes.
 
     A session stops its peer by ``reads``: while it is false no further chunk is read, so a peer
     waits in its own kernel.  It knows that its answers and deliveries left by ``wants_written``:
@@ -53,6 +54,7 @@ class DoorSession:
         self.close_reason = ""
         self.outbound_bytes = 0
         self.work = 0
+        self.peer = ""
         self.hurried = False
         self.reads = True
         self.wants_written = False
@@ -118,7 +120,7 @@ class DoorSession:
         raise NotImplementedError
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Do what is due (keep-alive, time-outs)."""
+        """Do what is due (keep-alive, timeouts)."""
         raise NotImplementedError
 
 

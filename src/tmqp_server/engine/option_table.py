@@ -11,7 +11,8 @@ from typing import Final
 
 from tmqp.constants import QueueStatus
 from tmqp.models import ChannelOptions, Model, QueueOptions
-from tmqp.models._model import AddressKind, properties_of
+from tmqp.models._address import AddressKind
+from tmqp.models._model import properties_of
 
 __all__ = [
     "ADDRESS",
@@ -42,10 +43,11 @@ class Option:
 
     ``name`` is ours, in records and in the configuration; ``attribute`` that of the model which
     brings it, empty if none does.  Stores keep it as ``kept``, and the configuration takes that
-    name too.  ``initial`` holds where nobody says anything.  A number is ``least`` or more.
+    name too.  ``initial`` holds where nobody says anything.  A number is ``least`` or more, a text
+    one of ``words`` if there are any.
     """
 
-    __slots__ = ("attribute", "initial", "kept", "kind", "least", "meaning", "name")
+    __slots__ = ("attribute", "initial", "kept", "kind", "least", "meaning", "name", "words")
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class Option:
         attribute: str,
         kept: str,
         least: int = 0,
+        words: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.kind = kind
@@ -64,6 +67,7 @@ class Option:
         self.attribute = attribute
         self.kept = kept
         self.least = least
+        self.words = words
 
 
 def _kind_of(initial: object) -> str:
@@ -88,7 +92,9 @@ def _options_of(model: type[Model]) -> tuple[Option, ...]:
             initial = int(initial)
         kept = facts.older or name
         least: int = min(getattr(each.kind, "low", 0), 0)
-        found.append(Option(name, kind, initial, facts.meaning, each.attribute, kept, least))
+        found.append(
+            Option(name, kind, initial, facts.meaning, each.attribute, kept, least, facts.words)
+        )
     return tuple(found)
 
 

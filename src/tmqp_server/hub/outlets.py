@@ -135,9 +135,10 @@ class Outlets:
 
     # -- sessions -------------------------------------------------------------------------------
 
-    def open(self, number: int, door: Door, now: float) -> None:
-        """A connection with this number speaks the door's protocol."""
-        self.sessions[number] = door.open(number, now)
+    def open(self, number: int, door: Door, now: float, peer: str) -> None:
+        """A connection of *peer* with this number speaks the door's protocol."""
+        session = self.sessions[number] = door.open(number, now)
+        session.peer = peer
         self.doors[number] = door
         if door.per_session:
             self._apart[number] = None

@@ -25,21 +25,19 @@ from tmqp.constants import (
     PUT_BACK_END,
     PUT_BACK_NO,
     PUT_BACK_START,
-    RESULT_BUSY,
     RESULT_LIMIT_EXCEEDED,
     RESULT_OK,
-    RESULT_UNAUTHORIZED,
 )
 from tmqp_server.engine.commands import Acknowledge
 from tmqp_server.engine.core import Core
 from tmqp_server.engine.delivery.dead_letters import moved_letter
+from tmqp_server.engine.delivery.rooms import Rooms
 from tmqp_server.engine.delivery.saving import Saver
 from tmqp_server.engine.delivery.sharing import forget, reindex, tell
 from tmqp_server.engine.directory import Directory
 from tmqp_server.engine.effects import Confirm
 from tmqp_server.engine.flights import Flights
 from tmqp_server.engine.keying import leave_place, let_go
-from tmqp_server.engine.limits import MESSAGE_OVERHEAD_BYTES
 from tmqp_server.engine.model.client import Client
 from tmqp_server.engine.model.delivery import (
     HOOK_ACKNOWLEDGED,
@@ -90,17 +88,16 @@ _NO_ROOM: Final = "limit-exceeded"
 _MOST_DISPLACED: Final = 1_000
 
 
-class Outcomes:
+class Outcomes(Rooms):
     """Asks handlers and carries their decisions out."""
 
-    __slots__ = ("saver", "_core", "_directory", "_flights", "_limits")
+    __slots__ = ("saver", "_directory", "_flights")
 
     def __init__(self, core: Core, flights: Flights, directory: Directory) -> None:
+        super().__init__(core)
         self.saver = Saver(core, flights)
         self._flights = flights
-        self._core = core
         self._directory = directory
-        self._limits = core.limits
 
     # --- Asking ----------------------------------------------------------------------------------
 
@@ -220,7 +217,7 @@ class Outcomes:
         self.confirm(message, ack.positive, ack.reason, source, ack.wire)
 
     def apply_silence(self, queue: Queue, message: Message, decision: Decision) -> None:
-        """The same for a time-out, whose reason is ``timeout`` unless the handler knows better."""
+        """The same for a timeout, whose reason is ``timeout`` unless the handler knows better."""
         if decision.acknowledge == DECIDE_ACK_NEGATIVE and decision.reason == NACK_NONE:
             if decision.save:
                 self._save(queue, message)
@@ -302,34 +299,6 @@ class Outcomes:
 
     # --- Entering and leaving the queue ----------------------------------------------------------
 
-    def _problem_of_push(
-        self, queue: Queue, size: int, has_disk: bool, replaced: Message | None
-    ) -> int:
-        """0 when a message of *size* bytes can enter, else the result code to answer (F75).
-
-        With *has_disk* it may go to disk though the queue has as much there as it may.  *replaced*
-        makes way for it.
-        """
-        more = more_bytes = 0
-        if replaced is not None:
-            more, more_bytes = -1, -replaced.size
-        problem = self.problem_of_queue(queue, size, more, more_bytes, has_disk)
-        if problem == RESULT_OK:
-            memory = size + more_bytes + (more + 1) * MESSAGE_OVERHEAD_BYTES
-            if self._core.total_bytes + memory > self._limits.max_total_bytes:
-                problem = RESULT_BUSY
-        return problem
-
-    def _replaced_in(self, queue: Queue) -> Message | None:
-        """The message of a cache that makes way for the next one, in the same step; None if there
-        is none, or if its room is no room for the next one."""
-        if not queue.discipline.replaces or queue.waiting_count() != 1 or queue.spilled:
-            return None
-        latest = queue.latest()
-        assert latest is not None, "one waits"
-        kept = latest.marks & (MARK_SAVED | MARK_SAVING)
-        return latest if kept or not queue.saves else None
-
     def make_room(self, queue: Queue, size: int, deferred: bool) -> int:
         """0 when a message of *size* bytes can enter, else the result code to answer (F75).
 
@@ -339,8 +308,8 @@ class Outcomes:
 
         What is only in memory makes room on disk, too: as much comes back from there.
         """
-        replaced = None if deferred else self._replaced_in(queue)
-        problem = self._problem_of_push(queue, size, False, replaced)
+        replaced = None if deferred else self.replaced_in(queue)
+        problem = self.problem_of_push(queue, size, False, replaced)
         if problem != RESULT_LIMIT_EXCEEDED or queue.options.when_full == REFUSE:
             return problem
         if size > queue.size_cap or size > queue.byte_cap or size > queue.disk_cap:
@@ -353,7 +322,7 @@ class Outcomes:
             if not oldest.marks & (MARK_SAVED | MARK_SAVING):
                 made += oldest.size
             self._displace(queue, oldest)
-            problem = self._problem_of_push(queue, size, made >= size, None)
+            problem = self.problem_of_push(queue, size, made >= size, None)
             if problem != RESULT_LIMIT_EXCEEDED:
                 break
         if queue.spilled:
@@ -370,43 +339,6 @@ class Outcomes:
         if message.marks & (MARK_WANTS | MARK_CONFIRMED) == MARK_WANTS:
             self.confirm(message, False, _NO_ROOM, "", None)
         self.drop(queue, message)
-
-    def problem_of_queue(
-        self, queue: Queue, size: int, more: int, more_bytes: int, has_disk: bool = False
-    ) -> int:
-        """The same as far as this queue is concerned: for a message that moves memory is taken
-        already, and for a batch it is counted as a whole.
-
-        *more* messages of *more_bytes* bytes are to enter before it.
-        """
-        limits = self._limits
-        if queue.discipline.refuses:
-            return RESULT_UNAUTHORIZED
-        options = queue.options
-        if 0 < options.message_size_limit < size or size > limits.max_message_bytes:
-            return RESULT_LIMIT_EXCEEDED
-        if not queue.discipline.replaces:
-            waiting = queue.waiting_count() + queue.spilled + len(queue.deferred)
-            waiting += queue.withheld + more
-            if 0 < options.message_limit <= waiting:
-                return RESULT_LIMIT_EXCEEDED
-        if queue.count + more >= limits.max_messages_per_queue:
-            return RESULT_LIMIT_EXCEEDED
-        size += more_bytes
-        if queue.bytes + size > queue.byte_cap:
-            return RESULT_LIMIT_EXCEEDED
-        return self._problem_of_storage(queue, size, has_disk)
-
-    def _problem_of_storage(self, queue: Queue, size: int, has_disk: bool) -> int:
-        """503 when a message must go to the storage, which fails or has too much to do already; 482
-        when its queue has as much there as it may."""
-        if not queue.must_save():
-            return RESULT_OK
-        if not self._core.has_room_to_save(size):
-            return RESULT_BUSY
-        if has_disk or queue.disk_bytes + size <= queue.disk_cap:
-            return RESULT_OK
-        return RESULT_LIMIT_EXCEEDED
 
     def settle(self, queue: Queue, message: Message) -> None:
         """Close the books on a message; the caller has counted what became of it."""
@@ -489,7 +421,7 @@ class Outcomes:
     def expire(self, queue: Queue, message: Message) -> bool:
         """Settle a message that is too old (F97); False when its handler lets it wait on.
 
-        It then waits without a time-out; letting it counts as a put-back (F98).
+        It then waits without a timeout; letting it counts as a put-back (F98).
         """
         if queue.hooks & HOOK_MESSAGE_TIMEOUT:
             decision = self.ask(HOOK_MESSAGE_TIMEOUT, queue, message, None, None)
@@ -612,7 +544,7 @@ class Outcomes:
         if target is None or target is queue or not target.discipline.stores:
             self.drop(queue, message)
             return
-        replaced = self._replaced_in(target)
+        replaced = self.replaced_in(target)
         more = 0 if replaced is None else -1
         more_bytes = 0 if replaced is None else -replaced.size
         if self.problem_of_queue(target, message.size, more, more_bytes) != RESULT_OK or (

@@ -27,7 +27,7 @@ __all__ = [
     "Transaction",
     "any_under_way",
     "gathered",
-    "held_tail",
+    "hold_tails",
     "release_tail",
 ]
 
@@ -228,7 +228,18 @@ def gathered(transactions: list[Transaction]) -> dict[int, Staged]:
     return whole
 
 
-def held_tail(queue: Queue, first: int, count: int, high_priority: bool) -> Tail:
+def hold_tails(flights: Flights, entry: CommittedQueue, first: int) -> None:
+    """Hold the tails open for what a commit brings, from a sequence on."""
+    regular = entry.count - entry.high
+    if entry.high:
+        entry.high_tail = _held_tail(entry.queue, first, entry.high, True)
+        flights.put_on_disk(entry.high_tail, entry.high_size)
+    if regular:
+        entry.regular_tail = _held_tail(entry.queue, first, regular, False)
+        flights.put_on_disk(entry.regular_tail, entry.size - entry.high_size)
+
+
+def _held_tail(queue: Queue, first: int, count: int, high_priority: bool) -> Tail:
     """A priority's tail with so many messages more, from a sequence on, held open for them."""
     tail = queue.high_tail if high_priority else queue.regular_tail
     if tail is None:

@@ -86,13 +86,13 @@ from tmqp_server.engine.transactions.staging import (
     Transaction,
     any_under_way,
     gathered,
-    held_tail,
+    hold_tails,
     release_tail,
 )
 
 __all__ = ["TransactionTimer", "Transactions"]
 
-#: What a client gets that names no time-out, if the server allows as much.
+#: What a client gets that names no timeout, if the server allows as much.
 _DEFAULT_TIMEOUT_MS: Final = 600_000
 #: Commits of one epoch that wait for the one that is under way.
 _MOST_WAITING: Final = 16
@@ -433,14 +433,7 @@ class Transactions:
             queue.spilled += staged.count
             self._flights.store(queue, staged.size)
             entry = CommittedQueue(staged, last)
-            if staged.high:
-                tail = held_tail(queue, first, staged.high, True)
-                self._flights.put_on_disk(tail, staged.high_size)
-                entry.high_tail = tail
-            if staged.high < staged.count:
-                tail = held_tail(queue, first, staged.count - staged.high, False)
-                self._flights.put_on_disk(tail, staged.size - staged.high_size)
-                entry.regular_tail = tail
+            hold_tails(self._flights, entry, first)
             pending.entries.append(entry)
             timeout_s = queue.message_timeout_s
             expires_at = now + timeout_s if timeout_s > 0.0 else NEVER
