@@ -106,7 +106,8 @@ async def drained(process: Process, channel: str) -> list[str]:
                 if waited.cancelled_caught:
                     about = await client.queue_information(channel, 1)
                     if not about.messages:
-                        return found
+                        break
+    return found
 
 
 @pytest.mark.long
