@@ -17,6 +17,7 @@ import click
 from tmqp import QueueStatus
 from tmqp.models import QueueOptions
 from tmqp.models._model import properties_of
+from tmqp_client.cli._kinds import Number
 
 __all__ = ["MOMENT", "STATUS_WORDS", "model_options", "split"]
 
@@ -65,11 +66,11 @@ MOMENT: Final = _Moment()
 
 
 def _option(
-    name: str, kind: object, help_text: str, least: int | None, words: tuple[str, ...]
+    name: str, kind: object, help_text: str, bounds: tuple[int, int] | None, words: tuple[str, ...]
 ) -> Callable[[_C], _C]:
     """The option of one field.
 
-    :param least: the least integer that it may be.
+    :param bounds: the least and the largest integer that it may be.
     :param words: the texts that it may be; empty for any.
     """
     plain = name.removesuffix(_MILLISECONDS)
@@ -80,10 +81,10 @@ def _option(
     if name == "status":
         return click.option("--status", type=click.Choice(STATUS_WORDS), help=help_text)
     if name.endswith(_MILLISECONDS):
-        seconds = click.FloatRange(0)
+        seconds = Number(0, None if bounds is None else bounds[1] // 1_000)
         return click.option(f"--{word}", name, type=seconds, metavar="SECONDS", help=help_text)
     if int in types:
-        return click.option(f"--{word}", name, type=click.IntRange(least), help=help_text)
+        return click.option(f"--{word}", name, type=click.IntRange(*bounds or ()), help=help_text)
     if words:
         return click.option(f"--{word}", name, type=click.Choice(words), help=help_text)
     if str in types:
@@ -102,7 +103,7 @@ def model_options(model: type[_M]) -> Callable[[_C], _C]:
             each.attribute,
             kinds[each.attribute],
             each.option.meaning,
-            each.least,
+            each.bounds,
             each.option.words,
         )
         for each in by_field
