@@ -21,6 +21,8 @@ from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letter, Letters
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.nsq.message import NsqBodies
+from tmqp_server.doors.nsq.options import NsqLimits, options_from
 from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.engine.model.message import Message
 
@@ -31,6 +33,7 @@ __all__ = [
     "DoorKind",
     "DoorRegistry",
     "HttpKind",
+    "NsqKind",
     "TmqpKind",
     "limits_from",
 ]
@@ -38,7 +41,7 @@ __all__ = [
 #: The number of a kind is kept with each message in this many bits.
 LAST_NUMBER: Final = 255
 
-_Limits = TypeVar("_Limits", Limits, HttpLimits)
+_Limits = TypeVar("_Limits", Limits, HttpLimits, NsqLimits)
 
 
 class Bodies(Protocol):
@@ -70,12 +73,14 @@ class DoorContext:
     ``limits`` and ``options`` are those of the door's table in the configuration, ``addresses``
     where it listens, whose port may be 0 for any; ``connection`` are the limits of
     TMQP connections; ``native`` is the server's own TMQP door, None where it is being made;
-    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``).
+    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``), ``has_storage``
+    that queues can be durable.
     """
 
     __slots__ = (
         "addresses",
         "connection",
+        "has_storage",
         "has_tls",
         "letters",
         "limits",
@@ -95,6 +100,7 @@ class DoorContext:
         native: NativeDoor | None = None,
         *,
         has_tls: bool = False,
+        has_storage: bool = False,
         options: Mapping[str, Any] | None = None,
         addresses: Sequence[Address] = (),
     ) -> None:
@@ -107,6 +113,7 @@ class DoorContext:
         self.limits = limits
         self.native = native
         self.has_tls = has_tls
+        self.has_storage = has_storage
 
 
 class DoorKind:
@@ -182,6 +189,33 @@ class HttpKind(DoorKind):
         )
 
 
+@final
+class NsqKind(DoorKind):
+    """NSQ's TCP protocol V2, as nsqd speaks it."""
+
+    name = NsqBodies.name
+    number = NsqBodies.number
+    default_port = 4150
+
+    def bodies(self) -> Bodies:
+        """Read without the packages that compression needs."""
+        return NsqBodies()
+
+    def open(self, context: DoorContext) -> Door:
+        """A door; without the packages for snappy it offers none."""
+        from tmqp_server.doors.nsq.door import NsqDoor  # noqa: PLC0415 - few servers have it
+
+        return NsqDoor(
+            context.new_id,
+            limits_from(NsqLimits(), context.limits),
+            options_from(context.options),
+            context.wall_clock_offset_s,
+            context.letters,
+            has_tls=context.has_tls,
+            durable=context.has_storage,
+        )
+
+
 def _no_id() -> str:
     raise AssertionError("nothing comes in here")
 
@@ -216,7 +250,7 @@ class DoorRegistry:
 
     def __init__(self, more: Iterable[DoorKind] = ()) -> None:
         self._kinds: dict[str, DoorKind] = {}
-        for kind in (TmqpKind(), HttpKind(), *more):
+        for kind in (TmqpKind(), HttpKind(), NsqKind(), *more):
             self._add(kind)
 
     def _add(self, kind: DoorKind) -> None:
