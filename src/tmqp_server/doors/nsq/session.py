@@ -341,9 +341,7 @@ class NsqSession(DoorSession):
         if self._publications.count >= self._door.limits.max_unanswered:
             self.reads = False
 
-    def _publish(
-        self, events: list[Event], at: int, commands: list[Command], now: float
-    ) -> int:
+    def _publish(self, events: list[Event], at: int, commands: list[Command], now: float) -> int:
         """A PUB, or several in a row to one topic; returns where the next command is."""
         first = events[at]
         assert isinstance(first, Publish)
@@ -460,9 +458,7 @@ class NsqSession(DoorSession):
         message_id = self._door.message_id(channel, name)
         self._door.forget_foreign(channel, name)
         question = _Question(b"FIN", name)
-        return Acknowledge(
-            self._number, message_id, channel, QUEUE, True, "", None, 0, question
-        )
+        return Acknowledge(self._number, message_id, channel, QUEUE, True, "", None, 0, question)
 
     def _requeue(self, event: Event, commands: list[Command], now: float) -> None:
         assert isinstance(event, Requeue)
@@ -691,10 +687,10 @@ class NsqSession(DoorSession):
         """All of its messages were taken in."""
         is_void = publication.order > self._ended_at
         self._answers.finish(publication.slot, b"" if is_void else data)
-        if not self._ends and not self.reads and self._standing == _CONNECTED:
-            if self._publications.count < self._door.limits.max_unanswered:
-                self.reads = True
-                self.hurried = True
+        room = self._publications.count < self._door.limits.max_unanswered
+        if room and not self.reads and not self._ends and self._standing == _CONNECTED:
+            self.reads = True
+            self.hurried = True
         self._note()
 
     def _not_published(
@@ -763,9 +759,7 @@ class NsqSession(DoorSession):
         if not skipped:
             return _NOTHING
         self._skipped = []
-        return [
-            Acknowledge(self._number, name, self._channel, QUEUE, True) for name in skipped
-        ]
+        return [Acknowledge(self._number, name, self._channel, QUEUE, True) for name in skipped]
 
     def _seal(self) -> None:
         """Put what was queued into the form that the connection has now."""

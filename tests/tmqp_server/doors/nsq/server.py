@@ -1,0 +1,183 @@
+"""A server of NSQ in memory: hub, broker and door, with a clock that the test holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from itertools import count
+from typing import Any
+
+from tests.tmqp_server.outputs import sent
+from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.nsq.door import NsqDoor
+from tmqp_server.doors.nsq.message import NsqBodies
+from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
+from tmqp_server.engine.broker import Broker
+from tmqp_server.engine.commands import Command
+from tmqp_server.engine.effects import Effect
+from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.options import BrokerOptions
+from tmqp_server.hub.hub import Hub
+from tmqp_server.hub.outlets import Fault
+from tmqp_wires.nsq import FrameDecoder, Layer, writing
+from tmqp_wires.nsq.events import Event, MessageReceived, ResponseReceived
+
+__all__ = ["EPOCH_S", "Client", "Server"]
+
+#: What the clock reads in the beginning, and how far that is from the Unix epoch.
+_BEGAN = 1_000.0
+EPOCH_S = 1_795_000_000.0
+
+
+class Server:
+    """Broker, hub and a door of NSQ; ``now`` is the clock, in seconds."""
+
+    def __init__(self, limits: NsqLimits | None = None, *, has_tls: bool = False, **options: Any) -> None:
+        numbers = count(1)
+        self.broker = Broker(EngineLimits(), BrokerOptions())
+        self.hub = Hub(self.broker)
+        letters = Letters((), EPOCH_S)
+        letters.add(NsqBodies())
+        self.door = NsqDoor(
+            lambda: f"{next(numbers):032x}",
+            limits or NsqLimits(),
+            dataclasses.replace(NsqOptions(), **options),
+            EPOCH_S,
+            letters,
+            has_tls=has_tls,
+        )
+        self.now = _BEGAN
+        self._sessions = 0
+
+    def connect(self, magic: bytes = writing.MAGIC) -> Client:
+        """A new connection."""
+        self._sessions += 1
+        self.hub.open(self._sessions, self.door, self.now, f"127.0.0.1:{40_000 + self._sessions}")
+        return Client(self, self._sessions, magic)
+
+    def subscriber(self, topic: str, channel: str, rdy: int = -1, **fields: Any) -> Client:
+        """A client that has identified itself and joined."""
+        client = self.connect()
+        client.send(writing.identify({"feature_negotiation": True, **fields}))
+        client.send(writing.sub(topic.encode(), channel.encode()))
+        client.take()
+        if rdy >= 0:
+            client.send(writing.rdy(rdy))
+        return client
+
+    def publish(self, topic: str, *bodies: bytes) -> None:
+        """By a client that comes and goes."""
+        client = self.connect()
+        client.send(writing.mpub(topic.encode(), bodies))
+        assert client.take() == [ResponseReceived(b"OK")]
+        client.close()
+
+    def pass_s(self, seconds: float) -> None:
+        """Let time pass."""
+        until = self.now + seconds
+        while True:
+            dues = [self.hub.session_deadline(number) for number in range(1, self._sessions + 1)]
+            dues.append(self.hub.broker_deadline())
+            due = min((each for each in dues if each is not None), default=until + 1)
+            if due > until:
+                break
+            self.now = max(self.now, due)
+            self.hub.on_broker_deadline(self.now)
+            for number in range(1, self._sessions + 1):
+                self.hub.on_session_deadline(number, self.now)
+            self.settle()
+        self.now = until
+
+    def settle(self) -> None:
+        """Do what is asked for without the peers."""
+        for _ in range(1_000):
+            while self.hub.woken:
+                number = next(iter(self.hub.woken))
+                del self.hub.woken[number]
+                while self.hub.go_on(number, self.now):
+                    pass
+            awaited = [*self.hub.awaited]
+            for number in awaited:
+                self.hub.written(number, self.now)
+            due = self.hub.broker_deadline()
+            if due is not None and due <= self.now:
+                self.hub.on_broker_deadline(self.now)
+            elif not awaited and not self.hub.woken:
+                break
+        faults = [each.error for each in self.hub.take_outside() if isinstance(each, Fault)]
+        if faults:
+            raise faults[0]
+
+    def perform(self, command: Command) -> list[Effect]:
+        """Carry out a command of nobody's, as a door beside this one may."""
+        effects = [*self.broker.step(command, self.now)]
+        self.hub._carry_out(effects, self.now)
+        self.settle()
+        return effects
+
+
+class Client:
+    """The other end of a connection."""
+
+    def __init__(self, server: Server, number: int, magic: bytes) -> None:
+        self.server = server
+        self.number = number
+        self.layer: Layer | None = None
+        self._frames = FrameDecoder()
+        self._sent = b""
+        if magic:
+            self.send(magic)
+
+    def send(self, *data: bytes) -> None:
+        """The server reads these bytes, each as one chunk."""
+        for chunk in data:
+            if self.layer is not None:
+                chunk = self.layer.encoded(chunk)  # noqa: PLW2901
+            more = self.server.hub.receive(self.number, chunk, self.server.now)
+            while more:
+                more = self.server.hub.go_on(self.number, self.server.now)
+            self.server.settle()
+
+    def raw(self) -> bytes:
+        """The bytes that were sent and nobody has taken."""
+        self.server.settle()
+        return sent(self.server.hub, self.number)
+
+    def take(self) -> list[Event]:
+        """The frames that were sent and nobody has taken."""
+        data = self.raw()
+        if self.layer is not None:
+            data = self.layer.decoded(data)
+        return self._frames.feed(data)
+
+    def messages(self) -> list[tuple[int, bytes]]:
+        """Attempts and bodies of the messages that were sent; there must be nothing else."""
+        found: list[tuple[int, bytes]] = []
+        for event in self.take():
+            assert isinstance(event, MessageReceived), event
+            found.append((event.attempts, event.body))
+        return found
+
+    def message(self) -> MessageReceived:
+        """The one message that was sent."""
+        (event,) = self.take()
+        assert isinstance(event, MessageReceived), event
+        return event
+
+    @property
+    def closed(self) -> bool:
+        """Whether the server has closed the connection."""
+        return bool(self.server.hub.close_reason(self.number))
+
+    def close(self) -> None:
+        """The transport ends."""
+        self.server.hub.receive_eof(self.number, self.server.now)
+        self.server.hub.forget(self.number, self.server.now)
+        self.server.settle()
+
+
+def features(event: Event) -> dict[str, Any]:
+    """What an answer to IDENTIFY says."""
+    assert isinstance(event, ResponseReceived)
+    found: dict[str, Any] = json.loads(event.data)
+    return found
