@@ -7,32 +7,42 @@ import json
 from itertools import count
 from typing import Any
 
-from tests.tmqp_server.outputs import sent
 from tmqp_server.doors.letters import Letters
 from tmqp_server.doors.nsq.door import NsqDoor
 from tmqp_server.doors.nsq.message import NsqBodies
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
+from tmqp_server.doors.nsq.topics import QUEUE, channel_channel, topic_channel
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Command
-from tmqp_server.engine.effects import Effect
+from tmqp_server.engine.commands import Command, DescribeQueue
+from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.limits import EngineLimits
+from tmqp_server.engine.model.snapshots import QueueSnapshot
 from tmqp_server.engine.options import BrokerOptions
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.outlets import Fault
 from tmqp_wires.nsq import FrameDecoder, Layer, writing
 from tmqp_wires.nsq.events import Event, MessageReceived, ResponseReceived
 
-__all__ = ["EPOCH_S", "Client", "Server"]
+__all__ = ["EPOCH_S", "Client", "Server", "features", "name_of"]
 
 #: What the clock reads in the beginning, and how far that is from the Unix epoch.
 _BEGAN = 1_000.0
 EPOCH_S = 1_795_000_000.0
 
 
+def name_of(topic: str, channel: str = "") -> str:
+    """The engine's name of a topic, or of a channel."""
+    if channel:
+        return channel_channel(topic.encode(), channel.encode())
+    return topic_channel(topic.encode())
+
+
 class Server:
     """Broker, hub and a door of NSQ; ``now`` is the clock, in seconds."""
 
-    def __init__(self, limits: NsqLimits | None = None, *, has_tls: bool = False, **options: Any) -> None:
+    def __init__(
+        self, limits: NsqLimits | None = None, *, has_tls: bool = False, **options: Any
+    ) -> None:
         numbers = count(1)
         self.broker = Broker(EngineLimits(), BrokerOptions())
         self.hub = Hub(self.broker)
@@ -48,6 +58,9 @@ class Server:
         )
         self.now = _BEGAN
         self._sessions = 0
+        self._operator = 0
+        #: What was sent to each session and nobody has taken.
+        self.outbox: dict[int, bytes] = {}
 
     def connect(self, magic: bytes = writing.MAGIC) -> Client:
         """A new connection."""
@@ -96,6 +109,8 @@ class Server:
                 del self.hub.woken[number]
                 while self.hub.go_on(number, self.now):
                     pass
+            for number, data in self.hub.take_outbound():
+                self.outbox[number] = self.outbox.get(number, b"") + data
             awaited = [*self.hub.awaited]
             for number in awaited:
                 self.hub.written(number, self.now)
@@ -108,12 +123,29 @@ class Server:
         if faults:
             raise faults[0]
 
-    def perform(self, command: Command) -> list[Effect]:
-        """Carry out a command of nobody's, as a door beside this one may."""
-        effects = [*self.broker.step(command, self.now)]
-        self.hub._carry_out(effects, self.now)
+    @property
+    def operator(self) -> int:
+        """The session of somebody who may command what clients of NSQ cannot."""
+        if not self._operator:
+            client = self.connect()
+            client.send(writing.pub(b"made-by-the-operator", b"x"))
+            self._operator = client.number
+        return self._operator
+
+    def perform(self, command: Command) -> None:
+        """Carry out a command as a door beside this one does."""
+        self.hub.perform(command, self.now)
         self.settle()
-        return effects
+
+    def queue(self, topic: str, channel: str = "") -> QueueSnapshot | None:
+        """A topic or channel as it is now; None when there is none."""
+        name = name_of(topic, channel)
+        command = DescribeQueue(self.operator, "ask", name, QUEUE)
+        for effect in self.broker.step(command, self.now):
+            if isinstance(effect, Reply) and effect.request == "ask":
+                assert effect.body is None or isinstance(effect.body, QueueSnapshot)
+                return effect.body
+        raise AssertionError("nobody answers")
 
 
 class Client:
@@ -141,7 +173,7 @@ class Client:
     def raw(self) -> bytes:
         """The bytes that were sent and nobody has taken."""
         self.server.settle()
-        return sent(self.server.hub, self.number)
+        return self.server.outbox.pop(self.number, b"")
 
     def take(self) -> list[Event]:
         """The frames that were sent and nobody has taken."""
