@@ -39,6 +39,7 @@ _URLS: Final = ROOT / "src" / "tmqp_server" / "engine" / "routing" / "http_rules
 _CLIENT: Final = ROOT / "src" / "tmqp_client" / "config.py"
 _PARTS: Final = ROOT / "src" / "tmqp_client" / "parts.py"
 _WEB: Final = ROOT / "src" / "tmqp_server" / "doors" / "http" / "limits.py"
+_NSQ: Final = ROOT / "src" / "tmqp_server" / "doors" / "nsq" / "options.py"
 _ENGINE: Final = ROOT / "src" / "tmqp_server" / "engine" / "limits.py"
 
 #: What happens past each bound of a connection: a rule of protocol.md, or words.
@@ -107,6 +108,12 @@ _WEB_HEAD: Final = """\
 ## HTTP
 
 The keys of `[web]` beside `listen` ([server.md](server.md#web)).
+"""
+
+_NSQ_HEAD: Final = """\
+## NSQ
+
+The table `limits` of a door with the protocol `nsq` ([doors/nsq.md](doors/nsq.md)).
 """
 
 _ENGINE_HEAD: Final = """\
@@ -255,9 +262,10 @@ def _engine_table() -> list[str]:
     return rows
 
 
-def _web_table() -> list[str]:
+def _record_table(path: Path, name_of_record: str) -> list[str]:
+    """The limits of a door, with the defaults as they are written."""
     rows = ["| limit | default | what it limits, and what happens beyond it |", "|---|---|---|"]
-    for name, default, text in documented_fields(_WEB, "HttpLimits"):
+    for name, default, text in documented_fields(path, name_of_record):
         rows.append(f"| `{name}` | {_number(ast.literal_eval(default))} | {_prose(text)} |")
     return rows
 
@@ -280,7 +288,9 @@ def render() -> str:
         _DOOR_HEAD,
         "\n".join([*_door_table(), ""]),
         _WEB_HEAD,
-        "\n".join([*_web_table(), ""]),
+        "\n".join([*_record_table(_WEB, "HttpLimits"), ""]),
+        _NSQ_HEAD,
+        "\n".join([*_record_table(_NSQ, "NsqLimits"), ""]),
         _ENGINE_HEAD,
         "\n".join([*_engine_table(), ""]),
         _CLIENT_HEAD,

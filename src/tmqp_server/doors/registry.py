@@ -203,17 +203,18 @@ class NsqKind(DoorKind):
 
     def open(self, context: DoorContext) -> Door:
         """A door; without the packages for snappy it offers none."""
-        from tmqp_server.doors.nsq.door import NsqDoor  # noqa: PLC0415 - few servers have it
+        from tmqp_server.doors.nsq.context import NsqContext  # noqa: PLC0415 - few servers have it
+        from tmqp_server.doors.nsq.door import NsqDoor  # noqa: PLC0415 - as above
 
-        return NsqDoor(
+        own = NsqContext(
             context.new_id,
             limits_from(NsqLimits(), context.limits),
             options_from(context.options),
             context.wall_clock_offset_s,
-            context.letters,
             has_tls=context.has_tls,
             durable=context.has_storage,
         )
+        return NsqDoor(own, context.letters)
 
 
 def _no_id() -> str:

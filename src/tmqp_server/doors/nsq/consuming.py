@@ -70,7 +70,7 @@ class ConsumingSession(PublishingSession):
     def _subscribe(self, event: Event, commands: list[Command], now: float) -> None:
         assert isinstance(event, Subscribe)
         topic, channel = event.topic, event.channel
-        shapes = self._door.shapes
+        shapes = self._context.shapes
         self._channel = channel_channel(topic, channel)
         asked = Subscription(topic, channel, self._answers.open())
         commands.append(shapes.create_topic(self._number, topic))
@@ -111,8 +111,8 @@ class ConsumingSession(PublishingSession):
     def _finish_foreign(self, name: bytes) -> Command:
         """FIN of a message of another protocol, whose id here is not its own."""
         channel = self._channel
-        message_id = self._door.message_id(channel, name)
-        self._door.forget_foreign(channel, name)
+        message_id = self._context.message_id(self._number, name)
+        self._context.forget_foreign(self._number, name)
         question = Question(b"FIN", name)
         return Acknowledge(self._number, message_id, channel, QUEUE, True, "", None, 0, question)
 
@@ -123,7 +123,7 @@ class ConsumingSession(PublishingSession):
             Release(
                 self._number,
                 Question(b"REQ", name),
-                self._door.message_id(self._channel, name),
+                self._context.message_id(self._number, name),
                 self._channel,
                 QUEUE,
                 PUT_BACK_END,
@@ -138,11 +138,11 @@ class ConsumingSession(PublishingSession):
             Extend(
                 self._number,
                 Question(b"TOUCH", name),
-                self._door.message_id(self._channel, name),
+                self._context.message_id(self._number, name),
                 self._channel,
                 QUEUE,
                 self._who.msg_timeout_ms,
-                self._door.terms.max_msg_timeout_ms,
+                self._context.terms.max_msg_timeout_ms,
             )
         )
 
@@ -169,7 +169,7 @@ class ConsumingSession(PublishingSession):
             self._note()
             return self._end_if_answered()
         topic, channel = asked.topic, asked.channel
-        most = self._door.options.max_channel_consumers
+        most = self._context.options.max_channel_consumers
         if code == RESULT_UNAUTHORIZED:
             names = (quoted(topic), quoted(channel))
             text = b"E_UNAUTHORIZED AUTH failed for SUB on %s %s" % names

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tmqp.constants import RESULT_UNAUTHORIZED
+from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.message import NsqRun
 from tmqp_server.doors.nsq.publications import Publication, Publications
 from tmqp_server.doors.nsq.topics import QUEUE, topic_channel
@@ -16,9 +17,6 @@ from tmqp_wires.nsq.events import Event, Publish, PublishDeferred, PublishMany
 from tmqp_wires.nsq.names import quoted
 from tmqp_wires.nsq.writing import OK, message_frame
 
-if TYPE_CHECKING:
-    from tmqp_server.doors.nsq.door import NsqDoor
-
 __all__ = ["PublishingSession"]
 
 #: As the native door has it: for so many chunks no runs are brought after one had to be divided.
@@ -28,8 +26,8 @@ _SINGLY_CHUNKS: Final = 64
 class PublishingSession(WritingSession):
     """The part of a session that publishes."""
 
-    def __init__(self, door: NsqDoor, number: int) -> None:
-        super().__init__(door, number)
+    def __init__(self, context: NsqContext, number: int) -> None:
+        super().__init__(context, number)
         self._source = b""
         self._publications = Publications()
         #: Why messages were refused, until their publications are told.
@@ -55,7 +53,7 @@ class PublishingSession(WritingSession):
         slot = self._answers.open()
         publication = Publication(word, topic, ids, each, slot, self._orders)
         self._publications.add(publication)
-        if self._publications.count >= self._door.limits.max_unanswered:
+        if self._publications.count >= self._context.limits.max_unanswered:
             self.reads = False
 
     def _publish(self, events: list[Event], at: int, commands: list[Command], now: float) -> int:
@@ -92,13 +90,13 @@ class PublishingSession(WritingSession):
         delay_ms: int = 0,
     ) -> None:
         """Make the topic, if it is new, and put messages into it (N55)."""
-        door = self._door
+        context = self._context
         number = self._number
         channel = topic_channel(topic)
-        timestamp_ns = door.unix_ns(now)
-        commands.append(door.shapes.create_topic(number, topic))
+        timestamp_ns = context.unix_ns(now)
+        commands.append(context.shapes.create_topic(number, topic))
         if len(bodies) == 1:
-            name = door.ids.new()
+            name = context.ids.new()
             frame = message_frame(timestamp_ns, 1, name.encode("ascii"), bodies[0])
             extras = PushExtras(delay_ms=delay_ms) if delay_ms else None
             self._publication(word, topic, [name], each=False)
@@ -106,7 +104,7 @@ class PublishingSession(WritingSession):
                 Push(number, name, channel, QUEUE, False, True, len(frame), frame, extras)
             )
             return
-        ids = door.ids.several(len(bodies))
+        ids = context.ids.several(len(bodies))
         run = NsqRun(ids, bodies, timestamp_ns, topic, self._source)
         self._publication(word, topic, ids, each=word == b"PUB")
         command = PushRun(
@@ -161,7 +159,7 @@ class PublishingSession(WritingSession):
         """All of its messages were taken in."""
         is_void = publication.order > self._ended_at
         self._answers.finish(publication.slot, b"" if is_void else data)
-        room = self._publications.count < self._door.limits.max_unanswered
+        room = self._publications.count < self._context.limits.max_unanswered
         if room and not self.reads and not self._ends and self._standing == CONNECTED:
             self.reads = True
             self.hurried = True

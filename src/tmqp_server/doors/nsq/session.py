@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tmqp.constants import RESULT_OK, RESULT_UNAUTHORIZED
 from tmqp.greetings import name_greeting
 from tmqp_server.doors.nsq.consuming import ConsumingSession, Question, Subscription
+from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.message import DOOR, id_of
 from tmqp_server.doors.nsq.writing import CONNECTED, NEVER, NOTHING, STRANGER, WAITING
 from tmqp_server.doors.ordered import Slot
@@ -48,13 +49,11 @@ from tmqp_wires.nsq.events import (
 )
 from tmqp_wires.nsq.writing import HEARTBEAT, OK, response_frame
 
-if TYPE_CHECKING:
-    from tmqp_server.doors.nsq.door import NsqDoor
-
 __all__ = ["NsqSession"]
 
 _SHORT_ID: Final = 8
 _MAX_NAME: Final = 200
+_MAX_SOURCE: Final = 255
 _EVENT_BYTES: Final = 64
 _WHO_HELLO: Final = 4
 _HTTP: Final = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC")
@@ -68,13 +67,13 @@ _HTTP_ANSWER: Final = (
 class NsqSession(ConsumingSession):
     """One NSQ connection."""
 
-    def __init__(self, door: NsqDoor, number: int, now: float) -> None:
-        super().__init__(door, number)
+    def __init__(self, context: NsqContext, number: int, now: float) -> None:
+        super().__init__(context, number)
         self._first = b""
         self._early_bytes = 0
         self._asks_slot: Slot | None = None
         self._wanted: Negotiated | None = None
-        self._greeting_due = now + door.limits.greeting_timeout_s
+        self._greeting_due = now + context.limits.greeting_timeout_s
         self._beat_due = NEVER
         self._silence_due = NEVER
 
@@ -82,7 +81,7 @@ class NsqSession(ConsumingSession):
 
     def receive(self, data: bytes, now: float) -> Sequence[Command]:
         """Turn bytes into commands."""
-        self._door.time_s = now
+        self._context.time_s = now
         if self.closed or self._ends:
             return NOTHING
         self._look_at_notes()
@@ -127,7 +126,7 @@ class NsqSession(ConsumingSession):
         self._early += events
         for event in events:
             self._early_bytes += _bytes_of(event)
-        if self._early_bytes > self._door.limits.max_early_bytes + self._door.limits.max_body_size:
+        if self._early_bytes > self._context.limits.max_early_bytes:
             return self._end("too much was sent before the server had decided about the client")
         return NOTHING
 
@@ -165,8 +164,7 @@ class NsqSession(ConsumingSession):
         who = self._who
         name = who.client_id or who.hostname or self.peer or "nsq"
         client_id = f"{name.encode()[:_MAX_NAME].decode('utf-8', 'ignore')}/"
-        client_id += self._door.new_id()[:_SHORT_ID]
-        self._source = client_id.encode()
+        client_id += self._context.new_id()[:_SHORT_ID]
         credentials = None
         if isinstance(event, Authenticate):
             self._asks_slot = self._answers.open()
@@ -205,7 +203,7 @@ class NsqSession(ConsumingSession):
             self._plain.append(OK)
         if who.snappy or who.deflate:
             self._seal()
-            compression = self._door.compression
+            compression = self._context.compression
             snappy = who.snappy
             self._layer = compression.snappy() if snappy else compression.deflate(who.deflate_level)
             self._plain.append(OK)
@@ -238,7 +236,7 @@ class NsqSession(ConsumingSession):
 
     def apply(self, effect: Effect, now: float) -> Sequence[Command]:
         """Carry out an effect meant for this session."""
-        self._door.time_s = now
+        self._context.time_s = now
         if self.closed:
             return NOTHING
         if isinstance(effect, Confirm):
@@ -248,7 +246,7 @@ class NsqSession(ConsumingSession):
         if isinstance(effect, Reply):
             return self._replied(effect, now)
         if isinstance(effect, Accept):
-            return self._accepted(now)
+            return self._accepted(effect, now)
         if isinstance(effect, Refuse):
             return self._refused(effect, now)
         if isinstance(effect, Left):
@@ -258,13 +256,14 @@ class NsqSession(ConsumingSession):
             return self._end(effect.reason)
         return NOTHING
 
-    def _accepted(self, now: float) -> Sequence[Command]:
+    def _accepted(self, effect: Accept, now: float) -> Sequence[Command]:
         self._standing = CONNECTED
+        self._source = effect.client_id.encode()[:_MAX_SOURCE]
         self.reads = True
         self.hurried = True
         slot = self._asks_slot
         if slot is not None:
-            identity = self._door.identities.pop(self._number, ("", "", 1))
+            identity = self._context.identities.pop(self._number, ("", "", 1))
             told = {
                 "identity": identity[0],
                 "identity_url": identity[1],

@@ -10,9 +10,10 @@ error is sent, and the connection is closed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from zlib import crc32
 
+from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.topics import QUEUE
 from tmqp_server.doors.ordered import OrderedAnswers, Slot
 from tmqp_server.doors.port import DoorSession
@@ -20,9 +21,6 @@ from tmqp_server.engine.commands import Acknowledge, Command, Disconnect
 from tmqp_wires.nsq import CommandDecoder, Layer, Negotiated
 from tmqp_wires.nsq.events import Event
 from tmqp_wires.nsq.writing import MESSAGE_HEAD_BYTES, error_frame
-
-if TYPE_CHECKING:
-    from tmqp_server.doors.nsq.door import NsqDoor
 
 __all__ = ["CONNECTED", "NEVER", "NOTHING", "STRANGER", "WAITING", "WritingSession"]
 
@@ -38,11 +36,11 @@ _ID_BYTES: Final = 16
 class WritingSession(DoorSession):
     """The part of a session that writes."""
 
-    def __init__(self, door: NsqDoor, number: int) -> None:
+    def __init__(self, context: NsqContext, number: int) -> None:
         super().__init__()
-        self._door = door
+        self._context = context
         self._number = number
-        self._decoder = CommandDecoder(door.terms)
+        self._decoder = CommandDecoder(context.terms)
         self._standing = STRANGER
         self._early: list[Event] = []
         #: What is to be sent: through the layers, and not yet.
@@ -63,11 +61,11 @@ class WritingSession(DoorSession):
             "",
             "",
             False,
-            door.terms.heartbeat_interval_ms,
-            door.terms.output_buffer_size,
-            door.terms.output_buffer_timeout_ms,
+            context.terms.heartbeat_interval_ms,
+            context.terms.output_buffer_size,
+            context.terms.output_buffer_timeout_ms,
             0,
-            door.terms.msg_timeout_ms,
+            context.terms.msg_timeout_ms,
         )
 
     # -- bytes out ------------------------------------------------------------------------------
@@ -107,8 +105,8 @@ class WritingSession(DoorSession):
             end = at + 4 + int.from_bytes(data[at : at + 4], "big")
             name = data[at + MESSAGE_HEAD_BYTES - _ID_BYTES : at + MESSAGE_HEAD_BYTES]
             if crc32(name, seed) % 100 > rate:
-                self._skipped.append(self._door.message_id(self._channel, name))
-                self._door.forget_foreign(self._channel, name)
+                self._skipped.append(self._context.message_id(self._number, name))
+                self._context.forget_foreign(self._number, name)
                 self.wants_written = True
             else:
                 kept.append(data[at:end])
@@ -161,7 +159,7 @@ class WritingSession(DoorSession):
         self.reads = False
         self._decoder.forget()
         self._early = []
-        self._linger_due = now + self._door.limits.linger_timeout_s
+        self._linger_due = now + self._context.limits.linger_timeout_s
         self.hurried = True
 
     def _end_if_answered(self) -> Sequence[Command]:
@@ -180,6 +178,7 @@ class WritingSession(DoorSession):
         self.close_reason = self.close_reason or reason
         self._answers.clear()
         self._forget_publications()
+        self._context.forget(self._number)
         self._decoder.forget()
         self._early = []
         if self._standing != CONNECTED:

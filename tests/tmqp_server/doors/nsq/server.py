@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from tmqp_server.access.gate import Question, Verdict
 from tmqp_server.doors.letters import Letters
+from tmqp_server.doors.nsq.context import NsqContext
 from tmqp_server.doors.nsq.door import NsqDoor
 from tmqp_server.doors.nsq.message import NsqBodies
 from tmqp_server.doors.nsq.options import NsqLimits, NsqOptions
 from tmqp_server.doors.nsq.topics import QUEUE, channel_channel, topic_channel
 from tmqp_server.engine.broker import Broker
-from tmqp_server.engine.commands import Command, DescribeQueue
+from tmqp_server.engine.commands import Command, Connect, DescribeQueue
 from tmqp_server.engine.effects import Reply
 from tmqp_server.engine.limits import EngineLimits
 from tmqp_server.engine.model.snapshots import QueueSnapshot
@@ -41,24 +44,32 @@ class Server:
     """Broker, hub and a door of NSQ; ``now`` is the clock, in seconds."""
 
     def __init__(
-        self, limits: NsqLimits | None = None, *, has_tls: bool = False, **options: Any
+        self,
+        limits: NsqLimits | None = None,
+        *,
+        has_tls: bool = False,
+        policy: Callable[[Question], bool] | None = None,
+        **options: Any,
     ) -> None:
         numbers = count(1)
         self.broker = Broker(EngineLimits(), BrokerOptions())
-        self.hub = Hub(self.broker)
+        self.hub = Hub(self.broker, guarded=policy is not None)
+        self.policy = policy
         letters = Letters((), EPOCH_S)
         letters.add(NsqBodies())
-        self.door = NsqDoor(
+        self.context = NsqContext(
             lambda: f"{next(numbers):032x}",
             limits or NsqLimits(),
             dataclasses.replace(NsqOptions(), **options),
             EPOCH_S,
-            letters,
             has_tls=has_tls,
         )
+        self.door = NsqDoor(self.context, letters)
         self.now = _BEGAN
         self._sessions = 0
         self._operator = 0
+        #: The session of somebody who speaks TMQP.
+        self.native = 0
         #: What was sent to each session and nobody has taken.
         self.outbox: dict[int, bytes] = {}
 
@@ -107,21 +118,37 @@ class Server:
             while self.hub.woken:
                 number = next(iter(self.hub.woken))
                 del self.hub.woken[number]
-                while self.hub.go_on(number, self.now):
-                    pass
+                self.go_on(number)
             for number, data in self.hub.take_outbound():
                 self.outbox[number] = self.outbox.get(number, b"") + data
             awaited = [*self.hub.awaited]
             for number in awaited:
                 self.hub.written(number, self.now)
+            outside = self.hub.take_outside()
+            for each in outside:
+                if isinstance(each, Fault):
+                    raise each.error
+                if isinstance(each, Question):
+                    self._decide(each)
             due = self.hub.broker_deadline()
             if due is not None and due <= self.now:
                 self.hub.on_broker_deadline(self.now)
-            elif not awaited and not self.hub.woken:
+            elif not awaited and not self.hub.woken and not outside:
                 break
-        faults = [each.error for each in self.hub.take_outside() if isinstance(each, Fault)]
-        if faults:
-            raise faults[0]
+
+    def _decide(self, question: Question) -> None:
+        """Answer a question of the gate as the test wants it."""
+        assert self.policy is not None, "somebody must decide"
+        allowed = self.policy(question)
+        connect = question.command if isinstance(question.command, Connect) else None
+        verdict = Verdict(allowed, connect=connect)
+        self.hub.decide(question.session, question.ticket, verdict, self.now)
+        self.go_on(question.session)
+
+    def go_on(self, number: int) -> None:
+        """Work on what waits of a session, as far as nobody is asked."""
+        while not self.hub.is_waiting(number) and self.hub.go_on(number, self.now):
+            pass
 
     @property
     def operator(self) -> int:
@@ -165,9 +192,8 @@ class Client:
         for chunk in data:
             if self.layer is not None:
                 chunk = self.layer.encoded(chunk)  # noqa: PLW2901
-            more = self.server.hub.receive(self.number, chunk, self.server.now)
-            while more:
-                more = self.server.hub.go_on(self.number, self.server.now)
+            if self.server.hub.receive(self.number, chunk, self.server.now):
+                self.server.go_on(self.number)
             self.server.settle()
 
     def raw(self) -> bytes:
