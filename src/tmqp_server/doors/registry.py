@@ -21,6 +21,8 @@ from tmqp_server.doors.http.bodies import HttpBodies
 from tmqp_server.doors.http.limits import HttpLimits
 from tmqp_server.doors.letters import Letter, Letters
 from tmqp_server.doors.native.door import NativeDoor
+from tmqp_server.doors.nsq_lookup.door import DEFAULT_VERSION, Lookupd, LookupDoor
+from tmqp_server.doors.nsq_lookup.table import LookupLimits
 from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.engine.model.message import Message
 
@@ -31,14 +33,19 @@ __all__ = [
     "DoorKind",
     "DoorRegistry",
     "HttpKind",
+    "LookupHttpKind",
+    "LookupKind",
     "TmqpKind",
     "limits_from",
+    "options_from",
+    "port_of",
 ]
 
 #: The number of a kind is kept with each message in this many bits.
 LAST_NUMBER: Final = 255
 
-_Limits = TypeVar("_Limits", Limits, HttpLimits)
+_Limits = TypeVar("_Limits", Limits, HttpLimits, LookupLimits)
+_TYPES: Final = {bool: "true or false", int: "a whole number", str: "a text"}
 
 
 class Bodies(Protocol):
@@ -70,13 +77,15 @@ class DoorContext:
     ``limits`` and ``options`` are those of the door's table in the configuration, ``addresses``
     where it listens, whose port may be 0 for any; ``connection`` are the limits of
     TMQP connections; ``native`` is the server's own TMQP door, None where it is being made;
-    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``).
+    ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``); ``hostname`` is
+    this machine's.
     """
 
     __slots__ = (
         "addresses",
         "connection",
         "has_tls",
+        "hostname",
         "letters",
         "limits",
         "native",
@@ -97,7 +106,9 @@ class DoorContext:
         has_tls: bool = False,
         options: Mapping[str, Any] | None = None,
         addresses: Sequence[Address] = (),
+        hostname: str = "localhost",
     ) -> None:
+        self.hostname = hostname
         self.options: Mapping[str, Any] = {} if options is None else options
         self.addresses = addresses
         self.new_id = new_id
@@ -128,7 +139,7 @@ class DoorKind:
     def open(self, context: DoorContext) -> Door:
         """A door.
 
-        :raises ValueError: for limits that cannot be used.
+        :raises ValueError: for limits or options that cannot be used.
         :raises ModuleNotFoundError: when a package that it needs is not installed.
         """
         raise NotImplementedError
@@ -194,16 +205,110 @@ def limits_from(defaults: _Limits, table: Mapping[str, Any]) -> _Limits:
     values = {name: getattr(defaults, name) for name in defaults.__dataclass_fields__}
     given: dict[str, Any] = {}
     for name, value in table.items():
-        if name not in values:
-            near = difflib.get_close_matches(name, values, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ValueError(f"there is no limit {name!r}{hint}")
+        _check_known("limit", name, values)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         whole = isinstance(values[name], int)
         if not number or (whole and not isinstance(value, int)):
             raise ValueError(f"{name} must be a {'whole ' * whole}number, not {value!r}")
         given[name] = value
     return dataclasses.replace(defaults, **given)
+
+
+@final
+class LookupKind(DoorKind):
+    """nsqlookupd, for nsqds that tell what they have.
+
+    :param lookupd: what its doors share.
+    """
+
+    name = LookupDoor.name
+    number = 0
+    default_port = 4160
+
+    def __init__(self, lookupd: Lookupd) -> None:
+        self._lookupd = lookupd
+
+    def open(self, context: DoorContext) -> Door:
+        """A door, whose limits are those of the table."""
+        lookupd = self._lookupd
+        options = options_from({"broadcast_address": "", "version": DEFAULT_VERSION}, context)
+        lookupd.table.limits = limits_from(LookupLimits(), context.limits)
+        lookupd.hostname = context.hostname
+        lookupd.broadcast_address = str(options["broadcast_address"]) or context.hostname
+        lookupd.version = str(options["version"])
+        lookupd.tcp_port = port_of(context, self)
+        return LookupDoor(lookupd, context.new_id)
+
+
+@final
+class LookupHttpKind(DoorKind):
+    """nsqlookupd, for clients that look for a topic.
+
+    :param lookupd: what its doors share.
+    """
+
+    name = "nsqlookupd-http"
+    number = 0
+    default_port = 4161
+
+    def __init__(self, lookupd: Lookupd) -> None:
+        self._lookupd = lookupd
+
+    def open(self, context: DoorContext) -> Door:
+        """A door of HTTP in the manner of NSQ."""
+        from tmqp_server.doors.http.door import HttpDoor  # noqa: PLC0415 - an extra
+        from tmqp_server.doors.nsq_http.lookup import LookupRoutes  # noqa: PLC0415
+        from tmqp_server.doors.nsq_http.manner import NsqManner  # noqa: PLC0415
+
+        options = options_from({"old_names": True}, context)
+        lookupd = self._lookupd
+        if not lookupd.http_port:
+            lookupd.http_port = port_of(context, self)
+        routes = LookupRoutes(
+            lookupd, context.wall_clock_offset_s, old_names=bool(options["old_names"])
+        )
+        return HttpDoor(
+            context.new_id,
+            limits_from(HttpLimits(), context.limits),
+            context.wall_clock_offset_s,
+            routes=routes.routes,
+            letters=context.letters,
+            manner=NsqManner(),
+            door_name=self.name,
+        )
+
+
+def port_of(context: DoorContext, kind: DoorKind) -> int:
+    """Where a door listens: its first TCP port, 0 if it has none."""
+    ports = [address.port for address in context.addresses if not address.socket_path]
+    return ports[0] if ports else 0 if context.addresses else kind.default_port
+
+
+def options_from(
+    defaults: Mapping[str, bool | int | str], context: DoorContext
+) -> dict[str, bool | int | str]:
+    """The options of a door's table, the defaults where it has none.
+
+    :raises ValueError: for an unknown name, or a value of another type.
+    """
+    found = dict(defaults)
+    for name, value in context.options.items():
+        _check_known("option", name, found)
+        if type(value) is not type(defaults[name]):
+            raise ValueError(f"{name} must be {_TYPES[type(defaults[name])]}, not {value!r}")
+        found[name] = value
+    return found
+
+
+def _check_known(what: str, name: str, known: Iterable[str]) -> None:
+    """Refuse a name that is unknown.
+
+    :raises ValueError: with the nearest one.
+    """
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(f"there is no {what} {name!r}{hint}")
 
 
 @final
@@ -216,7 +321,9 @@ class DoorRegistry:
 
     def __init__(self, more: Iterable[DoorKind] = ()) -> None:
         self._kinds: dict[str, DoorKind] = {}
-        for kind in (TmqpKind(), HttpKind(), *more):
+        lookupd = Lookupd()
+        kinds = (TmqpKind(), HttpKind(), LookupKind(lookupd), LookupHttpKind(lookupd))
+        for kind in (*kinds, *more):
             self._add(kind)
 
     def _add(self, kind: DoorKind) -> None:

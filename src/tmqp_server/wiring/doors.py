@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import socket
 from typing import final
 
 from tmqp.address import Address
@@ -67,6 +68,7 @@ class Doors:
                 has_tls=bool(config.tls.certificate),
                 options=settings.options,
                 addresses=settings.listen,
+                hostname=socket.gethostname(),
             )
             self.further.append(_opened(settings, registry, context))
 
