@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar, final
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, final
 
 from tmqp.address import Address
 from tmqp.limits import Limits
@@ -23,6 +23,7 @@ from tmqp_server.doors.letters import Letter, Letters
 from tmqp_server.doors.native.door import NativeDoor
 from tmqp_server.doors.nsq_lookup.door import DEFAULT_VERSION, Lookupd, LookupDoor
 from tmqp_server.doors.nsq_lookup.table import LookupLimits
+from tmqp_server.doors.nsq_world import NsqWorld
 from tmqp_server.doors.port import Door, IdSource
 from tmqp_server.engine.model.message import Message
 
@@ -45,7 +46,14 @@ __all__ = [
 LAST_NUMBER: Final = 255
 
 _Limits = TypeVar("_Limits", Limits, HttpLimits, LookupLimits)
-_TYPES: Final = {bool: "true or false", int: "a whole number", str: "a text"}
+#: What an option can be.
+_Option: TypeAlias = bool | int | str | tuple[str, ...]
+_TYPES: Final[dict[type, str]] = {
+    bool: "true or false",
+    int: "a whole number",
+    str: "a text",
+    tuple: "a list of texts",
+}
 
 
 class Bodies(Protocol):
@@ -78,7 +86,7 @@ class DoorContext:
     where it listens, whose port may be 0 for any; ``connection`` are the limits of
     TMQP connections; ``native`` is the server's own TMQP door, None where it is being made;
     ``has_tls`` says that connections can change to TLS (``DoorSession.wants_tls``); ``hostname`` is
-    this machine's.
+    this machine's, ``started_s`` when the server began, in the engine's time.
     """
 
     __slots__ = (
@@ -91,6 +99,7 @@ class DoorContext:
         "native",
         "new_id",
         "options",
+        "started_s",
         "wall_clock_offset_s",
     )
 
@@ -107,7 +116,9 @@ class DoorContext:
         options: Mapping[str, Any] | None = None,
         addresses: Sequence[Address] = (),
         hostname: str = "localhost",
+        started_s: float = 0.0,
     ) -> None:
+        self.started_s = started_s
         self.hostname = hostname
         self.options: Mapping[str, Any] = {} if options is None else options
         self.addresses = addresses
@@ -284,9 +295,7 @@ def port_of(context: DoorContext, kind: DoorKind) -> int:
     return ports[0] if ports else 0 if context.addresses else kind.default_port
 
 
-def options_from(
-    defaults: Mapping[str, bool | int | str], context: DoorContext
-) -> dict[str, bool | int | str]:
+def options_from(defaults: Mapping[str, _Option], context: DoorContext) -> dict[str, _Option]:
     """The options of a door's table, the defaults where it has none.
 
     :raises ValueError: for an unknown name, or a value of another type.
@@ -294,9 +303,11 @@ def options_from(
     found = dict(defaults)
     for name, value in context.options.items():
         _check_known("option", name, found)
-        if type(value) is not type(defaults[name]):
-            raise ValueError(f"{name} must be {_TYPES[type(defaults[name])]}, not {value!r}")
-        found[name] = value
+        kind = type(defaults[name])
+        texts = isinstance(value, (list, tuple)) and all([isinstance(each, str) for each in value])
+        if not (texts if kind is tuple else type(value) is kind):
+            raise ValueError(f"{name} must be {_TYPES[kind]}, not {value!r}")
+        found[name] = tuple(value) if kind is tuple else value
     return found
 
 
@@ -316,11 +327,15 @@ class DoorRegistry:
     """The kinds that a server knows.
 
     :param more: kinds beside those of this package.
+
+    Attributes: ``nsq``, what the doors of NSQ share.
+
     :raises ValueError: when two of them have one name or one number.
     """
 
     def __init__(self, more: Iterable[DoorKind] = ()) -> None:
         self._kinds: dict[str, DoorKind] = {}
+        self.nsq = NsqWorld()
         lookupd = Lookupd()
         kinds = (TmqpKind(), HttpKind(), LookupKind(lookupd), LookupHttpKind(lookupd))
         for kind in (*kinds, *more):

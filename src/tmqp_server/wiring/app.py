@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import random
 import signal
 import socket
 import time
@@ -23,6 +24,7 @@ import anyio.abc
 import anyio.to_thread
 
 from tmqp.address import Address
+from tmqp.backoff import Backoff
 from tmqp_server.access.auth import Access, load_access
 from tmqp_server.access.channel_hooks import (
     ChannelEventHandler,
@@ -32,6 +34,9 @@ from tmqp_server.access.channel_hooks import (
 )
 from tmqp_server.access.custom import MessageHook, load_hook
 from tmqp_server.config import ConfigError, OutboundLimits, ServerConfig
+from tmqp_server.doors.nsq_announce.links import Announcer
+from tmqp_server.doors.nsq_announce.session import AnnounceDoor
+from tmqp_server.doors.nsq_world import NsqWorld
 from tmqp_server.doors.registry import DoorKind, DoorRegistry, HttpKind
 from tmqp_server.doors.wires import LetterWires
 from tmqp_server.engine.books import TLS_BYTES
@@ -40,6 +45,7 @@ from tmqp_server.engine.model.delivery import DeliveryHandler
 from tmqp_server.engine.routing.custom import CustomRouter
 from tmqp_server.hub.hub import Hub
 from tmqp_server.hub.recovery import recover
+from tmqp_server.io.announcing import Announcing
 from tmqp_server.io.connection import Connection
 from tmqp_server.io.event_handlers import Teller
 from tmqp_server.io.http import HttpCaller
@@ -66,6 +72,11 @@ logger = logging.getLogger("tmqp_server")
 
 #: What ends a server that runs until it is told to.
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+#: How long a lookupd that failed is left alone, after the first failure and at most; seconds.
+_LEAST_WAIT_S: Final = 1.0
+_MOST_WAIT_S: Final = 15.0
 
 
 def _marks_of(limits: OutboundLimits) -> Marks:
@@ -115,10 +126,11 @@ class Server:
         self.config = config
         self.access = access
         self.broker = broker
-        offset_s = time.time() - anyio.current_time()
+        started_s = anyio.current_time()
+        offset_s = time.time() - started_s
         registry = DoorRegistry() if registry is None else registry
         #: Its doors beside TMQP's are ``doors.further``.
-        self.doors = Doors(config, registry, _new_id, offset_s)
+        self.doors = Doors(config, registry, _new_id, offset_s, started_s)
         broker.know_wires(LetterWires(self.doors.native.letters))
         self._store = store
         self._journal = None if store is None else Journal(self.doors.bodies, offset_s)
@@ -166,6 +178,7 @@ class Server:
         #: Those of the doors beside TMQP's, as many lists as there are such doors.
         self.door_listeners: list[list[Listener]] = [[] for _ in self.doors.further]
         self._last_number = 0
+        self._announcing = _announcing(registry.nsq, self._shell, self._new_number)
         # Counted here and not by the turn, which hears of a session only when its task runs.
         self._connected_now = Connected(config.max_connections, config.max_connections_per_address)
 
@@ -253,7 +266,9 @@ class Server:
                         self._serve(tasks, listener, opened)
                         name = door_name(opened.protocol, listener.address)
                         logger.info("listening on %s", name)
+                tasks.start_soon(self._announcing.run)
                 await self._stopping.wait()
+                self._announcing.stop()
                 await self._close_all()
                 await self._finish_storage()
                 tasks.cancel_scope.cancel()
@@ -335,6 +350,10 @@ class Server:
             return None
         return transport
 
+    def _new_number(self) -> int:
+        self._last_number += 1
+        return self._last_number
+
     async def _run_session(
         self, sock: socket.socket, name: str, host: str, secure: bool, door: OpenDoor | None
     ) -> None:
@@ -342,8 +361,7 @@ class Server:
         try:
             transport = await self._transport(sock, name, secure)
             if transport is not None:
-                self._last_number += 1
-                number = self._last_number
+                number = self._new_number()
                 spoken = None
                 if door is not None:
                     spoken = door.door
@@ -355,6 +373,15 @@ class Server:
             if secure:
                 self.broker.charge(-TLS_BYTES)
             self._connected_now.leave(host)
+
+
+def _announcing(world: NsqWorld, shell: Shell, new_number: Callable[[], int]) -> Announcing:
+    """What tells lookupds which topics are here, to as many as the world names."""
+    announcer = Announcer(Backoff(_LEAST_WAIT_S, _MOST_WAIT_S), random.random)
+    door = AnnounceDoor(world, announcer, _new_id)
+    announcing = Announcing(announcer, door, shell, new_number)
+    world.watch_lookups(announcing.set)
+    return announcing
 
 
 def _open_store(config: ServerConfig) -> Store | None:

@@ -34,6 +34,7 @@ class Doors:
     """All doors of a server.
 
     :param registry: the protocols that it knows.
+    :param started_s: when the server began, in the engine's time.
     :raises ConfigError: when one cannot be opened.
 
     Attributes: ``native``, the TMQP door; ``further``, the others, those of ``[web]`` first;
@@ -46,6 +47,7 @@ class Doors:
         registry: DoorRegistry,
         new_id: IdSource,
         wall_clock_offset_s: float,
+        started_s: float = 0.0,
     ) -> None:
         letters = Letters((), wall_clock_offset_s)
         self.native = NativeDoor(new_id, config.connection, wall_clock_offset_s, letters)
@@ -69,6 +71,7 @@ class Doors:
                 options=settings.options,
                 addresses=settings.listen,
                 hostname=socket.gethostname(),
+                started_s=started_s,
             )
             self.further.append(_opened(settings, registry, context))
 
