@@ -192,9 +192,18 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tmqp_sim.runner": ("tmqp_sim.simulation", "multiprocessing"),
     "tmqp_sim.simulation": ("tmqp_server.engine.broker", "tmqp_client._core.machine"),
     "tmqp_spark": ("tmqp_client",),
+    "tmqp_wires": (),
+    "tmqp_wires._compat": (),
+    "tmqp_wires.common": (),
+    "tmqp_wires.common.cursor": (),
+    "tmqp_wires.nsq": ("tmqp_wires.nsq.codec",),
+    "tmqp_wires.nsq.codec": ("tmqp_wires._compat", "tmqp_wires.common.cursor"),
+    "tmqp_wires.stomp": (),
+    "tmqp_wires.stomp.codec": (),
 }
 
 PACKAGES: Final = "Packages stand on the protocol and not on each other"
+WIRES: Final = "A wire format knows no other"
 SPARK: Final = "Spark is a client and nothing else"
 PURE: Final = "The pure set does no I/O, reads no clock and draws no random numbers"
 PROTOCOL: Final = "Layers of the protocol"
@@ -230,6 +239,11 @@ FORBIDDEN: Final[list[tuple[str, str, str]]] = [
     (PACKAGES, "tmqp_client.client", "tmqp_server.config"),
     (PACKAGES, "tmqp_conformance.peer", "tmqp_client.client"),
     (PACKAGES, "tmqp_client.client", "tmqp_spark"),
+    (PACKAGES, "tmqp_wires.nsq.codec", "tmqp.codec"),
+    (PACKAGES, "tmqp_wires.nsq.codec", "tmqp_server.config"),
+    (PACKAGES, "tmqp.codec", "tmqp_wires.nsq.codec"),
+    (WIRES, "tmqp_wires.nsq.codec", "tmqp_wires.stomp.codec"),
+    (WIRES, "tmqp_wires.common.cursor", "tmqp_wires.nsq.codec"),
     (SPARK, "tmqp_spark", "tmqp_server.config"),
     *[(PURE, "tmqp.codec", name) for name in AMBIENT],
     (PURE, "tmqp.models.options", "time"),
@@ -249,6 +263,7 @@ FORBIDDEN: Final[list[tuple[str, str, str]]] = [
     (PURE, "tmqp_server.storage.port", "os"),
     (PURE, "tmqp_server.storage.records", "io"),
     (PURE, "tmqp_client._core.machine", "random"),
+    (PURE, "tmqp_wires.nsq.codec", "time"),
     (PROTOCOL, "tmqp.connection", "tmqp.testing"),
     (PROTOCOL, "tmqp.state", "tmqp.connection"),
     (PROTOCOL, "tmqp.state", "tmqp.codec"),

@@ -142,7 +142,7 @@ def _draw_places(plan: Plan, chance: Random) -> None:
 
 
 def _draw_durable_brief(plan: Plan) -> None:
-    """Most queues whose messages expire are durable: time-outs outlive the server."""
+    """Most queues whose messages expire are durable: timeouts outlive the server."""
     own = Random(f"{plan.seed}/brief")
     for place in plan.places:
         if place.kind == "brief" and own.random() < 0.75:

@@ -1,7 +1,7 @@
 """The terms of subscriptions, told from commands and deliveries: who may have how much, how long.
 
 A part of the ledger: for each session and channel with terms it knows the window, the session's own
-time-out, what becomes of what it has when it goes, and which deliveries count.
+timeout, what becomes of what it has when it goes, and which deliveries count.
 """
 
 from __future__ import annotations

@@ -418,7 +418,7 @@ class WatchedBroker(Broker):
         count = self.ledger.overtaken.pop(key, 0)
         if count:
             raise Violation(
-                "exclusivity", f"{key}: sent again without a time-out: {count} still have it"
+                "exclusivity", f"{key}: sent again without a timeout: {count} still have it"
             )
 
     def _check_sessions(self, queues: list[Queue]) -> None:

@@ -36,7 +36,7 @@ class Batch:
 
     Nothing is sent before the block is left, and nothing at all if an exception leaves it.  When
     leaving it returns, all of it is done, and safe on disk as far as its queues are durable.  When
-    that raises, nothing was done; but after a lost connection or a time-out nobody knows, for the
+    that raises, nothing was done; but after a lost connection or a timeout nobody knows, for the
     answer may have been lost alone.
     """
 

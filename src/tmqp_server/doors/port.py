@@ -122,7 +122,7 @@ class DoorSession:
         raise NotImplementedError
 
     def on_deadline(self, now: float) -> Sequence[Command]:
-        """Do what is due (keep-alive, time-outs)."""
+        """Do what is due (keep-alive, timeouts)."""
         raise NotImplementedError
 
 

@@ -128,7 +128,7 @@ class QueueOptions(QueueValues):
     def problem(self, limits: EngineLimits) -> int:
         """0 when a queue can have these options, else the result code to answer.
 
-        400 for values that mean nothing (a negative time-out, an unknown status number), 482 for
+        400 for values that mean nothing (a negative timeout, an unknown status number), 482 for
         values past the engine's limits.  The delivery handler's name is not looked up here.
         """
         if not 0 <= self.status <= STATUS_STOPPED:

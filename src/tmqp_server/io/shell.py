@@ -12,7 +12,7 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.abc
@@ -27,7 +27,6 @@ from tmqp_server.hub.recovery import answer_of
 from tmqp_server.io.connection import Connection
 from tmqp_server.io.event_handlers import Teller
 from tmqp_server.io.event_loop import clock
-from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.node_link import NodeLink
 from tmqp_server.io.worker import Worker
@@ -59,6 +58,9 @@ from tmqp_server.shell.world import (
 )
 from tmqp_server.storage.journal import Journal
 from tmqp_server.storage.port import Store
+
+if TYPE_CHECKING:
+    from tmqp_server.io.http import HttpCaller
 
 __all__ = ["Shell"]
 

@@ -81,7 +81,7 @@ _BUSY_RECHECK_S: Final = 1.0
 
 
 class Connections:
-    """Owns the hub and an :class:`Outbound` for each connection; ``Turn`` completes it.
+    """The hub and an :class:`Outbound` for each connection; ``Turn`` completes it.
 
     :param hub: broker and door sessions.
     :param marks: what a peer that reads slowly may cost.

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, final
 
 from tmqp_server.access.gate import Question
-from tmqp_server.cluster.link import Link
+from tmqp_server.cluster.link import MasterLink
 from tmqp_server.engine.commands import Command, HttpAnswered
 from tmqp_server.engine.effects import CallHttp, RouterFailed, TellHandler
 from tmqp_server.hub.hub import Hub
@@ -55,7 +55,7 @@ class Turn(Connections):
         marks: Marks,
         journal: Journal | None = None,
         settings: CallSettings | None = None,
-        masters: Sequence[Link] = (),
+        masters: Sequence[MasterLink] = (),
         connect_timeout_s: float = 10.0,
     ) -> None:
         settings = CallSettings() if settings is None else settings

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
@@ -48,7 +48,6 @@ from tmqp_server.hub.recovery import recover
 from tmqp_server.io.announcing import Announcing
 from tmqp_server.io.connection import Connection
 from tmqp_server.io.event_handlers import Teller
-from tmqp_server.io.http import HttpCaller
 from tmqp_server.io.judge import Judge
 from tmqp_server.io.listener import Listener, open_listener
 from tmqp_server.io.shell import Shell
@@ -65,6 +64,9 @@ from tmqp_server.storage.sqlite import SqliteStore, exposed
 from tmqp_server.wiring.assembly import build_broker, declare
 from tmqp_server.wiring.clustering import Filters, Membership, join_cluster
 from tmqp_server.wiring.doors import Doors, OpenDoor, door_name
+
+if TYPE_CHECKING:
+    from tmqp_server.io.http import HttpCaller
 
 __all__ = ["Server", "running", "serve_forever"]
 
@@ -98,6 +100,15 @@ def _call_settings_of(config: ServerConfig, hooks: ChannelHooks) -> CallSettings
         config.http.max_concurrent,
         tuple(hooks.event_handlers),
     )
+
+
+def _caller_of(config: ServerConfig) -> HttpCaller | None:
+    """What makes the calls of HTTP bindings, if any is allowed."""
+    if not config.http.allow:
+        return None
+    from tmqp_server.io.http import HttpCaller  # noqa: PLC0415 - a third of the start, for few
+
+    return HttpCaller(config.http)
 
 
 def _new_id() -> str:
@@ -164,7 +175,7 @@ class Server:
             self._turn,
             self.doors.native,
             Judge(access, custom_messages, config.hook_timeout_s, most_bytes, hooks.authenticators),
-            HttpCaller(config.http) if config.http.allow else None,
+            _caller_of(config),
             Teller(hooks.event_handlers),
             store,
             self._journal,

@@ -250,10 +250,10 @@ class NativeSession(AnsweringSession):
         if self._run_notes.divided:
             self._run_notes.divided = False
             self._singly = _SINGLY_CHUNKS
-            self._connection.bundles = False
+            self._connection.makes_runs = False
         elif self._singly > 0:
             self._singly -= 1
-            self._connection.bundles = self._singly == 0
+            self._connection.makes_runs = self._singly == 0
         return self._commands(self._connection.receive(data, now), now)
 
     def receive_eof(self, now: float) -> Sequence[Command]:
@@ -570,7 +570,7 @@ class NativeSession(AnsweringSession):
             self._connection.information = None
             events = self._connection.accept(effect.client_id, self._door.new_id())
             # A node's messages are passed on one by one, and what came early is worked off so.
-            self._connection.bundles = not effect.node
+            self._connection.makes_runs = not effect.node
             self._connection.read_headers(PUSH_HEADERS)
             return self._commands(events, now)
         elif isinstance(effect, Refuse):

@@ -8,7 +8,7 @@ the last one has gone; then the channel goes, and only then is the operation ans
 
 A *temporary* channel ends with its owner or its last consumer, and is never stored.  Any channel
 may end because nobody uses it: a timer looks at what was counted since it last looked, so a push
-costs nothing more, and the channel goes between once and twice its time-out after its last use.
+costs nothing more, and the channel goes between once and twice its timeout after its last use.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ class Administration:
                 core.removals.append(removal)
 
     def wake_idle(self, timer: IdleTimer) -> None:
-        """Remove a channel that nobody has used for its idle time-out."""
+        """Remove a channel that nobody has used for its idle timeout."""
         channel = timer.channel
         if channel is not None and not self._core.still_used(timer):
             self._remove(Removal(channel, None, None, False))
