@@ -7,19 +7,23 @@ The door registry makes one world for each server and gives it to each kind.  A 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from tmqp_server.doors.names import foreign_name
+from tmqp_server.engine.commands import Command, CreateQueue
+from tmqp_wires.nsq.identify import ServerTerms
 from tmqp_wires.nsq.lookup import Announce
 from tmqp_wires.nsq.names import is_name
 
 __all__ = [
     "CLOSING",
     "DEFAULT_VERSION",
+    "LOG_LEVELS",
     "NEW",
     "SUBSCRIBED",
     "NsqClient",
     "NsqWorld",
+    "TopicShapes",
     "nsq_names",
 ]
 
@@ -30,6 +34,22 @@ DEFAULT_VERSION: Final = "1.3.0"
 NEW: Final = 0
 SUBSCRIBED: Final = 3
 CLOSING: Final = 4
+
+
+#: The words for how much is logged, by the numbers that ``/config`` shows (N131).
+LOG_LEVELS: Final = {"debug": 1, "info": 2, "warn": 3, "error": 4, "fatal": 5}
+
+
+class TopicShapes(Protocol):
+    """How topics and channels are made."""
+
+    def create_topic(self, session: int, topic: bytes, request: object = None) -> CreateQueue:
+        """Makes a topic if there is none."""
+
+    def create_channel(
+        self, session: int, topic: bytes, channel: bytes, request: object = None
+    ) -> list[Command]:
+        """Make a channel of a topic if there is none, and feed it."""
 
 
 def nsq_names(channel: str) -> tuple[bytes, bytes] | None:
@@ -108,10 +128,15 @@ class NsqWorld:
 
     Attributes: ``clients``, the TCP connections by number; ``message_bytes``, bytes of the bodies
     that were published through these doors, by topic; ``about``, what lookupds and clients are told
-    of this nsqd; ``lookup_addresses``, where lookupds are; ``log_level``, what ``/config`` shows.
+    of this nsqd; ``lookup_addresses``, where lookupds are; ``log_level``, one of ``LOG_LEVELS``;
+    ``started_s``, when the server began, in the engine's time; ``terms``, what clients may do, and
+    ``shapes``, how topics are made, None until a door has said so: the TCP door does, if there is
+    one, before any other.
     """
 
     def __init__(self) -> None:
+        self.terms: ServerTerms | None = None
+        self.shapes: TopicShapes | None = None
         self.clients: dict[int, NsqClient] = {}
         self.message_bytes: dict[bytes, int] = {}
         self.about = Announce("", "", 0, 0, DEFAULT_VERSION)
@@ -119,6 +144,30 @@ class NsqWorld:
         self.log_level = "info"
         self.lookup_addresses: tuple[str, ...] = ()
         self._watchers: list[Callable[[tuple[str, ...]], None]] = []
+        self._level_watchers: list[Callable[[str], None]] = []
+
+    def tell(
+        self, *, hostname: str = "", broadcast_address: str = "", tcp_port: int = 0, http_port: int = 0
+    ) -> None:
+        """Know more of what lookupds and clients are told of this nsqd; what is empty stays."""
+        about = self.about
+        self.about = Announce(
+            broadcast_address or about.broadcast_address,
+            hostname or about.hostname,
+            tcp_port or about.tcp_port,
+            http_port or about.http_port,
+            about.version if self.terms is None else self.terms.version,
+        )
+
+    def set_log_level(self, level: str) -> None:
+        """Log more or less from now on."""
+        self.log_level = level
+        for each in self._level_watchers:
+            each(level)
+
+    def watch_log_level(self, changed: Callable[[str], None]) -> None:
+        """Have *changed* called whenever the level changes."""
+        self._level_watchers.append(changed)
 
     def set_lookups(self, addresses: Sequence[str]) -> None:
         """Announce what is here to these lookupds from now on, and to no others."""

@@ -76,9 +76,9 @@ class Announcing:
 
     async def _dial(self, address: str) -> None:
         """One connection, from the first try to its end."""
+        scope = self._scopes[address] = anyio.CancelScope()
         try:
-            with anyio.CancelScope() as scope:
-                self._scopes[address] = scope
+            with scope:
                 stream = await self._connect(address)
                 transport = StreamTransport(stream, address)
                 number = self._new_number()

@@ -29,6 +29,7 @@ __all__ = [
 _FORM: Final = (b"X-Nsq-Content-Type", b"nsq; version=1.0")
 _JSON: Final = b"application/json; charset=utf-8"
 _TEXT: Final = b"text/plain; charset=utf-8"
+_TLS_REQUIRED: Final = "TLS_REQUIRED"
 _CURRENT: Final = b"application/vnd.nsq; version=1.0"
 #: What is said of a request that fails before its handler sees it.
 _WORDS: Final = {
@@ -61,12 +62,19 @@ class NsqManner(Manner):
 
     A detail that is a word in capitals is that word; any other is what this server says to people,
     and its status has a word.
+
+    :param tls_port: where clients must go for TLS, whatever they ask (N99); 0 where they need not.
     """
 
     answers_head = False
     needs_length = False
     options_status = 200
     first_counts = True
+
+    def __init__(self, tls_port: int = 0) -> None:
+        self._tls_port = tls_port
+        if tls_port:
+            self.refuses = (403, _TLS_REQUIRED)
 
     def problem(
         self, status: int, detail: str, *more: tuple[bytes, bytes], code: int = 0
@@ -76,7 +84,10 @@ class NsqManner(Manner):
         if not _is_word(detail):
             phrase = HTTPStatus(status).phrase.upper().replace(" ", "_").replace("-", "_")
             word = _WORDS.get(status, phrase)
-        return HttpResponse(status, as_json({"message": word}), _JSON, _FORM, *more)
+        body = as_json({"message": word})
+        if word == _TLS_REQUIRED:
+            body = b'{"message": "TLS_REQUIRED", "https_port": %d}' % self._tls_port
+        return HttpResponse(status, body, _JSON, _FORM, *more)
 
     def refused(self, code: int, detail: str) -> HttpResponse:
         """The word for a result code of the broker."""

@@ -70,13 +70,12 @@ class Pair:
 
     def found(self) -> dict[str, list[str]]:
         """What the lookupd says is there."""
-        topics = json.loads(self.lookupd.ask(HTTP, "GET", "/topics").body)["topics"]
-        return {
-            topic: json.loads(self.lookupd.ask(HTTP, "GET", f"/channels?topic={quote(topic)}").body)[
-                "channels"
-            ]
-            for topic in topics
-        }
+        return {topic: self._listed("channels", topic) for topic in self._listed("topics")}
+
+    def _listed(self, what: str, topic: str = "") -> list[str]:
+        got = self.lookupd.ask(HTTP, "GET", f"/{what}?topic={quote(topic)}")
+        found: list[str] = json.loads(got.body)[what]
+        return found
 
 
 def test_what_is_here_and_what_comes_is_registered_and_what_goes_is_not() -> None:
