@@ -31,6 +31,7 @@ from tmqp_server.engine.books import (
 from tmqp_server.engine.broker import Broker
 from tmqp_server.engine.core import PendingChange
 from tmqp_server.engine.delivery.batches import PendingBatch
+from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.model.keys import KeyTable
 from tmqp_server.engine.model.sessions import Audience, Session
 from tmqp_server.hub.hub import Hub
@@ -144,6 +145,7 @@ def _of_topology(broker: Broker) -> int:
             total += queue_bytes(queue.options) + _of_keys(queue.keys)
             total += sum([cursor_bytes(name) for name in queue.cursors])
             total += DEFERRAL_BYTES * len(queue.deferred)
+            total += sum([feed.memory for feed in queue.feeds or ()])
     for router in broker._routing._routers.values():
         if router.custom is None:
             total += router_bytes(router.name)
@@ -160,7 +162,7 @@ def state_of(broker: Broker) -> int:
     for ended in _ended(broker).values():
         total += ENDED_SESSION_BYTES + text_bytes(ended.client_id)
     for pending in core.tickets.values():
-        if isinstance(pending, (PendingBatch, PendingChange)):
+        if isinstance(pending, (Commit, PendingBatch, PendingChange)):
             total += pending.memory
     for watch in broker._watching._all.values():
         assert watch.memory >= watch_bytes(watch.command.filter, len(watch.known))

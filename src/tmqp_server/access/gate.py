@@ -30,6 +30,7 @@ from tmqp_server.access.needs import (
     NO_QUEUE,
     OF_CHANNELS,
     Need,
+    need_of_feed,
     need_of_message_set,
     need_of_place,
     needed,
@@ -38,6 +39,7 @@ from tmqp_server.access.rights import ANSWER, PULL, PUSH, SEE_CHANNEL
 from tmqp_server.engine.commands import (
     Acknowledge,
     AcknowledgeRun,
+    AddFeed,
     Batch,
     Command,
     Connect,
@@ -237,6 +239,9 @@ class Gate:
         if kind is Batch:
             assert isinstance(command, Batch)
             return self._check_batch(number, command, 0, now)[0]
+        if kind is AddFeed:
+            assert isinstance(command, AddFeed)
+            return _check_feed(kept, command, 0, now)[0]
         if kind is PushTransaction:
             assert isinstance(command, PushTransaction)
             return _check_message_sets(kept, command, 0, now)[0]
@@ -315,6 +320,9 @@ class Gate:
             need = needed(command.commands[place])
             assert need is not None, "pushes and acknowledges need something"
             return self._about(number, need, command, place)
+        if isinstance(command, AddFeed):
+            place = _check_feed(self._kept.get(number) or {}, command, start, now)[1]
+            return self._about(number, need_of_feed(command, place), command, place)
         if isinstance(command, PushTransaction):
             kept = self._kept.get(number)
             place = 0 if kept is None else _check_message_sets(kept, command, start, now)[1]
@@ -360,6 +368,8 @@ class Gate:
             return REFUSED
         elif isinstance(command, Batch):
             verdict, following = self._check_batch(number, command, following, now)
+        elif isinstance(command, AddFeed) and kept is not None:
+            verdict, following = _check_feed(kept, command, following, now)
         elif isinstance(command, PushTransaction) and kept is not None:
             verdict, following = _check_message_sets(kept, command, following, now)
         if verdict == ASK:
@@ -393,6 +403,17 @@ def _held(kept: dict[Need, float], need: Need, now: float) -> int:
     if until > now:
         return ALLOWED
     return REFUSED if -until > now else ASK
+
+
+def _check_feed(
+    kept: dict[Need, float], command: AddFeed, start: int, now: float
+) -> tuple[int, int]:
+    """What is to be said of the queues of a feed from a place on, and at which place."""
+    for place in range(start, 2):
+        verdict = _held(kept, need_of_feed(command, place), now)
+        if verdict != ALLOWED:
+            return verdict, place
+    return ALLOWED, 2
 
 
 def _check_message_sets(

@@ -24,6 +24,7 @@ from tmqp_server.engine.commands import (
 )
 from tmqp_server.engine.core import PendingSave
 from tmqp_server.engine.delivery.batches import PendingBatch
+from tmqp_server.engine.delivery.feed_commits import Commit
 from tmqp_server.engine.effects import (
     Accept,
     AnswerPull,
@@ -66,7 +67,7 @@ from tmqp_server.engine.options import BrokerOptions, ChannelOptions, QueueChang
 from tmqp_server.engine.routing.custom import CustomRouter
 from tmqp_sim.books import state_of
 
-__all__ = ["World", "holders_of", "queue_defaults"]
+__all__ = ["World", "closed_in", "holders_of", "queue_defaults"]
 
 
 class World:
@@ -412,12 +413,15 @@ class World:
                 for item in batch.items[batch.done :]:
                     if item.answer is None and item.queue.closed:
                         total += item.message.size + MESSAGE_OVERHEAD_BYTES
+            commits = [each for each in core.tickets.values() if isinstance(each, Commit)]
+            for commit in commits + list(self.broker._feeder._commits._unfinished):
+                total += closed_in(commit)
             assert core.total_bytes == total + core.state_bytes
             assert core.state_bytes == state_of(self.broker)
         saving = [each for each in core.tickets.values() if isinstance(each, PendingSave)]
         unsynced = sum(each.message.size for each in saving)
         unsynced += sum(
-            each.size for each in core.tickets.values() if isinstance(each, PendingBatch)
+            each.size for each in core.tickets.values() if isinstance(each, (Commit, PendingBatch))
         )
         assert core.unsynced_bytes == unsynced
         self._check_audiences()
@@ -432,11 +436,15 @@ class World:
         """A queue that has messages and does not send them stands where it will be found."""
         core = self.broker._core
         in_line = queue in queue.audience.line or any(queue in line for line in core.awake)
+        for feed in queue.feeds or ():
+            assert isinstance(feed.target, Queue)
+            in_line = in_line or queue in feed.target.waiters
         assert queue.waiting == in_line
         assert queue.runnable == (queue in core.runnable)
         if (queue.high_count or queue.regular_count) and queue.discipline.sends:
             comes_first = queue.high_tail is not None and not queue.high_count
             found = queue.waiting or queue.runnable or queue.held is not None or comes_first
+            found = found or queue.committing or queue.key in self.broker._feeder._late
             assert found, repr(queue)
         spilled = 0
         for tail in (queue.high_tail, queue.regular_tail):
@@ -586,3 +594,15 @@ def queue_defaults(**values: object) -> BrokerOptions:
     """Broker options whose queues start from these queue options, with no events."""
     queue = QueueOptions(**values)  # type: ignore[arg-type]
     return BrokerOptions(channel=ChannelOptions(queue=queue), events=NO_EVENTS)
+
+
+def closed_in(commit: Commit) -> int:
+    """What the books are charged for messages of a commit whose queues were removed meanwhile."""
+    total = 0
+    for place, item in enumerate(commit.items):
+        if commit.queue.closed and (item.stays or place >= commit.done):
+            total += item.message.size + MESSAGE_OVERHEAD_BYTES
+        for copy in item.copies:
+            if place >= commit.done and copy.target.closed:
+                total += copy.message.size + MESSAGE_OVERHEAD_BYTES
+    return total

@@ -164,7 +164,7 @@ class NativeDoor(Door):
             frame = self.letters.frame_of(message, effect.channel)
         ttl = frame.ttl - 1  # one hop less than received, however often it is sent (F11, F12)
         if frame.has_header:
-            frame = without_ours(frame, is_dead_letter=message.readdressed)
+            frame = without_ours(frame, is_dead_letter=message.is_dead_letter)
         if effect.hide_source or message.readdressed:
             frame = frame.replace(
                 source="" if effect.hide_source else None,
