@@ -27,7 +27,7 @@ from tmqp_server.engine.commands import (
     UpdateQueue,
 )
 from tmqp_server.engine.effects import Reply
-from tmqp_server.engine.model.snapshots import FeedPage
+from tmqp_server.engine.model.snapshots import FeedSnapshot
 from tmqp_server.engine.options import QueueChanges
 
 __all__ = ["TopicRoutes"]
@@ -182,9 +182,9 @@ class _DeleteTopic(Asking):
             if reply.code != RESULT_OK:
                 self._fail(reply.code)
                 return ()
-            page = reply.body
-            assert isinstance(page, FeedPage), "feeds were asked for"
-            names = [each.target for each in page.feeds]
+            feeds = reply.body
+            assert isinstance(feeds, list), "feeds were asked for"
+            names = [each.target for each in feeds if isinstance(each, FeedSnapshot)]
             own = [name for name in names if (nsq_names(name) or (b"",))[0] == self._topic]
             removed = [*own, topic_channel(self._topic)]
             self._left = len(removed)
